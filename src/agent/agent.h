@@ -1,0 +1,31 @@
+// agent.h - the process on each node: ties ingest, collect and store together.
+//
+// Two threads: the main one owns the store and the event loop (socket, rings, timers); the sampling thread wakes at instants that
+// are whole multiples of the rate since the epoch, so that all nodes sample at the same moment, and hands its rows over.
+#ifndef SONDE_AGENT_AGENT_H
+#define SONDE_AGENT_AGENT_H
+
+#include "base/error.h"
+#include "store/store.h"
+
+struct agent_options {
+    const char *folder;      // the run folder (0700, ours); made when it is not there
+    const char *socket_path; // NULL = FOLDER/agent.sock
+    const char *file_path;   // NULL = FOLDER/HOST.sonde
+    const char *host;        // NULL = gethostname up to the first dot
+    const char *job;         // goes into the file's meta
+    const struct store_label *meta; // more of it: command, start, version
+    size_t meta_count;
+    int level;               // 1..4
+    double rate_s;           // node metrics and cells; 0 = 0.5
+    int udp_port;            // text protocols on loopback; 0 = no UDP
+    uint64_t size_limit_bytes;
+    double window_s;
+    int control_fd;          // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n"; ends when it is closed from the other side
+};
+
+// Runs until SIGTERM, SIGINT or the end of control_fd; then drains all programs, takes a last sample, closes the store. Returns the exit
+// code: 0, or 1 with e set.
+int agent_run(const struct agent_options *options, struct error *e);
+
+#endif

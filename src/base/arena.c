@@ -1,0 +1,120 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CHUNK_MIN_BYTES = 4096, CHUNK_MAX_BYTES = 1 << 20, ALIGN = 16 };
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t size;
+    _Alignas(ALIGN) char data[];
+};
+
+void arena_free(struct arena *a)
+{
+    for (struct arena_chunk *c = a->chunks, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    *a = (struct arena){.limit_bytes = a->limit_bytes};
+}
+
+void arena_reset(struct arena *a)
+{
+    struct arena_chunk *keep = a->chunks;
+    if (!keep)
+        return;
+    for (struct arena_chunk *c = keep->next, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    keep->next = NULL;
+    a->at = keep->data;
+    a->end = keep->data + keep->size;
+    a->used_bytes = sizeof *keep + keep->size;
+}
+
+static void *grow(struct arena *a, size_t size)
+{
+    // Chunks double, so that a large arena costs few system allocations and a small one little memory.
+    size_t chunk = a->chunks ? a->chunks->size * 2 : CHUNK_MIN_BYTES;
+    if (chunk > CHUNK_MAX_BYTES)
+        chunk = CHUNK_MAX_BYTES;
+    if (a->limit_bytes) {
+        size_t left = a->limit_bytes > a->used_bytes ? a->limit_bytes - a->used_bytes : 0;
+        if (left < sizeof(struct arena_chunk) || size > left - sizeof(struct arena_chunk))
+            return NULL;
+        if (chunk > left - sizeof(struct arena_chunk))
+            chunk = (left - sizeof(struct arena_chunk)) & ~(size_t)(ALIGN - 1);
+    }
+    if (chunk < size)
+        chunk = size;
+    struct arena_chunk *c = malloc(sizeof *c + chunk);
+    if (!c)
+        return NULL;
+    c->next = a->chunks;
+    c->size = chunk;
+    a->chunks = c;
+    a->used_bytes += sizeof *c + chunk;
+    a->at = c->data + size;
+    a->end = c->data + chunk;
+    return c->data;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    size = size ? (size + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
+    if (a->at && size <= (size_t)(a->end - a->at)) {
+        void *p = a->at;
+        a->at += size;
+        return p;
+    }
+    return grow(a, size);
+}
+
+void *arena_zalloc(struct arena *a, size_t size)
+{
+    void *p = arena_alloc(a, size);
+    return p ? memset(p, 0, size) : NULL;
+}
+
+void *arena_array(struct arena *a, size_t count, size_t each)
+{
+    size_t size;
+    return __builtin_mul_overflow(count, each, &size) ? NULL : arena_alloc(a, size);
+}
+
+char *arena_strdup(struct arena *a, struct str s)
+{
+    char *p = arena_alloc(a, s.size + 1);
+    if (!p)
+        return NULL;
+    if (s.size)
+        memcpy(p, s.data, s.size);
+    p[s.size] = 0;
+    return p;
+}
+
+struct str arena_str(struct arena *a, struct str s)
+{
+    char *p = arena_strdup(a, s);
+    return (struct str){p, p ? s.size : 0};
+}
+
+char *arena_printf(struct arena *a, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    char *p = n < 0 ? NULL : arena_alloc(a, (size_t)n + 1);
+    if (p)
+        vsnprintf(p, (size_t)n + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return p;
+}

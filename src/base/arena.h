@@ -1,0 +1,39 @@
+// arena.h - memory that is given back all at once.
+//
+// For everything that lives as long as one request, one query, one file. Allocations are 16-byte aligned and
+// never freed singly. With a limit, an allocation past it fails: that is how the memory of a query is bounded.
+#ifndef SONDE_BASE_ARENA_H
+#define SONDE_BASE_ARENA_H
+
+#include "base/str.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena_chunk;
+
+struct arena {
+    struct arena_chunk *chunks; // newest first
+    char *at, *end;             // free space in the newest
+    size_t used_bytes;          // taken from the system
+    size_t limit_bytes;         // 0 = no limit
+};
+
+// Zero-initialised is a valid arena without a limit.
+static inline struct arena arena_limited(size_t limit_bytes)
+{
+    return (struct arena){.limit_bytes = limit_bytes};
+}
+
+void arena_free(struct arena *a);  // gives all memory back; the arena can be used again
+void arena_reset(struct arena *a); // forgets all allocations, keeps the newest chunk for the next use
+
+// NULL when the limit is reached or memory is out; never NULL for size 0. Not cleared.
+void *arena_alloc(struct arena *a, size_t size);
+void *arena_zalloc(struct arena *a, size_t size);            // cleared
+void *arena_array(struct arena *a, size_t count, size_t each); // overflow-checked, not cleared
+char *arena_strdup(struct arena *a, struct str s);           // NUL-terminated copy
+struct str arena_str(struct arena *a, struct str s);         // copy; data NULL on failure
+char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

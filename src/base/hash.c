@@ -1,0 +1,90 @@
+#include "base/hash.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+static uint64_t load64(const void *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+    __uint128_t product = (__uint128_t)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint64_t hash_bytes(const void *data, size_t size, uint64_t seed)
+{
+    // 16 bytes a step through a 64 x 64 -> 128 bit multiplication; the odd constants are random.
+    static const uint64_t k1 = 0x9e3779b97f4a7c15u, k2 = 0xd6e8feb86659fd93u;
+    const unsigned char *p = data;
+    uint64_t h = seed ^ fold(size ^ k1, k2);
+    size_t left = size;
+    for (; left >= 16; left -= 16, p += 16)
+        h = fold(load64(p) ^ k1 ^ h, load64(p + 8) ^ k2);
+    unsigned char tail[16] = {0};
+    if (left) {
+        memcpy(tail, p, left);
+        h = fold(load64(tail) ^ k2 ^ h, load64(tail + 8) ^ k1);
+    }
+    return hash_u64(h);
+}
+
+enum { CRC32C_POLYNOMIAL = (int)0x82f63b78 };
+
+static uint32_t crc_table[8][256];
+
+__attribute__((constructor)) static void make_crc_table(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+        for (int bit = 0; bit < 8; bit++)
+            c = c & 1 ? c >> 1 ^ (uint32_t)CRC32C_POLYNOMIAL : c >> 1;
+        crc_table[0][i] = c;
+    }
+    for (uint32_t i = 0; i < 256; i++)
+        for (int k = 1; k < 8; k++)
+            crc_table[k][i] = crc_table[k - 1][i] >> 8 ^ crc_table[0][crc_table[k - 1][i] & 255];
+}
+
+static uint32_t crc_software(uint32_t crc, const unsigned char *p, size_t size)
+{
+    for (; size >= 8; size -= 8, p += 8) {
+        uint64_t v = load64(p) ^ crc; // little-endian, as everything here
+        crc = 0;
+        for (int k = 0; k < 8; k++)
+            crc ^= crc_table[7 - k][v >> 8 * k & 255];
+    }
+    for (; size; size--, p++)
+        crc = crc >> 8 ^ crc_table[0][(crc ^ *p) & 255];
+    return crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t crc_hardware(uint32_t crc, const unsigned char *p, size_t size)
+{
+    uint64_t c = crc;
+    for (; size >= 8; size -= 8, p += 8)
+        c = _mm_crc32_u64(c, load64(p));
+    for (; size; size--, p++)
+        c = _mm_crc32_u8((uint32_t)c, *p);
+    return (uint32_t)c;
+}
+#endif
+
+uint32_t crc32c(uint32_t crc, const void *data, size_t size)
+{
+    crc = ~crc;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2"))
+        return ~crc_hardware(crc, data, size);
+#endif
+    return ~crc_software(crc, data, size);
+}

@@ -1,0 +1,25 @@
+// hash.h - a 64-bit hash for tables in memory, CRC32C for bytes on disk.
+#ifndef SONDE_BASE_HASH_H
+#define SONDE_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Good for hash tables, not against an adversary and not for disk: it may change between versions.
+uint64_t hash_bytes(const void *data, size_t size, uint64_t seed);
+
+static inline uint64_t hash_u64(uint64_t x)
+{
+    // splitmix64's finaliser
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+// CRC-32C (Castagnoli, reflected, initial and final inversion), as iSCSI, ext4 and Btrfs use it; crc32c(0, "123456789", 9)
+// is 0xe3069283. To go on over several pieces, pass the last result as `crc`. Hardware where there is some.
+uint32_t crc32c(uint32_t crc, const void *data, size_t size);
+
+#endif

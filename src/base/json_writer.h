@@ -1,0 +1,48 @@
+// json_writer.h - JSON text, written straight into a buffer, no tree in between.
+//
+// Commas are put where they belong; the caller says begin/end, key, value in order. Strings are escaped, and bytes
+// that are not UTF-8 become U+FFFD, so that what comes out is always valid JSON. JSON has no NaN and no infinities:
+// json_double writes null for them.
+#ifndef SONDE_BASE_JSON_WRITER_H
+#define SONDE_BASE_JSON_WRITER_H
+
+#include "base/str.h"
+
+struct json_writer {
+    struct buf *out; // not owned
+    bool comma;      // the next value stands behind another
+};
+
+static inline struct json_writer json_to(struct buf *out)
+{
+    return (struct json_writer){out, false};
+}
+
+void json_object(struct json_writer *w);
+void json_object_end(struct json_writer *w);
+void json_array(struct json_writer *w);
+void json_array_end(struct json_writer *w);
+void json_key(struct json_writer *w, struct str key);
+void json_string(struct json_writer *w, struct str value);
+void json_double(struct json_writer *w, double value);
+void json_i64(struct json_writer *w, int64_t value);
+void json_u64(struct json_writer *w, uint64_t value);
+void json_bool(struct json_writer *w, bool value);
+void json_null(struct json_writer *w);
+void json_raw(struct json_writer *w, struct str json); // text that is JSON already
+
+// json_key and a value in one.
+void json_key_string(struct json_writer *w, const char *key, struct str value);
+void json_key_double(struct json_writer *w, const char *key, double value);
+void json_key_i64(struct json_writer *w, const char *key, int64_t value);
+void json_key_u64(struct json_writer *w, const char *key, uint64_t value);
+void json_key_bool(struct json_writer *w, const char *key, bool value);
+
+enum { NUMBER_TEXT_MAX = 32 };
+
+// The shortest decimal text that reads back as the same double, without a NUL; returns its size (at most NUMBER_TEXT_MAX).
+// 1 → "1", 0.1 → "0.1", 1e300 → "1e+300", NaN → "NaN", infinity → "inf".
+size_t number_format(char out[NUMBER_TEXT_MAX], double value);
+size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value);
+
+#endif

@@ -1,0 +1,19 @@
+// log.h - lines on stderr for the people who run things.
+//
+// "sonde: text" on a terminal or in a file; warnings and errors say so. One line a call, written with one write(2), so that
+// lines of several processes do not mix. Thread-safe.
+#ifndef SONDE_BASE_LOG_H
+#define SONDE_BASE_LOG_H
+
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+// Default LOG_WARNING. `who` (a string that lives on; default "sonde") stands in front of every line.
+void log_setup(enum log_level most, const char *who);
+void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
+#define log_warning(...) log_line(LOG_WARNING, __VA_ARGS__)
+#define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
+
+#endif

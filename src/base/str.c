@@ -1,0 +1,219 @@
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int str_compare(struct str a, struct str b)
+{
+    size_t n = a.size < b.size ? a.size : b.size;
+    int order = n ? memcmp(a.data, b.data, n) : 0;
+    if (order)
+        return order;
+    return (a.size > b.size) - (a.size < b.size);
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+bool str_eq_nocase(struct str a, struct str b)
+{
+    if (a.size != b.size)
+        return false;
+    for (size_t i = 0; i < a.size; i++)
+        if (lower(a.data[i]) != lower(b.data[i]))
+            return false;
+    return true;
+}
+
+bool str_starts(struct str s, struct str prefix)
+{
+    return s.size >= prefix.size && str_eq(str_slice(s, 0, prefix.size), prefix);
+}
+
+bool str_ends(struct str s, struct str suffix)
+{
+    return s.size >= suffix.size && str_eq(str_slice(s, s.size - suffix.size, s.size), suffix);
+}
+
+ptrdiff_t str_find(struct str s, struct str needle)
+{
+    if (needle.size == 0)
+        return 0;
+    if (s.size < needle.size)
+        return -1;
+    const char *at = memmem(s.data, s.size, needle.data, needle.size);
+    return at ? at - s.data : -1;
+}
+
+ptrdiff_t str_find_char(struct str s, char c)
+{
+    const char *at = s.size ? memchr(s.data, c, s.size) : NULL;
+    return at ? at - s.data : -1;
+}
+
+static bool blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
+}
+
+struct str str_trim(struct str s)
+{
+    while (s.size && blank(s.data[0]))
+        s.data++, s.size--;
+    while (s.size && blank(s.data[s.size - 1]))
+        s.size--;
+    return s;
+}
+
+struct str str_cut(struct str *rest, char separator)
+{
+    struct str part = *rest;
+    ptrdiff_t at = str_find_char(*rest, separator);
+    if (at < 0) {
+        *rest = (struct str){NULL, 0};
+        return part;
+    }
+    part.size = (size_t)at;
+    rest->data += at + 1;
+    rest->size -= (size_t)at + 1;
+    return part;
+}
+
+struct str str_word(struct str *rest)
+{
+    while (rest->size && (rest->data[0] == ' ' || rest->data[0] == '\t'))
+        rest->data++, rest->size--;
+    size_t n = 0;
+    while (n < rest->size && rest->data[n] != ' ' && rest->data[n] != '\t')
+        n++;
+    struct str word = {rest->data, n};
+    rest->data += n;
+    rest->size -= n;
+    return word;
+}
+
+bool str_to_double(struct str s, double *out)
+{
+    // strtod wants a NUL, knows hexadecimal and leading blanks: none of that is wanted here.
+    char text[64];
+    if (s.size == 0 || s.size >= sizeof text || blank(s.data[0]))
+        return false;
+    for (size_t i = 0; i < s.size; i++)
+        if (s.data[i] == 'x' || s.data[i] == 'X' || s.data[i] == 0)
+            return false;
+    memcpy(text, s.data, s.size);
+    text[s.size] = 0;
+    char *end;
+    double value = strtod(text, &end);
+    if (*end)
+        return false;
+    *out = value;
+    return true;
+}
+
+bool str_to_u64(struct str s, uint64_t *out)
+{
+    uint64_t value = 0;
+    if (s.size == 0)
+        return false;
+    for (size_t i = 0; i < s.size; i++) {
+        unsigned digit = (unsigned)(s.data[i] - '0');
+        if (digit > 9 || __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
+            return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool str_to_i64(struct str s, int64_t *out)
+{
+    bool negative = s.size && s.data[0] == '-';
+    uint64_t magnitude;
+    if (!str_to_u64(str_slice(s, negative, s.size), &magnitude))
+        return false;
+    if (magnitude > (uint64_t)INT64_MAX + negative)
+        return false;
+    *out = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+    return true;
+}
+
+void buf_free(struct buf *b)
+{
+    free(b->data);
+    *b = (struct buf){0};
+}
+
+bool buf_reserve(struct buf *b, size_t more)
+{
+    // One byte beyond is always kept for buf_cstr's NUL.
+    size_t need;
+    if (b->failed || __builtin_add_overflow(b->size, more, &need) || need == SIZE_MAX || (b->limit && need > b->limit)) {
+        b->failed = true;
+        return false;
+    }
+    if (need + 1 <= b->capacity)
+        return true;
+    size_t capacity = b->capacity ? b->capacity + b->capacity / 2 : 64;
+    if (capacity < need + 1)
+        capacity = need + 1;
+    char *data = realloc(b->data, capacity);
+    if (!data) {
+        b->failed = true;
+        return false;
+    }
+    b->data = data;
+    b->capacity = capacity;
+    return true;
+}
+
+void buf_add(struct buf *b, const void *data, size_t size)
+{
+    if (size && buf_reserve(b, size)) {
+        memcpy(b->data + b->size, data, size);
+        b->size += size;
+    }
+}
+
+void buf_add_str(struct buf *b, struct str s)
+{
+    buf_add(b, s.data, s.size);
+}
+
+void buf_add_char(struct buf *b, char c)
+{
+    buf_add(b, &c, 1);
+}
+
+void buf_vprintf(struct buf *b, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    if (n < 0)
+        b->failed = true;
+    else if (buf_reserve(b, (size_t)n)) {
+        vsnprintf(b->data + b->size, (size_t)n + 1, format, again);
+        b->size += (size_t)n;
+    }
+    va_end(again);
+}
+
+void buf_printf(struct buf *b, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(b, format, args);
+    va_end(args);
+}
+
+const char *buf_cstr(struct buf *b)
+{
+    if (!b->data)
+        return "";
+    b->data[b->size] = 0;
+    return b->data;
+}

@@ -1,0 +1,96 @@
+// str.h - byte strings with a length, the numbers in them, and a buffer that grows.
+//
+// `struct str` is a view: it owns nothing, need not end in NUL, and may hold any bytes.
+#ifndef SONDE_BASE_STR_H
+#define SONDE_BASE_STR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct str {
+    const char *data;
+    size_t size;
+};
+
+#define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
+// For printf's "%.*s".
+#define STR_ARG(s) (int)(s).size, (s).data
+
+static inline struct str str_of(const char *text)
+{
+    return (struct str){text, text ? strlen(text) : 0};
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+// Byte-wise order, as memcmp: <0, 0, >0.
+int str_compare(struct str a, struct str b);
+
+// ASCII case only.
+bool str_eq_nocase(struct str a, struct str b);
+
+bool str_starts(struct str s, struct str prefix);
+bool str_ends(struct str s, struct str suffix);
+
+// Index of the first `needle` in s, or -1.
+ptrdiff_t str_find(struct str s, struct str needle);
+
+// Index of the first byte c in s, or -1.
+ptrdiff_t str_find_char(struct str s, char c);
+
+static inline struct str str_slice(struct str s, size_t from, size_t to)
+{
+    if (to > s.size)
+        to = s.size;
+    if (from > to)
+        from = to;
+    return (struct str){s.data + from, to - from};
+}
+
+// Without ASCII white space at both ends.
+struct str str_trim(struct str s);
+
+// Takes what stands before the first `separator` off the front of *rest and returns it; *rest is left behind the separator, or
+// empty with data NULL when there was none. `while (rest.data) { part = str_cut(&rest, ','); … }` visits every part, empty ones too.
+struct str str_cut(struct str *rest, char separator);
+
+// The next word of *rest, words being separated by blanks and tabs; empty at the end.
+struct str str_word(struct str *rest);
+
+// Whole-string numbers, no blanks around them: true and *out set, or false and *out untouched.
+bool str_to_double(struct str s, double *out); // decimal, exponent, inf, nan; no hex
+bool str_to_i64(struct str s, int64_t *out);
+bool str_to_u64(struct str s, uint64_t *out);
+
+// A buffer that grows. Zero-initialise it; buf_free when done. After a failed allocation `failed` is set, what is
+// added later is dropped, and data[0..size) is what fitted: check once, at the end.
+struct buf {
+    char *data;
+    size_t size, capacity;
+    size_t limit; // most bytes it may hold; 0 = no limit. Past it, `failed` is set
+    bool failed;
+};
+
+void buf_free(struct buf *b);
+bool buf_reserve(struct buf *b, size_t more); // room for `more` bytes behind size
+void buf_add(struct buf *b, const void *data, size_t size);
+void buf_add_str(struct buf *b, struct str s);
+void buf_add_char(struct buf *b, char c);
+void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+
+// The bytes as a C string (a NUL is kept behind size); "" when empty or failed early. Valid until the next change.
+const char *buf_cstr(struct buf *b);
+
+static inline struct str buf_str(const struct buf *b)
+{
+    return (struct str){b->data, b->size};
+}
+
+#endif

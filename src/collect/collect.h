@@ -1,0 +1,63 @@
+// collect.h - what the node is doing: sources of metrics and the catalogue of all of them.
+//
+// A source is one file (cpu.c, memory.c, …) that registers its rows of the catalogue and a sample function. Files in /proc and /sys are kept open and
+// re-read with one pread; nothing is allocated per sample; what cannot be read is store_missing(), never 0.
+// Used by the sampling thread only; the catalogue is constant and free for all.
+#ifndef SONDE_COLLECT_COLLECT_H
+#define SONDE_COLLECT_COLLECT_H
+
+#include "store/store.h"
+
+#include <sys/types.h>
+
+// One built-in metric: a row of the catalogue (catalogue.def), from which the names here, docs/metrics.md and `sonde metrics` come.
+struct collect_metric {
+    struct store_metric metric;
+    struct str source;  // "cpu"
+    struct str aliases; // other names that queries may use, separated by blanks ("load_average")
+};
+const struct collect_metric *collect_catalogue(size_t *count);
+
+// The built-in metric that answers to `name`, by its own name or an alias; NULL when there is none.
+const struct collect_metric *collect_find(struct str name);
+
+struct collect_options {
+    const char *root;                 // "" or a folder that holds other /proc and /sys trees, for tests
+    const struct store_label *labels; // put on every series (host)
+    size_t label_count;
+    int level;
+    double rate_s;         // seconds between samples; ≤ 0 = 0.5
+    const char *folder;    // the run folder
+    uid_t uid;             // whose processes are "own"
+};
+
+struct collect;
+
+// Opens what there is at this level. Sources that are missing are left out with a reason (collect_reason).
+int collect_create(const struct collect_options *options, struct collect **out, struct error *e);
+void collect_destroy(struct collect *c);
+
+// What a sample consists of: `count` series, each with its labels; fixed between two calls of collect_series that return the same
+// generation. The sampler defines them in the store as one set per source.
+struct collect_series {
+    const struct collect_metric *metric;
+    const struct store_label *labels;
+    size_t label_count;
+};
+struct collect_set {
+    struct str source;
+    const struct collect_series *series;
+    size_t count;
+    uint32_t generation; // changes when the series have (an interface came or went): define the set anew
+};
+size_t collect_set_count(const struct collect *c);
+void collect_get_set(const struct collect *c, size_t set, struct collect_set *out);
+
+// Reads set `set` into values[count] (store_missing() where there is none). Returns how many values there are, 0 when the source has
+// nothing now (or is not due), negative errno when it failed as a whole. `t_ns` is the sampling instant.
+int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values);
+
+// Why a source gives nothing: "" when it does.
+struct str collect_reason(const struct collect *c, struct str source);
+
+#endif

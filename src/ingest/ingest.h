@@ -1,0 +1,69 @@
+// ingest.h - the agent's side of what programs emit: their rings and cells, and text lines.
+//
+// Called by the one thread that owns the store. Everything read from a program is untrusted: whatever is in
+// its shared memory, only that program's own data suffer, and it is counted.
+#ifndef SONDE_INGEST_INGEST_H
+#define SONDE_INGEST_INGEST_H
+
+#include "store/store.h"
+
+#include <sys/types.h>
+
+struct ingest;
+
+struct ingest_options {
+    const char *socket_path;          // programs that carry another one in their segment are not ours
+    const struct store_label *labels; // put on every series (host)
+    size_t label_count;
+    int level;                        // metrics above it are not taken
+    size_t programs_max;              // 0 = 4096
+};
+
+struct ingest_stats {
+    uint64_t programs;         // attached now
+    uint64_t programs_total;   // ever
+    uint64_t points;           // taken from rings (a row of n counts n)
+    uint64_t dropped_full;     // by programs whose ring was full
+    uint64_t dropped_corrupt;  // ring contents that made no sense (bytes / 8)
+    uint64_t dropped_store;    // refused by the store
+    uint64_t dropped_limit;    // over a limit of names, tags, series
+    uint64_t lines, lines_bad; // text protocols
+};
+
+int ingest_create(struct store *store, const struct ingest_options *options, struct ingest **out, struct error *e);
+void ingest_destroy(struct ingest *in); // drains once more
+
+// Takes over a program's segment (src/emit/segment.h). The descriptor is closed by this call or when the program is gone.
+// `pid` is the peer's as the kernel said it. -EBUSY: this one is attached already; -EPROTO: not a segment; -ENFILE: programs_max.
+int ingest_attach(struct ingest *in, int segment_fd, pid_t pid);
+
+// Finds programs that started before this agent, or were left behind by one that died: looks through /proc for segments of our user with our
+// socket's path. Returns how many it attached.
+int ingest_adopt(struct ingest *in);
+
+// Takes what is in the rings into the store. Returns how many points; a program that has exited is drained to its end and let go.
+// *fullest (may be NULL) is how full the fullest ring was, 0..1: the caller comes back sooner when it was high.
+size_t ingest_drain(struct ingest *in, double *fullest);
+
+// The program with this pid has hung up its socket: look at once whether it is gone.
+void ingest_hangup(struct ingest *in, pid_t pid);
+
+// Records all cells at t_ns: counters summed over threads and programs (those gone included), gauges as they are.
+size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);
+
+void ingest_get_stats(const struct ingest *in, struct ingest_stats *out);
+
+// Text: OpenTSDB ("put m ts v k=v"), StatsD ("m:1|c|@0.1|#k:v"), Influx ("m,k=v f=1 ts"), plain ("m 0.5 k=v"), told apart line by line.
+struct ingest_lines;
+int ingest_lines_create(struct ingest *in, struct ingest_lines **out); // one a connection
+void ingest_lines_destroy(struct ingest_lines *l);
+
+// Any piece of the stream; a line cut in two is put together. Answers for the sender (bad lines: one clear line each) are
+// appended to *reply.
+void ingest_lines_feed(struct ingest_lines *l, struct str piece, struct buf *reply);
+void ingest_lines_end(struct ingest_lines *l, struct buf *reply); // the last line may lack its newline
+
+// A StatsD-style flush of counters, gauges and sets at t_ns; call it with the cells.
+void ingest_lines_sample(struct ingest *in, int64_t t_ns);
+
+#endif

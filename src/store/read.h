@@ -1,0 +1,115 @@
+// read.h - the time-series database: reading, live or archived.
+//
+// A reader maps a file read-only. A snapshot is a consistent view of it at one moment: it sees everything appended before it
+// was opened, and goes on seeing it whatever the writer does meanwhile (except that blocks retired by retention may turn
+// empty). No reader can delay the writer, and the writer may be in another process, or dead.
+//
+//   store_reader ── store_snapshot ── store_cursor ── runs of points
+//
+// Damage (bad checksums, cut-off files) costs the damaged block and is reported (store_reader_damage); the rest is served.
+#ifndef SONDE_STORE_READ_H
+#define SONDE_STORE_READ_H
+
+#include "store/store.h"
+
+struct store_reader;
+struct store_snapshot;
+struct store_cursor;
+
+// Open for reading. A file that is no store, or of a version this reader does not know: an error in words.
+int store_reader_open(const char *path, struct store_reader **out, struct error *e);
+void store_reader_close(struct store_reader *r); // after all its snapshots
+
+// What was said of the file as a whole when it was created ("host", "job", …); empty when it was not.
+struct str store_reader_meta(const struct store_reader *r, struct str key);
+
+// Whether a writer has the file open now (it can still grow), or has closed it cleanly.
+enum store_state { STORE_LIVE, STORE_CLOSED, STORE_CRASHED };
+enum store_state store_reader_state(const struct store_reader *r);
+
+struct store_damage {
+    uint64_t blocks;     // unreadable
+    uint64_t bytes;      // in them
+    char first[128];     // where and why, of the first
+};
+void store_reader_damage(const struct store_reader *r, struct store_damage *out);
+
+// Thread-safe for one reader; a snapshot itself belongs to one thread at a time. Cheap: what is unchanged since the last snapshot is
+// shared with it. NULL: no memory.
+struct store_snapshot *store_snapshot_open(struct store_reader *r);
+void store_snapshot_close(struct store_snapshot *s);
+
+// Grows with every append; the same number means nothing was added since.
+uint64_t store_snapshot_version(const struct store_snapshot *s);
+
+size_t store_metric_count(const struct store_snapshot *s);
+size_t store_series_count(const struct store_snapshot *s);
+
+// Views, valid as long as the snapshot. Ids below the counts; others return NULL.
+const struct store_metric *store_metric_get(const struct store_snapshot *s, uint32_t metric);
+
+struct store_series_info {
+    uint32_t metric;
+    uint32_t label_count;
+    const struct store_label *labels; // sorted by key
+};
+// Fills *out; false for an unknown id.
+bool store_series_get(const struct store_snapshot *s, uint32_t series, struct store_series_info *out);
+
+// The metric of that name; false when there is none.
+bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t *metric);
+
+// Ids of a metric's series, ascending. *count is set; the array is valid as long as the snapshot.
+const uint32_t *store_metric_series(const struct store_snapshot *s, uint32_t metric, size_t *count);
+
+// Ids of the series that carry the label key=value, ascending; likewise.
+const uint32_t *store_label_series(const struct store_snapshot *s, struct str key, struct str value, size_t *count);
+
+// All label keys; all values of a key: sorted, each once, valid as long as the snapshot.
+const struct str *store_label_keys(const struct store_snapshot *s, size_t *count);
+const struct str *store_label_values(const struct store_snapshot *s, struct str key, size_t *count);
+
+// First and last time stamp in the file; false when it holds no points.
+bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t *last_ns);
+
+// A run: consecutive points of one series, ascending in time, no two at one time stamp. Runs of a cursor follow each other without overlap.
+struct store_run {
+    size_t count;
+    int64_t first_ns, last_ns; // of the points in it
+    // The summary speaks of exactly the points first_ns..last_ns. NaN data is not in min, max, sum; `nans` counts it.
+    bool has_summary;
+    uint32_t nans;
+    double min, max, sum, sum_squares, first, last;
+};
+
+// Points of `series` with from_ns ≤ t ≤ to_ns. A run that lies only partly in the range has no summary and holds only the points in range.
+// NULL: no memory or no such series.
+struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns, int64_t to_ns);
+void store_cursor_close(struct store_cursor *c);
+
+// Goes on to the next run without decoding it: 1 and *run filled, 0 at the end, or a negative errno.
+int store_cursor_next(struct store_cursor *c, struct store_run *run);
+
+// The points of the run that store_cursor_next just gave: arrays of run->count, valid until the next call on this cursor. What
+// turned out damaged or retired is left out: *count may be smaller (0 even), and the damage is counted.
+int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values, size_t *count);
+
+// The last point at or before `at_ns`; false when there is none. How "latest value" and the point before a range are found.
+bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns, double *value);
+
+// Events that touch [from, to], by start time. The callback's event is valid during the call; it returns false to stop.
+typedef bool store_event_fn(const struct store_event *event, void *user);
+int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user);
+
+// What is in the file, for `sonde inspect`: JSON-free, one callback a block.
+struct store_block_info {
+    uint64_t offset, size_bytes;
+    uint32_t series, rows;
+    uint64_t values;
+    int64_t first_ns, last_ns;
+    bool cold, intact;
+};
+typedef bool store_block_fn(const struct store_block_info *block, void *user);
+int store_blocks(struct store_snapshot *s, store_block_fn *each, void *user);
+
+#endif

@@ -1,0 +1,152 @@
+// store.h - the time-series database: writing.
+//
+// One file is one node's data. It is a log of sealed, compressed, checksummed blocks and a few mapped tails in which the newest points
+// lie as they came; live or archived it is the same file (docs/format.md). A library without threads of its own: the writer is
+// one thread of one process at a time; any number of readers (read.h), in this process or others, look on without locks.
+//
+//   metric ──< series (metric + labels) ──< set (series sampled at one instant: one time stamp a row)
+//
+// Ids are dense, count from 0 in the order of creation, and hold for the life of the file.
+//
+// What is appended is in the mapped file when the call returns: kill -9 loses nothing. A crash of the machine loses at
+// most what came after the last sync. A call that refuses data (over a limit, too old, no memory) says so and counts it.
+#ifndef SONDE_STORE_STORE_H
+#define SONDE_STORE_STORE_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// A cell of a row for which there is no value: not stored, never read back. One NaN bit pattern is reserved for it;
+// every other NaN is data.
+#define STORE_MISSING_BITS UINT64_C(0x7ff8736f6e646500)
+
+static inline double store_missing(void)
+{
+    uint64_t bits = STORE_MISSING_BITS;
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static inline bool store_is_missing(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits == STORE_MISSING_BITS;
+}
+
+// Limits with names; what exceeds them is refused with -E2BIG (names, labels) or -ENOSPC (counts), and counted.
+enum {
+    STORE_NAME_MAX = 255,       // bytes of a metric's name
+    STORE_LABELS_MAX = 16,      // a series
+    STORE_KEY_MAX = 128,        // bytes of a label's key
+    STORE_VALUE_MAX = 1024,     // bytes of a label's value
+    STORE_TEXT_MAX = 4096,      // bytes of an annotation, of a help text
+    STORE_UNIT_MAX = 32,
+    STORE_SET_SERIES_MAX = 4096,
+    STORE_SERIES_MAX_DEFAULT = 4000000,
+};
+
+enum store_kind { STORE_GAUGE = 0, STORE_COUNTER = 1 };
+
+struct store_label {
+    struct str key, value;
+};
+
+struct store_metric {
+    struct str name; // [A-Za-z0-9_./:-] and letters (bytes ≥ 0x80), not empty
+    struct str unit; // "bytes", "percent"; may be empty
+    struct str help; // one sentence; may be empty
+    enum store_kind kind;
+    uint8_t level; // 0..4
+};
+
+struct store_options {
+    uint64_t size_limit_bytes;  // retention by size; 0 = 1 GiB; UINT64_MAX = none
+    int64_t window_ns;          // retention by age, counted from the newest point; 0 = keep all
+    int64_t sync_interval_ns;   // 0 = 5 s
+    uint32_t series_limit;      // 0 = STORE_SERIES_MAX_DEFAULT
+    size_t memory_limit_bytes;  // of the writer's own memory and live tails; 0 = a default stated in store.c
+    const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
+    size_t meta_count;
+    const struct store_io *io;  // system calls, for tests that make them fail (io.h); NULL = the real ones
+};
+
+struct store;
+
+// Opens `path` for writing: makes it (mode 0600) where there is none, else takes up where the last writer left, recovering if it
+// was killed (what was found is said with log_info). *out is NULL on failure. -EBUSY: another writer has it.
+int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e);
+
+// Seals all tails, compacts what is worth it, cuts the file to what is used, syncs, marks it clean. Frees s whatever it returns.
+int store_close(struct store *s, struct error *e);
+
+// As if the process had been killed, for tests and for the failing agent: nothing is sealed. Frees s.
+void store_abandon(struct store *s);
+
+// The metric's id; the same name gives the same id. Where the metric is there already, the first definition stays,
+// except that empty units and help texts are filled in. Returns 0, -EINVAL (bad name), -E2BIG, -ENOSPC, -ENOMEM.
+int store_define_metric(struct store *s, const struct store_metric *m, uint32_t *id);
+
+// The series' id; the same metric and labels, in whatever order, give the same id. Label keys: like names; twice
+// the same key: -EINVAL. Empty values: the label is left out.
+int store_define_series(struct store *s, uint32_t metric, const struct store_label *labels, size_t count, uint32_t *id);
+
+// A set of series; the same series in the same order give the same id. A series may be in several sets.
+int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id);
+
+// Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one appended last wins.
+// 0; -ERANGE: older than the window (counted); -ENOSPC: nowhere left to put it (counted, reported once with log_warning);
+// -EINVAL: no such id. A row's cells may be store_missing().
+int store_append_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
+int store_append(struct store *s, uint32_t series, int64_t t_ns, double value);
+
+struct store_point {
+    int64_t t_ns;
+    double value;
+    uint32_t series;
+};
+
+// The same for many points of many series at once; *refused (may be NULL) is how many were not taken. 0 when all were.
+int store_append_points(struct store *s, const struct store_point *points, size_t count, size_t *refused);
+
+enum store_event_kind { STORE_SPAN = 0, STORE_ANNOTATION = 1 };
+
+// A span (a name, a start and an end, tags) or an annotation (one instant, a text, tags).
+struct store_event {
+    enum store_event_kind kind;
+    int64_t start_ns, end_ns; // end == start in an annotation; a span that was never ended: end = INT64_MAX
+    struct str text;          // the span's name, the annotation's text
+    uint64_t id, parent;      // spans: unique within the file, 0 = none
+    const struct store_label *labels;
+    size_t label_count;
+};
+
+// A span may be appended when it begins (end INT64_MAX) and again, with the same id, when it ends: the last one counts.
+int store_append_event(struct store *s, const struct store_event *event);
+
+// Work that is due: sync, retention, sealing and merging of cold blocks. Call it a few times a second; each call is
+// bounded to a few milliseconds. Returns 0 or what went wrong (already logged once).
+int store_tick(struct store *s, int64_t now_ns);
+
+// Seals all tails now.
+int store_seal(struct store *s);
+
+// Everything appended so far is on disk when it returns.
+int store_sync(struct store *s, struct error *e);
+
+struct store_stats {
+    uint64_t points, rows, events;              // appended by this writer
+    uint64_t refused_old, refused_space, refused_limit, refused_invalid;
+    uint64_t metrics, series, sets, blocks;
+    uint64_t retired_blocks, retired_values;
+    uint64_t file_bytes, used_bytes, memory_bytes;
+    uint64_t sync_errors, space_errors;
+};
+
+void store_get_stats(const struct store *s, struct store_stats *out);
+
+#endif
