@@ -291,7 +291,7 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(readers_in_threads),           CASE(readers_under_retention),    CASE(snapshot_stays),
+        CASE(readers_in_threads),           CASE(readers_under_retention),  CASE(snapshot_stays),
         CASE(unchanged_means_same_version), CASE(killed_at_random_moments),
     };
     return cmocka_run_group_tests_name("store live", tests, NULL, NULL);
