@@ -16,12 +16,14 @@ enum {
     CENTRE_SAMPLES = 255,
     ENTRY_BYTES_MAX = 96, // in the directory: 13 varints at most, few of them long
     TABLE_BYTES_MAX = 128,
-    LOW_BITS_FROM = 9, // mean length of numbers from which cutting off low bits is looked at
+    LOW_BITS_FROM = 6, // mean length of numbers from which cutting off low bits is looked at
     LOW_BITS_TRIED = 6,
     RUN_LENGTH = 8, // values a run, on average, from which on what is not whole is runs
     REFERENCE_BITS = 24,
     CANDIDATES_MAX = 256 // columns that one is compared with, those that change nearly as often
 };
+
+static const double WORTH_IT = 0.997; // what a smaller cost has to be to count as smaller
 
 struct column {
     const struct codec_column *from;
@@ -127,7 +129,8 @@ static struct cost form_of(const int64_t *q, size_t from, size_t n, bool *dense,
     for (unsigned tried = 0; tried < LOW_BITS_TRIED; tried++) {
         unsigned bits = mean - 2 - tried < LOW_MAX ? mean - 2 - tried : LOW_MAX;
         struct cost cost = cost_of(q, from, n, *dense, bits);
-        if (cost.bits < best.bits) {
+        // Longer first: bits that are noise anyway cost no time in the general compressor.
+        if (cost.bits < best.bits * WORTH_IT) {
             best = cost;
             *low = (uint8_t)bits;
         }

@@ -40,7 +40,7 @@ enum stream { GAPS, CHANGES, DENSE, EXTRAS, RAW, LOW, STREAMS };
 
 enum { ORDER_MASK = 3, FORM_DENSE = 4 };                     // form of whole numbers
 enum { BITS_AS_THEY_ARE, BITS_XOR, BITS_DELTA, BITS_FORMS }; // form of patterns
-enum { TOKEN_LONG = 192, TOKEN_EXTRA_MAX = 8, MISS_BYTES = 10, LOW_MAX = 56 };
+enum { TOKEN_LONG = 120, TOKEN_EXTRA_MAX = 8, MISS_BYTES = 10, LOW_MAX = 56 };
 
 // Following references from one column may meet this many columns, itself and repetitions counted.
 enum { EXPANSIONS_MAX = 64, REFERENCES_MAX = 3 };
@@ -49,5 +49,8 @@ static inline size_t low_bytes(size_t count, unsigned low)
 {
     return (count * low + 7) / 8;
 }
+
+// Where the directory and each stream end. The number of these places, 0 for bytes that are no table.
+size_t codec_table_ends(const uint8_t *in, size_t size, size_t ends[STREAMS + 1]);
 
 #endif
