@@ -57,49 +57,48 @@ struct plan {
     size_t size; // bytes in all
 };
 
-static inline uint64_t zigzag_of(uint64_t delta, bool wide)
-{
-    return wide ? zigzag((int64_t)delta) : (uint32_t)delta << 1 ^ (uint32_t)((int32_t)delta >> 31);
-}
-
 // Number i relative to the number before, shifted. Numbers differ by multiples of 2^shift, so nothing is lost.
-static inline uint64_t delta_at(const int64_t *x, size_t i, unsigned shift)
+static inline int64_t delta_at(const int64_t *x, size_t i, unsigned shift)
 {
-    return (uint64_t)((int64_t)((uint64_t)x[i] - (uint64_t)x[i - 1]) >> shift);
+    return (int64_t)((uint64_t)x[i] - (uint64_t)x[i - 1]) >> shift;
 }
 
 // The median of a few deltas.
-static uint64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
+static int64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
 {
     int64_t samples[DELTA_SAMPLES];
     for (size_t i = 0; i < DELTA_SAMPLES; i++) {
-        int64_t delta = (int64_t)delta_at(x, 1 + i * (n - 1) / DELTA_SAMPLES, shift);
+        int64_t delta = delta_at(x, 1 + i * (n - 1) / DELTA_SAMPLES, shift);
         size_t at = i;
         for (; at > 0 && samples[at - 1] > delta; at--)
             samples[at] = samples[at - 1];
         samples[at] = delta;
     }
-    return (uint64_t)samples[DELTA_SAMPLES / 2];
+    return samples[DELTA_SAMPLES / 2];
 }
 
 // The width that takes least for the deltas' distances from the usual one, with what is longer patched.
 static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *plan)
 {
-    uint32_t lengths[2][WIDTH_MAX + 1] = {{0}}; // two, so that equal neighbours do not wait for each other
-    uint64_t usual = usual_delta(x, n, plan->shift);
-    for (size_t i = 1; i < n; i++)
-        lengths[i & 1][bit_length(zigzag_of(delta_at(x, i, plan->shift) - usual, wide))]++;
+    uint32_t lengths[4][WIDTH_MAX + 1] = {{0}}; // four, so that equal neighbours do not wait for each other
+    uint64_t usual = (uint64_t)usual_delta(x, n, plan->shift), numbers[GROUP];
+    for (size_t first = 1; first < n; first += GROUP) {
+        size_t count = n - first < GROUP ? n - first : GROUP;
+        codec_kernels()->numbers(x + first, count, usual << plan->shift, plan->shift, ZIGZAG_DELTAS, numbers);
+        for (size_t i = 0; i < count; i++)
+            lengths[i & 3][bit_length(numbers[i])]++;
+    }
     size_t patch_bytes = wide ? 10 : 6, patches = 0;
     for (unsigned width = WIDTH_MAX + 1; width-- > 0;) {
         size_t size = PACKED_HEADER + groups_size(n, width) + patches * patch_bytes;
-        if (size < plan->size) {
+        if (size < plan->size && (wide || width <= 32)) {
             plan->size = size;
             plan->width = width;
             plan->patches = patches;
             plan->flags = DELTA | ZIGZAG;
             plan->step = usual;
         }
-        patches += lengths[0][width] + lengths[1][width];
+        patches += lengths[0][width] + lengths[1][width] + lengths[2][width] + lengths[3][width];
     }
 }
 
@@ -114,8 +113,8 @@ static struct plan plan_packing(const int64_t *x, size_t n)
     bool wide = plan.range > UINT32_MAX;
     plan.width = bit_length(plan.range);
     plan.size = PACKED_HEADER + groups_size(n, plan.width);
-    // Deltas that would wrap around are as long as the numbers themselves.
-    bool wraps = (int64_t)((uint64_t)s->max - (uint64_t)s->min) < 0;
+    // Deltas of what is further apart would wrap around; and their distances from each other need two bits more.
+    bool wraps = ((uint64_t)s->max - (uint64_t)s->min) >> 61 != 0;
     if (!wraps && n > 1) {
         unsigned width = bit_length(((uint64_t)s->max_delta - (uint64_t)s->min_delta) >> plan.shift);
         size_t size = PACKED_HEADER + groups_size(n, width);
@@ -131,16 +130,6 @@ static struct plan plan_packing(const int64_t *x, size_t n)
     }
     plan.flags |= wide ? WIDE : 0;
     return plan;
-}
-
-static uint64_t number_at(const struct plan *plan, const int64_t *x, size_t i)
-{
-    if (!(plan->flags & DELTA))
-        return ((uint64_t)x[i] - (uint64_t)plan->shape.min) >> plan->shift;
-    if (i == 0)
-        return 0;
-    uint64_t number = delta_at(x, i, plan->shift) - plan->step;
-    return plan->flags & ZIGZAG ? zigzag_of(number, plan->flags & WIDE) : number;
 }
 
 size_t codec_packed_bound(size_t n)
@@ -169,23 +158,34 @@ size_t codec_pack(const int64_t *x, size_t n, uint8_t *out)
 
     uint8_t *at = out + PACKED_HEADER;
     uint8_t *positions = at + groups_size(n, plan.width), *values = positions + plan.patches * 2;
-    uint64_t limit = plan.width < 64 ? UINT64_C(1) << plan.width : 0; // 0: nothing is too large
+    uint64_t limit = plan.width < 64 ? (UINT64_C(1) << plan.width) - 1 : UINT64_MAX;
+    enum codec_numbers what = plan.flags & ZIGZAG ? ZIGZAG_DELTAS : plan.flags & DELTA ? DELTAS : NUMBERS;
+    uint64_t base = what == NUMBERS ? (uint64_t)plan.shape.min : plan.step << plan.shift;
     for (size_t first = 0; first < n; first += GROUP) {
         size_t count = n - first < GROUP ? n - first : GROUP;
-        uint32_t low[GROUP] = {0}, high[GROUP] = {0};
-        for (size_t i = 0; i < count; i++) {
-            uint64_t number = number_at(&plan, x, first + i);
-            if (limit != 0 && number >= limit) {
-                uint16_t position = (uint16_t)(first + i);
-                memcpy(positions, &position, 2);
-                memcpy(values, &number, wide ? 8 : 4);
-                positions += 2;
-                values += wide ? 8 : 4;
-                number = 0;
-            }
-            low[i] = (uint32_t)number;
-            high[i] = (uint32_t)(number >> 32);
-        }
+        uint64_t numbers[GROUP];
+        uint32_t low[GROUP], high[GROUP];
+        size_t skip = first == 0 && what != NUMBERS ? 1 : 0; // there is no delta before the first
+        numbers[0] = 0;
+        k->numbers(x + first + skip, count - skip, base, plan.shift, what, numbers + skip);
+        if (k->split(numbers, count, limit, low, high))
+            for (size_t i = 0; i < count; i++)
+                if (numbers[i] > limit) {
+                    uint16_t position = (uint16_t)(first + i);
+                    uint64_t patch = numbers[i];
+                    if (!wide) { // zigzagged as 32 bits
+                        uint32_t u = (uint32_t)unzigzag(patch);
+                        patch = u << 1 ^ (0 - (u >> 31));
+                    }
+                    memcpy(positions, &position, 2);
+                    memcpy(values, &patch, wide ? 8 : 4);
+                    positions += 2;
+                    values += wide ? 8 : 4;
+                    low[i] = high[i] = 0;
+                }
+        size_t rounded = (count + LANES - 1) / LANES * LANES;
+        memset(low + count, 0, (rounded - count) * sizeof low[0]);
+        memset(high + count, 0, (rounded - count) * sizeof high[0]);
         unsigned low_width = plan.width < 32 ? plan.width : 32;
         k->pack(low, count, low_width, at);
         at += group_bytes(count, low_width);
@@ -402,7 +402,7 @@ static void summarise_exactly(struct column *c, size_t n, struct codec_summary *
     for (size_t at = 0; at < n; at += GROUP) {
         uint32_t q[GROUP];
         codec_packed_group32(&c->packed, at / GROUP, q);
-        codec_kernels()->accumulate32(q, n - at < GROUP ? n - at : GROUP, &sums);
+        codec_kernels()->accumulate32(q, n - at < GROUP ? n - at : GROUP, c->packed.range, &sums);
     }
     uint64_t base = (uint64_t)c->packed.base;
     unsigned shift = c->packed.shift;
@@ -426,9 +426,17 @@ int codec_integer_summarise(const uint8_t *in, size_t size, size_t n, struct cod
     struct codec_sums sums;
     codec_sums_start(&sums);
     for (size_t at = 0; at < n; at += GROUP) {
-        double values[GROUP];
-        column_group(&c, at / GROUP, values);
-        codec_kernels()->accumulate(values, n - at < GROUP ? n - at : GROUP, &sums);
+        size_t count = n - at < GROUP ? n - at : GROUP;
+        if (c.misses == 0 && !c.packed.wide) {
+            uint32_t q[GROUP];
+            codec_packed_group32(&c.packed, at / GROUP, q);
+            codec_kernels()->sums32(q, count, (double)c.packed.base, (double)(UINT64_C(1) << c.packed.shift), &c.scale,
+                                    &sums);
+        } else {
+            double values[GROUP];
+            column_group(&c, at / GROUP, values);
+            codec_kernels()->accumulate(values, count, &sums);
+        }
     }
     codec_sums_finish(&sums, n, out);
     return 0;
