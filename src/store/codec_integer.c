@@ -124,7 +124,7 @@ static struct plan plan_packing(const int64_t *x, size_t n)
             plan.flags = DELTA;
             plan.step = (uint64_t)(s->min_delta >> plan.shift);
         }
-        // With one number left over, 512 would have to be patched before the histogram could save anything.
+        // Below 2 bits there is next to nothing left to save.
         if (plan.size > PACKED_HEADER + groups_size(n, 1))
             plan_patched(x, n, wide, &plan);
     }
