@@ -157,7 +157,7 @@ static void fill(enum kind kind, size_t n, double *v)
 
 static void speeds(const char *set)
 {
-    static double values[N], out[N];
+    static _Alignas(64) double values[N], out[N];
     static uint8_t bytes[1 << 16];
     struct job job = {.values = values, .out = out, .bytes = bytes};
     char metric[128];

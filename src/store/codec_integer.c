@@ -163,8 +163,8 @@ size_t codec_pack(const int64_t *x, size_t n, uint8_t *out)
     uint64_t base = what == NUMBERS ? (uint64_t)plan.shape.min : plan.step << plan.shift;
     for (size_t first = 0; first < n; first += GROUP) {
         size_t count = n - first < GROUP ? n - first : GROUP;
-        uint64_t numbers[GROUP];
-        uint32_t low[GROUP], high[GROUP];
+        _Alignas(WORD_BYTES) uint64_t numbers[GROUP];
+        _Alignas(WORD_BYTES) uint32_t low[GROUP], high[GROUP];
         size_t skip = first == 0 && what != NUMBERS ? 1 : 0; // there is no delta before the first
         numbers[0] = 0;
         k->numbers(x + first + skip, count - skip, base, plan.shift, what, numbers + skip);
@@ -265,7 +265,7 @@ void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q)
 void codec_packed_group64(struct codec_packed *p, size_t group, uint64_t *q)
 {
     const struct codec_kernels *k = codec_kernels();
-    uint32_t low[GROUP], high[GROUP];
+    _Alignas(WORD_BYTES) uint32_t low[GROUP], high[GROUP];
     size_t count = packed_count(p, group), rounded = (count + LANES - 1) / LANES * LANES, patch = 0;
     unsigned low_width = p->width < 32 ? p->width : 32;
     const uint8_t *at = p->groups + group * group_size(GROUP, p->width);
@@ -292,7 +292,7 @@ void codec_packed_numbers(struct codec_packed *p, size_t group, uint64_t *x)
         for (size_t i = 0; i < count; i++)
             x[i] = (uint64_t)p->base + (x[i] << p->shift);
     } else {
-        uint32_t q[GROUP];
+        _Alignas(WORD_BYTES) uint32_t q[GROUP];
         codec_packed_group32(p, group, q);
         for (size_t i = 0; i < count; i++)
             x[i] = (uint64_t)p->base + ((uint64_t)q[i] << p->shift);
@@ -356,13 +356,13 @@ static void column_group(struct column *c, size_t group, double *out)
     struct codec_packed *p = &c->packed;
     size_t count = packed_count(p, group);
     if (p->wide) {
-        uint64_t q[GROUP];
+        _Alignas(WORD_BYTES) uint64_t q[GROUP];
         codec_packed_group64(p, group, q);
         for (size_t i = 0; i < count; i++)
             q[i] = (uint64_t)p->base + (q[i] << p->shift);
         k->values64((const int64_t *)q, count, &c->scale, out);
     } else {
-        uint32_t q[GROUP];
+        _Alignas(WORD_BYTES) uint32_t q[GROUP];
         codec_packed_group32(p, group, q);
         k->values32(q, count, (double)p->base, (double)(UINT64_C(1) << p->shift), &c->scale, out);
     }
@@ -400,7 +400,7 @@ static void summarise_exactly(struct column *c, size_t n, struct codec_summary *
 {
     struct codec_integer_sums sums = {0, 0, UINT32_MAX, 0};
     for (size_t at = 0; at < n; at += GROUP) {
-        uint32_t q[GROUP];
+        _Alignas(WORD_BYTES) uint32_t q[GROUP];
         codec_packed_group32(&c->packed, at / GROUP, q);
         codec_kernels()->accumulate32(q, n - at < GROUP ? n - at : GROUP, c->packed.range, &sums);
     }
@@ -428,12 +428,12 @@ int codec_integer_summarise(const uint8_t *in, size_t size, size_t n, struct cod
     for (size_t at = 0; at < n; at += GROUP) {
         size_t count = n - at < GROUP ? n - at : GROUP;
         if (c.misses == 0 && !c.packed.wide) {
-            uint32_t q[GROUP];
+            _Alignas(WORD_BYTES) uint32_t q[GROUP];
             codec_packed_group32(&c.packed, at / GROUP, q);
             codec_kernels()->sums32(q, count, (double)c.packed.base, (double)(UINT64_C(1) << c.packed.shift), &c.scale,
                                     &sums);
         } else {
-            double values[GROUP];
+            _Alignas(WORD_BYTES) double values[GROUP];
             column_group(&c, at / GROUP, values);
             codec_kernels()->accumulate(values, count, &sums);
         }
