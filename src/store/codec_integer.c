@@ -248,16 +248,22 @@ static inline size_t next_patch(struct codec_packed *p, size_t group, size_t *pa
     return GROUP;
 }
 
-void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q)
+// The numbers as they are stored, with the patches in place.
+static void stored_group32(struct codec_packed *p, size_t group, uint32_t *q)
 {
-    const struct codec_kernels *k = codec_kernels();
-    size_t count = packed_count(p, group), patch = 0;
-    k->unpack(p->groups + group * group_size(GROUP, p->width), count, p->width, q);
+    size_t patch = 0;
+    codec_kernels()->unpack(p->groups + group * group_size(GROUP, p->width), packed_count(p, group), p->width, q);
     for (size_t place; (place = next_patch(p, group, &patch)) < GROUP;)
         q[place] = load_u32(p->patches + patch * 4);
+}
+
+void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q)
+{
+    size_t count = packed_count(p, group);
+    stored_group32(p, group, q);
     if (p->delta) {
         uint32_t carry = (uint32_t)p->carry;
-        k->prefix32(q, (count + LANES - 1) / LANES * LANES, p->zigzag, (uint32_t)p->step, &carry);
+        codec_kernels()->prefix32(q, (count + LANES - 1) / LANES * LANES, p->zigzag, (uint32_t)p->step, &carry);
         p->carry = carry;
     }
 }
@@ -326,14 +332,14 @@ size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t
 
 struct column {
     struct codec_packed packed;
-    struct codec_scale scale;
+    struct codec_walk walk;
     const uint8_t *positions, *values; // of the misses
     size_t misses, next_miss;
 };
 
 static int column_open(const uint8_t *in, size_t size, size_t n, struct column *c)
 {
-    if (size < COLUMN_HEADER || !codec_scale_of(in[1], &c->scale))
+    if (size < COLUMN_HEADER || !codec_scale_of(in[1], &c->walk.scale))
         return -EBADMSG;
     c->misses = load_u16(in + 2);
     c->next_miss = 0;
@@ -342,6 +348,14 @@ static int column_open(const uint8_t *in, size_t size, size_t n, struct column *
         return -EBADMSG;
     c->positions = in + COLUMN_HEADER + c->packed.size;
     c->values = c->positions + c->misses * 2;
+    const struct codec_packed *p = &c->packed;
+    c->walk.what = !p->delta ? NUMBERS : p->zigzag ? ZIGZAG_DELTAS : DELTAS;
+    c->walk.delta_step = (uint32_t)p->step;
+    c->walk.carry = (uint32_t)p->start;
+    c->walk.lowest = UINT32_MAX;
+    c->walk.highest = 0;
+    c->walk.base = (double)p->base;
+    c->walk.step = (double)(UINT64_C(1) << p->shift);
     // What an encoder writes is of size < 2^51; what is not could give other bits on other machines.
     int64_t limit = INT64_C(1) << 51;
     if (c->packed.base <= -limit || c->packed.base >= limit || c->packed.shift > 52)
@@ -360,11 +374,11 @@ static void column_group(struct column *c, size_t group, double *out)
         codec_packed_group64(p, group, q);
         for (size_t i = 0; i < count; i++)
             q[i] = (uint64_t)p->base + (q[i] << p->shift);
-        k->values64((const int64_t *)q, count, &c->scale, out);
+        k->values64((const int64_t *)q, count, &c->walk.scale, out);
     } else {
         _Alignas(WORD_BYTES) uint32_t q[GROUP];
-        codec_packed_group32(p, group, q);
-        k->values32(q, count, (double)p->base, (double)(UINT64_C(1) << p->shift), &c->scale, out);
+        stored_group32(p, group, q);
+        k->values32(q, count, &c->walk, out);
     }
     while (c->next_miss < c->misses) {
         size_t position = load_u16(c->positions + c->next_miss * 2);
@@ -389,7 +403,7 @@ int codec_integer_decode(const uint8_t *in, size_t size, size_t n, double *out)
 // Whole numbers whose sums stay below 2^53 are added up as they are: exact, so the order does not matter.
 static bool sums_exactly(const struct column *c, size_t n)
 {
-    if (c->scale.divide || c->scale.down != 1 || c->misses != 0 || c->packed.wide)
+    if (c->walk.scale.divide || c->walk.scale.down != 1 || c->misses != 0 || c->packed.wide)
         return false;
     double low = fabs((double)c->packed.base);
     double largest = low + ldexp((double)c->packed.range, (int)c->packed.shift);
@@ -429,14 +443,21 @@ int codec_integer_summarise(const uint8_t *in, size_t size, size_t n, struct cod
         size_t count = n - at < GROUP ? n - at : GROUP;
         if (c.misses == 0 && !c.packed.wide) {
             _Alignas(WORD_BYTES) uint32_t q[GROUP];
-            codec_packed_group32(&c.packed, at / GROUP, q);
-            codec_kernels()->sums32(q, count, (double)c.packed.base, (double)(UINT64_C(1) << c.packed.shift), &c.scale,
-                                    &sums);
+            stored_group32(&c.packed, at / GROUP, q);
+            codec_kernels()->sums32(q, count, &c.walk, &sums);
         } else {
             _Alignas(WORD_BYTES) double values[GROUP];
             column_group(&c, at / GROUP, values);
             codec_kernels()->accumulate(values, count, &sums);
         }
+    }
+    if (c.walk.lowest <= c.walk.highest) {
+        uint32_t q[LANES] = {c.walk.lowest, c.walk.highest};
+        double values[2];
+        c.walk.what = NUMBERS;
+        codec_kernels()->values32(q, 2, &c.walk, values);
+        sums.min[0] = values[0] < sums.min[0] ? values[0] : sums.min[0];
+        sums.max[0] = values[1] > sums.max[0] ? values[1] : sums.max[0];
     }
     codec_sums_finish(&sums, n, out);
     return 0;

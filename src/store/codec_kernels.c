@@ -72,6 +72,9 @@ typedef __m512i vector;
 #define VECTOR_OR _mm512_or_si512
 #define SHIFT_OF(bits) (bits)
 #define VECTOR_AND _mm512_and_si512
+#define VECTOR_XOR _mm512_xor_si512
+#define VECTOR_MIN _mm512_min_epu32
+#define VECTOR_MAX _mm512_max_epu32
 #else
 typedef __m256i vector;
 #define VECTOR(operation) _mm256_##operation##_epi32
@@ -80,6 +83,9 @@ typedef __m256i vector;
 #define VECTOR_OR _mm256_or_si256
 #define SHIFT_OF(bits) ((int)(bits))
 #define VECTOR_AND _mm256_and_si256
+#define VECTOR_XOR _mm256_xor_si256
+#define VECTOR_MIN _mm256_min_epu32
+#define VECTOR_MAX _mm256_max_epu32
 #endif
 
 enum { VECTOR_LANES = sizeof(vector) / 4, ROWS = GROUP / LANES };
@@ -106,10 +112,12 @@ static inline __attribute__((always_inline)) void unpack_group(const uint8_t *re
     }
 }
 
-#define EACH_WIDTH(F)                                                                                               \
-    F(1)                                                                                                            \
-    F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19) F(20) F(21) \
-        F(22) F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31) F(32)
+#define EACH_WIDTH(F)                                                                                                 \
+    F(1)                                                                                                              \
+    F(2)                                                                                                              \
+    F(3)                                                                                                              \
+    F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23) \
+        F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31) F(32)
 #define UNPACK_WIDTH(width)                                    \
     static void unpack_##width(const uint8_t *in, uint32_t *q) \
     {                                                          \
@@ -140,25 +148,24 @@ static void unpack(const uint8_t *in, size_t n, unsigned width, uint32_t *q)
 
 #if defined __AVX512F__
 
-static void prefix32(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry)
+// Lane i becomes the sum of lanes 0 to i.
+static inline vector sum_lanes(vector x)
 {
-    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1), last = _mm512_set1_epi32(15);
-    const __m512i steps = _mm512_set1_epi32((int)step);
-    __m512i before = _mm512_set1_epi32((int)*carry);
-    for (size_t i = 0; i < n; i += 16) {
-        __m512i x = _mm512_loadu_si512(q + i);
-        if (zigzag)
-            x = _mm512_xor_si512(_mm512_srli_epi32(x, 1), _mm512_sub_epi32(zero, _mm512_and_si512(x, one)));
-        x = _mm512_add_epi32(x, steps);
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 15));
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 14));
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 12));
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 8));
-        __m512i sum = _mm512_add_epi32(x, before);
-        before = _mm512_add_epi32(before, _mm512_permutexvar_epi32(last, x));
-        _mm512_storeu_si512(q + i, sum);
-    }
-    *carry = (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(before));
+    const __m512i zero = _mm512_setzero_si512();
+    x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 15));
+    x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 14));
+    x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 12));
+    return _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 8));
+}
+
+static inline vector last_lane(vector x)
+{
+    return _mm512_permutexvar_epi32(_mm512_set1_epi32(15), x);
+}
+
+static inline uint32_t first_lane(vector x)
+{
+    return (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(x));
 }
 
 static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry)
@@ -183,25 +190,22 @@ static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t
 
 #elif defined __AVX2__
 
-static void prefix32(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry)
+static inline vector sum_lanes(vector x)
 {
-    const __m256i zero = _mm256_setzero_si256(), one = _mm256_set1_epi32(1), last = _mm256_set1_epi32(7);
-    const __m256i third = _mm256_set1_epi32(3), steps = _mm256_set1_epi32((int)step);
-    __m256i before = _mm256_set1_epi32((int)*carry);
-    for (size_t i = 0; i < n; i += 8) {
-        __m256i x = _mm256_loadu_si256((const __m256i *)(q + i));
-        if (zigzag)
-            x = _mm256_xor_si256(_mm256_srli_epi32(x, 1), _mm256_sub_epi32(zero, _mm256_and_si256(x, one)));
-        x = _mm256_add_epi32(x, steps);
-        x = _mm256_add_epi32(x, _mm256_slli_si256(x, 4)); // within each half
-        x = _mm256_add_epi32(x, _mm256_slli_si256(x, 8));
-        __m256i low_half = _mm256_permutevar8x32_epi32(x, third); // its sum goes to the upper half
-        x = _mm256_add_epi32(x, _mm256_blend_epi32(zero, low_half, 0xf0));
-        __m256i sum = _mm256_add_epi32(x, before);
-        before = _mm256_add_epi32(before, _mm256_permutevar8x32_epi32(x, last));
-        _mm256_storeu_si256((__m256i *)(q + i), sum);
-    }
-    *carry = (uint32_t)_mm_cvtsi128_si32(_mm256_castsi256_si128(before));
+    x = _mm256_add_epi32(x, _mm256_slli_si256(x, 4)); // within each half
+    x = _mm256_add_epi32(x, _mm256_slli_si256(x, 8));
+    __m256i low_half = _mm256_permutevar8x32_epi32(x, _mm256_set1_epi32(3)); // its sum goes to the upper half
+    return _mm256_add_epi32(x, _mm256_blend_epi32(_mm256_setzero_si256(), low_half, 0xf0));
+}
+
+static inline vector last_lane(vector x)
+{
+    return _mm256_permutevar8x32_epi32(x, _mm256_set1_epi32(7));
+}
+
+static inline uint32_t first_lane(vector x)
+{
+    return (uint32_t)_mm_cvtsi128_si32(_mm256_castsi256_si128(x));
 }
 
 static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry)
@@ -239,6 +243,44 @@ static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t
     for (size_t i = 0; i < n; i++)
         q[i] = sum += (zigzag ? q[i] >> 1 ^ (0 - (q[i] & 1)) : q[i]) + step;
     *carry = sum;
+}
+
+#endif
+
+#if defined __AVX2__
+
+// The next vector of numbers: as they are, or the running sum of deltas (see codec_integer.c).
+static inline __attribute__((always_inline)) vector next_numbers(vector x, enum codec_numbers what, vector steps,
+                                                                 vector *before)
+{
+    if (what == NUMBERS)
+        return x;
+    if (what == ZIGZAG_DELTAS) {
+        vector sign = VECTOR(sub)(VECTOR(set1)(0), VECTOR_AND(x, VECTOR(set1)(1)));
+        x = VECTOR_XOR(VECTOR(srli)(x, 1), sign);
+    }
+    x = sum_lanes(VECTOR(add)(x, steps));
+    vector sum = VECTOR(add)(x, *before);
+    *before = VECTOR(add)(*before, last_lane(x));
+    return sum;
+}
+
+static inline __attribute__((always_inline)) void prefix32_as(uint32_t *q, size_t n, enum codec_numbers what,
+                                                              uint32_t step, uint32_t *carry)
+{
+    const vector steps = VECTOR(set1)((int)step);
+    vector before = VECTOR(set1)((int)*carry);
+    for (size_t i = 0; i < n; i += VECTOR_LANES)
+        VECTOR_STORE(q + i, next_numbers(VECTOR_LOAD(q + i), what, steps, &before));
+    *carry = first_lane(before);
+}
+
+static void prefix32(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry)
+{
+    if (zigzag)
+        prefix32_as(q, n, ZIGZAG_DELTAS, step, carry);
+    else
+        prefix32_as(q, n, DELTAS, step, carry);
 }
 
 #endif
@@ -294,26 +336,6 @@ static inline __attribute__((always_inline)) double based(double base, double st
 #else
     return base + step * q;
 #endif
-}
-
-static inline __attribute__((always_inline)) void values32_as(const uint32_t *restrict q, size_t n, double base,
-                                                              double step, struct codec_scale scale,
-                                                              enum scaling scaling, double *restrict out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = scaled(based(base, step, double_of_u32(q[i])), scaling, &scale);
-}
-
-static void values32(const uint32_t *q, size_t n, double base, double step, const struct codec_scale *scale,
-                     double *out)
-{
-    enum scaling scaling = scaling_of(scale);
-    if (scaling == UNSCALED)
-        values32_as(q, n, base, step, *scale, UNSCALED, out);
-    else if (scaling == DIVIDED)
-        values32_as(q, n, base, step, *scale, DIVIDED, out);
-    else
-        values32_as(q, n, base, step, *scale, MULTIPLIED, out);
 }
 
 static inline __attribute__((always_inline)) void values64_as(const int64_t *restrict x, size_t n,
@@ -483,92 +505,158 @@ static void accumulate(const double *restrict v, size_t n, struct codec_sums *re
         accumulate_one(v[i], i % PARTIAL_SUMS, s);
 }
 
-// As values32 and accumulate, without writing the values anywhere. There are no NaNs among them.
+// ---- Numbers of 32 bits to values, written or added up. There are no NaNs among them.
+
+static void one_value32(uint32_t q, const struct codec_walk *w, size_t i, double *out, struct codec_sums *sums)
+{
+    double v = scaled(based(w->base, w->step, double_of_u32(q)), scaling_of(&w->scale), &w->scale);
+    if (out != NULL)
+        out[i] = v;
+    else
+        accumulate_one(v, i % PARTIAL_SUMS, sums);
+}
 
 #if defined __AVX2__
 
 #if defined __AVX512F__
 typedef __m512d doubles;
+typedef __m256i half_vector;
 #define DOUBLES(operation) _mm512_##operation##_pd
+#define UPPER_HALF(x) _mm512_extracti64x4_epi64(x, 1)
+#define LOWER_HALF(x) _mm512_castsi512_si256(x)
 #else
 typedef __m256d doubles;
+typedef __m128i half_vector;
 #define DOUBLES(operation) _mm256_##operation##_pd
+#define UPPER_HALF(x) _mm256_extracti128_si256(x, 1)
+#define LOWER_HALF(x) _mm256_castsi256_si128(x)
 #endif
 
 enum { DOUBLES_LANES = sizeof(doubles) / 8, PARTS = PARTIAL_SUMS / DOUBLES_LANES };
 
-static inline doubles doubles_of_u32(const uint32_t *q)
+static inline doubles doubles_of_u32(half_vector q)
 {
 #if defined __AVX512F__
-    return _mm512_cvtepu32_pd(_mm256_loadu_si256((const __m256i *)q));
+    return _mm512_cvtepu32_pd(q);
 #else
-    __m128i x = _mm_xor_si128(_mm_loadu_si128((const __m128i *)q), _mm_set1_epi32(INT32_MIN));
-    return _mm256_add_pd(_mm256_cvtepi32_pd(x), _mm256_set1_pd(0x1p31));
+    q = _mm_xor_si128(q, _mm_set1_epi32(INT32_MIN));
+    return _mm256_add_pd(_mm256_cvtepi32_pd(q), _mm256_set1_pd(0x1p31));
 #endif
 }
 
-static inline __attribute__((always_inline)) void sums32_as(const uint32_t *restrict q, size_t n, double base,
-                                                            double step, struct codec_scale scale, enum scaling scaling,
+static inline void note_extremes(vector min, vector max, struct codec_walk *w)
+{
+    uint32_t lowest[VECTOR_LANES], highest[VECTOR_LANES];
+    VECTOR_STORE(lowest, VECTOR_MIN(min, VECTOR(set1)((int)w->lowest)));
+    VECTOR_STORE(highest, VECTOR_MAX(max, VECTOR(set1)((int)w->highest)));
+    for (size_t lane = 0; lane < VECTOR_LANES; lane++) {
+        w->lowest = lowest[lane] < w->lowest ? lowest[lane] : w->lowest;
+        w->highest = highest[lane] > w->highest ? highest[lane] : w->highest;
+    }
+}
+
+// A constant for each way that it is used: numbers or deltas, scaled or not, written (out) or added up.
+static inline __attribute__((always_inline)) void walk32_as(const uint32_t *restrict q, size_t n,
+                                                            struct codec_walk *restrict w, enum codec_numbers what,
+                                                            enum scaling scaling, bool add_up, double *restrict out,
                                                             struct codec_sums *restrict s)
 {
-    const doubles bases = DOUBLES(set1)(base), steps = DOUBLES(set1)(step), down = DOUBLES(set1)(scale.down);
-    const doubles inverse = DOUBLES(set1)(scale.inverse);
-    doubles sum[PARTS], squares[PARTS], min[PARTS], max[PARTS];
-    for (size_t part = 0; part < PARTS; part++) {
+    const doubles bases = DOUBLES(set1)(w->base), steps = DOUBLES(set1)(w->step);
+    const doubles down = DOUBLES(set1)(w->scale.down), inverse = DOUBLES(set1)(w->scale.inverse);
+    const vector delta_steps = VECTOR(set1)((int)w->delta_step);
+    vector before = VECTOR(set1)((int)w->carry);
+    // The smallest and largest number make the smallest and largest value (scaling keeps their order), later.
+    vector min = VECTOR(set1)(-1), max = VECTOR(set1)(0);
+    doubles sum[PARTS], squares[PARTS];
+    for (size_t part = 0; part < PARTS && add_up; part++) {
         sum[part] = DOUBLES(loadu)(s->sum + part * DOUBLES_LANES);
         squares[part] = DOUBLES(loadu)(s->squares + part * DOUBLES_LANES);
-        min[part] = DOUBLES(loadu)(s->min + part * DOUBLES_LANES);
-        max[part] = DOUBLES(loadu)(s->max + part * DOUBLES_LANES);
     }
-    for (size_t i = 0; i < n; i += PARTIAL_SUMS)
-        for (size_t part = 0; part < PARTS; part++) {
-            doubles x = DOUBLES(fmadd)(steps, doubles_of_u32(q + i + part * DOUBLES_LANES), bases);
+    size_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) {
+        vector numbers = next_numbers(VECTOR_LOAD(q + i), what, delta_steps, &before);
+        if (add_up) {
+            min = VECTOR_MIN(min, numbers);
+            max = VECTOR_MAX(max, numbers);
+        }
+        for (size_t half = 0; half < 2; half++) {
+            const size_t part = half * DOUBLES_LANES % PARTIAL_SUMS / DOUBLES_LANES;
+            doubles x = doubles_of_u32(half == 0 ? LOWER_HALF(numbers) : UPPER_HALF(numbers));
+            x = DOUBLES(fmadd)(steps, x, bases);
             if (scaling == DIVIDED) {
                 doubles quotient = DOUBLES(mul)(x, inverse);
                 x = DOUBLES(fmadd)(DOUBLES(fnmadd)(quotient, down, x), inverse, quotient);
             } else if (scaling == MULTIPLIED) {
                 x = DOUBLES(mul)(x, down);
             }
-            min[part] = DOUBLES(min)(x, min[part]);
-            max[part] = DOUBLES(max)(x, max[part]);
+            if (!add_up) {
+                DOUBLES(storeu)(out + i + half * DOUBLES_LANES, x);
+                continue;
+            }
             sum[part] = DOUBLES(add)(sum[part], x);
             squares[part] = DOUBLES(add)(squares[part], DOUBLES(mul)(x, x));
         }
-    for (size_t part = 0; part < PARTS; part++) {
+    }
+    for (size_t part = 0; part < PARTS && add_up; part++) {
         DOUBLES(storeu)(s->sum + part * DOUBLES_LANES, sum[part]);
         DOUBLES(storeu)(s->squares + part * DOUBLES_LANES, squares[part]);
-        DOUBLES(storeu)(s->min + part * DOUBLES_LANES, min[part]);
-        DOUBLES(storeu)(s->max + part * DOUBLES_LANES, max[part]);
     }
+    if (add_up)
+        note_extremes(min, max, w);
+    if (i < n) {
+        uint32_t rest[VECTOR_LANES];
+        VECTOR_STORE(rest, next_numbers(VECTOR_LOAD(q + i), what, delta_steps, &before));
+        for (size_t k = 0; i < n; i++, k++)
+            one_value32(rest[k], w, i, add_up ? NULL : out, s);
+    }
+    w->carry = first_lane(before);
+}
+
+static inline __attribute__((always_inline)) void walk32_scaled(const uint32_t *q, size_t n, struct codec_walk *w,
+                                                                enum scaling scaling, bool add_up, double *out,
+                                                                struct codec_sums *s)
+{
+    if (w->what == NUMBERS)
+        walk32_as(q, n, w, NUMBERS, scaling, add_up, out, s);
+    else if (w->what == DELTAS)
+        walk32_as(q, n, w, DELTAS, scaling, add_up, out, s);
+    else
+        walk32_as(q, n, w, ZIGZAG_DELTAS, scaling, add_up, out, s);
+}
+
+static inline __attribute__((always_inline)) void walk32(const uint32_t *q, size_t n, struct codec_walk *w, bool add_up,
+                                                         double *out, struct codec_sums *s)
+{
+    enum scaling scaling = scaling_of(&w->scale);
+    if (scaling == UNSCALED)
+        walk32_scaled(q, n, w, UNSCALED, add_up, out, s);
+    else if (scaling == DIVIDED)
+        walk32_scaled(q, n, w, DIVIDED, add_up, out, s);
+    else
+        walk32_scaled(q, n, w, MULTIPLIED, add_up, out, s);
 }
 
 #else
 
-static inline __attribute__((always_inline)) void sums32_as(const uint32_t *restrict q, size_t n, double base,
-                                                            double step, struct codec_scale scale, enum scaling scaling,
-                                                            struct codec_sums *restrict s)
+static inline __attribute__((always_inline)) void walk32(uint32_t *q, size_t n, struct codec_walk *w, bool add_up,
+                                                         double *out, struct codec_sums *s)
 {
+    if (w->what != NUMBERS)
+        prefix32(q, n, w->what == ZIGZAG_DELTAS, w->delta_step, &w->carry);
     for (size_t i = 0; i < n; i++)
-        accumulate_one(scaled(based(base, step, double_of_u32(q[i])), scaling, &scale), i % PARTIAL_SUMS, s);
+        one_value32(q[i], w, i, add_up ? NULL : out, s);
 }
 
 #endif
 
-static void sums32(const uint32_t *q, size_t n, double base, double step, const struct codec_scale *scale,
-                   struct codec_sums *s)
+static void values32(uint32_t *q, size_t n, struct codec_walk *walk, double *out)
 {
-    enum scaling scaling = scaling_of(scale);
-    size_t whole = n / PARTIAL_SUMS * PARTIAL_SUMS;
-    if (scaling == UNSCALED)
-        sums32_as(q, whole, base, step, *scale, UNSCALED, s);
-    else if (scaling == DIVIDED)
-        sums32_as(q, whole, base, step, *scale, DIVIDED, s);
-    else
-        sums32_as(q, whole, base, step, *scale, MULTIPLIED, s);
-    double rest[PARTIAL_SUMS];
-    values32(q + whole, n - whole, base, step, scale, rest);
-    for (size_t i = 0; whole + i < n; i++)
-        accumulate_one(rest[i], i, s);
+    walk32(q, n, walk, false, out, NULL);
+}
+
+static void sums32(uint32_t *q, size_t n, struct codec_walk *walk, struct codec_sums *sums)
+{
+    walk32(q, n, walk, true, NULL, sums);
 }
 
 // Numbers so small that a group's squares fit 32 bits.

@@ -57,6 +57,15 @@ struct codec_shape {
 
 enum codec_numbers { NUMBERS, DELTAS, ZIGZAG_DELTAS };
 
+// From packed numbers to values: q (or the running sum of its deltas) makes base + step * q, exact, then scaled.
+struct codec_walk {
+    enum codec_numbers what;
+    uint32_t delta_step, carry; // the carry goes on from group to group
+    double base, step;          // step is a power of two
+    struct codec_scale scale;
+    uint32_t lowest, highest; // of the q that sums32 did not bring into the sums' extremes; start at UINT32_MAX and 0
+};
+
 struct codec_kernels {
     const char *name;
     // Packing: q has n numbers below 2^width, filled up with zeros to a multiple of LANES; width 0..32, n 1..GROUP.
@@ -65,9 +74,9 @@ struct codec_kernels {
     // Running sums in place, n a multiple of LANES: u = q (or unzigzag(q)) + step; result = *carry += u.
     void (*prefix32)(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry);
     void (*prefix64)(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry);
-    // Whole numbers to doubles: base + step * q, exact, then scaled.
-    void (*values32)(const uint32_t *q, size_t n, double base, double step, const struct codec_scale *scale,
-                     double *out);
+    // Whole numbers to values, which are written or added up. q has places up to the multiple of LANES, and is spoilt.
+    void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);
+    void (*sums32)(uint32_t *q, size_t n, struct codec_walk *walk, struct codec_sums *sums);    // n as in accumulate
     void (*values64)(const int64_t *x, size_t n, const struct codec_scale *scale, double *out); // |x| < 2^51
     // Doubles to whole numbers; returns how many do not come back bit by bit (their x is meaningless).
     size_t (*integers)(const double *v, size_t n, const struct codec_scale *scale, int64_t *x);
@@ -79,8 +88,6 @@ struct codec_kernels {
     bool (*split)(const uint64_t *numbers, size_t n, uint64_t limit, uint32_t *low, uint32_t *high);
     size_t (*changes)(const double *v, size_t n); // places where the bits differ from those of the value before
     void (*accumulate)(const double *v, size_t n, struct codec_sums *sums); // n a multiple of 8 but in the last call
-    void (*sums32)(const uint32_t *q, size_t n, double base, double step, const struct codec_scale *scale,
-                   struct codec_sums *sums); // values32, then accumulate
     void (*accumulate32)(const uint32_t *q, size_t n, uint64_t range, struct codec_integer_sums *sums); // q <= range
 };
 
