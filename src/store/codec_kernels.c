@@ -112,12 +112,12 @@ static inline __attribute__((always_inline)) void unpack_group(const uint8_t *re
     }
 }
 
-#define EACH_WIDTH(F)                                                                                                 \
-    F(1)                                                                                                              \
-    F(2)                                                                                                              \
-    F(3)                                                                                                              \
-    F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23) \
-        F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31) F(32)
+// clang-format off
+#define EACH_WIDTH(F) \
+    F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) \
+    F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19) F(20) F(21) F(22) \
+    F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31) F(32)
+// clang-format on
 #define UNPACK_WIDTH(width)                                    \
     static void unpack_##width(const uint8_t *in, uint32_t *q) \
     {                                                          \
