@@ -449,7 +449,8 @@ int main(void)
         CASE(a_hundred_thousand_series),
         CASE(many_sets_within_memory),
         CASE(import_wide_csv),
-        CASE(inspection),            CASE(merging_doubles_nothing),
+        CASE(inspection),
+        CASE(merging_doubles_nothing),
     };
     return cmocka_run_group_tests_name("store limits", tests, NULL, NULL);
 }
