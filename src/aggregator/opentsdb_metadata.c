@@ -1,11 +1,11 @@
 // opentsdb_metadata.c - what there is to ask for: names, series, aggregators, filters, versions.
+#include "aggregator/json_body.h"
 #include "aggregator/opentsdb_write.h"
 #include "aggregator/routes.h"
 #include "base/clock.h"
 #include "base/map.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 
 enum {
@@ -16,62 +16,32 @@ enum {
     LOOKUP_TAGS_MAX = 64,
 };
 
-// A parameter of the address or, in a POST, a member of the JSON body: strings and whole numbers alike as text.
-static bool text_of(const struct request *r, json_t *body, const char *name, struct arena *arena, struct str *out)
-{
-    json_t *member = body ? json_object_get(body, name) : NULL;
-    if (json_is_string(member)) {
-        *out = (struct str){json_string_value(member), json_string_length(member)};
-        return true;
-    }
-    if (json_is_integer(member)) {
-        *out = str_of(arena_printf(arena, "%lld", (long long)json_integer_value(member)));
-        return true;
-    }
-    return request_parameter(r, name, out);
-}
-
-// *out is NULL where there is no body. -EINVAL: no JSON object.
-static int load_body(const struct request *r, json_t **out, struct error *e)
-{
-    *out = NULL;
-    if (r->method != METHOD_POST || !r->body.size)
-        return 0;
-    json_error_t error;
-    *out = json_loadb(r->body.data, r->body.size, JSON_REJECT_DUPLICATES, &error);
-    if (!*out)
-        return error_set(e, -EINVAL, "the body is not JSON: %s (line %d)", error.text, error.line);
-    if (json_is_object(*out))
-        return 0;
-    json_decref(*out);
-    *out = NULL;
-    return error_set(e, -EINVAL, "the body has to be a JSON object");
-}
-
-static int read_limit(const struct request *r, json_t *body, const char *name, int64_t otherwise, struct arena *arena,
-                      int64_t *out, struct error *e)
+// A number from 0 on.
+static int read_count(const struct request *r, const char *name, int64_t otherwise, int64_t *out, struct error *e)
 {
     struct str text;
     *out = otherwise;
-    if (!text_of(r, body, name, arena, &text) || !text.size)
+    if (!request_parameter(r, name, &text) || !text.size)
         return 0;
     if (!str_to_i64(text, out) || *out < 0)
         return error_set(e, -EINVAL, "Unable to parse '%s' as a number: '%.*s'", name, STR_ARG(text));
     return 0;
 }
 
-static int suggest(struct service *service, struct request *r, json_t *body, struct answer *a, struct error *e)
+static int suggest(struct service *service, struct request *r, struct answer *a, struct error *e)
 {
     struct str kind = STR(""), text = STR("");
     int64_t most;
-    int rc = read_limit(r, body, "max", SUGGEST_DEFAULT, &r->arena, &most, e);
+    int rc = json_body_take(r, e);
+    if (!rc)
+        rc = read_count(r, "max", SUGGEST_DEFAULT, &most, e);
     if (rc)
         return rc;
-    if (!text_of(r, body, "type", &r->arena, &kind) || !kind.size)
+    if (!request_parameter(r, "type", &kind) || !kind.size)
         return error_set(e, -EINVAL, "Missing the parameter 'type': metrics, tagk or tagv");
     if (!str_eq(kind, STR("metrics")) && !str_eq(kind, STR("tagk")) && !str_eq(kind, STR("tagv")))
         return error_set(e, -EINVAL, "Invalid 'type' parameter:%.*s", STR_ARG(kind));
-    text_of(r, body, "q", &r->arena, &text);
+    request_parameter(r, "q", &text);
     if (!most)
         most = SUGGEST_DEFAULT;
     struct sources_view view;
@@ -84,7 +54,7 @@ static int suggest(struct service *service, struct request *r, json_t *body, str
                        (size_t)(most < SUGGEST_MAX ? most : SUGGEST_MAX), &r->arena, &names, &count, e);
     struct json_writer w = json_to(&a->body);
     json_array(&w);
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; !rc && i < count; i++)
         json_string(&w, names[i]);
     json_array_end(&w);
     sources_close(&view);
@@ -94,12 +64,7 @@ static int suggest(struct service *service, struct request *r, json_t *body, str
 void opentsdb_suggest(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
-    json_t *body;
-    int rc = load_body(r, &body, &e);
-    if (!rc)
-        rc = suggest(service, r, body, a, &e);
-    json_decref(body);
-    if (rc)
+    if (suggest(service, r, a, &e) != 0)
         answer_failure(a, &e);
 }
 
@@ -158,23 +123,28 @@ static int parse_lookup(struct str m, struct lookup *l, struct error *e)
     return rc;
 }
 
-static int read_lookup(struct request *r, json_t *body, struct lookup *l, struct error *e)
+static int read_lookup(struct request *r, struct lookup *l, struct error *e)
 {
-    struct str m = STR("");
-    int rc = read_limit(r, body, "limit", LOOKUP_DEFAULT, &r->arena, &l->limit, e);
-    if (!rc && !body && (!request_parameter(r, "m", &m) || !m.size))
-        rc = error_set(e, -EINVAL, "Missing the parameter m: a metric, with tags or without: m=metric{tag=*}");
+    struct str m;
+    int rc = json_body_take(r, e);
+    if (!rc)
+        rc = read_count(r, "limit", LOOKUP_DEFAULT, &l->limit, e);
     if (rc)
         return rc;
-    if (!body)
+    if (request_parameter(r, "m", &m) && m.size)
         return parse_lookup(m, l, e);
-    text_of(r, body, "metric", &r->arena, &l->metric);
-    json_t *tags = json_object_get(body, "tags");
-    for (size_t i = 0; i < json_array_size(tags) && !rc; i++) {
-        json_t *tag = json_array_get(tags, i);
-        rc = add_tag(l, str_of(json_string_value(json_object_get(tag, "key"))),
-                     str_of(json_string_value(json_object_get(tag, "value"))), e);
+    // The JSON form.
+    bool any = request_parameter(r, "metric", &l->metric);
+    for (size_t i = 0; i < r->parameter_count && !rc; i++) {
+        struct str value = r->parameters[i].value;
+        if (!str_eq(r->parameters[i].name, STR("tag")))
+            continue;
+        any = true;
+        struct str key = str_cut(&value, '=');
+        rc = add_tag(l, key, value, e);
     }
+    if (!any)
+        rc = error_set(e, -EINVAL, "Missing the parameter m: a metric, with tags or without: m=metric{tag=*}");
     return rc;
 }
 
@@ -389,10 +359,10 @@ static void write_lookup(struct json_writer *w, const struct lookup *l, struct s
     json_object_end(w);
 }
 
-static int lookup(struct service *service, struct request *r, json_t *body, struct answer *a, struct error *e)
+static int lookup(struct service *service, struct request *r, struct answer *a, struct error *e)
 {
     struct lookup l = {0};
-    int rc = read_lookup(r, body, &l, e);
+    int rc = read_lookup(r, &l, e);
     if (rc)
         return rc;
     if (is_any(l.metric))
@@ -433,11 +403,7 @@ static int lookup(struct service *service, struct request *r, json_t *body, stru
 void opentsdb_lookup(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
-    json_t *body;
-    int rc = load_body(r, &body, &e);
-    if (!rc)
-        rc = lookup(service, r, body, a, &e);
-    json_decref(body);
+    int rc = lookup(service, r, a, &e);
     if (rc == -ENOENT)
         answer_error(a, 404, e.text, NULL);
     else if (rc)

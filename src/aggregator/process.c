@@ -40,16 +40,18 @@ static void tell(int control_fd, const char *word, const char *text)
 }
 
 // Whether the other end is gone. What it may have sent is read and ignored.
-static bool ended(int control_fd, short events)
+static bool ended(struct pollfd *control)
 {
     char ignored[256];
-    if (events & (POLLERR | POLLNVAL))
+    if (control->revents & (POLLERR | POLLNVAL))
         return true;
-    if (events & POLLIN) {
-        ssize_t n = read(control_fd, ignored, sizeof ignored);
-        return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    if (control->revents & POLLIN) {
+        ssize_t n = read(control->fd, ignored, sizeof ignored);
+        if (n < 0 && errno == EBADF) // a plain file to write into: it has no other end
+            control->fd = -1;
+        return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR && errno != EBADF);
     }
-    return events & POLLHUP;
+    return control->revents & POLLHUP;
 }
 
 static void serve(int signal_fd, int control_fd)
@@ -61,7 +63,7 @@ static void serve(int signal_fd, int control_fd)
         struct signalfd_siginfo taken; // read, or the signal would strike when it is unblocked
         if (fds[0].revents && read(signal_fd, &taken, sizeof taken) == sizeof taken)
             return;
-        if (ended(control_fd, fds[1].revents))
+        if (ended(&fds[1]))
             return;
     }
 }
