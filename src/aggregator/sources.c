@@ -251,6 +251,13 @@ void sources_destroy(struct sources *s)
     free(s);
 }
 
+void sources_look(struct sources *s)
+{
+    pthread_mutex_lock(&s->lock);
+    look(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
 int sources_open(struct sources *s, struct arena *arena, struct sources_view *out, struct error *e)
 {
     *out = (struct sources_view){.sources = s};

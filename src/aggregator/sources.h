@@ -21,6 +21,9 @@ struct source;
 int sources_create(const char *const *paths, size_t count, struct sources **out, struct error *e);
 void sources_destroy(struct sources *s); // after all views
 
+// Looks through the folders now. sources_open does it by itself when a second has passed.
+void sources_look(struct sources *s);
+
 struct sources_view {
     struct store_snapshot **snapshots;
     struct source **files; // the file of each snapshot

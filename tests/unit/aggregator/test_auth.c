@@ -1,14 +1,10 @@
 #include "aggregator/auth.h"
 #include "aggregator/listen.h"
+#include "unit/test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static void test_token_equal(void **state)
 {

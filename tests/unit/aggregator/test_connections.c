@@ -1,15 +1,11 @@
 #include "aggregator/connections.h"
 #include "base/clock.h"
+#include "unit/test.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 // A connection as the server sees it: fds[0] is in the table, fds[1] is the client.
 struct pair {

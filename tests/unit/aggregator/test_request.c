@@ -1,20 +1,10 @@
 #include "aggregator/json_body.h"
 #include "aggregator/request.h"
+#include "unit/test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <zlib.h>
-
-#include <cmocka.h>
-
-static void assert_str(struct str got, const char *want)
-{
-    assert_int_equal(got.size, strlen(want));
-    assert_memory_equal(got.data, want, got.size);
-}
 
 static void test_target(void **state)
 {
@@ -23,16 +13,16 @@ static void test_target(void **state)
     struct str value;
     assert_int_equal(
         request_parse_target(&r, STR("/api/qu%65ry?m=sum:a%7Bh=*%7d&m=b+c&ms&arrays=false&=x&&end="), NULL), 0);
-    assert_str(r.path, "/api/query");
+    assert_str_equal(r.path, "/api/query");
     assert_int_equal(r.parameter_count, 6);
-    assert_str(r.parameters[0].value, "sum:a{h=*}");
+    assert_str_equal(r.parameters[0].value, "sum:a{h=*}");
     assert_true(request_parameter(&r, "m", &value)); // the last one
-    assert_str(value, "b c");
+    assert_str_equal(value, "b c");
     assert_true(request_flag(&r, "ms"));
     assert_true(request_flag(&r, "arrays")); // by its presence
     assert_false(request_flag(&r, "show_query"));
     assert_true(request_parameter(&r, "end", &value));
-    assert_str(value, "");
+    assert_str_equal(value, "");
     request_free(&r);
 }
 
@@ -41,9 +31,9 @@ static void test_plus_is_a_blank_in_parameters_only(void **state)
     (void)state;
     struct request r = {0};
     assert_int_equal(request_parse_target(&r, STR("/a+b?a+b=1+2"), NULL), 0);
-    assert_str(r.path, "/a+b");
-    assert_str(r.parameters[0].name, "a b");
-    assert_str(r.parameters[0].value, "1 2");
+    assert_str_equal(r.path, "/a+b");
+    assert_str_equal(r.parameters[0].name, "a b");
+    assert_str_equal(r.parameters[0].value, "1 2");
     request_free(&r);
 }
 
@@ -127,15 +117,15 @@ static void test_bodies(void **state)
     struct error e = {0};
     r.body = STR("{}");
     assert_int_equal(request_decode_body(&r, LIMIT, &e), 0);
-    assert_str(r.body, "{}");
+    assert_str_equal(r.body, "{}");
     r.headers[HEADER_CONTENT_ENCODING] = STR(" GZIP ");
     r.body = compressed(&r, "hello", 5, GZIP);
     assert_int_equal(request_decode_body(&r, LIMIT, &e), 0);
-    assert_str(r.body, "hello");
+    assert_str_equal(r.body, "hello");
     r.headers[HEADER_CONTENT_ENCODING] = STR("deflate");
     r.body = compressed(&r, "hello", 5, ZLIB);
     assert_int_equal(request_decode_body(&r, LIMIT, &e), 0);
-    assert_str(r.body, "hello");
+    assert_str_equal(r.body, "hello");
     // Just fits; one byte more does not.
     r.headers[HEADER_CONTENT_ENCODING] = STR("gzip");
     r.body = compressed(&r, zeros, LIMIT, GZIP);
@@ -177,12 +167,12 @@ static void test_json_body(void **state)
              "{\"key\":\"d\",\"value\":\"*\"}]}"),
         0);
     assert_true(request_parameter(&r, "type", &value)); // the body counts for more than the address
-    assert_str(value, "metrics");
+    assert_str_equal(value, "metrics");
     assert_true(request_parameter(&r, "max", &value));
-    assert_str(value, "7");
+    assert_str_equal(value, "7");
     assert_true(request_parameter(&r, "x", &value));
     assert_true(request_parameter(&r, "tag", &value));
-    assert_str(value, "d=*");
+    assert_str_equal(value, "d=*");
     request_free(&r);
     assert_int_equal(take(&r, "/a", ""), 0);
     request_free(&r);

@@ -1,12 +1,8 @@
 #include "aggregator/respond.h"
+#include "unit/test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <zlib.h>
-
-#include <cmocka.h>
 
 static void test_error(void **state)
 {
