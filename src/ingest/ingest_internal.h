@@ -65,7 +65,8 @@ struct program {
     size_t agent_bytes;
 
     uint64_t *tails;   // ours; those in the segment are for the program and for the next agent
-    uint64_t *dropped; // as last read, by slot; [slots] is header.dropped_slots, [slots + 1] header.refused
+    uint64_t *dropped; // as last read, by slot
+    uint64_t dropped_slots, refused;
 
     size_t definitions_at; // bytes read
     bool definitions_bad;  // they made no sense; no more are read

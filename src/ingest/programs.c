@@ -189,13 +189,17 @@ static int attach(struct ingest *in, struct program *p, int fd)
     p->salt = hash_u64((uint64_t)p->pid << 32 ^ start_ticks ^ hash_u64(h->pid));
     p->start_ns = start_of(start_ticks);
     p->tails = calloc(p->slots, sizeof *p->tails);
-    p->dropped = calloc(p->slots + 2, sizeof *p->dropped);
+    p->dropped = calloc(p->slots, sizeof *p->dropped);
     if (!p->tails || !p->dropped ||
         !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1, sizeof(struct program *)))
         return -ENOMEM;
     uint32_t used = h->slots_used;
-    for (uint32_t i = 0; i < used && i < p->slots; i++) // where the agent before us has stopped
+    for (uint32_t i = 0; i < used && i < p->slots; i++) { // where the agent before us has stopped
         p->tails[i] = atomic_load_explicit(&p->agent->tails[i].bytes, memory_order_relaxed) & ~UINT64_C(7);
+        p->dropped[i] = atomic_load_explicit(&p->agent->tails[i].dropped, memory_order_relaxed);
+    }
+    p->dropped_slots = atomic_load_explicit(&p->agent->dropped_slots, memory_order_relaxed);
+    p->refused = atomic_load_explicit(&p->agent->refused, memory_order_relaxed);
     watch(p, start_ticks);
     p->id = in->next_id++;
     in->programs[in->program_count++] = p;
