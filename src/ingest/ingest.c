@@ -70,6 +70,7 @@ void ingest_destroy(struct ingest *in)
 {
     if (!in)
         return;
+    in->closing = true;
     if (in->points)
         ingest_drain(in, NULL);
     for (size_t i = 0; i < in->program_count; i++)

@@ -103,6 +103,7 @@ struct ingest {
     struct program **programs;
     size_t program_count, program_capacity;
     uint32_t next_id;
+    bool closing; // in the last drain
 
     struct clock_fit fit;
     int64_t now_ns;             // of this drain

@@ -187,11 +187,11 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
 
 // A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as nothing. `told` is where the
 // next agent will find what this one has counted.
-static uint64_t growth(uint64_t *last, const _Atomic uint64_t *count, _Atomic uint64_t *told)
+static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count, _Atomic uint64_t *told)
 {
     enum { PLAUSIBLE_SHIFT = 48 };
     uint64_t now = atomic_load_explicit(count, memory_order_relaxed), more = now - *last;
-    if (!more)
+    if (!more || in->closing) // nobody will read our numbers any more: they are left for the next agent
         return 0;
     *last = now;
     atomic_store_explicit(told, now, memory_order_relaxed);
@@ -209,7 +209,7 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
         const struct ring *r = (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * i);
         // Acquire: the records before head, and the definitions they name, are there.
         uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
-        in->stats.dropped_full += growth(&p->dropped[i], &r->dropped, &p->agent->tails[i].dropped);
+        in->stats.dropped_full += growth(in, &p->dropped[i], &r->dropped, &p->agent->tails[i].dropped);
         if (head == p->tails[i])
             continue;
         program_definitions(in, p);
@@ -219,9 +219,9 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
         drain_slot(in, p, i, r, head);
     }
     in->stats.dropped_full +=
-        growth(&p->dropped_slots, &h->dropped_slots, &p->agent->dropped_slots);
+        growth(in, &p->dropped_slots, &h->dropped_slots, &p->agent->dropped_slots);
     in->stats.dropped_limit +=
-        growth(&p->refused, &h->refused, &p->agent->refused);
+        growth(in, &p->refused, &h->refused, &p->agent->refused);
     if (!atomic_load_explicit(&p->agent->asleep, memory_order_relaxed))
         atomic_store_explicit(&p->agent->asleep, 1, memory_order_relaxed);
     return in->stats.points - before;

@@ -70,7 +70,6 @@ void node_agent_stop(struct node *n)
     for (size_t i = 0; i < n->connection_count; i++)
         close(n->connections[i]);
     n->connection_count = 0;
-    ingest_drain(n->in, NULL); // what ingest_destroy drains nobody could count
     ingest_get_stats(n->in, &now);
     add_stats(&n->before, &now);
     ingest_destroy(n->in);
