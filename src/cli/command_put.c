@@ -104,7 +104,7 @@ static int make_line(const struct options *o, struct buf *line, struct error *e)
         return error_set(e, -EINVAL, "a value is missing: sonde put %.80s VALUE", o->arguments[0]);
     for (int i = 0; i < o->argument_count; i++) {
         if (!o->arguments[i][0] || o->arguments[i][strcspn(o->arguments[i], " \t\r\n")])
-            return error_set(e, -EINVAL, "'%.80s' is empty or has a blank in it", o->arguments[i]);
+            return error_set(e, -EINVAL, "argument %d is empty or has a blank in it", i + 1);
         buf_printf(line, "%s%s", i > 0 ? " " : "", o->arguments[i]);
     }
     buf_add_char(line, '\n');

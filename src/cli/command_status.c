@@ -77,10 +77,14 @@ static void write_table(struct buf *out, const struct job *jobs, size_t count)
         columns_cell(&table, "%s", since);
         columns_cell(&table, known ? "%llu" : "", (unsigned long long)s.points);
         columns_cell(&table, known ? "%llu" : "", (unsigned long long)s.dropped);
-        if (strlen(j->command) > COMMAND_SHOWN_MAX)
-            columns_cell(&table, "%.*s…", COMMAND_SHOWN_MAX, j->command);
-        else
+        if (strlen(j->command) > COMMAND_SHOWN_MAX) {
+            int shown = COMMAND_SHOWN_MAX;
+            while (shown > 0 && ((unsigned char)j->command[shown] & 0xc0) == 0x80)
+                shown--; // not in the middle of a character
+            columns_cell(&table, "%.*s…", shown, j->command);
+        } else {
             columns_cell(&table, "%s", j->command);
+        }
         columns_cell(&table, "%s", url);
     }
     columns_write(&table, out);

@@ -385,11 +385,14 @@ static void print_summary(const struct launch *l, const struct summary *s)
         fprintf(stderr, "sonde: exit code %d\n", l->job.exit_code);
 }
 
-static void print_where(const struct launch *l)
+static void print_where(const struct launch *l, const struct summary *s)
 {
     const char *path = l->o->record ? l->job.record : l->job.id;
     fprintf(stderr, "sonde: recorded in %s\n", l->job.record);
-    fprintf(stderr, "sonde: try: sonde query --list %s; sonde query 'avg:1s-avg:cpu_percent' %s\n", path, path);
+    fprintf(stderr, "sonde: try: sonde query --list %s", path);
+    if (s->cpu_percent.count)
+        fprintf(stderr, "; sonde query 'avg:1s-avg:cpu_percent' %s", path);
+    fputc('\n', stderr);
 }
 
 // What the run leaves behind: a summary, a recording, nothing else.
@@ -408,7 +411,7 @@ static void conclude(struct launch *l)
         if (!kept)
             log_error("the recording is not kept: %s; it is still in %s", e.text, l->job.folder);
         else if (!l->o->quiet)
-            print_where(l);
+            print_where(l, &summary);
     }
     if (kept && folder_remove(l->job.folder, &e) < 0)
         log_warning("%s", e.text);

@@ -61,6 +61,28 @@ static double last_value(struct store_snapshot *s, uint32_t series)
     return store_point_before(s, series, INT64_MAX, &t_ns, &value) ? value : 0;
 }
 
+// What a counter has counted in all. It begins again from 0 when the agent is started again.
+static double counted(struct store_snapshot *s, uint32_t series)
+{
+    struct store_cursor *cursor = store_cursor_open(s, series, INT64_MIN, INT64_MAX);
+    struct store_run run;
+    double total = 0, last = 0;
+    while (cursor && store_cursor_next(cursor, &run) > 0) {
+        const int64_t *t_ns;
+        const double *values;
+        size_t count;
+        if (store_cursor_points(cursor, &t_ns, &values, &count) < 0)
+            break;
+        for (size_t i = 0; i < count; i++) {
+            total += values[i] >= last ? values[i] - last : values[i];
+            last = values[i];
+        }
+    }
+    if (cursor)
+        store_cursor_close(cursor);
+    return total;
+}
+
 static void add_snapshot(struct store_snapshot *s, struct summary *out)
 {
     size_t series_count = store_series_count(s);
@@ -79,7 +101,7 @@ static void add_snapshot(struct store_snapshot *s, struct summary *out)
         if (str_eq(metric->name, STR("memory_total_bytes")))
             out->memory_total_bytes = fmax(out->memory_total_bytes, last_value(s, id));
         else if (str_eq(metric->name, STR("sonde_dropped_total")))
-            out->dropped += (uint64_t)fmax(0, last_value(s, id));
+            out->dropped += (uint64_t)counted(s, id);
     }
 }
 
