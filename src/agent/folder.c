@@ -102,10 +102,8 @@ int folder_listen(const char *path, struct error *e)
     return fd;
 }
 
-void folder_unlisten(const char *path, int fd)
+void folder_unlisten(const char *path)
 {
-    // A socket file's inode is not the socket's; that another agent listens is seen by asking. Ours is closed by now or refuses.
-    (void)fd;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path));
     clear_name(path, &address, NULL);

@@ -11,7 +11,7 @@ int folder_prepare(const char *path, struct error *e);
 // (-EADDRINUSE). The descriptor or a negative errno.
 int folder_listen(const char *path, struct error *e);
 
-// Takes the socket's name away, unless another agent has put its own there.
-void folder_unlisten(const char *path, int fd);
+// Takes the socket's name away, unless another agent listens there. The listening descriptor is closed before.
+void folder_unlisten(const char *path);
 
 #endif

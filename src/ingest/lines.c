@@ -18,7 +18,7 @@ enum { ANSWERS_MAX = 100 };
 #define FUTURE_MAX_NS (INT64_C(3600) * NS_PER_S)
 
 // One for all connections of an agent.
-struct ingest_text {
+struct ingest_lines_state {
     struct line line; // the one being taken
     struct line_cells *cells;
     int64_t last_ns; // the last "now" that was given out
@@ -31,37 +31,36 @@ struct ingest_lines {
     struct buf *reply; // of the call that is going on
 };
 
-static struct ingest_text *text_of(struct ingest *in)
+static void free_state(struct ingest *in)
 {
-    if (in->text)
-        return in->text;
-    struct ingest_text *text = malloc(sizeof *text);
-    if (!text)
-        return NULL;
-    line_init(&text->line);
-    text->last_ns = 0;
-    text->cells = line_cells_create();
-    if (!text->cells) {
-        free(text);
-        return NULL;
-    }
-    in->text = text;
-    return text;
+    line_free(&in->lines->line);
+    line_cells_destroy(in->lines->cells);
+    free(in->lines);
+    in->lines = NULL;
 }
 
-void ingest_text_destroy(struct ingest *in)
+static struct ingest_lines_state *state_of(struct ingest *in)
 {
-    if (!in->text)
-        return;
-    line_free(&in->text->line);
-    line_cells_destroy(in->text->cells);
-    free(in->text);
-    in->text = NULL;
+    if (in->lines)
+        return in->lines;
+    struct ingest_lines_state *state = malloc(sizeof *state);
+    if (!state)
+        return NULL;
+    line_init(&state->line);
+    state->last_ns = 0;
+    state->cells = line_cells_create();
+    if (!state->cells) {
+        free(state);
+        return NULL;
+    }
+    in->lines = state;
+    in->lines_free = free_state;
+    return state;
 }
 
 int ingest_lines_create(struct ingest *in, struct ingest_lines **out)
 {
-    *out = text_of(in) ? calloc(1, sizeof **out) : NULL;
+    *out = state_of(in) ? calloc(1, sizeof **out) : NULL;
     if (!*out)
         return -ENOMEM;
     (*out)->in = in;
@@ -77,13 +76,13 @@ void ingest_lines_destroy(struct ingest_lines *l)
 }
 
 // The time for what came without one: now, and never twice the same, because of two points of a series at one time only one is kept.
-static int64_t stamp_now(struct ingest_text *text)
+static int64_t stamp_now(struct ingest_lines_state *state)
 {
     int64_t now = clock_realtime_ns();
     // A clock that was set back by more than a moment is believed.
-    if (now <= text->last_ns && text->last_ns - now < NS_PER_MS)
-        now = text->last_ns + 1;
-    text->last_ns = now;
+    if (now <= state->last_ns && state->last_ns - now < NS_PER_MS)
+        now = state->last_ns + 1;
+    state->last_ns = now;
     return now;
 }
 
@@ -140,7 +139,7 @@ static void count_refusal(struct ingest *in, int code)
 // Everything the line says; false and line->error when something of it was refused.
 static bool take_items(struct ingest *in, struct line *line)
 {
-    struct ingest_text *text = in->text;
+    struct ingest_lines_state *state = in->lines;
     bool all = true;
     int64_t t_ns = 0;
     if (line->has_time && line->t_ns > clock_realtime_ns() + FUTURE_MAX_NS)
@@ -150,11 +149,11 @@ static bool take_items(struct ingest *in, struct line *line)
         uint32_t series;
         int failed = define(in, line, item, &series);
         if (!failed && item->kind != LINE_POINT)
-            failed = line_cells_apply(text->cells, series, item);
+            failed = line_cells_apply(state->cells, series, item);
         else if (!failed) {
             // Values of one line are of one moment, unless they are of one series.
             if (t_ns == 0 || str_eq(item->name, item[-1].name))
-                t_ns = line->has_time ? line->t_ns : stamp_now(text);
+                t_ns = line->has_time ? line->t_ns : stamp_now(state);
             failed = store_append(in->store, series, t_ns, item->value);
         }
         if (failed) {
@@ -176,7 +175,7 @@ static void answer(struct ingest_lines *l, const char *words)
 static void take_line(void *user, struct str text, bool too_long)
 {
     struct ingest_lines *l = user;
-    struct line *line = &l->in->text->line;
+    struct line *line = &l->in->lines->line;
     struct str bare = str_trim(text);
     if (!too_long && (bare.size == 0 || bare.data[0] == '#'))
         return; // an empty line, a comment
@@ -212,6 +211,6 @@ void ingest_lines_end(struct ingest_lines *l, struct buf *reply)
 
 void ingest_lines_sample(struct ingest *in, int64_t t_ns)
 {
-    if (in->text)
-        in->stats.dropped_store += line_cells_sample(in->text->cells, in->store, t_ns);
+    if (in->lines)
+        in->stats.dropped_store += line_cells_sample(in->lines->cells, in->store, t_ns);
 }
