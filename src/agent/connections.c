@@ -20,6 +20,7 @@ enum {
     READ_SIZE = 65536,    // more than any datagram
     ACCEPTS_A_ROUND = 64, // then others have their turn
     READS_A_ROUND = 16,
+    READS_AT_END = 4096, // 256 MiB: who sends more than that without a pause is not waited for
 };
 
 enum kind { NEW, TEXT, PROGRAM };
@@ -46,7 +47,7 @@ struct connections {
     uv_poll_t listener, datagrams;
     int listening, udp;
     bool listener_open, datagrams_open; // their handles
-    int spare; // closed to make room for refusing a connection when no descriptor is left
+    int spare;                          // closed to make room for refusing a connection when no descriptor is left
     struct ingest_lines *udp_lines;
     struct connection *first;
     struct connections_stats stats;
@@ -216,7 +217,8 @@ static bool is_ours(struct connections *all, int fd)
     if (peer.uid == geteuid() || peer.uid == 0)
         return true;
     if (all->stats.refused_user++ == 0)
-        log_warning("refused a connection of user %u (process %ld); more are counted, not listed", (unsigned)peer.uid, (long)peer.pid);
+        log_warning("refused a connection of user %u (process %ld); more are counted, not listed", (unsigned)peer.uid,
+                    (long)peer.pid);
     return false;
 }
 
@@ -368,13 +370,13 @@ void connections_finish(struct connections *all)
         all->listening = -1;
     }
     if (all->datagrams_open) {
-        read_datagrams(all, UINT32_MAX);
+        read_datagrams(all, READS_AT_END);
         uv_close((uv_handle_t *)&all->datagrams, NULL);
         all->datagrams_open = false;
     }
     for (struct connection *c = all->first, *next; c; c = next) {
         next = c->next;
-        serve(c, UINT32_MAX);
+        serve(c, READS_AT_END);
         if (c->closing)
             continue;
         if (c->kind == TEXT && !c->ended) {

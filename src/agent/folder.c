@@ -49,8 +49,8 @@ int folder_prepare(const char *path, struct error *e)
         return error_set(e, -EPERM, "the run folder %s belongs to user %u, not to user %u: choose another", path,
                          (unsigned)about.st_uid, (unsigned)geteuid());
     if (about.st_mode & 077)
-        return error_set(e, -EPERM, "the run folder %s is open to others (mode %04o): chmod 700 it, or choose another", path,
-                         (unsigned)about.st_mode & 07777);
+        return error_set(e, -EPERM, "the run folder %s is open to others (mode %04o): chmod 700 it, or choose another",
+                         path, (unsigned)about.st_mode & 07777);
     if (access(path, W_OK | X_OK) != 0)
         return error_set(e, -errno, "cannot write to the run folder %s: %s", path, strerror(errno));
     return 0;
@@ -83,9 +83,10 @@ int folder_listen(const char *path, struct error *e)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t size = strlen(path), most = sizeof address.sun_path - 1;
     if (size > most)
-        return error_set(e, -ENAMETOOLONG,
-                         "the socket's path is %zu bytes long, and the system allows %zu: choose a shorter folder (TMPDIR): %s", size, most,
-                         path);
+        return error_set(
+            e, -ENAMETOOLONG,
+            "the socket's path is %zu bytes long, and the system allows %zu: choose a shorter folder (TMPDIR): %s",
+            size, most, path);
     memcpy(address.sun_path, path, size);
     int failed = clear_name(path, &address, e);
     if (failed)
@@ -94,7 +95,8 @@ int folder_listen(const char *path, struct error *e)
     if (fd < 0)
         return error_set(e, -errno, "cannot make a socket: %s", strerror(errno));
     // The mode of an unbound socket is that of the file which bind makes.
-    if (fchmod(fd, 0600) != 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0 || listen(fd, LISTEN_BACKLOG) != 0) {
+    if (fchmod(fd, 0600) != 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(fd, LISTEN_BACKLOG) != 0) {
         int code = -errno;
         close(fd);
         return error_set(e, code, "cannot listen on %s: %s", path, strerror(-code));

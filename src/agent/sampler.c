@@ -186,7 +186,8 @@ static void *run(void *user)
     return NULL;
 }
 
-int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user, struct sampler **out, struct error *e)
+int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user, struct sampler **out,
+                   struct error *e)
 {
     *out = NULL;
     struct sampler *s = calloc(1, sizeof *s);

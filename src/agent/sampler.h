@@ -20,15 +20,15 @@ struct sampler_set {
 
     // The receiver's:
     bool defined;
-    int failed;        // could not be defined
+    int failed; // could not be defined
     uint32_t store_id;
 };
 
 struct sampler_figures {
-    int64_t lateness_ns;   // of the last sample
-    int64_t sampling_ns;   // spent sampling, ever
-    uint64_t skipped;      // instants
-    uint64_t dropped;      // values of rows that found no place
+    int64_t lateness_ns; // of the last sample
+    int64_t sampling_ns; // spent sampling, ever
+    uint64_t skipped;    // instants
+    uint64_t dropped;    // values of rows that found no place
 };
 
 struct sampler_row {
@@ -41,7 +41,8 @@ struct sampler_row {
 struct sampler;
 
 // `wake` is called in the sampling thread when rows are there. `c` stays the caller's, and must live as long.
-int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user, struct sampler **out, struct error *e);
+int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user, struct sampler **out,
+                   struct error *e);
 int sampler_start(struct sampler *s, struct error *e);
 void sampler_stop(struct sampler *s); // waits for the thread; what it has put into the queue stays there
 void sampler_destroy(struct sampler *s);
