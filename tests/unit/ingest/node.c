@@ -246,6 +246,7 @@ void node_until_all_gone(struct node *n)
 {
     for (size_t i = 0; i < n->child_count; i++)
         node_until_ended(n, &n->children[i]);
+    node_round(n); // takes in those that came at the very end
     for (int64_t end = patience(); node_stats(n).programs;) {
         node_round(n);
         if (clock_monotonic_ns() > end)
