@@ -31,6 +31,7 @@ struct group {
 struct definition {
     uint8_t state, kind;
     bool has_cell;   // its cell has been seen in use
+    bool has_sum;    // …added to
     uint32_t series; // of a metric
     struct group *group;
 };

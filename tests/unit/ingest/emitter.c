@@ -311,6 +311,29 @@ static int mode_count(void)
     return 0;
 }
 
+// many_cells COUNT: sets COUNT cells, then COUNT more, and adds to the first ones
+static int mode_many_cells(void)
+{
+    long count = number(0);
+    for (long i = 0; i < 2 * count; i++) {
+        if (i == count) {
+            say("half");
+            wait_for_line();
+        }
+        char name[32];
+        snprintf(name, sizeof name, "cell_%ld", i);
+        sonde_set(sonde_gauge(name, ""), (double)(i + 1));
+    }
+    for (long i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cell_%ld", i);
+        sonde_add(sonde_gauge(name, ""), (double)(i + 1));
+    }
+    say("all");
+    wait_for_line();
+    return 0;
+}
+
 // groups
 static int mode_groups(void)
 {
@@ -592,11 +615,12 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"threads", mode_threads}, {"waves", mode_waves},   {"crowd", mode_crowd},   {"points", mode_points},
-    {"waits", mode_waits},     {"stream", mode_stream}, {"fork", mode_fork},     {"forks", mode_forks},
-    {"clone", mode_clone},     {"exec", mode_exec},     {"cells", mode_cells},   {"count", mode_count},
-    {"groups", mode_groups},   {"spans", mode_spans},   {"limits", mode_limits}, {"define", mode_define},
-    {"level", mode_level},     {"closes", mode_closes}, {"tight", mode_tight},   {"scribble", mode_scribble},
+    {"threads", mode_threads},       {"waves", mode_waves},   {"crowd", mode_crowd},   {"points", mode_points},
+    {"waits", mode_waits},           {"stream", mode_stream}, {"fork", mode_fork},     {"forks", mode_forks},
+    {"clone", mode_clone},           {"exec", mode_exec},     {"cells", mode_cells},   {"count", mode_count},
+    {"many_cells", mode_many_cells}, {"groups", mode_groups}, {"spans", mode_spans},   {"limits", mode_limits},
+    {"define", mode_define},         {"level", mode_level},   {"closes", mode_closes}, {"tight", mode_tight},
+    {"scribble", mode_scribble},
 };
 
 int main(int argc, char **argv)

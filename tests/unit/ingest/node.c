@@ -156,27 +156,38 @@ static void read_child(struct child *c)
     c->text[c->size] = 0;
 }
 
+// The HELLO of connection i. False: it is closed and forgotten.
+static bool greet(struct node *n, size_t i)
+{
+    int segment;
+    int r = ingest_receive_hello(n->connections[i], &segment, &n->peers[i]);
+    if (r == -EAGAIN)
+        return true;
+    if (r == 0)
+        r = ingest_attach(n->in, segment, n->peers[i]);
+    n->greeted[i] = true;
+    if (r == 0 || r == -EBUSY)
+        return true;
+    n->refused_segments++;
+    close(n->connections[i]);
+    n->connection_count--;
+    n->connections[i] = n->connections[n->connection_count];
+    n->peers[i] = n->peers[n->connection_count];
+    n->greeted[i] = n->greeted[n->connection_count];
+    return false;
+}
+
 static void accept_all(struct node *n)
 {
     int fd;
-    while (n->listener >= 0 && (fd = accept4(n->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        int segment;
-        pid_t pid;
-        int r = ingest_receive_hello(fd, &segment, &pid);
-        if (r != 0 || n->connection_count == NODE_CHILDREN_MAX) {
-            n->refused_segments++;
-            close(fd);
-            continue;
-        }
-        r = ingest_attach(n->in, segment, pid);
-        if (r != 0 && r != -EBUSY) {
-            n->refused_segments++;
-            close(fd);
-            continue;
-        }
+    while (n->listener >= 0 && n->connection_count < NODE_CHILDREN_MAX &&
+           (fd = accept4(n->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
         n->connections[n->connection_count] = fd;
-        n->peers[n->connection_count++] = pid;
+        n->greeted[n->connection_count++] = false;
     }
+    for (size_t i = 0; i < n->connection_count;)
+        if (n->greeted[i] || greet(n, i))
+            i++;
 }
 
 void node_round(struct node *n)
@@ -191,6 +202,10 @@ void node_round(struct node *n)
     poll(fds, n->connection_count + 1, fullest > 0.1 ? 0 : WAIT_MS);
     for (size_t i = 0; i < n->connection_count;) {
         char bytes[64];
+        if (!n->greeted[i]) {
+            i++;
+            continue;
+        }
         ssize_t r = recv(n->connections[i], bytes, sizeof bytes, MSG_DONTWAIT);
         if (r > 0)
             n->bells += (uint64_t)r;
@@ -199,6 +214,7 @@ void node_round(struct node *n)
             ingest_hangup(n->in, n->peers[i]);
             n->connections[i] = n->connections[--n->connection_count];
             n->peers[i] = n->peers[n->connection_count];
+            n->greeted[i] = n->greeted[n->connection_count];
         } else {
             i++;
         }
@@ -246,6 +262,7 @@ void node_until_all_gone(struct node *n)
 {
     for (size_t i = 0; i < n->child_count; i++)
         node_until_ended(n, &n->children[i]);
+    node_round(n); // takes in those that came at the very end
     for (int64_t end = patience(); node_stats(n).programs;) {
         node_round(n);
         if (clock_monotonic_ns() > end)

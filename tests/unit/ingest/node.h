@@ -31,6 +31,7 @@ struct node {
     int listener;
     int connections[NODE_CHILDREN_MAX];
     pid_t peers[NODE_CHILDREN_MAX];
+    bool greeted[NODE_CHILDREN_MAX]; // its HELLO has come
     size_t connection_count;
     struct child children[NODE_CHILDREN_MAX];
     size_t child_count;
