@@ -309,10 +309,10 @@ static void check_runs_folder(const struct options *o, struct finding *f)
     memcpy(part, path, sizeof part);
     while (access(part, F_OK) < 0 && errno == ENOENT && strrchr(part, '/') > part)
         *strrchr(part, '/') = 0;
-    if (access(part, W_OK | X_OK) == 0)
+    if (folder_check_writable(part, &e) == 0)
         find(f, OK, "%s", path);
     else
-        find(f, MISSING, "%s: %s: %s; set SONDE_RUNS, or use --record DIR", path, part, strerror(errno));
+        find(f, MISSING, "%s: %.300s; set SONDE_RUNS, or use --record DIR", path, e.text);
 }
 
 // ---------------------------------------------------------------- where we are

@@ -170,13 +170,41 @@ static struct str unit_of(const struct recordings *r, const struct query *q)
     return m && q->aggregator != QUERY_COUNT && q->aggregator != QUERY_SQUARE_SUM ? m->unit : (struct str){"", 0};
 }
 
+// "All of it": from the first point to the last. Buckets that lie only partly in the range are left out of an answer (OpenTSDB's rule), so the range is widened to
+// whole ones; a calendar's first bucket is made to begin early enough.
+static void whole_range(const struct recordings *r, struct query *q)
+{
+    static const struct {
+        char unit;
+        int64_t days; // at most
+    } longest[] = {{'d', 1}, {'w', 7}, {'n', 31}, {'y', 366}};
+    const struct query_downsample *d = &q->downsample;
+    q->start_ns = q->end_ns = 0;
+    if (!recordings_range(r, &q->start_ns, &q->end_ns) || !d->on)
+        return;
+    if (d->all) {
+        q->end_ns += 1;
+    } else if (d->calendar) {
+        int64_t days = 1;
+        for (size_t i = 0; i < sizeof longest / sizeof longest[0]; i++) {
+            if (longest[i].unit == d->unit)
+                days = longest[i].days;
+        }
+        q->start_ns -= days * d->interval * 86400 * NS_PER_S;
+    } else if (d->interval > 0) {
+        int64_t before = q->start_ns % d->interval, behind = q->end_ns % d->interval;
+        q->start_ns -= before < 0 ? before + d->interval : before;
+        if (d->fill != QUERY_FILL_NONE)
+            q->end_ns += d->interval - (behind < 0 ? behind + d->interval : behind);
+    }
+}
+
 static int find_range(const struct options *o, const struct recordings *r, struct query *q, struct error *e)
 {
     char zone[LOCAL_ZONE_MAX];
     struct str local = local_zone(zone);
     int64_t now_ns = clock_realtime_ns();
-    q->start_ns = q->end_ns = 0;
-    recordings_range(r, &q->start_ns, &q->end_ns);
+    whole_range(r, q);
     const char *start = options_text(o, OPT_START), *end = options_text(o, OPT_END);
     int status = 0;
     if (start) {
@@ -191,7 +219,7 @@ static int find_range(const struct options *o, const struct recordings *r, struc
     } else if (status == 0 && q->end_ns < q->start_ns) {
         q->end_ns = now_ns; // --start lies behind the last point: there may be more soon
     }
-    if (status == 0 && q->end_ns < q->start_ns && (start || end))
+    if (status == 0 && q->end_ns < q->start_ns)
         return error_set(e, -EINVAL, "the end lies before the start");
     return status;
 }
