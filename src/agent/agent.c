@@ -329,6 +329,9 @@ static int watch(struct agent *a, struct error *e)
         failed = uv_poll_init(&a->loop, &a->control, a->options->control_fd);
         if (!failed)
             failed = uv_poll_start(&a->control, UV_READABLE | UV_DISCONNECT, on_control);
+        if (failed)
+            return error_set(e, failed, "descriptor %d cannot control the agent: %s (is it a pipe or a socket?)",
+                             a->options->control_fd, uv_strerror(failed));
     }
     return failed ? error_set(e, failed, "cannot set up the event loop: %s", uv_strerror(failed)) : 0;
 }

@@ -116,6 +116,9 @@ static int cpu_open(struct source *s)
         return failed;
     }
     s->state = cpu;
+    // The first sample's share is counted from now.
+    double unused[METRIC_COUNT];
+    cpu_sample(s, unused);
     return 0;
 }
 

@@ -1,12 +1,6 @@
 // The catalogue: what it promises to whoever reads it, and the names it answers to.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "collect/catalogue.h"
+#include "unit/test.h"
 
 static void rows_are_complete(void **state)
 {

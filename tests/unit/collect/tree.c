@@ -1,12 +1,6 @@
 // tree.c - temporary /proc folders and probes on them.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tree.h"
+#include "unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,13 +1,7 @@
 // Lines of every protocol and what they say, as a table: the line, and its items or the answer to the sender.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/json_writer.h"
 #include "ingest/lines_parse.h"
+#include "unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>

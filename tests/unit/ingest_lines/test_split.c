@@ -1,12 +1,6 @@
 // A stream is cut into the same lines however it comes in pieces; what is too long costs one line.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "ingest/lines_split.h"
+#include "unit/test.h"
 
 enum { LIMIT = 8 };
 
