@@ -29,8 +29,21 @@ static void read_flags(const struct request *r, struct query_request *out)
     out->delete_requested |= request_flag(r, "delete");
 }
 
-static int parse_parameters(struct request *r, int64_t now_ns, bool dragon_compatible, struct query_request *out,
-                            struct error *e)
+// Dragon's dashboards expect a series per host where they ask with a wildcard that does not group.
+static bool group_by_wildcards(struct query *q, struct arena *arena)
+{
+    struct query_filter *filters = arena_array(arena, q->filter_count, sizeof *filters);
+    if (!filters)
+        return false;
+    for (size_t i = 0; i < q->filter_count; i++) {
+        filters[i] = q->filters[i];
+        filters[i].group_by |= filters[i].kind == QUERY_WILDCARD || filters[i].kind == QUERY_IWILDCARD;
+    }
+    q->filters = filters;
+    return true;
+}
+
+static int parse_parameters(struct request *r, int64_t now_ns, struct query_request *out, struct error *e)
 {
     struct str start, end = STR("now"), zone = STR("");
     int64_t start_ns, end_ns;
@@ -65,9 +78,12 @@ static int parse_parameters(struct request *r, int64_t now_ns, bool dragon_compa
         q->start_ns = start_ns;
         q->end_ns = end_ns;
         q->downsample.time_zone = zone;
+        if (any_parameter(r, "use_calendar", "useCalendar"))
+            query_downsample_use_calendar(&q->downsample);
+        if (out->dragon_compatible && !group_by_wildcards(q, &r->arena))
+            return error_set(e, -ENOMEM, "no memory for the request");
         q++;
     }
-    out->dragon_compatible = dragon_compatible;
     return 0;
 }
 
@@ -81,7 +97,7 @@ static int parse(struct service *service, struct request *r, struct query_reques
     else if (r->method == METHOD_POST)
         rc = query_parse_json(r->body, now_ns, &r->arena, out, e);
     else
-        rc = parse_parameters(r, now_ns, service->dragon_compatible, out, e);
+        rc = parse_parameters(r, now_ns, out, e);
     if (rc)
         return rc;
     read_flags(r, out);
@@ -90,19 +106,6 @@ static int parse(struct service *service, struct request *r, struct query_reques
     if (out->count > QUERIES_MAX)
         return error_set(e, -E2BIG, "more than %d queries in one request", QUERIES_MAX);
     return 0;
-}
-
-// Dragon's dashboards expect a series per host where they ask with a wildcard that does not group.
-static void group_by_wildcards(struct query *q, struct arena *arena)
-{
-    struct query_filter *filters = arena_array(arena, q->filter_count, sizeof *filters);
-    if (!filters)
-        return;
-    for (size_t i = 0; i < q->filter_count; i++) {
-        filters[i] = q->filters[i];
-        filters[i].group_by |= filters[i].kind == QUERY_WILDCARD || filters[i].kind == QUERY_IWILDCARD;
-    }
-    q->filters = filters;
 }
 
 struct collection {
@@ -255,8 +258,6 @@ void opentsdb_query(struct service *service, struct request *r, struct answer *a
         answer_failure(a, &e);
         return;
     }
-    for (size_t i = 0; i < request.count && request.dragon_compatible; i++)
-        group_by_wildcards(&request.queries[i], &r->arena);
     if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
         answer_failure(a, &e);
         return;

@@ -24,8 +24,9 @@
 enum {
     THREADS_MIN = 2,
     THREADS_MAX = 4,
-    // The library's own needs beside a request's headers: the read buffer's slack, the answer's headers.
-    POOL_EXTRA_BYTES = 16 * 1024,
+    // What the library needs per connection beside the headers' text: a node for each parameter and header, the read buffer's
+    // slack, the answer's headers. Mapped, so that only what is used takes memory.
+    POOL_EXTRA_BYTES = 128 * 1024,
     // The table evicts before the library's own limit, which makes new clients wait, is reached.
     CONNECTIONS_MARGIN = 2,
     SEND_TIMEOUT_S = 600, // for an answer, however slowly it is taken
@@ -113,6 +114,15 @@ static void read_headers(struct exchange *x, struct MHD_Connection *connection)
     }
 }
 
+static void refuse_headers(struct exchange *x, const struct service *service)
+{
+    char text[128];
+    snprintf(text, sizeof text, "the request's headers are larger than %zu bytes (limit header_bytes)",
+             service->limits.header_bytes);
+    answer_error(&x->answer, 431, text, NULL);
+    x->decided = true;
+}
+
 static void refuse_size(struct exchange *x, const struct service *service)
 {
     struct error e = {0};
@@ -135,7 +145,10 @@ static enum MHD_Result begin(struct aggregator *g, struct exchange *x, struct MH
     const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
     bool too_large = text && str_to_u64(str_of(text), &length) && length > service->limits.body_bytes;
     bool asks = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
-    if (request_parse_target(&x->request, x->request.target, &e) != 0) {
+    const union MHD_ConnectionInfo *size = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (size && size->header_size > service->limits.header_bytes) {
+        refuse_headers(x, service);
+    } else if (request_parse_target(&x->request, x->request.target, &e) != 0) {
         answer_failure(&x->answer, &e);
         x->decided = true;
     } else if (!routes_admit(service, &x->request, &x->answer)) {

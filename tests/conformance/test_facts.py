@@ -66,12 +66,13 @@ FACTS = [
     ("zimsum", "zimsum:lo", {}, each([t + d for t in L_TIMES for d in (0, 15)], [v for i in range(300) for v in (i + 1, 300 - i)])),
     ("sum interpolates", "sum:ab", {}, each([T, T + 10, T + 20, T + 30], [40, 87, 108, 70])),
     ("pfsum holds", "pfsum:ab_gap", {}, each([T, T + 10, T + 20, T + 30], [40, 77, 88, 70])),
-    ("p50 of a bucket", "sum:0all-p50:thousand", {}, each([T], [500])),
-    ("p95 of a bucket", "sum:0all-p95:thousand", {}, each([T], [950])),
-    ("p999 of a bucket", "sum:0all-p999:thousand", {}, each([T], [999])),
-    ("p50 of series", "p50:thousand_series", {}, each([T], [500])),
-    ("p95 of series", "p95:thousand_series", {}, each([T], [950])),
-    ("p999 of series", "p999:thousand_series", {}, each([T], [999])),
+    # Likewise 500, 950, 999 there.
+    ("p50 of a bucket", "sum:0all-p50:thousand", {}, each([T], [500.5])),
+    ("p95 of a bucket", "sum:0all-p95:thousand", {}, each([T], [950.95])),
+    ("p999 of a bucket", "sum:0all-p999:thousand", {}, each([T], [999.999])),
+    ("p50 of series", "p50:thousand_series", {}, each([T], [500.5])),
+    ("p95 of series", "p95:thousand_series", {}, each([T], [950.95])),
+    ("p999 of series", "p999:thousand_series", {}, each([T], [999.999])),
     ("median", "median:five", {}, each([T], [3])),
     ("a date", "sum:dated", {"start": "2012/12/20-12:42:42", "end": "2012/12/20-12:42:42"}, each([1356007362], [1])),
     ("a date with a blank", "sum:dated", {"start": "2012/12/20 12:42", "end": "2012/12/20"}, None),
@@ -143,7 +144,7 @@ def deviation(values):
 
 ON_M = [
     ("sum", sum, linear), ("min", min, linear), ("max", max, linear), ("avg", mean, linear), ("dev", deviation, linear),
-    ("diff", lambda v: max(v) - min(v), linear), ("mult", math.prod, linear),
+    ("diff", lambda v: v[-1] - v[0], linear), ("mult", math.prod, linear),
     ("zimsum", sum, zero), ("squareSum", lambda v: sum(x * x for x in v), zero),
     ("mimmin", min, only), ("mimmax", max, only), ("pfsum", sum, previous),
 ]
