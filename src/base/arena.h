@@ -30,10 +30,10 @@ void arena_reset(struct arena *a); // forgets all allocations, keeps the newest 
 
 // NULL when the limit is reached or memory is out; never NULL for size 0. Not cleared.
 void *arena_alloc(struct arena *a, size_t size);
-void *arena_zalloc(struct arena *a, size_t size);            // cleared
+void *arena_zalloc(struct arena *a, size_t size);              // cleared
 void *arena_array(struct arena *a, size_t count, size_t each); // overflow-checked, not cleared
-char *arena_strdup(struct arena *a, struct str s);           // NUL-terminated copy
-struct str arena_str(struct arena *a, struct str s);         // copy; data NULL on failure
+char *arena_strdup(struct arena *a, struct str s);             // NUL-terminated copy
+struct str arena_str(struct arena *a, struct str s);           // copy; data NULL on failure
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -14,12 +14,12 @@ static void read_fixed(struct bytes *b, void *out, size_t size)
     b->at += size;
 }
 
-#define READ_FIXED(name, type)    \
-    type name(struct bytes *b)    \
-    {                             \
-        type v;                   \
+#define READ_FIXED(name, type)       \
+    type name(struct bytes *b)       \
+    {                                \
+        type v;                      \
         read_fixed(b, &v, sizeof v); \
-        return v;                 \
+        return v;                    \
     }
 
 READ_FIXED(bytes_u8, uint8_t)

@@ -151,7 +151,8 @@ bool buf_reserve(struct buf *b, size_t more)
 {
     // One byte beyond is always kept for buf_cstr's NUL.
     size_t need;
-    if (b->failed || __builtin_add_overflow(b->size, more, &need) || need == SIZE_MAX || (b->limit && need > b->limit)) {
+    if (b->failed || __builtin_add_overflow(b->size, more, &need) || need == SIZE_MAX ||
+        (b->limit && need > b->limit)) {
         b->failed = true;
         return false;
     }

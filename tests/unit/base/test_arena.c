@@ -1,1 +1,76 @@
-int main(void){return 0;}
+#include "base/arena.h"
+#include "unit/test.h"
+
+static void allocations_are_apart_and_aligned(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    unsigned char *p[200];
+    for (size_t i = 0; i < 200; i++) {
+        p[i] = arena_alloc(&a, i * 7);
+        assert_non_null(p[i]);
+        assert_int_equal((uintptr_t)p[i] % 16, 0);
+        memset(p[i], (int)i, i * 7);
+    }
+    for (size_t i = 0; i < 200; i++)
+        for (size_t k = 0; k < i * 7; k++)
+            assert_int_equal(p[i][k], i & 255);
+    arena_free(&a);
+}
+
+static void limit_holds(void **state)
+{
+    (void)state;
+    struct arena a = arena_limited(100000);
+    size_t got = 0;
+    while (arena_alloc(&a, 1000))
+        got += 1000;
+    assert_true(got > 80000 && got <= 100000);
+    assert_true(a.used_bytes <= 100000);
+    assert_null(arena_alloc(&a, SIZE_MAX - 5));
+    assert_null(arena_array(&a, SIZE_MAX / 2, 3));
+    arena_free(&a);
+    assert_non_null(arena_alloc(&a, 1000));
+    assert_null(arena_alloc(&a, 200000));
+    arena_free(&a);
+}
+
+static void reset_uses_the_memory_again(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    for (int i = 0; i < 100; i++)
+        assert_non_null(arena_alloc(&a, 5000));
+    arena_reset(&a);
+    size_t kept = a.used_bytes;
+    assert_true(kept > 0);
+    assert_non_null(arena_alloc(&a, 5000));
+    assert_int_equal(a.used_bytes, kept);
+    arena_free(&a);
+}
+
+static void strings(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct str s = arena_str(&a, STR("abc"));
+    assert_str_equal(s, "abc");
+    assert_int_equal(s.data[3], 0);
+    assert_string_equal(arena_printf(&a, "%d-%s", 7, "x"), "7-x");
+    assert_string_equal(arena_strdup(&a, (struct str){NULL, 0}), "");
+    const char *zero = arena_zalloc(&a, 100);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(zero[i], 0);
+    arena_free(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allocations_are_apart_and_aligned),
+        cmocka_unit_test(limit_holds),
+        cmocka_unit_test(reset_uses_the_memory_again),
+        cmocka_unit_test(strings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,1 +1,57 @@
-int main(void){return 0;}
+#include "base/hash.h"
+#include "unit/test.h"
+
+#include <string.h>
+
+static void crc32c_known_answers(void **state)
+{
+    (void)state;
+    // RFC 3720, B.4
+    uint8_t bytes[32] = {0};
+    assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283);
+    assert_int_equal(crc32c(0, bytes, 32), 0x8a9136aa);
+    memset(bytes, 0xff, 32);
+    assert_int_equal(crc32c(0, bytes, 32), 0x62a8ab43);
+    for (int i = 0; i < 32; i++)
+        bytes[i] = (uint8_t)i;
+    assert_int_equal(crc32c(0, bytes, 32), 0x46dd794e);
+    assert_int_equal(crc32c(0, "", 0), 0);
+}
+
+static void crc32c_goes_on_over_pieces(void **state)
+{
+    (void)state;
+    char text[257];
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)(i * 31);
+    uint32_t whole = crc32c(0, text, sizeof text);
+    for (size_t cut = 0; cut <= sizeof text; cut++)
+        assert_int_equal(crc32c(crc32c(0, text, cut), text + cut, sizeof text - cut), whole);
+}
+
+static void hashes_differ(void **state)
+{
+    (void)state;
+    // Every prefix and every single flipped bit of a string has a hash of its own.
+    char text[64];
+    memset(text, 'a', sizeof text);
+    for (size_t i = 0; i < sizeof text; i++)
+        assert_true(hash_bytes(text, i, 0) != hash_bytes(text, i + 1, 0));
+    uint64_t plain = hash_bytes(text, sizeof text, 0);
+    for (size_t i = 0; i < sizeof text * 8; i++) {
+        text[i / 8] = (char)(text[i / 8] ^ 1 << i % 8);
+        assert_true(hash_bytes(text, sizeof text, 0) != plain);
+        text[i / 8] = (char)(text[i / 8] ^ 1 << i % 8);
+    }
+    assert_true(hash_bytes(text, sizeof text, 1) != plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crc32c_known_answers),
+        cmocka_unit_test(crc32c_goes_on_over_pieces),
+        cmocka_unit_test(hashes_differ),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,1 +1,136 @@
-int main(void){return 0;}
+#include "base/json_writer.h"
+#include "unit/test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void commas_and_nesting(void **state)
+{
+    (void)state;
+    struct buf b = {0};
+    struct json_writer w = json_to(&b);
+    json_object(&w);
+    json_key_string(&w, "a", STR("x"));
+    json_key(&w, STR("b"));
+    json_array(&w);
+    json_i64(&w, -1);
+    json_double(&w, 0.5);
+    json_null(&w);
+    json_array(&w);
+    json_array_end(&w);
+    json_object(&w);
+    json_object_end(&w);
+    json_array_end(&w);
+    json_key_bool(&w, "c", true);
+    json_key_u64(&w, "d", UINT64_MAX);
+    json_key_double(&w, "e", NAN);
+    json_key_i64(&w, "f", INT64_MIN);
+    json_object_end(&w);
+    assert_string_equal(buf_cstr(&b),
+                        "{\"a\":\"x\",\"b\":[-1,0.5,null,[],{}],\"c\":true,\"d\":18446744073709551615,\"e\":null,"
+                        "\"f\":-9223372036854775808}");
+    buf_free(&b);
+}
+
+static void assert_quoted(struct str in, const char *expected)
+{
+    struct buf b = {0};
+    struct json_writer w = json_to(&b);
+    json_string(&w, in);
+    assert_string_equal(buf_cstr(&b), expected);
+    buf_free(&b);
+}
+
+static void strings_are_escaped(void **state)
+{
+    (void)state;
+    assert_quoted(STR("a\"b\\c\n\t\x01/"), "\"a\\\"b\\\\c\\n\\t\\u0001/\"");
+    assert_quoted(STR("\0"), "\"\\u0000\"");
+    assert_quoted(STR("\x7f"), "\"\x7f\"");
+    assert_quoted(STR("grün €\xf0\x9f\x98\x80"), "\"grün €\xf0\x9f\x98\x80\"");
+    assert_quoted(STR(""), "\"\"");
+}
+
+static void bytes_that_are_not_utf8_are_replaced(void **state)
+{
+    (void)state;
+    assert_quoted(STR("a\xff"
+                      "b"),
+                  "\"a\xef\xbf\xbd"
+                  "b\"");
+    assert_quoted(STR("\xc3"), "\"\xef\xbf\xbd\"");                                                 // cut off
+    assert_quoted(STR("\xc0\xaf"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");                                 // overlong
+    assert_quoted(STR("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");                 // a surrogate
+    assert_quoted(STR("\xf4\x90\x80\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""); // beyond U+10FFFF
+}
+
+static void assert_number(double value, const char *expected)
+{
+    char text[NUMBER_TEXT_MAX + 1];
+    text[number_format(text, value)] = 0;
+    assert_string_equal(text, expected);
+}
+
+static void numbers_are_short(void **state)
+{
+    (void)state;
+    assert_number(0, "0");
+    assert_number(-0.0, "-0");
+    assert_number(1, "1");
+    assert_number(-42, "-42");
+    assert_number(0.1, "0.1");
+    assert_number(-0.05, "-0.05");
+    assert_number(37.5, "37.5");
+    assert_number(123456.789, "123456.789");
+    assert_number(0.000001, "0.000001");
+    assert_number(1e300, "1e+300");
+    assert_number(5e-324, "4.94065645841247e-324");
+    assert_number(1.0 / 3, "0.3333333333333333");
+    assert_number(9007199254740993.0, "9007199254740992");
+    assert_number(NAN, "NaN");
+    assert_number(-INFINITY, "-inf");
+}
+
+static void numbers_read_back_as_the_same_bits(void **state)
+{
+    (void)state;
+    uint64_t seed = 88172645463325252u;
+    for (int i = 0; i < 200000; i++) {
+        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+        double v;
+        switch (i % 4) {
+        case 0:
+            memcpy(&v, &seed, sizeof v);
+            break; // any bits
+        case 1:
+            v = (double)(int64_t)(seed >> 20) / 1000;
+            break; // decimals
+        case 2:
+            v = (double)(int32_t)seed;
+            break; // integers
+        default:
+            v = (double)(seed >> 11) * 0x1p-53 * ((seed & 1) ? 1 : 1e-7); // fractions
+        }
+        if (isnan(v))
+            continue;
+        char text[NUMBER_TEXT_MAX + 1];
+        size_t n = number_format(text, v);
+        assert_true(n <= NUMBER_TEXT_MAX);
+        text[n] = 0;
+        double back = strtod(text, NULL);
+        if (memcmp(&back, &v, sizeof v) != 0)
+            fail_msg("%a became %s", v, text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(commas_and_nesting),
+        cmocka_unit_test(strings_are_escaped),
+        cmocka_unit_test(bytes_that_are_not_utf8_are_replaced),
+        cmocka_unit_test(numbers_are_short),
+        cmocka_unit_test(numbers_read_back_as_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
