@@ -28,7 +28,7 @@ struct draft {
     size_t identity_end;
 };
 
-static bool draft_begin(struct emit_process *p, struct draft *d, enum segment_what what, int kind, int level,
+static bool draft_begin(struct emit_process *p, struct draft *d, enum segment_what what, unsigned kind, int level,
                         unsigned tags)
 {
     if (p->definitions >= SEGMENT_DEFINITIONS_MAX ||
@@ -69,7 +69,7 @@ static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t ide
     *handle = p->definitions++;
     p->definitions_bytes += size;
     atomic_store_explicit(&p->header->definitions_bytes, p->definitions_bytes, memory_order_release);
-    atomic_store_explicit(&p->gauges_end, p->definitions, memory_order_release);
+    atomic_store_explicit(&p->cells_end, p->definitions, memory_order_release);
     return (int64_t)*handle;
 }
 
@@ -140,7 +140,7 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
     pthread_mutex_lock(&p->lock);
     struct draft d;
     int64_t handle = -1;
-    if (draft_begin(p, &d, SEGMENT_METRIC, m.kind, m.level < 1 ? 1 : m.level, tags)) {
+    if (draft_begin(p, &d, SEGMENT_METRIC, (unsigned)m.kind, m.level < 1 ? 1 : m.level, tags)) {
         d.at = emit_put_str(d.at, str_of(m.name));
         for (size_t i = 0; i < m.tag_count; i++)
             if (*m.tags[i].value)

@@ -65,7 +65,7 @@ static void read_cells(struct ingest *in, struct program *p)
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
     struct cells *c = &p->cells;
     program_definitions(in, p);
-    if (!ingest_grow(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
+    if (p->definition_count == 0 || !ingest_grow(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
         return;
     memset(c->sums, 0, p->definition_count * sizeof *c->sums);
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);

@@ -460,9 +460,19 @@ static int mode_define(void)
     return 0;
 }
 
-// level LEVEL-OF-METRIC: prints handle and level
+static int open_descriptors(void)
+{
+    struct stat st;
+    int open = 0;
+    for (int fd = 0; fd < 256; fd++)
+        open += fstat(fd, &st) == 0;
+    return open;
+}
+
+// level LEVEL-OF-METRIC: prints handle and level, and how many descriptors that took
 static int mode_level(void)
 {
+    int open = open_descriptors();
     struct sonde_metric m = {.name = "leveled", .level = (int)number(0)};
     sonde_handle h = sonde_define(&m);
     sonde_emit(h, 1);
@@ -473,11 +483,7 @@ static int mode_level(void)
     sonde_annotate("note");
     sonde_emit_group(sonde_group(&h, 1), (double[]){1});
     printf("handle=%d\nlevel=%d\n", h != 0, sonde_level());
-    struct stat st;
-    int open = 0;
-    for (int fd = 3; fd < 64; fd++)
-        open += fstat(fd, &st) == 0;
-    printf("open=%d\n", open);
+    printf("open=%d\n", open_descriptors() - open);
     return 0;
 }
 
