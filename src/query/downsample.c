@@ -70,7 +70,7 @@ static int64_t end_of_bucket(const struct query_grid *g, size_t k)
     if (g->times)
         return g->times[k + 1];
     int64_t end;
-    bool fits = !__builtin_add_overflow(g->first + (int64_t)k * g->interval, g->interval, &end);
+    bool fits = !__builtin_add_overflow(query_grid_place(g, k), g->interval, &end);
     return fits ? end : INT64_MAX;
 }
 
