@@ -72,7 +72,7 @@ void option_expects(const struct option_row *row, char *out, size_t size)
         break;
     case OPTION_TEXT:
     case OPTION_PATH:
-        snprintf(out, size, "not empty and at most %d bytes long", OPTION_TEXT_MAX);
+        snprintf(out, size, "a text of 1 to %d bytes", OPTION_TEXT_MAX);
         break;
     }
 }

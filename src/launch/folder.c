@@ -178,7 +178,7 @@ static int remove_in(int parent, const char *name, int depth)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return -errno;
-    if (depth == FOLDER_DEPTH_MAX)
+    if (depth > FOLDER_DEPTH_MAX)
         return -ELOOP;
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
