@@ -127,10 +127,8 @@ static void take_row(struct agent *a, const struct sampler_row *row)
     a->figures.sampler = row->figures;
     ingest_sample_cells(a->ingest, row->t_ns);
     ingest_lines_sample(a->ingest, row->t_ns);
-    if (a->own) {
-        connections_get_stats(a->connections, &a->figures.connections);
-        own_sample(a->own, a->ingest, &a->figures, row->t_ns);
-    }
+    connections_get_stats(a->connections, &a->figures.connections);
+    own_sample(a->own, a->ingest, &a->figures, row->t_ns);
 }
 
 static void take_rows(struct agent *a)
@@ -283,12 +281,8 @@ static int open_parts(struct agent *a, struct error *e)
     failed = sampler_create(a->collect, a->rate_s, wake, a, &a->sampler, e);
     if (failed)
         return failed;
-    if (o->level >= catalogue_metrics[METRIC_SONDE_POINTS].metric.level) {
-        a->own = own_create(a->store, a->labels, 1, e);
-        if (!a->own)
-            return e->code;
-    }
-    return 0;
+    a->own = own_create(a->store, a->labels, 1, o->level, e);
+    return a->own ? 0 : e->code;
 }
 
 static int open_sockets(struct agent *a, struct error *e)
@@ -305,7 +299,7 @@ static int open_sockets(struct agent *a, struct error *e)
             return udp;
         }
     }
-    int failed = connections_create(&a->loop, a->ingest, listening, udp, on_bell, a, &a->connections, e);
+    int failed = agent_connections_create(&a->loop, a->ingest, listening, udp, on_bell, a, &a->connections, e);
     if (failed)
         folder_unlisten(a->socket_path);
     return failed;
@@ -393,7 +387,7 @@ static int close_all(struct agent *a, struct error *e)
         uv_loop_close(&a->loop);
     }
     if (a->connections) {
-        connections_destroy(a->connections);
+        agent_connections_destroy(a->connections);
         folder_unlisten(a->socket_path);
     }
     ingest_destroy(a->ingest);

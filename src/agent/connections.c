@@ -321,7 +321,7 @@ int connections_udp(int port, struct error *e)
     return fd;
 }
 
-int connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user), void *user,
+int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user), void *user,
                        struct connections **out, struct error *e)
 {
     *out = NULL;
@@ -387,7 +387,7 @@ void connections_finish(struct connections *all)
     }
 }
 
-void connections_destroy(struct connections *all)
+void agent_connections_destroy(struct connections *all)
 {
     if (!all)
         return;

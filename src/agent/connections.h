@@ -22,13 +22,13 @@ struct connections;
 
 // Serves `listening` (folder_listen), and `udp` (-1 = none). `bell` is called when a program asks for its rings to be drained, and when a new one
 // is there. The descriptors are this object's from now on, also after a failure.
-int connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user), void *user,
+int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user), void *user,
                        struct connections **out, struct error *e);
 
 // Listens no more: takes who has knocked already, reads from everybody what has been sent, answers, closes. Run the loop until it is
-// empty before connections_destroy.
+// empty before agent_connections_destroy.
 void connections_finish(struct connections *c);
-void connections_destroy(struct connections *c);
+void agent_connections_destroy(struct connections *c);
 
 void connections_get_stats(const struct connections *c, struct connections_stats *out);
 

@@ -255,6 +255,17 @@ class Put(Place):
         self.assertIn("line 2: value 'x' is not a number", result.stderr)
         names = self.names()
         self.assertEqual((names["good"], names["fine"]), (1, 1))
+        self.assertGreater(names["sonde_dropped_total"], 0)
+
+    def test_dropped_points_are_in_the_summary(self):
+        result = self.sonde("run", "--", "sh", "-c", "printf 'bad x\nbad y\n' | sonde put")
+        self.assertIn(" 2 dropped\n", result.stderr)
+        self.assertNotIn("sonde_dropped_total", self.names(self.put_well()))
+
+    def put_well(self):
+        result = self.sonde("run", "--", "sonde", "put", "good", "1")
+        self.assertIn(" 0 dropped\n", result.stderr)
+        return max(self.recordings(), key=lambda name: (self.runs / name).stat().st_mtime_ns)
 
     def test_from_outside(self):
         self.start("run", "--", "sleep", "1000")
