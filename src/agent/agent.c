@@ -16,7 +16,6 @@
 #include "agent/sampler.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "collect/catalogue.h"
 
 #include <errno.h>
 #include <limits.h>

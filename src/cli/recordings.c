@@ -154,7 +154,7 @@ static int open_all(struct recordings *r, struct error *e)
     r->readers = calloc(r->count, sizeof *r->readers);
     r->snapshots = calloc(r->count, sizeof *r->snapshots);
     if (!r->readers || !r->snapshots)
-        return error_set(e, -ENOMEM, "out of memory");
+        return error_set(e, -ENOMEM, "out of memory"); // recordings_close frees what there is
     for (size_t i = 0; i < r->count; i++) {
         char *path = r->paths[i];
         r->paths[i] = NULL;
@@ -178,19 +178,22 @@ static int open_all(struct recordings *r, struct error *e)
     return n > 0 ? 0 : status;
 }
 
-int recordings_open(const struct options *o, char *const *paths, size_t count, struct recordings *out, struct error *e)
+int recordings_find(const struct options *o, char *const *paths, size_t count, struct recordings *out, struct error *e)
 {
     *out = (struct recordings){0};
     int status = count == 0 ? add_default(o, out, e) : 0;
     for (size_t i = 0; i < count && status == 0; i++)
         status = add_given(o, out, paths[i], e);
-    if (status == 0) {
+    if (status < 0)
+        recordings_close(out);
+    return status;
+}
+
+int recordings_open(const struct options *o, char *const *paths, size_t count, struct recordings *out, struct error *e)
+{
+    int status = recordings_find(o, paths, count, out, e);
+    if (status == 0)
         status = open_all(out, e);
-    } else {
-        for (size_t i = 0; i < out->count; i++)
-            free(out->paths[i]);
-        out->count = 0;
-    }
     if (status < 0)
         recordings_close(out);
     return status;
@@ -199,8 +202,10 @@ int recordings_open(const struct options *o, char *const *paths, size_t count, s
 void recordings_close(struct recordings *r)
 {
     for (size_t i = 0; i < r->count; i++) {
-        store_snapshot_close(r->snapshots[i]);
-        store_reader_close(r->readers[i]);
+        if (r->snapshots && r->snapshots[i])
+            store_snapshot_close(r->snapshots[i]);
+        if (r->readers && r->readers[i])
+            store_reader_close(r->readers[i]);
         free(r->paths[i]);
     }
     free(r->snapshots);

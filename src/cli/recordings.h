@@ -21,6 +21,9 @@ struct recordings {
     char what[FOLDER_PATH_MAX + 128]; // for people: "running job 17"; empty when the paths were given
 };
 
+// Finds the files: fills in paths, count and what. Nothing is opened yet.
+int recordings_find(const struct options *o, char *const *paths, size_t count, struct recordings *out, struct error *e);
+
 // Finds and opens them; `paths` are the command's arguments. -ENOENT, or what opening gave, with words. Files that cannot be read cost themselves (a
 // warning each) as long as there is one that can.
 int recordings_open(const struct options *o, char *const *paths, size_t count, struct recordings *out, struct error *e);

@@ -290,8 +290,11 @@ int job_list(const char *base, bool dead, struct job **out, size_t *count, struc
         job_list_free(list, n);
         return status;
     }
-    if (n > 0)
-        qsort(list, n, sizeof *list, newest_first);
+    if (n == 0) {
+        free(list);
+        return 0;
+    }
+    qsort(list, n, sizeof *list, newest_first);
     *out = list;
     *count = n;
     return 0;

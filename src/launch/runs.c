@@ -197,8 +197,11 @@ int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct e
         free(list);
         return status;
     }
-    if (n > 0)
-        qsort(list, n, sizeof *list, newest_first);
+    if (n == 0) {
+        free(list);
+        return 0;
+    }
+    qsort(list, n, sizeof *list, newest_first);
     *out = list;
     *count = n;
     return 0;

@@ -41,7 +41,7 @@ struct runs_entry {
     uint64_t bytes;
 };
 
-// The recordings in `runs`, newest first; the caller frees *out.
+// The recordings in `runs`, newest first; the caller frees *out, which is NULL when there is none.
 int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct error *e);
 
 #endif
