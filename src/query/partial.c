@@ -107,7 +107,12 @@ int query_partial_make(struct query_context *c, const struct query_grid *g, cons
             continue;
         out->source_series++;
         r = add_labels(c, out, &group->series[i]);
-        // The first is kept until there is a second.
+        // The only series there can be is used where it lies; else the first is kept until there is a second.
+        if (r == 0 && group->count == 1) {
+            out->series = points;
+            out->series_count = 1;
+            return 0;
+        }
         if (r == 0 && foldable && out->source_series == 2) {
             r = fold_series(c, g, &c->group, out, &out->series[0], &work->line);
             out->series_count = 0;
