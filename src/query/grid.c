@@ -98,9 +98,9 @@ void query_grid_bucket(const struct query_grid *g, int64_t t, int64_t *from, int
         calendar_bucket(g, t, from, to);
         return;
     }
-    int64_t interval = g->interval, rest = t % interval;
-    *from = saturating_add(t - rest, rest < 0 ? -interval : 0);
-    *to = saturating_add(*from, interval);
+    int64_t interval = g->interval, rest = t % interval, aligned = t - rest; // towards 0
+    *from = rest < 0 ? saturating_add(aligned, -interval) : aligned;
+    *to = rest < 0 ? aligned : saturating_add(aligned, interval);
 }
 
 static int too_many(struct query_context *c)
@@ -170,7 +170,7 @@ static int make_fixed(struct query_context *c, struct query_grid *g)
     if (g->interval <= 0)
         return error_set(c->e, -EINVAL, "Invalid downsampling interval: it must be longer than nothing");
     query_grid_bucket(g, c->q->start_ns, &first, &to);
-    if (first < c->q->start_ns)
+    if (first < c->q->start_ns || first % g->interval) // at the beginning of time a bucket is cut off
         first = to;
     query_grid_bucket(g, end, &last, &to);
     if (g->downsample->fill != QUERY_FILL_NONE)
@@ -212,7 +212,7 @@ int query_grid_make(struct query_context *c, struct query_grid *g)
     }
     if (g->times)
         g->first = g->times[0];
-    int64_t end = g->times ? g->times[g->count] : saturating_add(g->first, (int64_t)(g->count * (uint64_t)g->interval));
+    int64_t end = g->times ? g->times[g->count] : saturating_add(query_grid_place(g, g->count - 1), g->interval);
     g->read_from = g->first;
     g->read_to = end == INT64_MAX ? end : end - 1;
     return 0;

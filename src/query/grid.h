@@ -36,7 +36,7 @@ void query_grid_bucket(const struct query_grid *g, int64_t t, int64_t *from, int
 // The place of bucket k, and the time of a place.
 static inline int64_t query_grid_place(const struct query_grid *g, size_t k)
 {
-    return g->times ? (int64_t)k : g->first + (int64_t)k * g->interval;
+    return g->times ? (int64_t)k : (int64_t)((uint64_t)g->first + k * (uint64_t)g->interval);
 }
 
 static inline int64_t query_place_time(const struct query_grid *g, int64_t at)
