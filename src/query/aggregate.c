@@ -100,34 +100,37 @@ static void place_on(const struct times_list *axis, struct query_points *p)
 
 // ---- what comes out ----
 
-// `values` at the places that are real (all, when `real` is NULL). The time stamps are shared where they can be: `times` lives in
-// c->result when times_live says so.
+// `values` at the places that are real (all, when `real` is NULL; at least one is). The time stamps are shared where they can be: with
+// the grid's, which live in c->result (times_live), or with those of the series that came out before.
 static int emit(struct query_context *c, const int64_t *times, bool times_live, size_t count, const uint8_t *real,
                 const double *values, struct query_series *out)
 {
-    size_t from = 0, to = count, n = 0;
-    while (real && from < to && !real[from])
-        from++;
-    while (real && to > from && !real[to - 1])
-        to--;
-    for (size_t i = from; i < to; i++)
+    size_t n = 0;
+    while (real && count > 0 && !real[count - 1])
+        count--;
+    for (; real && count > 0 && !*real; real++, count--, times++, values++)
+        ;
+    for (size_t i = 0; i < count; i++)
         n += real ? real[i] : 1;
-    bool share = times_live && n == to - from;
+    bool whole = n == count, share = whole && times_live;
+    if (whole && !share && c->last_count == n && memcmp(c->last_times, times, n * sizeof *times) == 0) {
+        times = c->last_times;
+        share = true;
+    }
     int64_t *t = share ? NULL : query_alloc(c, c->result, n, sizeof *t);
     double *v = query_alloc(c, c->result, n, sizeof *v);
     if (!v || (!share && !t))
         return query_alloc_failed(c);
-    out->t_ns = share ? times + from : t;
+    out->t_ns = c->last_times = share ? times : t;
     out->values = v;
-    out->count = n;
-    if (n == to - from) {
-        if (n)
-            memcpy(v, values + from, n * sizeof *v);
-        if (t && n)
-            memcpy(t, times + from, n * sizeof *t);
+    out->count = c->last_count = n;
+    if (whole) {
+        memcpy(v, values, n * sizeof *v);
+        if (t)
+            memcpy(t, times, n * sizeof *t);
         return 0;
     }
-    for (size_t i = from, k = 0; i < to; i++)
+    for (size_t i = 0, k = 0; i < count; i++)
         if (real[i]) {
             t[k] = times[i];
             v[k++] = values[i];
@@ -226,7 +229,8 @@ static int aggregate(struct query_context *c, const struct query_grid *g, struct
         if (r)
             return r;
         for (size_t i = 0; i < p->series_count; i++)
-            place_on(&axis, &p->series[i]);
+            if (i == 0 || p->series[i].at != p->series[i - 1].at)
+                place_on(&axis, &p->series[i]);
     }
     if (!fold)
         return quantiles(c, p, &axis, g->times != NULL, out);

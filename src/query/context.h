@@ -26,6 +26,8 @@ struct query_context {
     uint64_t points_read, points_from_summaries, series_read;
     size_t since_clock;
     int alloc_error;
+    const int64_t *last_times; // of the last series that came out
+    size_t last_count;
 };
 
 // `arena` is where results go. Always followed by query_context_end.

@@ -113,13 +113,48 @@ static int gather(struct folding *f, const double *v, size_t n)
     return 0;
 }
 
+// The common case, regular points and a fixed grid: buckets that begin and end in this array and hold as many points as the one
+// before. The bucket in hand begins at t[i]. Returns where the first begins that is not of this kind.
+static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const double *v, size_t i, size_t n,
+                                 size_t length)
+{
+    bool sum = f->function->fold == FOLD_SUM, avg = f->function->fold == FOLD_AVG;
+    int64_t *at = f->out->at + f->out->count;
+    double *values = f->out->values + f->out->count;
+    size_t k = f->k, first = k;
+    const int64_t *borders = f->g->times + 1;
+    // The bucket behind must be the next: t[i + length] lies in it.
+    while (length < n - i && k + 1 < f->g->count && t[i + length - 1] < borders[k] && t[i + length] >= borders[k] &&
+           t[i + length] < borders[k + 1]) {
+        double value = sum || avg ? query_add_up(v + i, length) : NAN;
+        if (value == value) {
+            value = avg ? value / (double)length : value;
+        } else {
+            struct query_fold_state state = {0, f->fold->start, 0};
+            f->fold->span(&state, v + i, length);
+            value = f->fold->finish(&state);
+        }
+        at[k - first] = (int64_t)k;
+        values[k - first] = value;
+        k++;
+        i += length;
+    }
+    f->out->count += k - first;
+    f->k = k;
+    f->border = borders[k];
+    return i;
+}
+
 static int fold_points(struct folding *f, const int64_t *t, const double *v, size_t n)
 {
     size_t buckets = f->g->count < n ? f->g->count : n;
     int r = query_points_reserve(f->c, f->out, buckets + 2);
     size_t length = 0;
     for (size_t i = 0; i < n && r == 0; i += length) {
+        bool fresh = !f->open || t[i] >= f->border;
         go_to(f, t[i]);
+        if (fresh && length > 0 && f->fold && f->g->times)
+            i = fold_equal_buckets(f, t, v, i, n, length);
         length = count_before(t + i, n - i, f->border, length);
         if (f->fold)
             f->fold->span(&f->state, v + i, length);

@@ -16,22 +16,9 @@ static inline double valid(double v)
 
 // ---- sum, avg ----
 
-static double add_up(const double *v, size_t count)
-{
-    double lane[LANES] = {0};
-    size_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        for (size_t j = 0; j < LANES; j++)
-            lane[j] += v[i + j];
-    double sum = (lane[0] + lane[2]) + (lane[1] + lane[3]);
-    for (; i < count; i++)
-        sum += v[i];
-    return sum;
-}
-
 static void sum_span(struct query_fold_state *s, const double *v, size_t count)
 {
-    double sum = add_up(v, count);
+    double sum = query_add_up(v, count);
     if (sum == sum) {
         s->x += sum;
         s->n += (double)count;

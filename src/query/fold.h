@@ -33,6 +33,23 @@ struct query_fold_row {
     void (*merge)(double *n, double *x, double *y, const double *n2, const double *x2, const double *y2, size_t count);
 };
 
+// The sum of the values, NaN when there is one among them.
+static inline double query_add_up(const double *v, size_t count)
+{
+    double a = 0, b = 0, c = 0, d = 0;
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        a += v[i];
+        b += v[i + 1];
+        c += v[i + 2];
+        d += v[i + 3];
+    }
+    double sum = (a + c) + (b + d);
+    for (; i < count; i++)
+        sum += v[i];
+    return sum;
+}
+
 // NULL for FOLD_VALUES.
 const struct query_fold_row *query_fold_row(enum query_fold fold);
 

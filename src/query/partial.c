@@ -60,12 +60,20 @@ static int keep_series(struct query_context *c, struct arena *arena, struct quer
     }
     struct query_points *kept = &p->series[p->series_count];
     *kept = (struct query_points){.count = series->count, .capacity = series->count};
-    kept->at = query_alloc(c, arena, series->count, sizeof *kept->at);
     kept->values = query_alloc(c, arena, series->count, sizeof *kept->values);
-    if (!kept->at || !kept->values)
+    if (!kept->values)
         return query_alloc_failed(c);
-    memcpy(kept->at, series->at, series->count * sizeof *kept->at);
     memcpy(kept->values, series->values, series->count * sizeof *kept->values);
+    // Series that are sampled together share their places.
+    const struct query_points *last = p->series_count ? kept - 1 : NULL;
+    if (last && last->count == series->count && memcmp(last->at, series->at, series->count * sizeof *series->at) == 0) {
+        kept->at = last->at;
+    } else {
+        kept->at = query_alloc(c, arena, series->count, sizeof *kept->at);
+        if (!kept->at)
+            return query_alloc_failed(c);
+        memcpy(kept->at, series->at, series->count * sizeof *kept->at);
+    }
     p->series_count++;
     return 0;
 }
@@ -107,7 +115,12 @@ int query_partial_make(struct query_context *c, const struct query_grid *g, cons
             continue;
         out->source_series++;
         r = add_labels(c, out, &group->series[i]);
-        // The first is kept until there is a second.
+        // The only series there can be is used where it lies; else the first is kept until there is a second.
+        if (r == 0 && group->count == 1) {
+            out->series = points;
+            out->series_count = 1;
+            return 0;
+        }
         if (r == 0 && foldable && out->source_series == 2) {
             r = fold_series(c, g, &c->group, out, &out->series[0], &work->line);
             out->series_count = 0;

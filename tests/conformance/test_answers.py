@@ -1,6 +1,7 @@
 """The forms of answers, and requests as real clients send them."""
 import gzip
 import json
+import os
 import re
 import unittest
 import zlib
@@ -322,8 +323,12 @@ class Answers(Case):
     def test_start_page_lists_the_routes(self):
         page = self.server.get("/").raw.decode()
         self.assertIn("job7", page)
-        for path in re.findall(r'href="([^"]+)"', page):
+        paths = re.findall(r'href="([^"]+)"', page)
+        for path in paths:
             self.assertNotEqual(self.server.get(path).status, 404)
+        with open(os.path.join(os.path.dirname(__file__), "../../docs/http.md")) as f:
+            documented = re.findall(r"^\| `(/[^`]*)` \| [A-Z]", f.read(), re.M)
+        self.assertEqual(sorted(paths), sorted(documented))
 
 
 class Dragon(Case):

@@ -187,6 +187,11 @@ class Facts:
         # A key that some of the series lack stays.
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:lonely")], [({"host": "a", "rank": "0"}, [])])
 
+    def test_a_series_is_found_once(self):
+        for metric, series in DATA.items():
+            found = self.server.get("/api/search/lookup", {"m": metric, "limit": 0}).json["results"]
+            self.assertEqual(len(found), len(series))
+
     def test_errors(self):
         for parameters, message in [
             ({"m": "sum:10m-avg-badbadbad:l"}, "Unrecognized fill policy: badbadbad"),
