@@ -43,6 +43,7 @@ struct emit_process {
     uint64_t socket_inode;
     _Atomic int64_t connect_after_ns; // on the monotonic clock
     char socket_path[SEGMENT_PATH_MAX];
+    bool said_no_agent;
 };
 
 extern struct emit_process emit_process;

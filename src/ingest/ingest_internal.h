@@ -52,8 +52,10 @@ struct cells {
 struct program {
     uint32_t id; // of this program in this ingest; never used twice
     pid_t pid;
-    int pidfd; // -1 = gone, or not to be watched
-    bool gone; // seen dead: the next drain is the last
+    uint64_t start_ticks; // of the process, as its header says
+    int pidfd;            // -1 = gone, or none could be had
+    bool gone;            // seen dead: the next drain is the last
+    bool warned;          // that it writes nonsense
     dev_t device;
     ino_t inode;
     uint64_t salt;    // makes span ids of programs differ
@@ -136,6 +138,8 @@ uint64_t program_proc_start(pid_t pid);  // 0 = no such process, or it is not to
 
 // definitions.c: reads what is new.
 void program_definitions(struct ingest *in, struct program *p);
+
+void program_warn(struct program *p, const char *what); // once a program
 
 // rings.c
 size_t program_drain(struct ingest *in, struct program *p, double *fullest);

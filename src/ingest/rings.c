@@ -7,7 +7,6 @@
 // The fast case is a point: header word, time, value, a look into the table of definitions, and a struct store_point in the batch.
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "ingest/ingest_internal.h"
 
 #include <stdatomic.h>
@@ -144,6 +143,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
     if (head - tail > p->ring_bytes || head % 8) {
         in->stats.dropped_corrupt += head - tail > p->ring_bytes ? p->ring_bytes / 8 : (head - tail) / 8;
         publish_tail(p, slot, head & ~UINT64_C(7));
+        program_warn(p, "a ring's head");
         return;
     }
     while (tail != head) {
@@ -179,8 +179,10 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
             published = tail;
         }
     }
-    if (tail != head)
+    if (tail != head) {
         in->stats.dropped_corrupt += (head - tail) / 8;
+        program_warn(p, "a record");
+    }
     ingest_flush_points(in);
     publish_tail(p, slot, head);
 }
@@ -202,6 +204,7 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
 {
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
     uint64_t before = in->stats.points;
+    in->now_ns = clock_realtime_ns(); // a round over many full rings may take its time
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
     if (used > p->slots)
         used = p->slots;

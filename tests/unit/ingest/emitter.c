@@ -380,6 +380,16 @@ static int mode_spans(void)
     return 0;
 }
 
+// span_waits: a span that is open while agents come and go
+static int mode_span_waits(void)
+{
+    sonde_span_begin("long", "k", "v");
+    say("first");
+    wait_for_line();
+    sonde_span_end();
+    return 0;
+}
+
 // limits: names, tags and texts at and over their limits; prints handles as 0 or 1
 static int mode_limits(void)
 {
@@ -421,6 +431,13 @@ static int mode_limits(void)
     printf("tags15=%d\n", sonde_define(&m) != 0);
     m.tag_count = 16; // and host
     printf("tags16=%d\n", sonde_define(&m) != 0);
+    m.tag_count = 2;
+    m.name = "ordered";
+    sonde_handle ordered = sonde_define(&m);
+    m.tags = (struct sonde_tag[]){{"k1", "v"}, {"empty", ""}, {"k0", "v"}};
+    m.tag_count = 3;
+    printf("order=%d\n", ordered && sonde_define(&m) == ordered);
+    m.tags = tags;
     m.tag_count = 2;
     tags[1].key = "k0";
     printf("twice=%d\n", sonde_define(&m) != 0);
@@ -621,11 +638,27 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"threads", mode_threads},       {"waves", mode_waves},   {"crowd", mode_crowd},   {"points", mode_points},
-    {"waits", mode_waits},           {"stream", mode_stream}, {"fork", mode_fork},     {"forks", mode_forks},
-    {"clone", mode_clone},           {"exec", mode_exec},     {"cells", mode_cells},   {"count", mode_count},
-    {"many_cells", mode_many_cells}, {"groups", mode_groups}, {"spans", mode_spans},   {"limits", mode_limits},
-    {"define", mode_define},         {"level", mode_level},   {"closes", mode_closes}, {"tight", mode_tight},
+    {"threads", mode_threads},
+    {"waves", mode_waves},
+    {"crowd", mode_crowd},
+    {"points", mode_points},
+    {"waits", mode_waits},
+    {"stream", mode_stream},
+    {"fork", mode_fork},
+    {"forks", mode_forks},
+    {"clone", mode_clone},
+    {"exec", mode_exec},
+    {"cells", mode_cells},
+    {"count", mode_count},
+    {"many_cells", mode_many_cells},
+    {"groups", mode_groups},
+    {"spans", mode_spans},
+    {"span_waits", mode_span_waits},
+    {"limits", mode_limits},
+    {"define", mode_define},
+    {"level", mode_level},
+    {"closes", mode_closes},
+    {"tight", mode_tight},
     {"scribble", mode_scribble},
 };
 

@@ -6,12 +6,7 @@
 #include "fake_store.h"
 #include "ingest/hello.h"
 #include "ingest/ingest.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "unit/test.h"
 
 enum { NODE_CHILDREN_MAX = 128, NODE_PATIENCE_S = 120 };
 

@@ -72,6 +72,27 @@ static void spans_nest(void **state)
     node_close(&n);
 }
 
+static void a_span_may_outlive_an_agent(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "span_waits", NULL);
+    node_until_said(&n, c, "first");
+    while (!fake_event(n.store, "long", 0))
+        node_round(&n);
+    assert_true(fake_event(n.store, "long", 0)->end_ns == INT64_MAX);
+    node_agent_stop(&n);
+    node_agent_start(&n);
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_int_equal(n.store->event_count, 1); // the same id
+    assert_true(fake_event(n.store, "long", 0)->end_ns < INT64_MAX);
+    assert_string_equal(fake_event(n.store, "long", 0)->labels, "host=here,k=v");
+    node_close(&n);
+}
+
 static void at_and_over_limits(void **state)
 {
     (void)state;
@@ -85,9 +106,10 @@ static void at_and_over_limits(void **state)
         const char *what;
         uint64_t on;
     } expected[] = {
-        {"name255", 1}, {"help4097", 1}, {"name256", 0}, {"empty", 0}, {"blank", 0},     {"null", 0},
-        {"letters", 1}, {"unit32", 1},   {"unit33", 0},  {"tag", 1},   {"value1025", 0}, {"key129", 0},
-        {"tags15", 1},  {"tags16", 0},   {"twice", 0},   {"kind", 0},  {"group4096", 1}, {"group4097", 0},
+        {"name255", 1},   {"help4097", 1}, {"name256", 0},   {"empty", 0},     {"blank", 0},
+        {"null", 0},      {"letters", 1},  {"unit32", 1},    {"unit33", 0},    {"tag", 1},
+        {"value1025", 0}, {"key129", 0},   {"tags15", 1},    {"tags16", 0},    {"order", 1},
+        {"twice", 0},     {"kind", 0},     {"group4096", 1}, {"group4097", 0},
     };
     uint64_t refused = 0;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -146,8 +168,11 @@ static void store_that_takes_no_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_and_times),         cmocka_unit_test(spans_nest),
-        cmocka_unit_test(at_and_over_limits),       cmocka_unit_test(as_many_metrics_as_there_may_be),
+        cmocka_unit_test(groups_and_times),
+        cmocka_unit_test(spans_nest),
+        cmocka_unit_test(a_span_may_outlive_an_agent),
+        cmocka_unit_test(at_and_over_limits),
+        cmocka_unit_test(as_many_metrics_as_there_may_be),
         cmocka_unit_test(store_that_takes_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
