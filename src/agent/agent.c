@@ -29,7 +29,8 @@
 enum {
     DRAIN_FAST_MS = 1,
     DRAIN_SLOW_MS = 100,
-    TICK_MS = 250,       // of the store's own work
+    TICK_MS = 250,       // of the store's own work while programs or senders are there
+    TICK_IDLE_MS = 2000, // while there are only samples, each of which is followed by a tick
     END_DRAIN_MS = 2000, // programs that go on writing at the end are not followed for longer
     META_MAX = 64,
     HOST_MAX = 256,
@@ -63,6 +64,7 @@ struct agent {
 // ---- rings ----
 
 static void on_drain(uv_timer_t *timer);
+static void on_tick(uv_timer_t *timer);
 
 static void drain(struct agent *a)
 {
@@ -84,11 +86,14 @@ static void on_drain(uv_timer_t *timer)
     drain(timer->data);
 }
 
+// A ring is filling up, or somebody has connected.
 static void on_bell(void *user)
 {
     struct agent *a = user;
     a->drain_ms = DRAIN_FAST_MS;
     drain(a);
+    if (!a->stopping && uv_timer_get_due_in(&a->tick) > TICK_MS)
+        uv_timer_start(&a->tick, on_tick, TICK_MS, 0);
 }
 
 // ---- samples ----
@@ -138,9 +143,29 @@ static void take_rows(struct agent *a)
     }
 }
 
+// Does the store's due work, and says when to come back.
+static void tick(struct agent *a)
+{
+    store_tick(a->store, clock_realtime_ns()); // what goes wrong is logged once and counted by the store
+    struct ingest_stats programs;
+    struct connections_stats senders;
+    ingest_get_stats(a->ingest, &programs);
+    connections_get_stats(a->connections, &senders);
+    bool busy = programs.programs || senders.open || a->options->udp_port;
+    if (!busy || !uv_is_active((const uv_handle_t *)&a->tick))
+        uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    tick(timer->data);
+}
+
 static void on_rows(uv_async_t *async)
 {
-    take_rows(async->data);
+    struct agent *a = async->data;
+    take_rows(a);
+    tick(a);
 }
 
 // In the sampling thread.
@@ -148,12 +173,6 @@ static void wake(void *user)
 {
     struct agent *a = user;
     uv_async_send(&a->rows);
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-    struct agent *a = timer->data;
-    store_tick(a->store, clock_realtime_ns()); // what goes wrong is logged once and counted by the store
 }
 
 // ---- the end ----
@@ -311,7 +330,7 @@ static int watch(struct agent *a, struct error *e)
     uv_timer_init(&a->loop, &a->drain);
     uv_timer_init(&a->loop, &a->tick);
     a->rows.data = a->drain.data = a->tick.data = a->control.data = a;
-    int failed = uv_timer_start(&a->tick, on_tick, TICK_MS, TICK_MS);
+    int failed = 0;
     for (size_t i = 0; i < 3 && !failed; i++) {
         failed = uv_signal_init(&a->loop, &a->signals[i]);
         a->signals[i].data = a;
@@ -419,6 +438,7 @@ int agent_run(const struct agent_options *options, struct error *e)
     }
     ingest_adopt(a->ingest);
     drain(a);
+    tick(a);
     tell(options->control_fd, "%s\n", "ready");
     while (!a->stopping)
         uv_run(&a->loop, UV_RUN_DEFAULT);

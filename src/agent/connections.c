@@ -68,11 +68,10 @@ static void close_connection(struct connection *c)
     if (c->next)
         c->next->link = c->link;
     c->all->stats.open--;
-    uv_poll_stop(&c->poll);
-    close(c->fd);
+    uv_close((uv_handle_t *)&c->poll, on_closed);
+    close(c->fd); // behind uv_close, which still speaks of it to the kernel
     ingest_lines_destroy(c->lines);
     buf_free(&c->reply);
-    uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 
 static void on_event(uv_poll_t *poll, int status, int events);
@@ -247,6 +246,7 @@ static void add_connection(struct connections *all, int fd)
     all->first = c;
     all->stats.open++;
     uv_poll_start(&c->poll, UV_READABLE, on_event);
+    all->bell(all->user);
 }
 
 // False when nobody knocks.

@@ -20,8 +20,8 @@ struct connections_stats {
 
 struct connections;
 
-// Serves `listening` (folder_listen), and `udp` (-1 = none). `bell` is called when a program asks for its rings to be drained, and when a new one
-// is there. The descriptors are this object's from now on, also after a failure.
+// Serves `listening` (folder_listen), and `udp` (-1 = none). `bell` is called when a program asks for its rings to be drained, and when
+// somebody has come. The descriptors are this object's from now on, also after a failure.
 int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user), void *user,
                        struct connections **out, struct error *e);
 

@@ -1,9 +1,12 @@
 // processes.c - the processes of this user: how many, their threads, memory and processor time.
 //
-// A walk: getdents64 over /proc, one fstatat for each process (the owner of /proc/PID is the process's user), and for those of ours
-// one read of /proc/PID/stat. The kernel lists processes in ascending order, so the last walk and this one are compared side by side, without
-// a table to search. A walk costs time in proportion to what runs on the node; the source measures it and asks to be sampled so seldom that
-// it takes at most 1/COST_SHARE of a processor, but at least every PERIOD_MAX_NS.
+// A walk: getdents64 over /proc; for each process that is not known one fstatat (the owner of /proc/PID is the process's user) and, when it is
+// ours, one read of /proc/PID/stat. That file is kept open, up to FILES_MAX of them: next time one pread says all, and fails when the process has
+// ended, even if its number has come back. The kernel lists processes in ascending order, so the last walk and this one are gone through
+// side by side, without a table to search.
+//
+// A walk costs time in proportion to what runs on the node; the source measures it and asks to be sampled so seldom that it takes at most
+// 1/COST_SHARE of a processor, but at least every PERIOD_MAX_NS.
 //
 // The processor time is a counter: what a process used since the last walk is added, so a process that ends takes nothing away.
 #include "base/clock.h"
@@ -22,7 +25,9 @@ enum {
     OWN_MAX = 16384, // processes of ours that are looked at
     LIST_SIZE = 32768,
     STAT_SIZE = 1024, // a line of /proc/PID/stat is at most about 400 bytes
-    COST_SHARE = 5000,
+    FILES_MAX = 256,  // kept open
+    USER_EVERY = 16,  // walks after which the owner of a process that we know is looked at again
+    COST_SHARE = 10000,
 };
 #define PERIOD_MAX_NS (INT64_C(10) * NS_PER_S)
 
@@ -31,6 +36,7 @@ enum { STAT_UTIME = 11, STAT_STIME = 12, STAT_THREADS = 17, STAT_START = 19, STA
 
 struct own {
     uint64_t pid, start, ticks; // start distinguishes two processes that had the same number
+    int stat;                   // its /proc/PID/stat; -1 = not kept open
 };
 
 struct processes {
@@ -38,12 +44,15 @@ struct processes {
     double ticks_per_second, page_bytes;
     uint64_t ticks_total;
     struct own *last, *now; // ascending by pid
-    size_t last_count;
+    size_t last_count, files;
+    uint64_t walks;
     char list[LIST_SIZE] __attribute__((aligned(16)));
 };
 
 struct walk {
-    size_t seen, kept;
+    size_t seen; // processes of ours
+    size_t read; // of these: what they use is known
+    size_t at;   // in last: all before have smaller numbers
     uint64_t threads, pages;
 };
 
@@ -70,27 +79,68 @@ static bool parse_stat(struct str line, uint64_t numbers[STAT_NEEDED])
     return true;
 }
 
-// Whether it is one of ours and still there.
-static bool look_at(struct processes *p, const char *name, uint64_t pid, uid_t uid, struct walk *walk)
+static void close_stat(struct processes *p, struct own *own)
 {
-    struct stat about;
-    if (fstatat(p->folder, name, &about, 0) != 0 || about.st_uid != uid)
-        return false;
-    char path[32], text[STAT_SIZE];
-    snprintf(path, sizeof path, "%" PRIu64 "/stat", pid);
-    int fd = openat(p->folder, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t got = read(fd, text, sizeof text);
-    close(fd);
-    uint64_t numbers[STAT_NEEDED];
-    if (got <= 0 || !parse_stat((struct str){text, (size_t)got}, numbers))
-        return false;
+    if (own->stat < 0)
+        return;
+    close(own->stat);
+    own->stat = -1;
+    p->files--;
+}
+
+static bool read_stat(int stat, uint64_t numbers[STAT_NEEDED])
+{
+    char text[STAT_SIZE];
+    ssize_t got = pread(stat, text, sizeof text, 0);
+    return got > 0 && parse_stat((struct str){text, (size_t)got}, numbers);
+}
+
+// The process as it was at the last walk, or NULL.
+static struct own *find_known(struct processes *p, struct walk *walk, uint64_t pid)
+{
+    if (walk->at > 0 && p->last[walk->at - 1].pid >= pid)
+        walk->at = 0; // a recorded tree comes in any order
+    while (walk->at < p->last_count && p->last[walk->at].pid < pid)
+        walk->at++;
+    return walk->at < p->last_count && p->last[walk->at].pid == pid ? &p->last[walk->at] : NULL;
+}
+
+static void keep(struct processes *p, struct walk *walk, uint64_t pid, const uint64_t numbers[STAT_NEEDED], int stat)
+{
+    walk->seen++;
     walk->threads += numbers[STAT_THREADS];
     walk->pages += numbers[STAT_RSS];
-    if (walk->kept < OWN_MAX)
-        p->now[walk->kept++] = (struct own){pid, numbers[STAT_START], numbers[STAT_UTIME] + numbers[STAT_STIME]};
-    return true;
+    p->now[walk->read++] = (struct own){pid, numbers[STAT_START], numbers[STAT_UTIME] + numbers[STAT_STIME], stat};
+}
+
+static void look_at(struct processes *p, const char *name, uint64_t pid, uid_t uid, struct walk *walk)
+{
+    uint64_t numbers[STAT_NEEDED];
+    struct own *known = find_known(p, walk, pid);
+    bool trusted = known && known->stat >= 0 && (p->walks + pid) % USER_EVERY != 0 && walk->read < OWN_MAX;
+    if (trusted && read_stat(known->stat, numbers)) {
+        keep(p, walk, pid, numbers, known->stat);
+        known->stat = -1; // it has moved on
+        return;
+    }
+    struct stat about;
+    if (fstatat(p->folder, name, &about, 0) != 0 || about.st_uid != uid)
+        return;
+    char path[32];
+    snprintf(path, sizeof path, "%" PRIu64 "/stat", pid);
+    int stat = openat(p->folder, path, O_RDONLY | O_CLOEXEC);
+    if (stat < 0 || walk->read == OWN_MAX) {
+        walk->seen += stat >= 0 || (errno != ENOENT && errno != ESRCH); // it is there, but what it uses is not known
+        if (stat >= 0)
+            close(stat);
+        return;
+    }
+    bool ours = read_stat(stat, numbers), kept = ours && p->files < FILES_MAX;
+    if (!kept)
+        close(stat);
+    p->files += kept;
+    if (ours)
+        keep(p, walk, pid, numbers, kept ? stat : -1);
 }
 
 static int by_pid(const void *a, const void *b)
@@ -117,6 +167,8 @@ static void add_times(struct processes *p, size_t count)
         if (now->ticks > before)
             p->ticks_total += now->ticks - before;
     }
+    for (size_t i = 0; i < p->last_count; i++)
+        close_stat(p, &p->last[i]);
     struct own *swap = p->last;
     p->last = p->now;
     p->now = swap;
@@ -132,8 +184,12 @@ static int processes_sample(struct source *s, double *values)
         return source_fail(s, -errno, "cannot list /proc: %s", strerror(errno));
     for (;;) {
         ssize_t got = getdents64(p->folder, p->list, sizeof p->list);
-        if (got < 0)
-            return source_fail(s, -errno, "cannot list /proc: %s", strerror(errno));
+        if (got < 0) {
+            int code = -errno;
+            for (size_t i = 0; i < walk.read; i++)
+                close_stat(p, &p->now[i]);
+            return source_fail(s, code, "cannot list /proc: %s", strerror(-code));
+        }
         if (got == 0)
             break;
         for (ssize_t at = 0; at < got;) {
@@ -141,15 +197,16 @@ static int processes_sample(struct source *s, double *values)
             at += entry->d_reclen;
             uint64_t pid;
             if (parse_pid(entry->d_name, &pid))
-                walk.seen += look_at(p, entry->d_name, pid, s->options->uid, &walk);
+                look_at(p, entry->d_name, pid, s->options->uid, &walk);
         }
     }
+    p->walks++;
+    add_times(p, walk.read);
     source_put(s, values, METRIC_OWN_PROCESSES, (double)walk.seen);
-    source_put(s, values, METRIC_OWN_THREADS, (double)walk.threads);
-    source_put(s, values, METRIC_OWN_RESIDENT, (double)walk.pages * p->page_bytes);
-    // Past the limit the sum over all would be a sum over some.
-    if (walk.seen == walk.kept) {
-        add_times(p, walk.kept);
+    // A sum over some of them is not the sum.
+    if (walk.seen == walk.read) {
+        source_put(s, values, METRIC_OWN_THREADS, (double)walk.threads);
+        source_put(s, values, METRIC_OWN_RESIDENT, (double)walk.pages * p->page_bytes);
         source_put(s, values, METRIC_OWN_CPU, (double)p->ticks_total / p->ticks_per_second);
     }
     int64_t wanted = (clock_monotonic_ns() - begun) * COST_SHARE;
@@ -160,6 +217,8 @@ static int processes_sample(struct source *s, double *values)
 static void processes_close(struct source *s)
 {
     struct processes *p = s->state;
+    for (size_t i = 0; i < p->last_count; i++)
+        close_stat(p, &p->last[i]);
     close(p->folder);
     free(p->last);
     free(p->now);

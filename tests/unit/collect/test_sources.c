@@ -282,6 +282,7 @@ static void own_processes(void **state)
     // One works on, one ends, one begins.
     write_process(&t, 100, 600, 3, 1, 10);
     tree_remove(&t, "proc/7/stat");
+    tree_remove(&t, "proc/7");
     write_process(&t, 8, 50, 1, 3, 5);
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_processes") == 2);
