@@ -39,6 +39,7 @@ struct launch {
     char token[2 * TOKEN_BYTES + 1];
     struct child agent, aggregator;
     int agent_starts, aggregator_starts;
+    bool up;       // the start is over: what is there can be named to others
     pid_t command; // 0 before it starts and after it has ended
     int command_status;
     int64_t ended_ns; // CLOCK_MONOTONIC
@@ -177,9 +178,11 @@ static void on_lost(struct launch *l, struct child *c, int starts, int (*start)(
         log_warning("%s; the command goes on without it", e.text);
 }
 
-// "ready PORT": where it can be reached goes into job.json.
-static void on_aggregator_ready(struct launch *l)
+// Where the aggregator can be reached goes into job.json: not before the agent is there, too, so that who finds the job finds all of it.
+static void publish(struct launch *l)
 {
+    if (!l->up || l->aggregator.state != CHILD_READY)
+        return;
     const char *host = l->o->listen;
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         host = l->job.host;
@@ -256,8 +259,8 @@ static void turn(struct launch *l, int64_t deadline_ns)
     if (fds[2].revents) {
         bool was_ready = l->aggregator.state == CHILD_READY;
         child_read(&l->aggregator);
-        if (!was_ready && l->aggregator.state == CHILD_READY)
-            on_aggregator_ready(l);
+        if (!was_ready)
+            publish(l);
     }
     bool from_terminal;
     for (int number = signals_next(&l->signals, &from_terminal); number;
@@ -278,6 +281,8 @@ static void start_telemetry(struct launch *l)
     while ((l->agent.state == CHILD_STARTING || l->aggregator.state == CHILD_STARTING) && !l->interrupted &&
            clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
+    l->up = true;
+    publish(l);
     const struct child *both[] = {&l->agent, &l->aggregator};
     for (size_t i = 0; i < 2 && !l->interrupted; i++) {
         if (both[i]->state == CHILD_STARTING)
