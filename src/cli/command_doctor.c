@@ -101,7 +101,8 @@ static void check_memfd(const struct options *o, struct finding *f)
 static void check_pidfd(const struct options *o, struct finding *f)
 {
     (void)o;
-    int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    enum { PIDFD_OPEN = 434 }; // everywhere; older headers lack the name
+    int fd = (int)syscall(PIDFD_OPEN, getpid(), 0);
     if (fd >= 0)
         find(f, OK, "pidfd_open");
     else

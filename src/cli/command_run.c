@@ -25,6 +25,7 @@ int command_run(const struct options *o)
         .udp_port = options_int(o, OPT_UDP_PORT),
         .listen = options_text(o, OPT_LISTEN),
         .run_dir = options_text(o, OPT_RUN_DIR),
+        .config = options_text(o, OPT_CONFIG),
         .record = no_record ? NULL : options_text(o, OPT_RECORD),
         .runs = options_text(o, OPT_RUNS),
         .no_record = no_record,

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { DESCRIPTORS_CLOSED_MAX = 4096 }; // looked at one by one where the kernel cannot close them all
 
 void child_command_add(struct child_command *c, const char *format, ...)
 {
@@ -35,6 +38,17 @@ void child_command_free(struct child_command *c)
     *c = (struct child_command){0};
 }
 
+// What the user's shell left open is the command's, not ours to keep open.
+static void close_from(unsigned first)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, first, ~0u, 0) == 0)
+        return;
+#endif
+    for (unsigned fd = first; fd < DESCRIPTORS_CLOSED_MAX; fd++) // Linux before 5.9
+        close((int)fd);
+}
+
 // In the new process: from here on only what is allowed between fork and exec.
 static _Noreturn void become(struct child_command *command, int control, pid_t parent)
 {
@@ -54,8 +68,7 @@ static _Noreturn void become(struct child_command *command, int control, pid_t p
         fcntl(control, F_SETFD, 0);
     else
         dup2(control, CHILD_CONTROL_FD);
-    // What the user's shell left open is the command's, not ours to keep open.
-    close_range(CHILD_CONTROL_FD + 1, ~0u, 0);
+    close_from(CHILD_CONTROL_FD + 1);
     if (chdir("/") < 0)
         _exit(1);
     // Everything it has to know is in its arguments.

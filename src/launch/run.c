@@ -65,6 +65,9 @@ static int find_places(struct launch *l, struct error *e)
         status = folder_make_all(place, e);
     if (status == 0)
         status = folder_check_writable(place, e);
+    if (status == 0 && l->o->record && runs_is_run(place))
+        return error_set(e, -EEXIST, "%s holds a recording already: choose another folder for --record, or remove it",
+                         place);
     if (status < 0)
         error_prefix(e, "there is no place for the recording (--record DIR or --no-record changes it)");
     return status;
@@ -306,6 +309,9 @@ static void set_environment(const struct launch *l, struct command_environment *
     command_set(env, "SONDE_TOKEN_FILE", "%s", l->token_file);
     command_set(env, "SONDE_JOB", "%s", l->job.id);
     command_set(env, "SONDE_RUN_DIR", "%.*s", (int)(strrchr(l->base, '/') - l->base), l->base);
+    char config[FOLDER_PATH_MAX]; // the command may go to another folder
+    if (l->o->config && realpath(l->o->config, config))
+        command_set(env, "SONDE_CONFIG", "%s", config);
     command_set(env, "SONDE_NODELIST", "%s", l->job.host);
     command_set(env, "SONDE_HOSTFILE", "%s", l->hostfile);
     command_set(env, "SONDE_RESTART", "0");
@@ -473,14 +479,16 @@ int launch_run(const struct launch_options *options, struct error *e)
     l->job.exit_code = -1;
     l->job.command = job_command_text(options->command);
     job_host(l->job.host);
-    int status = find_places(l, e);
-    if (status == 0)
-        status = make_run_folder(l, e);
-    if (status < 0 && l->job.folder[0])
-        folder_remove(l->job.folder, NULL);
-    int code = 1;
-    if (status == 0 && (status = signals_open(&l->signals, e)) == 0) {
-        code = run_with_telemetry(l);
+    // First the signals: one that comes between the steps must not leave a folder behind.
+    int code = 1, status = signals_open(&l->signals, e);
+    if (status == 0) {
+        status = find_places(l, e);
+        if (status == 0)
+            status = make_run_folder(l, e);
+        if (status == 0)
+            code = run_with_telemetry(l);
+        else if (l->job.folder[0])
+            folder_remove(l->job.folder, NULL);
         signals_close(&l->signals);
     }
     if (l->lock_fd >= 0)

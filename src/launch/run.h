@@ -22,6 +22,7 @@ struct launch_options {
     int port, udp_port;
     const char *listen;
     const char *run_dir; // parent of the run folders; NULL = $TMPDIR, else /tmp
+    const char *config;  // file that the options came from; NULL = none. Told to the command
     const char *record;  // folder for the recording; NULL = among the kept runs
     const char *runs;    // where those are; NULL = the default
     bool no_record;

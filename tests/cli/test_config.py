@@ -46,6 +46,8 @@ class Config(Place):
     def test_relative_path(self):
         self.write("telemetry_level: 1\n", "here.yaml")
         self.assertEqual(self.recorded(env={"SONDE_CONFIG": "here.yaml"})["level"], 1)
+        inside = self.sonde("run", "-q", "--config", "here.yaml", "--", "sh", "-c", "cd /; echo $SONDE_CONFIG; sonde put loss 1")
+        self.assertEqual((inside.returncode, inside.stdout, inside.stderr), (0, f"{self.root}/here.yaml\n", ""))
 
     def test_a_file_of_dragons(self):
         port = self.env["SONDE_PORT"]

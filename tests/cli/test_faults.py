@@ -90,6 +90,15 @@ class Signals(Place):
         self.assertEqual(len(self.recordings()), 1)
         self.nothing_left()
 
+    def test_while_it_starts(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process = self.start("run", "-q", "--", "sleep", "1000")
+            until(lambda: any(self.tmp.iterdir()), "the run folder")
+            process.send_signal(number)
+            code, _, err = self.ends(process)
+            self.assertEqual((code, err), (128 + number, ""))
+            self.nothing_left()
+
     def test_masks_and_dispositions_are_the_callers(self):
         script = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status"
         bare = subprocess.run(["sh", "-c", script], capture_output=True, text=True, env=self.env)

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import pty
 import subprocess
 import sys
 import unittest
@@ -61,6 +62,23 @@ class Help(Place):
     def test_version(self):
         for spelling in ("version", "--version", "-V"):
             self.assertRegex(self.sonde(spelling).stdout, r"^sonde \d+\.\d+\.\d+\n$")
+
+    def test_colours_on_terminals(self):
+        def on_terminal(**env):
+            master, slave = pty.openpty()
+            subprocess.run([os.environ["SONDE"], "help"], stdout=slave, env=self.env | {"TERM": "xterm"} | env, check=True)
+            os.close(slave)
+            text = b""
+            try:
+                while piece := os.read(master, 65536):
+                    text += piece
+            except OSError:
+                pass # all is read
+            os.close(master)
+            return text
+        self.assertIn(b"\033[1mCommands\033[0m", on_terminal())
+        self.assertNotIn(b"\033", on_terminal(NO_COLOR="1"))
+        self.assertNotIn(b"\033", on_terminal(TERM="dumb"))
 
     def test_no_colours_without_terminal(self):
         for arguments in (["help"], ["run", "--help"], ["doctor"]):

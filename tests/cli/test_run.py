@@ -149,6 +149,12 @@ class Recording(Place):
         self.assertGreater(self.names(kept)["memory_used_bytes"], 0)
         self.nothing_left()
 
+    def test_a_recording_is_not_overwritten(self):
+        self.assertEqual(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "first", "1").returncode, 0)
+        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 1, str(self.root / "kept"), "holds a recording already")
+        self.assertEqual(self.names(self.root / "kept")["first"], 1)
+        self.nothing_left()
+
     def test_no_record(self):
         result = self.sonde("run", "--no-record", "true")
         self.assertEqual(result.returncode, 0)
