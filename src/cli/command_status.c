@@ -58,6 +58,14 @@ static void write_json(struct buf *out, const struct job *jobs, size_t count)
     buf_add_char(out, '\n');
 }
 
+static void add_count(struct columns *table, bool known, uint64_t count)
+{
+    if (known)
+        columns_cell(table, "%llu", (unsigned long long)count);
+    else
+        columns_cell(table, "%s", "");
+}
+
 static void write_table(struct buf *out, const struct job *jobs, size_t count)
 {
     static const char *const titles[] = {"job", "since", "points", "dropped", "command", "URL"};
@@ -75,8 +83,8 @@ static void write_table(struct buf *out, const struct job *jobs, size_t count)
         strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S", &local);
         columns_cell(&table, "%s", j->id);
         columns_cell(&table, "%s", since);
-        columns_cell(&table, known ? "%llu" : "", (unsigned long long)s.points);
-        columns_cell(&table, known ? "%llu" : "", (unsigned long long)s.dropped);
+        add_count(&table, known, s.points);
+        add_count(&table, known, s.dropped);
         if (strlen(j->command) > COMMAND_SHOWN_MAX) {
             int shown = COMMAND_SHOWN_MAX;
             while (shown > 0 && ((unsigned char)j->command[shown] & 0xc0) == 0x80)

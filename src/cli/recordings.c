@@ -29,7 +29,7 @@ static int add_path(struct recordings *r, const char *path, struct error *e)
 
 static int is_recording(const struct dirent *entry)
 {
-    return entry->d_name[0] != '.' && str_ends(str_of(entry->d_name), STR(".sonde"));
+    return folder_is_recording(entry->d_name);
 }
 
 static int add_folder(struct recordings *r, const char *folder, struct error *e)

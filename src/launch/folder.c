@@ -170,6 +170,11 @@ int folder_read(const char *path, size_t limit, struct buf *out, struct error *e
     return status;
 }
 
+bool folder_is_recording(const char *name)
+{
+    return name[0] != '.' && str_ends(str_of(name), STR(".sonde"));
+}
+
 // ---------------------------------------------------------------- removing
 
 static int remove_in(int parent, const char *name, int depth)

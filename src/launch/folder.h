@@ -44,6 +44,9 @@ int folder_write(const char *folder, const char *name, struct str text, bool dur
 // Reads a file of at most `limit` bytes into *out (which is freed by the caller). -EFBIG when it is longer.
 int folder_read(const char *path, size_t limit, struct buf *out, struct error *e);
 
+// Whether a file of this name holds a node's data: it ends in ".sonde" and is not hidden.
+bool folder_is_recording(const char *name);
+
 // Removes a folder and all in it. Links are removed, not followed. 0 also when it was not there.
 int folder_remove(const char *path, struct error *e);
 

@@ -97,11 +97,6 @@ static int move_file(const char *from, const char *to, struct error *e)
     return status;
 }
 
-static bool is_recording(const char *name)
-{
-    return name[0] != '.' && str_ends(str_of(name), STR(".sonde"));
-}
-
 int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e)
 {
     int status = folder_make_all(to, e);
@@ -112,7 +107,7 @@ int runs_keep(const struct job *j, const char *run_folder, const char *to, struc
         return error_set(e, -errno, "cannot read folder %s: %s", run_folder, strerror(errno));
     for (struct dirent *entry = readdir(folder); entry && status == 0; entry = readdir(folder)) {
         char from[FOLDER_PATH_MAX + 256], into[FOLDER_PATH_MAX + 256];
-        if (!is_recording(entry->d_name))
+        if (!folder_is_recording(entry->d_name))
             continue;
         snprintf(from, sizeof from, "%s/%s", run_folder, entry->d_name);
         snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
@@ -216,7 +211,7 @@ bool runs_being_written(const char *path)
     for (struct dirent *entry = readdir(folder); entry && !live; entry = readdir(folder)) {
         char file[FOLDER_PATH_MAX + 256];
         struct store_reader *reader;
-        if (!is_recording(entry->d_name))
+        if (!folder_is_recording(entry->d_name))
             continue;
         snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
         if (store_reader_open(file, &reader, NULL) < 0)

@@ -1,6 +1,7 @@
 #include "launch/summary.h"
 
 #include "base/clock.h"
+#include "launch/folder.h"
 #include "store/read.h"
 
 #include <dirent.h>
@@ -133,8 +134,8 @@ int summary_add_folder(const char *folder, struct summary *out, struct error *e)
     int status = -ENOENT;
     error_set(e, -ENOENT, "nothing is recorded in %s", folder);
     for (struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
-        char path[4096 + 256];
-        if (entry->d_name[0] == '.' || !str_ends(str_of(entry->d_name), STR(".sonde")))
+        char path[FOLDER_PATH_MAX + 256];
+        if (!folder_is_recording(entry->d_name))
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         status = summary_add_file(path, out, e);
