@@ -324,19 +324,21 @@ static bool group_streams(const struct block_entry *e, struct str record, struct
     return !in.failed && head.count == e->count;
 }
 
-int block_decode_values(const struct block_header *h, const struct block_entry *e, struct str column, double *values)
+int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column, struct str *out)
 {
     struct str times;
-    if (h->kind == BLOCK_POINTS) {
-        if (!group_streams(e, column, &times, &column))
-            return -EBADMSG;
-    } else {
-        size_t skip = block_bitmap_bytes(h, e);
-        if (column.size < skip)
-            return -EBADMSG;
-        column = str_slice(column, skip, column.size);
-    }
-    return codec_decode((const uint8_t *)column.data, column.size, e->count, values);
+    if (h->kind == BLOCK_POINTS)
+        return group_streams(e, column, &times, out) ? 0 : -EBADMSG;
+    size_t skip = block_bitmap_bytes(h, e);
+    *out = str_slice(column, skip, column.size);
+    return column.size < skip ? -EBADMSG : 0;
+}
+
+int block_decode_values(const struct block_header *h, const struct block_entry *e, struct str column, double *values)
+{
+    struct str stored;
+    int rc = block_value_bytes(h, e, column, &stored);
+    return rc ? rc : codec_decode((const uint8_t *)stored.data, stored.size, e->count, values);
 }
 
 int block_decode_group_times(const struct block_entry *e, struct str record, int64_t *t_ns)

@@ -62,6 +62,8 @@ int block_entry_of_group(const struct block_header *h, uint32_t series, struct s
 // Values and (POINTS) time stamps of one column or group. `column` is the bytes at entry->offset. A column of a set gives
 // entry->count values; which rows they are of is in its bitmap.
 int block_decode_values(const struct block_header *h, const struct block_entry *e, struct str column, double *values);
+// The encoded values alone.
+int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column, struct str *out);
 int block_decode_group_times(const struct block_entry *e, struct str record, int64_t *t_ns);
 
 // Time stamps of the rows that have a value: those of `rows` whose bit is set. -EBADMSG when there are not entry->count.

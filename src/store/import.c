@@ -45,7 +45,7 @@ static int next_line(struct table *t)
         if (quoted || !n || piece[n - 1] != '\n')
             continue;
         t->line_number++;
-        t->line.size -= 1 + (t->line.size > 1 && t->line.data[t->line.size - 2] == '\r');
+        t->line.size -= t->line.size > 1 && t->line.data[t->line.size - 2] == '\r' ? 2 : 1;
         return 1;
     }
 }
