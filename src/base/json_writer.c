@@ -1,5 +1,7 @@
 #include "base/json_writer.h"
 
+#include "base/shortest.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,48 +189,55 @@ size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value)
     return size;
 }
 
+// 1234 × 10^-2 is "12.34"; numbers from 10^17 on and below 10^-6 have an exponent.
+static size_t place_digits(char *out, uint64_t digits, int exponent)
+{
+    enum { PLAIN_MAX = 17, PLAIN_MIN = -6 };
+    char text[NUMBER_TEXT_MAX];
+    int n = (int)number_format_i64(text, (int64_t)digits), size = 0;
+    int first = n + exponent - 1; // the power of ten that the first digit stands for
+    if (first < PLAIN_MIN || first >= PLAIN_MAX) {
+        out[size++] = text[0];
+        if (n > 1)
+            out[size++] = '.';
+        memcpy(out + size, text + 1, (size_t)(n - 1));
+        size += n - 1;
+        int power = first < 0 ? -first : first;
+        out[size++] = 'e';
+        out[size++] = first < 0 ? '-' : '+';
+        if (power < 10)
+            out[size++] = '0';
+        return (size_t)size + number_format_i64(out + size, power);
+    }
+    for (int i = first; i < 0; i++) { // "0.00" in front
+        out[size++] = '0';
+        if (i == first)
+            out[size++] = '.';
+    }
+    for (int i = 0; i < n; i++) {
+        out[size++] = text[i];
+        if (i == first && i + 1 < n)
+            out[size++] = '.';
+    }
+    for (int i = n; i <= first; i++)
+        out[size++] = '0';
+    return (size_t)size;
+}
+
 size_t number_format(char out[NUMBER_TEXT_MAX], double value)
 {
-    // Whole numbers and short decimals are what telemetry is made of: value × 10^d that is whole and below 2^53 with
-    // d ≤ 6 has at most 15 or 16 digits, and dividing the whole number by 10^d (exact as a double) gives the correctly rounded value, so
-    // that comparing tells whether the text reads back as the same. The rest goes the slow way.
-    static const double power[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
-    if (fabs(value) < 9e15 && !(value == 0 && signbit(value))) {
-        for (size_t d = 0; d < sizeof power / sizeof *power; d++) {
-            double scaled = value * power[d];
-            if (fabs(scaled) >= 9e15)
-                break;
-            int64_t whole = (int64_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
-            if ((double)whole / power[d] != value)
-                continue;
-            if (d == 0)
-                return number_format_i64(out, whole);
-            char digits[NUMBER_TEXT_MAX];
-            size_t n = number_format_i64(digits, whole < 0 ? -whole : whole), size = 0;
-            if (whole < 0)
-                out[size++] = '-';
-            if (n <= d) {
-                out[size++] = '0';
-                out[size++] = '.';
-                for (size_t zero = n; zero < d; zero++)
-                    out[size++] = '0';
-                memcpy(out + size, digits, n);
-                return size + n;
-            }
-            memcpy(out + size, digits, n - d);
-            size += n - d;
-            out[size++] = '.';
-            memcpy(out + size, digits + n - d, d);
-            return size + d;
-        }
-    }
-    if (isnan(value))
-        return (size_t)snprintf(out, NUMBER_TEXT_MAX, "NaN");
-    int n = 0;
-    for (int digits = 15; digits <= 17; digits++) {
-        n = snprintf(out, NUMBER_TEXT_MAX, "%.*g", digits, value);
-        if (strtod(out, NULL) == value)
-            break;
-    }
-    return (size_t)n;
+    static const double whole_max = 9e15; // below it every whole number is a double
+    if (fabs(value) < whole_max && (double)(int64_t)value == value && !(value == 0 && signbit(value)))
+        return number_format_i64(out, (int64_t)value);
+    if (!isfinite(value) || value == 0)
+        return (size_t)snprintf(out, NUMBER_TEXT_MAX, "%s",
+                                isnan(value) ? "NaN"
+                                : value > 0  ? "inf"
+                                : value < 0  ? "-inf"
+                                             : "-0");
+    size_t sign = signbit(value) ? 1 : 0;
+    if (sign)
+        out[0] = '-';
+    struct shortest s = shortest_decimal(fabs(value));
+    return sign + place_digits(out + sign, s.digits, s.exponent);
 }
