@@ -52,7 +52,7 @@ struct cells {
 struct program {
     uint32_t id; // of this program in this ingest; never used twice
     pid_t pid;
-    uint64_t start_ticks; // of the process, as its header says
+    uint64_t start_ticks; // of the process; 0 = not to be seen
     int pidfd;            // -1 = gone, or none could be had
     bool gone;            // seen dead: the next drain is the last
     bool warned;          // that it writes nonsense

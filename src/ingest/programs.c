@@ -174,8 +174,9 @@ static void watch(struct program *p)
     if (p->pidfd < 0 && errno == ESRCH)
         p->gone = true;
     uint64_t now = program_proc_start(p->pid);
-    if (now && now != p->start_ticks) // another process by now: this one is gone
+    if (now && p->start_ticks && now != p->start_ticks) // another process by now: this one is gone
         p->gone = true;
+    p->start_ticks = now;
 }
 
 // From clock ticks since boot to the time of day; a second earlier, as ticks are coarse. A start that cannot be is ignored.
@@ -197,8 +198,8 @@ static int attach(struct ingest *in, struct program *p, int fd)
             return -EBUSY;
     const volatile struct segment_header *h = (const volatile struct segment_header *)(const volatile void *)p->base;
     p->start_ticks = h->start_ticks;
-    p->salt = hash_u64((uint64_t)h->pid << 32 ^ p->start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
     p->start_ns = start_of(p->start_ticks);
+    p->salt = hash_u64((uint64_t)h->pid << 32 ^ p->start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
     p->tails = calloc(p->slots, sizeof *p->tails);
     p->dropped = calloc(p->slots, sizeof *p->dropped);
     if (!p->tails || !p->dropped ||

@@ -509,6 +509,8 @@ static int mode_closes(void)
 {
     sonde_handle h = sonde_gauge("value", "");
     sonde_emit(h, 1);
+    say("first");
+    wait_for_line();
     int mine[2];
     for (int fd = 3; fd < 64; fd++)
         close(fd);
@@ -521,7 +523,10 @@ static int mode_closes(void)
     for (long i = 0; i < 1000000; i++)
         sonde_emit(h, (double)i);
     char c;
-    printf("stray=%d\nsent=1000001\n", read(mine[1], &c, 1) == 1);
+    int lost = 0;
+    for (int fd = 3; fd < 64; fd++)
+        lost += fcntl(fd, F_GETFD) < 0;
+    printf("stray=%d\nlost=%d\nsent=1000001\n", read(mine[1], &c, 1) == 1, lost);
     fflush(stdout);
     wait_for_line();
     return 0;

@@ -105,8 +105,13 @@ static void descriptors_closed_under_us(void **state)
     node_open(&n);
     node_agent_start(&n);
     struct child *c = node_spawn(&n, NULL, "closes", NULL);
+    node_until_said(&n, c, "first");
+    while (!count_of(&n, "value"))
+        node_round(&n);
+    node_say(c, "\n");
     node_until_said(&n, c, "sent=");
     assert_int_equal(child_number(c, "stray"), 0); // nothing of ours went into the program's own sockets
+    assert_int_equal(child_number(c, "lost"), 0);  // and none of the program's was closed
     node_round(&n);
     assert_int_equal(node_stats(&n).programs, 1); // its connection is closed, but it lives and is heard
     node_say(c, "\n");
