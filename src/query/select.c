@@ -351,7 +351,8 @@ static int cut_into_groups(struct selector *s, struct query_selection *out)
         return query_alloc_failed(s->c);
     for (struct map_slot *slot = map_next(&s->groups, NULL); slot; slot = map_next(&s->groups, slot))
         keys[slot->value - 1] = slot->key;
-    qsort(s->all, s->count, sizeof *s->all, compare_selected);
+    if (s->count)
+        qsort(s->all, s->count, sizeof *s->all, compare_selected);
     size_t n = 0;
     for (size_t i = 0; i < s->count; i++) {
         if (i == 0 || s->all[i].group != s->all[i - 1].group)
