@@ -289,8 +289,8 @@ int block_entry_of_group(const struct block_header *h, uint32_t series, struct s
     memcpy(&head, bytes.data, sizeof head);
     if (!head.count || head.count > h->rows || head.count > CODEC_VALUES_MAX || head.first_ns > head.last_ns)
         return -EBADMSG;
-    *out =
-        (struct block_entry){.series = series, .count = head.count, .first_ns = head.first_ns, .last_ns = head.last_ns};
+    *out = (struct block_entry){
+        .series = series, .count = head.count, .first_ns = head.first_ns, .last_ns = head.last_ns};
     if (head.count < BLOCK_SUMMARY_MIN)
         return 0;
     bytes = bytes_take(&in, sizeof s);

@@ -43,10 +43,10 @@ bool block_header_fits(const struct block_header *h, uint64_t left);
 struct block_entry {
     uint32_t series; // POINTS
     uint32_t count;
-    uint32_t offset, size; // hot: in the data
-    uint32_t part;         // cold
+    uint32_t offset, size;         // hot: in the data
+    uint32_t part;                 // cold
     uint16_t time_column, value_column;
-    uint16_t presence_column; // cold SET: 0 = all rows have a value
+    uint16_t presence_column;      // cold SET: 0 = all rows have a value
     bool has_summary;
     uint32_t nans;
     int64_t first_ns, last_ns;

@@ -40,11 +40,11 @@ static inline bool store_is_missing(double v)
 
 // Limits with names; what exceeds them is refused with -E2BIG (names, labels) or -ENOSPC (counts), and counted.
 enum {
-    STORE_NAME_MAX = 255,   // bytes of a metric's name
-    STORE_LABELS_MAX = 16,  // a series
-    STORE_KEY_MAX = 128,    // bytes of a label's key
-    STORE_VALUE_MAX = 1024, // bytes of a label's value
-    STORE_TEXT_MAX = 4096,  // bytes of an annotation, of a help text
+    STORE_NAME_MAX = 255,       // bytes of a metric's name
+    STORE_LABELS_MAX = 16,      // a series
+    STORE_KEY_MAX = 128,        // bytes of a label's key
+    STORE_VALUE_MAX = 1024,     // bytes of a label's value
+    STORE_TEXT_MAX = 4096,      // bytes of an annotation, of a help text
     STORE_UNIT_MAX = 32,
     STORE_SET_SERIES_MAX = 4096,
     STORE_SERIES_MAX_DEFAULT = 4000000,
@@ -65,14 +65,14 @@ struct store_metric {
 };
 
 struct store_options {
-    uint64_t size_limit_bytes;      // retention by size; 0 = 1 GiB; UINT64_MAX = none
-    int64_t window_ns;              // retention by age, counted from the newest point; 0 = keep all
-    int64_t sync_interval_ns;       // 0 = 5 s
-    uint32_t series_limit;          // 0 = STORE_SERIES_MAX_DEFAULT
-    size_t memory_limit_bytes;      // of the writer's own memory and live tails; 0 = a default stated in store.c
+    uint64_t size_limit_bytes;  // retention by size; 0 = 1 GiB; UINT64_MAX = none
+    int64_t window_ns;          // retention by age, counted from the newest point; 0 = keep all
+    int64_t sync_interval_ns;   // 0 = 5 s
+    uint32_t series_limit;      // 0 = STORE_SERIES_MAX_DEFAULT
+    size_t memory_limit_bytes;  // of the writer's own memory and live tails; 0 = a default stated in store.c
     const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
     size_t meta_count;
-    const struct store_io *io; // system calls, for tests that make them fail (io.h); NULL = the real ones
+    const struct store_io *io;  // system calls, for tests that make them fail (io.h); NULL = the real ones
 };
 
 struct store;
@@ -139,7 +139,7 @@ int store_seal(struct store *s);
 int store_sync(struct store *s, struct error *e);
 
 struct store_stats {
-    uint64_t points, rows, events; // appended by this writer
+    uint64_t points, rows, events;              // appended by this writer
     uint64_t refused_old, refused_space, refused_limit, refused_invalid;
     uint64_t metrics, series, sets, blocks;
     uint64_t retired_blocks, retired_values;
