@@ -67,7 +67,10 @@ void emit_connect(struct emit_process *p)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, p->socket_path, sizeof address.sun_path);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0 || !send_hello(fd, p->segment_fd)) {
-        emit_say("no agent at %s yet (%s); it will find this program when it starts", p->socket_path, strerror(errno));
+        if (!p->said_no_agent)
+            emit_say("no agent at %s yet (%s); it will find this program when it starts", p->socket_path,
+                     strerror(errno));
+        p->said_no_agent = true;
         close(fd);
         return;
     }

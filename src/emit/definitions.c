@@ -28,7 +28,7 @@ struct draft {
     size_t identity_end;
 };
 
-static bool draft_begin(struct emit_process *p, struct draft *d, enum segment_what what, int kind, int level,
+static bool draft_begin(struct emit_process *p, struct draft *d, enum segment_what what, unsigned kind, int level,
                         unsigned tags)
 {
     if (p->definitions >= SEGMENT_DEFINITIONS_MAX ||
@@ -69,7 +69,7 @@ static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t ide
     *handle = p->definitions++;
     p->definitions_bytes += size;
     atomic_store_explicit(&p->header->definitions_bytes, p->definitions_bytes, memory_order_release);
-    atomic_store_explicit(&p->gauges_end, p->definitions, memory_order_release);
+    atomic_store_explicit(&p->cells_end, p->definitions, memory_order_release);
     return (int64_t)*handle;
 }
 
@@ -120,6 +120,22 @@ static const char *check_metric(const struct sonde_metric *m, unsigned process_t
     return NULL;
 }
 
+// By key, so that their order makes no difference; those without a value are left out.
+static unsigned sorted_tags(const struct sonde_metric *m, struct sonde_tag tags[SEGMENT_TAGS_MAX])
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < m->tag_count; i++) {
+        unsigned at = count;
+        if (!*m->tags[i].value)
+            continue;
+        for (; at > 0 && strcmp(tags[at - 1].key, m->tags[i].key) > 0; at--)
+            tags[at] = tags[at - 1];
+        tags[at] = m->tags[i];
+        count++;
+    }
+    return count;
+}
+
 sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
 {
     struct emit_process *p = &emit_process;
@@ -134,17 +150,15 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
         refuse(p, "metric", m.name, wrong);
         return 0;
     }
-    unsigned tags = 0;
-    for (size_t i = 0; i < m.tag_count; i++)
-        tags += *m.tags[i].value != 0;
+    struct sonde_tag tags[SEGMENT_TAGS_MAX];
+    unsigned tag_count = sorted_tags(&m, tags);
     pthread_mutex_lock(&p->lock);
     struct draft d;
     int64_t handle = -1;
-    if (draft_begin(p, &d, SEGMENT_METRIC, m.kind, m.level < 1 ? 1 : m.level, tags)) {
+    if (draft_begin(p, &d, SEGMENT_METRIC, (unsigned)m.kind, m.level < 1 ? 1 : m.level, tag_count)) {
         d.at = emit_put_str(d.at, str_of(m.name));
-        for (size_t i = 0; i < m.tag_count; i++)
-            if (*m.tags[i].value)
-                draft_tag(&d, m.tags[i]);
+        for (unsigned i = 0; i < tag_count; i++)
+            draft_tag(&d, tags[i]);
         size_t identity = (size_t)(d.at - d.start) - IDENTITY;
         d.at = emit_put_str(d.at, str_of(m.unit ? m.unit : ""));
         d.at = emit_put_str(d.at, emit_cut(str_of(m.help ? m.help : ""), SEGMENT_TEXT_MAX));

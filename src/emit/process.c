@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { MARK_CLEARED = 0, MARK_OURS = 1, MARK_FORKED = 2 };
+
 struct emit_process emit_process = {.lock = PTHREAD_MUTEX_INITIALIZER, .segment_fd = -1, .socket_fd = -1};
 struct ring emit_no_ring;
 __thread struct ring *emit_self = &emit_no_ring;
@@ -69,6 +71,7 @@ static void adopt_base(struct emit_process *p, char *base)
 static bool start_in_child(struct emit_process *p)
 {
     emit_self = &emit_no_ring;
+    atomic_store(&p->cells_end, 0);
     emit_close(&p->socket_fd, p->socket_inode);
     emit_close(&p->segment_fd, p->segment_inode);
     struct error e;
@@ -83,8 +86,8 @@ static bool start_in_child(struct emit_process *p)
         if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->base) != MAP_FAILED) {
             p->segment_inode = emit_inode(p->segment_fd);
             atomic_store(&p->slots_free, p->slots);
-            atomic_store(&p->gauges_end, p->definitions);
-            atomic_store(p->mark, 1);
+            atomic_store(&p->cells_end, p->definitions);
+            atomic_store(p->mark, MARK_OURS);
             emit_connect(p);
             return true;
         }
@@ -110,19 +113,27 @@ static void after_fork_in_child(void)
     struct emit_process *p = &emit_process;
     if (atomic_load(&p->state) == EMIT_ON) {
         emit_self = &emit_no_ring;
-        atomic_store(&p->gauges_end, 0);
-        atomic_store(p->mark, 0);
+        atomic_store(&p->cells_end, 0);
+        atomic_store(p->mark, MARK_FORKED);
         emit_close(&p->socket_fd, p->socket_inode);
         emit_close(&p->segment_fd, p->segment_inode);
     }
     pthread_mutex_unlock(&p->lock);
 }
 
+// Before the lock is taken for the first time: a fork() beside that waits for it, rather than leave a child with a lock that nobody holds.
+static void watch_forks(void)
+{
+    static atomic_flag done = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&done))
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
+}
+
 static void thread_has_ended(void *unused)
 {
     (void)unused;
     struct ring *r = emit_self;
-    if (r == &emit_no_ring || !atomic_load(emit_process.mark))
+    if (r == &emit_no_ring || atomic_load(emit_process.mark) != MARK_OURS)
         return;
     emit_self = &emit_no_ring;
     atomic_store_explicit(&r->used, false, memory_order_release);
@@ -186,7 +197,7 @@ static bool start(struct emit_process *p)
     }
     madvise(mark, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
     p->mark = mark;
-    atomic_store(p->mark, 1);
+    atomic_store(p->mark, MARK_OURS);
     char *base = emit_segment_create(p, &p->segment_fd, &e);
     if (!base) {
         emit_say("off: %s", e.text);
@@ -196,7 +207,7 @@ static bool start(struct emit_process *p)
     adopt_base(p, base);
     fill_header(p, base);
     atomic_store(&p->slots_free, p->slots);
-    if (!emit_define_process(p) || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) {
+    if (!emit_define_process(p)) {
         emit_say("off: no memory");
         return false;
     }
@@ -208,20 +219,22 @@ bool emit_on(void)
 {
     struct emit_process *p = &emit_process;
     int state = atomic_load_explicit(&p->state, memory_order_acquire);
-    if (state == EMIT_OFF || (state == EMIT_ON && atomic_load_explicit(p->mark, memory_order_relaxed)))
+    uint8_t mark = state == EMIT_ON ? atomic_load_explicit(p->mark, memory_order_relaxed) : MARK_OURS;
+    if (state != EMIT_NEW && mark == MARK_OURS)
         return state == EMIT_ON;
-    // Only the first call waits, for another thread's first call. In a child of a bare clone() the lock may be held for ever.
     if (state == EMIT_NEW)
-        pthread_mutex_lock(&p->lock);
+        watch_forks();
+    if (mark != MARK_CLEARED)
+        pthread_mutex_lock(&p->lock); // the first call of all; it waits for no more than another one
     else if (pthread_mutex_trylock(&p->lock) != 0)
-        return false;
+        return false; // a bare clone() may have left it locked for ever
     state = atomic_load(&p->state);
     if (state == EMIT_NEW) {
         state = start(p) ? EMIT_ON : EMIT_OFF;
         if (state == EMIT_OFF)
             p->level = 0;
         atomic_store_explicit(&p->state, state, memory_order_release);
-    } else if (state == EMIT_ON && !atomic_load(p->mark)) {
+    } else if (state == EMIT_ON && atomic_load(p->mark) != MARK_OURS) {
         state = start_in_child(p) ? EMIT_ON : EMIT_OFF;
     }
     pthread_mutex_unlock(&p->lock);

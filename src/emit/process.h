@@ -29,13 +29,13 @@ struct emit_process {
     uint64_t ring_bytes;
     uint32_t slots;
     _Atomic uint32_t slots_free;
-    _Atomic uint8_t *mark; // 1; a page that the kernel clears in children
+    _Atomic uint8_t *mark; // whose segment that is; in a page that the kernel clears in children
 
     uint32_t definitions; // so many
     size_t definitions_bytes;
     unsigned process_tags;
-    struct map by_identity;      // of a definition (its bytes from `what` to the last tag) to its handle
-    _Atomic uint32_t gauges_end; // handles below it have a gauge cell
+    struct map by_identity;     // of a definition (its bytes from `what` to the last tag) to its handle
+    _Atomic uint32_t cells_end; // handles below it have cells; 0 in a child that has no segment yet
 
     int segment_fd; // stays open so that an agent can find it
     uint64_t segment_inode;
@@ -43,6 +43,7 @@ struct emit_process {
     uint64_t socket_inode;
     _Atomic int64_t connect_after_ns; // on the monotonic clock
     char socket_path[SEGMENT_PATH_MAX];
+    bool said_no_agent;
 };
 
 extern struct emit_process emit_process;

@@ -120,7 +120,7 @@ __attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double
 {
     enum { CELLS_A_PAGE = SEGMENT_PAGE / 8 };
     struct ring *r = emit_ring(0);
-    if (!r || metric >= emit_process.definitions)
+    if (!r || metric >= atomic_load_explicit(&emit_process.cells_end, memory_order_acquire))
         return;
     // A page at a time: the agent looks no further, so it makes no pages that nobody has written.
     uint32_t end = (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
@@ -143,13 +143,13 @@ void sonde_cell_add(sonde_handle metric, double amount)
 
 __attribute__((noinline, cold)) static bool set_slow(sonde_handle metric)
 {
-    return emit_on() && metric < atomic_load_explicit(&emit_process.gauges_end, memory_order_acquire);
+    return emit_on() && metric < atomic_load_explicit(&emit_process.cells_end, memory_order_acquire);
 }
 
 void sonde_cell_set(sonde_handle metric, double value)
 {
     struct emit_process *p = &emit_process;
-    if (__builtin_expect(metric >= atomic_load_explicit(&p->gauges_end, memory_order_relaxed), 0) && !set_slow(metric))
+    if (__builtin_expect(metric >= atomic_load_explicit(&p->cells_end, memory_order_relaxed), 0) && !set_slow(metric))
         return;
     uint64_t bits, missing;
     double none = sonde_missing();

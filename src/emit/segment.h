@@ -123,8 +123,11 @@ struct segment_header {
 struct segment_agent {
     // 1: the agent sleeps; the program that makes it 0 rings. One bell a sleep.
     _Alignas(SEGMENT_LINE) _Atomic uint32_t asleep;
+    // How far the agents so far have read what is counted elsewhere, for the next one: header.dropped_slots, header.refused, ring.dropped.
+    _Atomic uint64_t dropped_slots, refused;
     struct {
         _Alignas(SEGMENT_LINE) _Atomic uint64_t bytes; // what the agent has taken
+        _Atomic uint64_t dropped;
     } tails[];
 };
 

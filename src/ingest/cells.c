@@ -65,7 +65,7 @@ static void read_cells(struct ingest *in, struct program *p)
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
     struct cells *c = &p->cells;
     program_definitions(in, p);
-    if (!ingest_grow(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
+    if (p->definition_count == 0 || !ingest_grow(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
         return;
     memset(c->sums, 0, p->definition_count * sizeof *c->sums);
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
@@ -82,10 +82,14 @@ static void read_cells(struct ingest *in, struct program *p)
         if (p->definitions[i].state != DEFINITION_METRIC)
             continue;
         uint64_t word = gauge[i];
-        if (!p->definitions[i].has_cell && ((word == 0 && c->sums[i] == 0) || !add_cell(in, p, i)))
+        struct definition *d = &p->definitions[i];
+        if (!d->has_cell && ((word == 0 && c->sums[i] == 0) || !add_cell(in, p, i)))
             continue;
+        d->has_sum = d->has_sum || c->sums[i] != 0;
         if (word)
             c->sums[i] += value_of(word);
+        else if (!d->has_sum)
+            c->sums[i] = store_missing(); // set to that
     }
     for (size_t k = 0; k < c->count; k++)
         c->values[k] = c->sums[c->definitions[k]];
@@ -98,9 +102,10 @@ static void accumulate(struct ingest *in, struct program *p)
         struct accumulator *a = accumulator(in, d->series);
         if (a->epoch != in->epoch) {
             a->epoch = in->epoch;
-            a->sum = a->gone;
+            a->sum = d->kind == STORE_COUNTER ? a->gone : store_missing();
         }
-        a->sum = d->kind == STORE_COUNTER ? a->sum + p->cells.values[k] : p->cells.values[k];
+        if (!store_is_missing(p->cells.values[k]))
+            a->sum = d->kind == STORE_COUNTER ? a->sum + p->cells.values[k] : p->cells.values[k];
         if (a->owner == INGEST_NOBODY) {
             a->owner = p->id;
             a->column = (uint32_t)k;
@@ -119,7 +124,7 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
         const struct accumulator *a = accumulator(in, series[i] = p->definitions[c->definitions[from + i]].series);
         bool owner = a->owner == p->id && a->column == from + i;
         values[i] = owner ? a->sum : store_missing();
-        owned += owner;
+        owned += owner && !store_is_missing(a->sum);
     }
     if (!owned)
         return 0;
@@ -160,7 +165,7 @@ void cells_let_go(struct ingest *in, struct program *p)
     for (size_t k = 0; k < p->cells.count; k++) {
         const struct definition *d = &p->definitions[p->cells.definitions[k]];
         struct accumulator *a = accumulator(in, d->series);
-        if (d->kind == STORE_COUNTER)
+        if (d->kind == STORE_COUNTER && !store_is_missing(p->cells.values[k]))
             a->gone += p->cells.values[k];
         if (a->owner == p->id)
             a->owner = INGEST_NOBODY;

@@ -163,5 +163,6 @@ void program_definitions(struct ingest *in, struct program *p)
     if (!good) {
         p->definitions_bad = true;
         in->stats.dropped_corrupt++;
+        program_warn(p, "a definition");
     }
 }

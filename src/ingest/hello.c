@@ -62,6 +62,7 @@ int ingest_receive_hello(int socket, int *segment_fd, pid_t *pid)
         close(*segment_fd);
         *segment_fd = -1;
     }
-    *pid = peer.pid;
+    static pid_t invisible = 0;
+    *pid = peer.pid > 0 ? peer.pid : --invisible;
     return r;
 }

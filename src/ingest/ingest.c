@@ -70,6 +70,7 @@ void ingest_destroy(struct ingest *in)
 {
     if (!in)
         return;
+    in->closing = true;
     if (in->points)
         ingest_drain(in, NULL);
     for (size_t i = 0; i < in->program_count; i++)
@@ -117,7 +118,6 @@ size_t ingest_drain(struct ingest *in, double *fullest)
         for (size_t i = 0; i < in->program_count; i++)
             program_look(in->programs[i]);
     }
-    in->now_ns = clock_realtime_ns();
     size_t points = 0;
     // Whether a program is gone was known before its rings are read: what it wrote is all there now.
     for (size_t i = 0; i < in->program_count; i++)

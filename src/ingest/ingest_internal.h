@@ -31,6 +31,7 @@ struct group {
 struct definition {
     uint8_t state, kind;
     bool has_cell;   // its cell has been seen in use
+    bool has_sum;    // …added to
     uint32_t series; // of a metric
     struct group *group;
 };
@@ -51,8 +52,10 @@ struct cells {
 struct program {
     uint32_t id; // of this program in this ingest; never used twice
     pid_t pid;
-    int pidfd; // -1 = gone, or not to be watched
-    bool gone; // seen dead: the next drain is the last
+    uint64_t start_ticks; // of the process, as its header says
+    int pidfd;            // -1 = gone, or none could be had
+    bool gone;            // seen dead: the next drain is the last
+    bool warned;          // that it writes nonsense
     dev_t device;
     ino_t inode;
     uint64_t salt;    // makes span ids of programs differ
@@ -65,7 +68,8 @@ struct program {
     size_t agent_bytes;
 
     uint64_t *tails;   // ours; those in the segment are for the program and for the next agent
-    uint64_t *dropped; // as last read, by slot; [slots] is header.dropped_slots, [slots + 1] header.refused
+    uint64_t *dropped; // as last read, by slot
+    uint64_t dropped_slots, refused;
 
     size_t definitions_at; // bytes read
     bool definitions_bad;  // they made no sense; no more are read
@@ -102,6 +106,7 @@ struct ingest {
     struct program **programs;
     size_t program_count, program_capacity;
     uint32_t next_id;
+    bool closing; // in the last drain
 
     struct clock_fit fit;
     int64_t now_ns;             // of this drain
@@ -133,6 +138,8 @@ uint64_t program_proc_start(pid_t pid);  // 0 = no such process, or it is not to
 
 // definitions.c: reads what is new.
 void program_definitions(struct ingest *in, struct program *p);
+
+void program_warn(struct program *p, const char *what); // once a program
 
 // rings.c
 size_t program_drain(struct ingest *in, struct program *p, double *fullest);

@@ -63,20 +63,31 @@ static bool maps_segment(const struct program *p)
 void program_look(struct program *p)
 {
     struct pollfd f = {p->pidfd, POLLIN, 0};
-    if (p->pidfd >= 0 && poll(&f, 1, 0) > 0)
-        p->gone = true;
+    if (p->pidfd >= 0)
+        p->gone = p->gone || poll(&f, 1, 0) > 0;
+    else if (p->pid > 0) // no descriptor could be had
+        p->gone = p->gone || program_proc_start(p->pid) != p->start_ticks;
 }
 
 void ingest_hangup(struct ingest *in, pid_t pid)
 {
     for (size_t i = 0; i < in->program_count; i++) {
         struct program *p = in->programs[i];
-        if (p->pid != pid || pid == 0)
+        if (p->pid != pid)
             continue;
         program_look(p);
-        if (!p->gone && !maps_segment(p))
+        if (!p->gone && !maps_segment(p)) // of one that we cannot see, the end of the connection is all that we learn
             p->gone = true;
     }
+}
+
+void program_warn(struct program *p, const char *what)
+{
+    if (!p->warned)
+        log_warning("process %d has written over what it shares with us: %s makes no sense; what cannot be read is "
+                    "dropped and counted",
+                    (int)p->pid, what);
+    p->warned = true;
 }
 
 void program_free(struct program *p)
@@ -106,7 +117,7 @@ size_t programs_gone(struct ingest *in)
     if (!any)
         return 0;
     // The last state of its cells, whenever it ended between two samples.
-    cells = cells_sample(in, in->now_ns, true);
+    cells = cells_sample(in, clock_realtime_ns(), true);
     for (size_t i = 0; i < in->program_count;) {
         struct program *p = in->programs[i];
         if (!p->gone) {
@@ -155,7 +166,7 @@ static int map_segment(struct program *p, int fd)
     return 0;
 }
 
-static void watch(struct program *p, uint64_t start_ticks)
+static void watch(struct program *p)
 {
     if (p->pid <= 0)
         return;
@@ -163,7 +174,7 @@ static void watch(struct program *p, uint64_t start_ticks)
     if (p->pidfd < 0 && errno == ESRCH)
         p->gone = true;
     uint64_t now = program_proc_start(p->pid);
-    if (now && now != start_ticks) // another process by now: this one is gone
+    if (now && now != p->start_ticks) // another process by now: this one is gone
         p->gone = true;
 }
 
@@ -185,18 +196,22 @@ static int attach(struct ingest *in, struct program *p, int fd)
         if (in->programs[i]->inode == p->inode && in->programs[i]->device == p->device)
             return -EBUSY;
     const volatile struct segment_header *h = (const volatile struct segment_header *)(const volatile void *)p->base;
-    uint64_t start_ticks = h->start_ticks;
-    p->salt = hash_u64((uint64_t)p->pid << 32 ^ start_ticks ^ hash_u64(h->pid));
-    p->start_ns = start_of(start_ticks);
+    p->start_ticks = h->start_ticks;
+    p->salt = hash_u64((uint64_t)h->pid << 32 ^ p->start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
+    p->start_ns = start_of(p->start_ticks);
     p->tails = calloc(p->slots, sizeof *p->tails);
-    p->dropped = calloc(p->slots + 2, sizeof *p->dropped);
+    p->dropped = calloc(p->slots, sizeof *p->dropped);
     if (!p->tails || !p->dropped ||
         !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1, sizeof(struct program *)))
         return -ENOMEM;
     uint32_t used = h->slots_used;
-    for (uint32_t i = 0; i < used && i < p->slots; i++) // where the agent before us has stopped
+    for (uint32_t i = 0; i < used && i < p->slots; i++) { // where the agent before us has stopped
         p->tails[i] = atomic_load_explicit(&p->agent->tails[i].bytes, memory_order_relaxed) & ~UINT64_C(7);
-    watch(p, start_ticks);
+        p->dropped[i] = atomic_load_explicit(&p->agent->tails[i].dropped, memory_order_relaxed);
+    }
+    p->dropped_slots = atomic_load_explicit(&p->agent->dropped_slots, memory_order_relaxed);
+    p->refused = atomic_load_explicit(&p->agent->refused, memory_order_relaxed);
+    watch(p);
     p->id = in->next_id++;
     in->programs[in->program_count++] = p;
     in->stats.programs_total++;

@@ -7,7 +7,6 @@
 // The fast case is a point: header word, time, value, a look into the table of definitions, and a struct store_point in the batch.
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "ingest/ingest_internal.h"
 
 #include <stdatomic.h>
@@ -144,6 +143,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
     if (head - tail > p->ring_bytes || head % 8) {
         in->stats.dropped_corrupt += head - tail > p->ring_bytes ? p->ring_bytes / 8 : (head - tail) / 8;
         publish_tail(p, slot, head & ~UINT64_C(7));
+        program_warn(p, "a ring's head");
         return;
     }
     while (tail != head) {
@@ -179,18 +179,24 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
             published = tail;
         }
     }
-    if (tail != head)
+    if (tail != head) {
         in->stats.dropped_corrupt += (head - tail) / 8;
+        program_warn(p, "a record");
+    }
     ingest_flush_points(in);
     publish_tail(p, slot, head);
 }
 
-// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as nothing.
-static uint64_t growth(uint64_t *last, uint64_t now)
+// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as nothing. `told` is where the
+// next agent will find what this one has counted.
+static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count, _Atomic uint64_t *told)
 {
     enum { PLAUSIBLE_SHIFT = 48 };
-    uint64_t more = now - *last;
+    uint64_t now = atomic_load_explicit(count, memory_order_relaxed), more = now - *last;
+    if (!more || in->closing) // nobody will read our numbers any more: they are left for the next agent
+        return 0;
     *last = now;
+    atomic_store_explicit(told, now, memory_order_relaxed);
     return more >> PLAUSIBLE_SHIFT ? 0 : more;
 }
 
@@ -198,6 +204,7 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
 {
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
     uint64_t before = in->stats.points;
+    in->now_ns = clock_realtime_ns(); // a round over many full rings may take its time
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
     if (used > p->slots)
         used = p->slots;
@@ -205,7 +212,7 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
         const struct ring *r = (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * i);
         // Acquire: the records before head, and the definitions they name, are there.
         uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
-        in->stats.dropped_full += growth(&p->dropped[i], atomic_load_explicit(&r->dropped, memory_order_relaxed));
+        in->stats.dropped_full += growth(in, &p->dropped[i], &r->dropped, &p->agent->tails[i].dropped);
         if (head == p->tails[i])
             continue;
         program_definitions(in, p);
@@ -214,10 +221,8 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
             *fullest = full < 1 ? full : 1;
         drain_slot(in, p, i, r, head);
     }
-    in->stats.dropped_full +=
-        growth(&p->dropped[p->slots], atomic_load_explicit(&h->dropped_slots, memory_order_relaxed));
-    in->stats.dropped_limit +=
-        growth(&p->dropped[p->slots + 1], atomic_load_explicit(&h->refused, memory_order_relaxed));
+    in->stats.dropped_full += growth(in, &p->dropped_slots, &h->dropped_slots, &p->agent->dropped_slots);
+    in->stats.dropped_limit += growth(in, &p->refused, &h->refused, &p->agent->refused);
     if (!atomic_load_explicit(&p->agent->asleep, memory_order_relaxed))
         atomic_store_explicit(&p->agent->asleep, 1, memory_order_relaxed);
     return in->stats.points - before;
