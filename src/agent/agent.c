@@ -427,7 +427,9 @@ int agent_run(const struct agent_options *options, struct error *e)
     a->options = options;
     a->drain_ms = DRAIN_FAST_MS;
     prctl(PR_SET_NAME, "sonde-agent");
+    log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a file at its size limit is a full disk, not a reason to die
     raise_descriptor_limit();
     int failed = start(a, e);
     if (failed) {

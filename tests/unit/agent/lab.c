@@ -10,6 +10,7 @@
 #include <sonde.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -48,6 +49,11 @@ bool lab_start(struct lab *lab)
         for (int fd = 3; fd < 1024; fd++)
             if (fd != ends[1])
                 close(fd);
+        if (lab->file_limit_bytes) {
+            struct rlimit limit = {lab->file_limit_bytes, lab->file_limit_bytes};
+            if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+                _exit(125);
+        }
         lab->options.control_fd = ends[1];
         exit(agent_run(&lab->options, NULL));
     }

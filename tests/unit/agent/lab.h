@@ -12,6 +12,7 @@ enum { LAB_VALUES_MAX = 65536 };
 struct lab {
     char folder[64];
     struct agent_options options; // change before lab_start
+    uint64_t file_limit_bytes;    // no file may grow past it: a full disk; 0 = no limit
     pid_t pid;
     int control;                    // our end
     char said[ERROR_TEXT_MAX + 16]; // what the agent wrote to it

@@ -379,7 +379,13 @@ static void another_user_is_refused(void **state)
     if (pid == 0) {
         if (setgid(65534) != 0 || setuid(65534) != 0)
             _exit(2);
-        _exit(strcmp(lab_put(&lab, "stolen 1\n"), "this agent serves another user\n") == 0 ? 0 : 1);
+        char reply[64] = "";
+        int fd = lab_connect(&lab);
+        send(fd, "stolen 1\n", 9, MSG_NOSIGNAL); // it may have been shown the door before
+        _exit(recv(fd, reply, sizeof reply - 1, MSG_WAITALL) > 0 &&
+                      strcmp(reply, "this agent serves another user\n") == 0
+                  ? 0
+                  : 1);
     }
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -551,6 +557,38 @@ static void a_file_in_the_way(void **state)
     lab_free(&lab);
 }
 
+// When the disk is full the agent goes on, says so to who sends, and what is stored stays stored.
+static void a_full_disk(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    lab.options.level = 2;
+    lab.file_limit_bytes = 2 << 20;
+    assert_true(lab_start(&lab));
+    assert_string_equal(lab_put(&lab, "before 1\n"), "");
+    struct buf text = {0};
+    const char *reply = "";
+    // Random values cannot be packed: the file is full after some of these at the latest.
+    uint64_t random = 88172645463325252u;
+    for (int round = 0; round < 20000 && !strstr(reply, "no room"); round++) {
+        text.size = 0;
+        for (int i = 0; i < 20; i++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            buf_printf(&text, "filler %llu\n", (unsigned long long)random);
+        }
+        reply = lab_put(&lab, buf_cstr(&text));
+    }
+    assert_non_null(strstr(reply, "'filler' is not stored: no room for more series or points"));
+    // Still there.
+    assert_string_equal(lab_put(&lab, "version\n"), "sonde " SONDE_VERSION "\n");
+    lab_end(&lab, SIGTERM);
+    assert_int_equal(lab_points(&lab, "before{host=lab}", NULL), 1);
+    assert_true(lab_points(&lab, "filler{host=lab}", NULL) > 10000);
+    buf_free(&text);
+    lab_free(&lab);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "emit") == 0)
@@ -572,6 +610,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sockets_in_the_way),
         cmocka_unit_test(names_and_numbers_that_will_not_do),
         cmocka_unit_test(a_file_in_the_way),
+        cmocka_unit_test(a_full_disk),
     };
     return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
 }
