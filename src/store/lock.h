@@ -17,7 +17,7 @@ int lock_reader(int fd);       // 0; a failure only means that the file may be c
 bool lock_has_readers(int fd); // asked by the writer
 void lock_unmap(void *base, size_t size);
 
-// Whether `sb` begins a file that this version can read: 0, -EINVAL (no store), -ENOTSUP (another version), -EBADMSG (damaged).
+// Whether `sb` begins a file that this version can read: 0, -EINVAL (no store), -ENODATA (not yet one), -ENOTSUP (another version), -EBADMSG (damaged).
 int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path, struct error *e);
 
 #endif
