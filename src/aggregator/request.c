@@ -119,6 +119,17 @@ bool request_flag(const struct request *r, const char *name)
     return request_parameter(r, name, &value);
 }
 
+int request_count(const struct request *r, const char *name, int64_t otherwise, int64_t *out, struct error *e)
+{
+    struct str text;
+    *out = otherwise;
+    if (!request_parameter(r, name, &text) || !text.size)
+        return 0;
+    if (!str_to_i64(text, out) || *out < 0)
+        return error_set(e, -EINVAL, "Unable to parse '%s' as a number: '%.*s'", name, STR_ARG(text));
+    return 0;
+}
+
 bool request_accepts(struct str header, struct str token, bool any)
 {
     bool by_star = false;

@@ -63,6 +63,9 @@ bool request_parameter(const struct request *r, const char *name, struct str *va
 // A flag as OpenTSDB reads them: given at all, whatever its value.
 bool request_flag(const struct request *r, const char *name);
 
+// A whole number from 0 on; `otherwise` where it is not given. -EINVAL with OpenTSDB's words.
+int request_count(const struct request *r, const char *name, int64_t otherwise, int64_t *out, struct error *e);
+
 // Whether the header, a list with weights ("gzip, deflate;q=0"), accepts `token`. `any` says whether "*" counts.
 bool request_accepts(struct str header, struct str token, bool any);
 

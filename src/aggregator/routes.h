@@ -42,9 +42,10 @@ bool routes_admit(struct service *service, struct request *r, struct answer *a);
 
 // opentsdb_query.c
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
+// opentsdb_lookup.c
+void opentsdb_lookup(struct service *service, struct request *r, struct answer *a);
 // opentsdb_metadata.c
 void opentsdb_suggest(struct service *service, struct request *r, struct answer *a);
-void opentsdb_lookup(struct service *service, struct request *r, struct answer *a);
 void opentsdb_aggregators(struct service *service, struct request *r, struct answer *a);
 void opentsdb_filters(struct service *service, struct request *r, struct answer *a);
 void opentsdb_version(struct service *service, struct request *r, struct answer *a);

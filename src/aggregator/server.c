@@ -86,6 +86,7 @@ static struct MHD_Response *response_of(struct answer *a)
         MHD_add_response_header(response, "Content-Type", a->content_type);
     MHD_add_response_header(response, "Cache-Control", "no-store");
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer"); // an address may hold the token
     for (size_t i = 0; i < a->header_count; i++)
         MHD_add_response_header(response, a->headers[i].name, a->headers[i].value);
     return response;

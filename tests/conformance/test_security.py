@@ -90,6 +90,19 @@ class Starting(Case):
         self.assertEqual(server.get("/api/version").status, 200)
         self.assertEqual(server.get("/api/version", token=False).status, 401)
 
+    def test_ipv6(self):
+        try:
+            with socket.socket(socket.AF_INET6) as s:
+                s.bind(("::1", 0))
+        except OSError:
+            self.skipTest("no IPv6 here")
+        server = Server("listen=::1", self.folder, token=None)
+        self.addCleanup(server.stop)
+        connection = http.client.HTTPConnection("::1", server.port, timeout=60)
+        connection.request("GET", "/api/version")
+        self.assertEqual(connection.getresponse().status, 200)
+        connection.close()
+
     def test_bad_options(self):
         self.assertIn("cannot open /nowhere", self.refused("/nowhere"))
         self.assertIn("the token has to", self.refused(self.folder, token="a;b"))
