@@ -533,6 +533,32 @@ static int mode_closes(void)
     return 0;
 }
 
+// loud: does what is refused, with standard error going to standard output
+static int mode_loud(void)
+{
+    dup2(1, 2);
+    sonde_emit(sonde_gauge("not a name", ""), 1);
+    say("end");
+    return 0;
+}
+
+// locked: in a program whose memory is locked; prints how much shared memory that has taken
+static int mode_locked(void)
+{
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        say("cannot lock");
+    sonde_emit(sonde_gauge("value", ""), 1);
+    char line[256];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        sscanf(line, "RssShmem: %ld", &kib);
+    if (f)
+        fclose(f);
+    printf("shared=%ld\n", kib);
+    return 0;
+}
+
 // small limits: address space and file size do not allow a segment of the wanted size
 static int mode_tight(void)
 {
@@ -644,28 +670,12 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"threads", mode_threads},
-    {"waves", mode_waves},
-    {"crowd", mode_crowd},
-    {"points", mode_points},
-    {"waits", mode_waits},
-    {"stream", mode_stream},
-    {"fork", mode_fork},
-    {"forks", mode_forks},
-    {"clone", mode_clone},
-    {"exec", mode_exec},
-    {"cells", mode_cells},
-    {"count", mode_count},
-    {"many_cells", mode_many_cells},
-    {"groups", mode_groups},
-    {"spans", mode_spans},
-    {"span_waits", mode_span_waits},
-    {"limits", mode_limits},
-    {"define", mode_define},
-    {"level", mode_level},
-    {"closes", mode_closes},
-    {"tight", mode_tight},
-    {"scribble", mode_scribble},
+    {"threads", mode_threads},       {"waves", mode_waves},   {"crowd", mode_crowd},   {"points", mode_points},
+    {"waits", mode_waits},           {"stream", mode_stream}, {"fork", mode_fork},     {"forks", mode_forks},
+    {"clone", mode_clone},           {"exec", mode_exec},     {"cells", mode_cells},   {"count", mode_count},
+    {"many_cells", mode_many_cells}, {"groups", mode_groups}, {"spans", mode_spans},   {"span_waits", mode_span_waits},
+    {"limits", mode_limits},         {"define", mode_define}, {"level", mode_level},   {"closes", mode_closes},
+    {"tight", mode_tight},           {"loud", mode_loud},     {"locked", mode_locked}, {"scribble", mode_scribble},
 };
 
 int main(int argc, char **argv)
