@@ -195,7 +195,7 @@ struct forged {
     int fd;
 };
 
-enum { FORGED_RING = 1 << 17, DEFINITIONS = 64 };
+enum { FORGED_RING = 1 << 17 };
 
 static struct forged forge(void)
 {
@@ -316,7 +316,7 @@ static void note_with_too_many_tags(struct forged *f)
 static void definition_longer_than_any(struct forged *f)
 {
     uint32_t size = 40000;
-    memcpy(f->definitions + DEFINITIONS + 24, &size, 4);
+    memcpy(f->definitions + atomic_load(&f->header->definitions_bytes), &size, 4);
     atomic_fetch_add(&f->header->definitions_bytes, 40000);
 }
 

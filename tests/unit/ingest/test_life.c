@@ -152,6 +152,40 @@ static void little_address_space(void **state)
     }
 }
 
+static void locked_memory_is_not_filled(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "locked", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_in_range(child_number(c, "shared"), 0, 4096); // KiB; the segment's size is over 100 MiB
+    node_close(&n);
+}
+
+static void silent_unless_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *log;
+        bool speaks;
+    } cases[] = {{"SONDE_LOG", false}, {"SONDE_LOG=", false}, {"SONDE_LOG=0", false}, {"SONDE_LOG=1", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct node n;
+        node_open(&n);
+        struct child *c = node_spawn(&n, (const char *[]){cases[i].log, NULL}, "loud", NULL); // and there is no agent
+        node_until_ended(&n, c);
+        assert_int_equal(c->status, 0);
+        if (!cases[i].speaks)
+            assert_string_equal(c->text, "end\n");
+        else
+            assert_true(strstr(c->text, "metric \"not a name\" is off: ") && strstr(c->text, "no agent at "));
+        node_close(&n);
+    }
+}
+
 static void levels(void **state)
 {
     (void)state;
@@ -285,6 +319,8 @@ int main(void)
         cmocka_unit_test(exec_starts_anew),
         cmocka_unit_test(descriptors_closed_under_us),
         cmocka_unit_test(little_address_space),
+        cmocka_unit_test(locked_memory_is_not_filled),
+        cmocka_unit_test(silent_unless_asked),
         cmocka_unit_test(levels),
         cmocka_unit_test(agent_of_a_lower_level),
         cmocka_unit_test(tags_of_a_process),
