@@ -3,6 +3,15 @@
 #include "base/hash.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+enum {
+    PACK_LEVEL = 19,
+    PACK_LEVEL_LARGE = 6,
+    PACK_LARGE_BYTES = 4 << 20, // from here on time matters more
+    UNPACKED_BYTES_MAX = 1 << 30,
+};
 
 static void put(struct buf *out, enum catalog_type type, struct buf *payload)
 {
@@ -125,4 +134,43 @@ uint32_t catalog_next_id(struct catalog_entry *entry, uint32_t *previous)
         return (uint32_t)bytes_varint(&entry->ids);
     *previous += (uint32_t)unzigzag(bytes_varint(&entry->ids));
     return *previous;
+}
+
+// ── At rest ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+int catalog_pack(struct str entries, struct buf *out)
+{
+    size_t bound = ZSTD_compressBound(entries.size);
+    buf_u64(out, entries.size);
+    buf_u64(out, 0);
+    if (!buf_reserve(out, bound))
+        return -ENOMEM;
+    size_t n = ZSTD_compress(out->data + out->size, bound, entries.data, entries.size,
+                             entries.size > PACK_LARGE_BYTES ? PACK_LEVEL_LARGE : PACK_LEVEL);
+    if (ZSTD_isError(n))
+        return -ENOMEM;
+    uint32_t head[2] = {crc32c(0, out->data + out->size, n), (uint32_t)n};
+    memcpy(out->data + out->size - 8, head, sizeof head);
+    out->size += n;
+    return 0;
+}
+
+int catalog_unpack(const uint8_t *packed, size_t size, uint8_t **entries, size_t *entries_size)
+{
+    struct bytes in = bytes_of(packed, size);
+    uint64_t raw_size = bytes_u64(&in);
+    uint32_t crc = bytes_u32(&in), stored = bytes_u32(&in);
+    struct str frame = bytes_take(&in, stored);
+    if (in.failed || crc != crc32c(0, frame.data, frame.size) || raw_size > UNPACKED_BYTES_MAX)
+        return -EBADMSG;
+    uint8_t *raw = malloc(raw_size + 1);
+    if (!raw)
+        return -ENOMEM;
+    if (ZSTD_decompress(raw, raw_size, frame.data, frame.size) != raw_size) {
+        free(raw);
+        return -EBADMSG;
+    }
+    *entries = raw;
+    *entries_size = raw_size;
+    return 0;
 }

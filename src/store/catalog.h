@@ -45,4 +45,9 @@ int catalog_next(struct bytes *in, struct catalog_entry *out);
 // The next id of a SERIES' pairs or a SET's series; *previous starts at 0.
 uint32_t catalog_next_id(struct catalog_entry *entry, uint32_t *previous);
 
+// A catalog at rest, as a closed file has it: u64 size unpacked, u32 crc32c of what follows, u32 size of what follows, a zstd frame. Both
+// results are malloc'ed. 0, -EBADMSG, -ENOMEM.
+int catalog_pack(struct str entries, struct buf *out);
+int catalog_unpack(const uint8_t *packed, size_t size, uint8_t **entries, size_t *entries_size);
+
 #endif

@@ -24,10 +24,10 @@ enum codec_aim { CODEC_HOT, CODEC_COLD };
 enum codec_id {
     CODEC_CONSTANT, // one value
     CODEC_RUNS,     // few changes: where and to what
-    CODEC_INTEGER,  // whole numbers: frame of reference, delta or delta of delta, scaled by their common divisor, bit-packed, exceptions aside
-    CODEC_DECIMAL,  // short decimals as integers and an exponent, then as above
-    CODEC_BITS,     // arbitrary doubles
-    CODEC_PLAIN,    // 8 bytes a value
+    CODEC_INTEGER, // whole numbers: frame of reference, delta or delta of delta, scaled by their common divisor, bit-packed, exceptions aside
+    CODEC_DECIMAL, // short decimals as integers and an exponent, then as above
+    CODEC_BITS,    // arbitrary doubles
+    CODEC_PLAIN,   // 8 bytes a value
     CODEC_COUNT
 };
 

@@ -14,6 +14,8 @@ static int catalog_append(struct store *s, struct buf *entry)
     if (entry->failed)
         rc = -ENOMEM;
     struct segment_entry *e = s->catalog_slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog_slot);
+    if (e && e->kind != SEGMENT_CATALOG)
+        e = NULL; // packed: the log goes on behind it
     if (!rc && (!e || e->size - e->used < entry->size)) {
         uint64_t size = e ? e->size * 2 : CATALOG_SEGMENT_BYTES;
         if (size > CATALOG_SEGMENT_BYTES_MAX)
@@ -98,10 +100,9 @@ static int remember_set(struct store *s, const uint32_t *series, uint32_t count)
         return -ENOMEM;
     *id = s->stats.sets;
     s->sets[s->stats.sets++] = (struct set){
-        .series = (uint32_t *)(uintptr_t)key.data,
+        .series = (const uint32_t *)(const void *)key.data,
         .count = count,
-        .slot = EXTENT_NO_SLOT,
-        .sequence = 1,
+        .tail = {.slot = EXTENT_NO_SLOT, .sequence = 1},
     };
     return 0;
 }
@@ -114,9 +115,63 @@ static struct str pair_key(struct buf *b, struct str key, struct str value)
     return buf_str(b);
 }
 
-static struct str series_key_bytes(const struct series_key *k)
+// ── Series ───────────────────────────────────────────────────────────────────────────────────────────────────────
+//
+// A million of them fit into 50 MB: 8 bytes of slots, 8 of the place of the key, the key itself (8 bytes and 4 a label) in an
+// arena; and 10 in the file. Its name costs nothing here: a key is numbers.
+
+static uint64_t key_hash(const uint32_t *key)
 {
-    return (struct str){(const char *)k, (2 + k->count) * sizeof(uint32_t)};
+    return hash_bytes(key, (2 + key[1]) * sizeof *key, 0);
+}
+
+static size_t series_slot(const struct store *s, const uint32_t *key)
+{
+    size_t mask = s->series_slot_count - 1;
+    for (size_t i = key_hash(key) & mask;; i = (i + 1) & mask) {
+        uint32_t id = s->series_slots[i];
+        if (!id || !memcmp(s->series_keys[id - 1], key, (2 + key[1]) * sizeof *key))
+            return i;
+    }
+}
+
+static bool series_slots_grow(struct store *s)
+{
+    size_t count = s->series_slot_count ? s->series_slot_count * 2 : 1024;
+    uint32_t *slots = calloc(count, sizeof *slots);
+    if (!slots)
+        return false;
+    free(s->series_slots);
+    s->series_slots = slots;
+    s->series_slot_count = count;
+    for (uint32_t id = 0; id < s->stats.series; id++)
+        s->series_slots[series_slot(s, s->series_keys[id])] = id + 1;
+    return true;
+}
+
+// Room for one more series, so that remembering it cannot fail once it is in the file.
+static const uint32_t *series_reserve(struct store *s, const struct series_key *k)
+{
+    if (s->stats.series == s->series_capacity) {
+        size_t capacity = s->series_capacity ? s->series_capacity * 2 : 1024;
+        const uint32_t **keys = realloc(s->series_keys, capacity * sizeof *keys);
+        if (!keys)
+            return NULL;
+        s->series_keys = keys;
+        s->series_capacity = capacity;
+    }
+    if ((s->stats.series + 1) * 4 > s->series_slot_count * 3 && !series_slots_grow(s))
+        return NULL;
+    return (const uint32_t *)(const void *)arena_str(&s->names, (struct str){(const char *)k, (2 + k->count) * 4}).data;
+}
+
+static uint32_t series_remember(struct store *s, const uint32_t *key)
+{
+    uint32_t id = (uint32_t)s->stats.series;
+    s->series_slots[series_slot(s, key)] = id + 1;
+    s->series_keys[id] = key;
+    s->stats.series++;
+    return id;
 }
 
 static int load_entry(struct store *s, struct catalog_entry *e)
@@ -141,7 +196,11 @@ static int load_entry(struct store *s, struct catalog_entry *e)
         struct series_key k = {.metric = e->metric_id, .count = e->count};
         for (uint32_t i = 0; i < e->count; i++)
             k.pairs[i] = catalog_next_id(e, &previous);
-        return remember(s, &s->series_ids, series_key_bytes(&k), s->stats.series++);
+        const uint32_t *key = series_reserve(s, &k);
+        if (!key)
+            return -ENOMEM;
+        series_remember(s, key);
+        return 0;
     }
     case CATALOG_SET: {
         uint32_t series[STORE_SET_SERIES_MAX];
@@ -155,31 +214,30 @@ static int load_entry(struct store *s, struct catalog_entry *e)
     return 0;
 }
 
-int catalog_load(struct store *s)
+int catalog_load_entries(struct store *s, struct str entries, size_t *good)
 {
-    for (uint64_t sequence = 1;; sequence++) {
-        int slot = EXTENT_NO_SLOT;
-        for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
-            const struct segment_entry *e = extent_entry(&s->file, (int)i);
-            if (e->kind == SEGMENT_CATALOG && e->sequence == sequence)
-                slot = (int)i;
-        }
-        if (slot == EXTENT_NO_SLOT)
-            return 0;
-        s->catalog_slot = slot;
-        s->catalog_sequence = sequence;
-        struct segment_entry *e = extent_entry(&s->file, slot);
-        struct bytes in = bytes_of(extent_bytes(&s->file, slot), e->used <= e->size ? (size_t)e->used : 0);
-        struct catalog_entry entry;
-        int rc;
-        while ((rc = catalog_next(&in, &entry)) > 0) {
-            rc = load_entry(s, &entry);
-            if (rc)
-                return rc;
-        }
-        if (rc)
-            return rc;
+    struct bytes in = bytes_of(entries.data, entries.size);
+    struct catalog_entry entry;
+    int rc;
+    while ((rc = catalog_next(&in, &entry)) > 0) {
+        int failed = load_entry(s, &entry);
+        if (failed)
+            return failed;
     }
+    *good = (size_t)(in.at - (const uint8_t *)entries.data);
+    return rc;
+}
+
+void catalog_forget(struct store *s)
+{
+    map_free(&s->metric_ids);
+    map_free(&s->pair_ids);
+    map_free(&s->set_ids);
+    free(s->series_slots);
+    free(s->series_keys);
+    free(s->metrics);
+    free(s->sets);
+    arena_free(&s->names);
 }
 
 // ── Defining ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -293,22 +351,23 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
         if (rc)
             return rc;
     }
-    const uint64_t *known = map_get(&s->series_ids, series_key_bytes(&k));
+    const uint32_t *words = (const uint32_t *)(const void *)&k;
+    uint32_t known = s->series_slot_count ? s->series_slots[series_slot(s, words)] : 0;
     if (known) {
-        *id = (uint32_t)*known;
+        *id = known - 1;
         return 0;
     }
     if (s->stats.series >= s->series_limit)
         return refuse(&s->stats.refused_limit, -ENOSPC);
+    const uint32_t *key = series_reserve(s, &k);
+    if (!key)
+        return -ENOMEM;
     struct buf b = {0};
     catalog_put_series(&b, metric, k.pairs, k.count);
     int rc = catalog_append(s, &b);
     if (!rc)
-        rc = remember(s, &s->series_ids, series_key_bytes(&k), s->stats.series);
-    if (rc)
-        return rc;
-    *id = (uint32_t)s->stats.series++;
-    return 0;
+        *id = series_remember(s, key);
+    return rc;
 }
 
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id)

@@ -157,13 +157,15 @@ static int grow_table(struct extents *x)
     struct segment_entry *table = (struct segment_entry *)(void *)(x->base + offset);
     memset(table, 0, capacity * sizeof *table);
     memcpy(table, extents_table(x), old_capacity * sizeof *table);
-    uint64_t old_offset = sb->table_offset;
+    // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
+    // the file is opened again, or they might find anything there.
+    struct segment_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < old_capacity; i++)
+        __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
     extents_end(x);
-    if (old_offset >= LAYOUT_HEADER_BYTES)
-        give_back(x, old_offset, (uint64_t)old_capacity * sizeof *table);
     return 0;
 }
 
@@ -231,16 +233,97 @@ void extent_reuse(struct extents *x, int slot, uint64_t sequence)
     entry.generation++;
     entry.sequence = sequence;
     entry.used = 0;
+    memset(entry.synced, 0, sizeof entry.synced);
     set_entry(x, slot, entry);
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
+void extent_free_later(struct extents *x, int slot)
+{
+    if (x->pending_count == x->pending_capacity) {
+        size_t capacity = x->pending_capacity ? x->pending_capacity * 2 : 64;
+        int *pending = realloc(x->pending, capacity * sizeof *pending);
+        if (!pending)
+            return;
+        x->pending = pending;
+        x->pending_capacity = capacity;
+    }
+    x->pending[x->pending_count++] = slot;
+    x->pending_bytes += extent_entry(x, slot)->size;
+}
+
+bool extent_is_pending(const struct extents *x, int slot)
+{
+    for (size_t i = 0; i < x->pending_count; i++)
+        if (x->pending[i] == slot)
+            return true;
+    return false;
+}
+
+bool extent_is_synced(const struct extents *x, int slot)
+{
+    const struct segment_entry *e = extent_entry(x, slot);
+    return e->synced[0].used || e->synced[1].used;
+}
+
+void extents_synced(struct extents *x)
+{
+    size_t count = x->pending_count;
+    x->pending_count = 0;
+    x->pending_bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        extent_free(x, x->pending[i]);
+}
+
+void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc)
+{
+    uint64_t *at = (uint64_t *)(void *)&extent_entry(x, slot)->synced[parity & 1];
+    __atomic_store_n(at, (uint64_t)crc << 32 | used, __ATOMIC_RELAXED);
+}
+
 // ── Opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+struct taken {
+    uint64_t offset, size;
+    int slot; // EXTENT_NO_SLOT: header, table
+};
 
 static int by_offset(const void *a, const void *b)
 {
-    const struct extent_gap *x = a, *y = b;
+    const struct taken *x = a, *y = b;
     return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void drop_entry(struct extents *x, int slot, uint32_t *dropped)
+{
+    struct segment_entry *entry = extent_entry(x, slot);
+    *entry = (struct segment_entry){.generation = entry->generation + 1};
+    ++*dropped;
+}
+
+static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes)
+{
+    return e->check == segment_entry_check(e) && e->offset <= file_bytes && e->size <= file_bytes - e->offset &&
+           e->offset % 8 == 0 && e->kind < SEGMENT_KINDS;
+}
+
+static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint32_t *dropped)
+{
+    qsort(taken, count, sizeof *taken, by_offset);
+    for (size_t i = 0; i < count; i++) {
+        const struct taken *t = &taken[i];
+        if (t->offset < x->end && t->slot != EXTENT_NO_SLOT) {
+            drop_entry(x, t->slot, dropped);
+            continue;
+        }
+        if (t->slot != EXTENT_NO_SLOT)
+            x->used_bytes += t->size;
+        if (t->offset > x->end && !gap_insert(x, x->gap_count, x->end, t->offset - x->end))
+            return -ENOMEM;
+        if (t->offset + t->size > x->end)
+            x->end = t->offset + t->size;
+    }
+    return 0;
 }
 
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped)
@@ -253,41 +336,32 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     *dropped = 0;
     uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
     if (sb->table_offset > file_bytes || table_bytes > file_bytes - sb->table_offset || sb->table_offset % 8 ||
-        sb->table_count > sb->table_capacity)
+        sb->table_offset < sizeof *sb || sb->table_count > sb->table_capacity)
         return -EBADMSG;
+    // A writer that died in the middle of a change.
     if (sb->table_sequence & 1)
-        sb->table_sequence++;
-    struct extent_gap *taken = malloc(((size_t)sb->table_count + 2) * sizeof *taken);
+        __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
+    struct taken *taken = malloc(((size_t)sb->table_count + 2) * sizeof *taken);
     if (!taken)
         return -ENOMEM;
     size_t count = 0;
-    taken[count++] = (struct extent_gap){0, LAYOUT_HEADER_BYTES};
+    taken[count++] = (struct taken){0, LAYOUT_HEADER_BYTES, EXTENT_NO_SLOT};
     if (sb->table_offset >= LAYOUT_HEADER_BYTES)
-        taken[count++] = (struct extent_gap){sb->table_offset, table_bytes};
+        taken[count++] = (struct taken){sb->table_offset, table_bytes, EXTENT_NO_SLOT};
+    extents_begin(x);
     for (uint32_t i = 0; i < sb->table_count; i++) {
-        struct segment_entry *entry = extent_entry(x, (int)i);
+        const struct segment_entry *entry = extent_entry(x, (int)i);
         if (entry->kind == SEGMENT_EMPTY)
             continue;
-        if (entry->check != segment_entry_check(entry) || entry->offset > file_bytes ||
-            entry->size > file_bytes - entry->offset || entry->kind >= SEGMENT_KINDS) {
-            *entry = (struct segment_entry){.generation = entry->generation + 1};
-            ++*dropped;
-            continue;
-        }
-        taken[count++] = (struct extent_gap){entry->offset, entry->size};
-        x->used_bytes += entry->size;
+        if (entry_sound(entry, file_bytes))
+            taken[count++] = (struct taken){entry->offset, entry->size, (int)i};
+        else
+            drop_entry(x, (int)i, dropped);
     }
-    qsort(taken, count, sizeof *taken, by_offset);
-    for (size_t i = 0; i < count; i++) {
-        if (taken[i].offset > x->end && !gap_insert(x, x->gap_count, x->end, taken[i].offset - x->end)) {
-            free(taken);
-            return -ENOMEM;
-        }
-        if (taken[i].offset + taken[i].size > x->end)
-            x->end = taken[i].offset + taken[i].size;
-    }
+    rc = find_gaps(x, taken, count, dropped);
+    extents_end(x);
     free(taken);
-    return 0;
+    return rc;
 }
 
 void extents_close(struct extents *x)
@@ -295,6 +369,7 @@ void extents_close(struct extents *x)
     if (x->base)
         munmap(x->base, x->mapped_bytes);
     free(x->gaps);
+    free(x->pending);
     *x = (struct extents){.fd = -1};
 }
 

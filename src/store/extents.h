@@ -3,8 +3,8 @@
 // The file is mapped once, longer than it is, and grows underneath; nothing is touched before disk space has been reserved for
 // it. Pointers into the mapping hold until the next extent_allocate, which may move it: keep offsets or slots.
 //
-// What a sync has put on disk is not written over before another sync has put on disk what replaces it: extent_free only lists
-// the extent; it is free for others after the next extents_synced (at once if `young`: nothing in it was ever synced).
+// What a sync has put on disk is not written over before another sync has put on disk what replaces it: such an extent goes with
+// extent_free_later, and stays in the table until extents_synced.
 #ifndef SONDE_STORE_EXTENTS_H
 #define SONDE_STORE_EXTENTS_H
 
@@ -34,6 +34,9 @@ struct extents {
     uint64_t used_bytes;
     uint64_t space_limit; // file_bytes never exceeds it
     int change_depth;     // of extents_begin
+    int *pending;         // slots to be freed by extents_synced
+    size_t pending_count, pending_capacity;
+    uint64_t pending_bytes;
 };
 
 // The file is open, locked, and at least LAYOUT_HEADER_BYTES long. Reads the table and finds what is free. Entries that overlap or
@@ -64,6 +67,16 @@ static inline uint8_t *extent_bytes(const struct extents *x, int slot)
 // A new extent, its bytes undefined, used 0. The lowest place it fits in. Returns the slot or -ENOSPC, -EDQUOT, -ENOMEM…
 int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence, uint64_t size);
 void extent_free(struct extents *x, int slot);
+
+// Free after the next sync. Without memory to note it: at the next open.
+void extent_free_later(struct extents *x, int slot);
+bool extent_is_pending(const struct extents *x, int slot);
+bool extent_is_synced(const struct extents *x, int slot); // some of what is in it was there at a sync
+void extents_synced(struct extents *x);
+
+// Notes what is in the extent now, and its checksum, as what the sync that follows puts on disk. Syncs take turns with `parity`, so that the
+// note of the last good one stays until this one is done.
+void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc);
 
 // The same extent for new content of the same owner.
 void extent_reuse(struct extents *x, int slot, uint64_t sequence);

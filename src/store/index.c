@@ -70,7 +70,7 @@ static bool add_metric(struct index *x, const struct store_metric *m)
     copy->name = arena_str(&x->memory, m->name);
     copy->unit = arena_str(&x->memory, m->unit);
     copy->help = arena_str(&x->memory, m->help);
-    uint64_t *id = copy->name.data ? map_add(&x->metric_ids, copy->name, NULL) : NULL;
+    uint64_t *id = copy->name.data && copy->unit.data && copy->help.data ? map_add(&x->metric_ids, copy->name, NULL) : NULL;
     if (!id)
         return false;
     *id = x->metric_count;
@@ -191,37 +191,73 @@ static bool add_entry(struct index *x, struct catalog_entry *e)
     return true;
 }
 
-int index_update(struct store_reader *r, const struct segment_entry *table, size_t count, const uint8_t *base,
-                 uint64_t file_bytes)
+static bool in_file(const struct store_reader *r, const struct segment_entry *e)
+{
+    return e->offset <= r->file_bytes && e->size <= r->file_bytes - e->offset && e->used <= e->size;
+}
+
+// Everything in `in` that is an entry. A catalog is read once, so what damage hides behind it stays hidden.
+static int read_entries(struct index *x, struct bytes *in)
+{
+    struct catalog_entry entry;
+    int rc;
+    while ((rc = catalog_next(in, &entry)) > 0)
+        if (!add_entry(x, &entry))
+            return -ENOMEM;
+    return rc;
+}
+
+static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
+{
+    uint8_t *raw;
+    size_t raw_size;
+    int rc = catalog_unpack(from, size, &raw, &raw_size);
+    if (rc)
+        return rc;
+    struct bytes in = bytes_of(raw, raw_size);
+    rc = read_entries(x, &in);
+    free(raw);
+    return rc;
+}
+
+int index_update(struct store_reader *r, const struct segment_entry *table, size_t count)
 {
     struct index *x = &r->index;
     if (!x->segment)
         x->segment = 1;
-    for (;;) {
-        const struct segment_entry *e = NULL, *next = NULL;
+    while (!x->damaged) {
+        const struct segment_entry *e = NULL;
+        bool more = false;
         for (size_t i = 0; i < count; i++) {
-            if (table[i].kind == SEGMENT_CATALOG && table[i].sequence == x->segment)
+            if (table[i].kind != SEGMENT_CATALOG && table[i].kind != SEGMENT_CATALOG_PACKED)
+                continue;
+            if (table[i].sequence == x->segment)
                 e = &table[i];
-            if (table[i].kind == SEGMENT_CATALOG && table[i].sequence == x->segment + 1)
-                next = &table[i];
+            more = more || table[i].sequence > x->segment;
         }
-        if (!e || e->offset > file_bytes || e->size > file_bytes - e->offset || e->used > e->size)
-            return 0;
-        struct bytes in = bytes_of(base + e->offset + x->read, e->used > x->read ? (size_t)(e->used - x->read) : 0);
-        struct catalog_entry entry;
-        int rc;
-        while ((rc = catalog_next(&in, &entry)) > 0) {
-            if (!add_entry(x, &entry))
-                return -ENOMEM;
-            x->read = (uint64_t)(in.at - (base + e->offset));
+        int rc = 0;
+        uint64_t new = e && in_file(r, e) && e->used > x->read ? e->used - x->read : 0;
+        const uint8_t *from = new ? r->mapping->base + e->offset + x->read : NULL;
+        if (new && e->kind == SEGMENT_CATALOG_PACKED) {
+            rc = read_packed(x, from, new);
+        } else if (new) {
+            struct bytes in = bytes_of(from, new);
+            rc = read_entries(x, &in);
         }
-        if (rc < 0)
-            reader_damaged(r, e->offset + x->read, e->used - x->read, "the catalog");
-        if (rc < 0 || !next)
+        if (rc == -ENOMEM)
+            return rc;
+        if (rc < 0 || ((!e || !in_file(r, e)) && more)) {
+            x->damaged = true;
+            reader_damaged(r, e ? e->offset + x->read : 0, new, "the catalog");
+        }
+        x->read += new;
+        x->bytes += new;
+        if (!more)
             return 0;
         x->segment++;
         x->read = 0;
     }
+    return 0;
 }
 
 void index_free(struct index *x)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -69,6 +70,12 @@ static int real_map(void *user, int fd, size_t size, uint8_t **out)
     return 0;
 }
 
+static int real_rename(void *user, const char *from, const char *to)
+{
+    (void)user;
+    return rename(from, to) ? -errno : 0;
+}
+
 const struct store_io store_io_real = {
     .open = real_open,
     .reserve = real_reserve,
@@ -76,4 +83,5 @@ const struct store_io store_io_real = {
     .punch = real_punch,
     .sync = real_sync,
     .map = real_map,
+    .rename = real_rename,
 };

@@ -20,6 +20,7 @@ struct store_io {
                  uint64_t size);     // gives the disk space of a part back; it reads as zeros
     int (*sync)(void *user, int fd); // data and size are on disk when it returns
     int (*map)(void *user, int fd, size_t size, uint8_t **out); // shared, writable
+    int (*rename)(void *user, const char *from, const char *to);
     void (*step)(void *user, const char *what);                 // may be NULL
 };
 

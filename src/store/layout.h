@@ -61,9 +61,9 @@ struct superblock {
     uint32_t table_count;    // entries that have ever been used: those from here on are empty
     uint8_t zero3[40];
 
-    // Grows with every append.
-    uint64_t version;
-    uint8_t zero4[312];
+    uint64_t version;  // grows with every append
+    int64_t newest_ns; // the greatest time stamp of a point so far; INT64_MIN before the first
+    uint8_t zero4[304];
 };
 static_assert(sizeof(struct superblock) == 512, "superblock");
 
@@ -141,8 +141,8 @@ struct block_header {
 };
 static_assert(sizeof(struct block_header) == 96, "block header");
 
-// BLOCK_SET, directory: u32 bytes of the time stamps, u32 0, then a column_entry for each column. Data: the time stamps, then the
-// columns at their offsets. A column with fewer values than rows starts with a bitmap of the rows that have one.
+// Hot BLOCK_SET, directory: u32 bytes of the time stamps, u32 0, then a column_entry for each column. Data: the time stamps, then the
+// columns at their offsets (codec.h). A column with fewer values than rows starts with a bitmap of the rows that have one.
 struct column_entry {
     uint32_t offset, size; // in the data
     uint32_t count, nans;
@@ -150,5 +150,24 @@ struct column_entry {
     double min, max, sum, sum_squares, first, last;
 };
 static_assert(sizeof(struct column_entry) == 80, "column entry");
+
+// Hot BLOCK_POINTS, directory: u32 series[columns], ascending, then u32 offset[columns + 1] into the data, where each series has
+// a record: a group_head; from BLOCK_SUMMARY_MIN points on a group_summary; the time stamps; the values.
+enum { BLOCK_SUMMARY_MIN = 8 };
+
+struct group_head {
+    uint32_t count, time_bytes;
+    int64_t first_ns, last_ns;
+};
+static_assert(sizeof(struct group_head) == 24, "group head");
+
+struct group_summary {
+    uint32_t nans, zero;
+    double min, max, sum, sum_squares, first, last;
+};
+static_assert(sizeof(struct group_summary) == 56, "group summary");
+
+// Cold blocks (both kinds) are drawn in cold.h. BLOCK_EVENTS have no directory; their data are event records (event_record.h),
+// under zstd if the flag says so.
 
 #endif

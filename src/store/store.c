@@ -17,6 +17,7 @@
 #define DEFAULT_SIZE_LIMIT (UINT64_C(1) << 30)
 #define DEFAULT_MEMORY_LIMIT ((size_t)256 << 20)
 #define DEFAULT_SYNC_NS (INT64_C(5) * NS_PER_S)
+#define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
 
 static void read_boot_id(uint8_t id[16])
 {
@@ -36,6 +37,27 @@ static void read_boot_id(uint8_t id[16])
     }
 }
 
+static uint64_t start_time(void)
+{
+    // The 22nd field of /proc/self/stat; the second is a name in parentheses that may hold anything.
+    char text[1024];
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    char *at = strrchr(text, ')');
+    struct str rest = at ? str_of(at + 1) : STR("");
+    struct str word = {0};
+    for (int field = 3; field <= 22; field++)
+        word = str_word(&rest);
+    uint64_t ticks = 0;
+    str_to_u64(word, &ticks);
+    return ticks;
+}
+
 static int create(struct store *s, int fd)
 {
     int rc = s->io->reserve(s->io->user, fd, 0, LAYOUT_HEADER_BYTES);
@@ -51,6 +73,7 @@ static int create(struct store *s, int fd)
         .header_bytes = LAYOUT_HEADER_BYTES,
         .created_ns = clock_realtime_ns(),
         .state = LAYOUT_LIVE,
+        .newest_ns = INT64_MIN,
         .table_offset = sizeof sb,
         .table_capacity = LAYOUT_INLINE_ENTRIES,
     };
@@ -64,80 +87,6 @@ static int create(struct store *s, int fd)
     memcpy(&magic, sb.magic, sizeof magic);
     __atomic_store_n((uint64_t *)(void *)base, magic, __ATOMIC_RELEASE);
     lock_unmap(base, LAYOUT_HEADER_BYTES);
-    return 0;
-}
-
-// Tails and sequence numbers as the last writer left them.
-static int take_over(struct store *s)
-{
-    int rc = catalog_load(s);
-    if (rc)
-        return rc;
-    struct extents *x = &s->file;
-    uint32_t count = extents_super(x)->table_count;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct segment_entry *e = extent_entry(x, (int)i);
-        if (e->kind != SEGMENT_BLOCKS)
-            continue;
-        if (e->sequence > s->block_sequence) {
-            s->block_sequence = e->sequence;
-            s->block_slot = (int)i;
-        }
-        uint64_t used = e->used < e->size ? e->used : e->size;
-        for (uint64_t at = 0; at + sizeof(struct block_header) <= used;) {
-            struct block_header h;
-            memcpy(&h, x->base + e->offset + at, sizeof h);
-            if (!block_header_fits(&h, used - at))
-                break;
-            s->stats.blocks++;
-            if (h.kind != BLOCK_EVENTS && h.last_ns > s->newest_ns)
-                s->newest_ns = h.last_ns;
-            uint64_t *next = h.kind == BLOCK_SET      ? (h.owner < s->stats.sets ? &s->sets[h.owner].sequence : NULL)
-                             : h.kind == BLOCK_POINTS ? &s->point_sequence
-                                                      : &s->event_sequence;
-            if (next && h.sequence_last >= *next)
-                *next = h.sequence_last + 1;
-            at += h.size;
-        }
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        struct segment_entry *e = extent_entry(x, (int)i);
-        if (e->kind == SEGMENT_SET_TAIL && e->owner < s->stats.sets) {
-            struct set *set = &s->sets[e->owner];
-            if (e->sequence < set->sequence)
-                extent_reuse(x, (int)i, set->sequence);
-            set->sequence = e->sequence;
-            set->slot = (int)i;
-            set->offset = e->offset;
-            set->rows_max = (uint32_t)(e->size / ((set->count + 1) * 8));
-            set->rows_max = set->rows_max > TAIL_ROWS_MAX ? TAIL_ROWS_MAX : set->rows_max;
-            set->rows = (uint32_t)(e->used < set->rows_max ? e->used : set->rows_max);
-            for (uint32_t r = 0; r < set->rows; r++) {
-                int64_t t;
-                memcpy(&t, x->base + e->offset + r * (set->count + 1) * 8, 8);
-                s->newest_ns = t > s->newest_ns ? t : s->newest_ns;
-            }
-        } else if (e->kind == SEGMENT_POINT_TAIL) {
-            if (e->sequence < s->point_sequence)
-                extent_reuse(x, (int)i, s->point_sequence);
-            s->point_sequence = e->sequence;
-            s->point_slot = (int)i;
-            s->point_offset = e->offset;
-            s->point_count = (uint32_t)(e->used < TAIL_POINTS ? e->used : TAIL_POINTS);
-            for (uint32_t p = 0; p < s->point_count; p++) {
-                struct point_record r;
-                memcpy(&r, x->base + e->offset + p * sizeof r, sizeof r);
-                s->newest_ns = r.t_ns > s->newest_ns ? r.t_ns : s->newest_ns;
-            }
-        } else if (e->kind == SEGMENT_EVENT_TAIL) {
-            if (e->sequence < s->event_sequence)
-                extent_reuse(x, (int)i, s->event_sequence);
-            s->event_sequence = e->sequence;
-            s->event_slot = (int)i;
-            s->event_offset = e->offset;
-            s->event_bytes = e->used;
-        }
-    }
     return 0;
 }
 
@@ -176,25 +125,28 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
     }
     uint32_t dropped;
     rc = extents_open(&s->file, s->io, fd, (uint64_t)st.st_size, &dropped);
+    if (rc == -EBADMSG)
+        return error_set(e, rc, "%s: its segment table is damaged", s->path);
     if (rc)
         return error_set(e, rc, "cannot map %s: %s", s->path, strerror(-rc));
-    bool crashed = !fresh && extents_super(&s->file)->state != LAYOUT_CLOSED;
-    rc = take_over(s);
-    if (rc)
-        return error_set(e, rc, "%s: cannot read its catalog: %s", s->path, strerror(-rc));
-    if (crashed)
-        log_info("%s: was not closed; %llu blocks, %llu series found", s->path, (unsigned long long)s->stats.blocks,
-                 (unsigned long long)s->stats.series);
+    uint8_t boot_id[16];
+    read_boot_id(boot_id);
     struct superblock *live = extents_super(&s->file);
-    live->state = LAYOUT_LIVE;
+    bool crashed = !fresh && live->state != LAYOUT_CLOSED;
+    bool machine = crashed && memcmp(boot_id, live->boot_id, sizeof boot_id);
+    rc = recover(s, crashed, machine, dropped, e);
+    if (rc)
+        return rc;
+    live = extents_super(&s->file);
+    __atomic_store_n(&live->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
     live->writer_pid = (uint64_t)getpid();
-    read_boot_id(live->boot_id);
-    if (fresh) {
+    live->writer_start = start_time();
+    memcpy(live->boot_id, boot_id, sizeof boot_id);
+    if (fresh)
         rc = catalog_meta(s, o->meta, o->meta_count);
-        if (rc)
-            return error_set(e, rc, "cannot write to %s: %s", s->path, strerror(-rc));
-    }
-    return 0;
+    else
+        rc = store_sync(s, NULL); // from here on it must not look closed, whatever happens
+    return rc ? error_set(e, rc, "cannot write to %s: %s", s->path, strerror(-rc)) : 0;
 }
 
 static void release(struct store *s)
@@ -203,15 +155,32 @@ static void release(struct store *s)
     extents_close(&s->file);
     if (fd >= 0)
         close(fd);
-    map_free(&s->metric_ids);
-    map_free(&s->pair_ids);
-    map_free(&s->series_ids);
-    map_free(&s->set_ids);
-    arena_free(&s->names);
-    free(s->metrics);
-    free(s->sets);
+    for (uint32_t i = 0; i < s->stats.sets; i++)
+        free(s->sets[i].hot.blocks);
+    catalog_forget(s);
+    free(s->hot_points.blocks);
+    free(s->sums);
+    free(s->row_times);
+    free(s->row_values);
+    free(s->point_scratch);
+    buf_free(&s->block);
+    buf_free(&s->spill);
     free(s->path);
     free(s);
+}
+
+static uint32_t clamp(uint64_t v, uint32_t least, uint32_t most)
+{
+    return v < least ? least : v > most ? most : (uint32_t)v;
+}
+
+// Small limits need small pieces: no tail or segment takes more than a sixteenth.
+static void set_sizes(struct store *s)
+{
+    uint64_t share = s->size_limit_bytes / 16;
+    s->segment_bytes = clamp(share / 4, BLOCK_SEGMENT_BYTES_MIN, BLOCK_SEGMENT_BYTES_MAX);
+    s->point_room = clamp(share / sizeof(struct point_record), TAIL_POINTS_MIN, TAIL_POINTS_MAX);
+    s->event_room = clamp(share, TAIL_EVENT_BYTES_MIN, TAIL_EVENT_BYTES_MAX);
 }
 
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e)
@@ -231,8 +200,9 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
     s->series_limit = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
     s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
-    s->catalog_slot = s->point_slot = s->event_slot = s->block_slot = EXTENT_NO_SLOT;
-    s->point_sequence = s->event_sequence = 1;
+    set_sizes(s);
+    s->catalog_slot = s->hot_slot = s->cold_slot = EXTENT_NO_SLOT;
+    s->points = s->events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
     s->newest_ns = INT64_MIN;
     int rc = open_file(s, o, e);
     if (rc) {
@@ -243,21 +213,121 @@ int store_open(const char *path, const struct store_options *options, struct sto
     return 0;
 }
 
-int store_close(struct store *s, struct error *e)
+// ── Sync ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static void note_tail(struct store *s, struct tail *t, uint64_t unit)
 {
-    int rc = store_seal(s);
+    if (t->slot == EXTENT_NO_SLOT || !t->used)
+        return;
+    if (t->used > t->checked) {
+        const uint8_t *new = s->file.base + t->offset + t->checked * unit;
+        t->crc = crc32c(t->crc, new, (t->used - t->checked) * unit);
+        t->checked = t->used;
+    }
+    extent_note_sync(&s->file, t->slot, s->sync_parity, t->used, t->crc);
+}
+
+// What is there now is what the sync puts on disk. The notes may reach the disk before what they speak of: then
+// their checksums are wrong, and the notes of the sync before hold.
+static void note_all(struct store *s)
+{
+    for (uint32_t i = 0; i < s->stats.sets; i++)
+        note_tail(s, &s->sets[i].tail, (s->sets[i].count + 1) * UINT64_C(8));
+    note_tail(s, &s->points, sizeof(struct point_record));
+    note_tail(s, &s->events, 1);
+    for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
+        const struct segment_entry *e = extent_entry(&s->file, (int)i);
+        if (e->kind == SEGMENT_BLOCKS || e->kind == SEGMENT_CATALOG || e->kind == SEGMENT_CATALOG_PACKED)
+            extent_note_sync(&s->file, (int)i, s->sync_parity, (uint32_t)e->used, 0);
+    }
+}
+
+int store_sync(struct store *s, struct error *e)
+{
+    note_all(s);
+    int rc = s->io->sync(s->io->user, s->file.fd);
+    if (rc) {
+        s->stats.sync_errors++;
+        if (!s->sync_reported)
+            log_warning("%s: cannot be written to disk: %s; it is tried again", s->path, strerror(-rc));
+        s->sync_reported = true;
+        return error_set(e, rc, "cannot write %s to disk: %s", s->path, strerror(-rc));
+    }
+    s->sync_reported = false;
+    s->sync_parity ^= 1;
+    extents_synced(&s->file);
+    return 0;
+}
+
+static void look_for_file(struct store *s)
+{
+    struct stat st;
+    if (s->unlink_reported || fstat(s->file.fd, &st) || st.st_nlink)
+        return;
+    log_warning("%s: was removed while it is being written; what is recorded goes when this process ends", s->path);
+    s->unlink_reported = true;
+}
+
+int store_tick(struct store *s, int64_t now_ns)
+{
+    int rc = 0;
+    if (spilling(s) && (now_ns - s->last_space_try_ns >= SPACE_RETRY_NS || now_ns < s->last_space_try_ns)) {
+        s->last_space_try_ns = now_ns;
+        rc = spill_replay(s);
+    }
+    retain(s, 0);
+    int merged = spilling(s) ? 0 : merge_step(s, false);
+    if (merged < 0 && !rc)
+        rc = merged;
+    if (now_ns - s->last_sync_ns >= s->sync_interval_ns || now_ns < s->last_sync_ns) {
+        s->last_sync_ns = now_ns;
+        look_for_file(s);
+        int synced = store_sync(s, NULL);
+        rc = rc ? rc : synced;
+    }
+    return rc;
+}
+
+// ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// In place: what is free at the end goes, gaps become holes.
+static int close_in_place(struct store *s)
+{
+    int rc = store_sync(s, NULL);
+    if (rc)
+        return rc;
     struct extents *x = &s->file;
     for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
         const struct segment_entry *entry = extent_entry(x, (int)i);
         if (entry->kind >= SEGMENT_SET_TAIL && entry->kind <= SEGMENT_EVENT_TAIL && !entry->used)
             extent_free(x, (int)i);
     }
-    int sync = store_sync(s, e);
-    rc = rc ? rc : sync;
-    if (!rc) {
-        extents_super(x)->state = LAYOUT_CLOSED;
-        rc = s->io->sync(s->io->user, x->fd);
+    for (size_t i = 0; i < x->gap_count; i++)
+        s->io->punch(s->io->user, x->fd, x->gaps[i].offset, x->gaps[i].size);
+    // Readers would run into the void behind the new end.
+    if (!lock_has_readers(x->fd))
+        extents_trim(x);
+    __atomic_store_n(&extents_super(x)->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+    return s->io->sync(s->io->user, x->fd);
+}
+
+int store_close(struct store *s, struct error *e)
+{
+    int rc = spill_replay(s);
+    if (rc) {
+        log_warning("%s: %llu appends that there was no space for are lost", s->path, (unsigned long long)s->spilled);
+        s->stats.refused_space += s->spilled;
     }
+    int sealed = seal_all(s);
+    rc = rc ? rc : sealed;
+    int merged = rc;
+    while (merged >= 0 && (merged = merge_step(s, true)) > 0)
+        ;
+    // What could not be sealed lies in tails, which only the old file has.
+    int closed = sealed ? sealed : rewrite(s);
+    if (closed)
+        closed = close_in_place(s);
+    rc = rc ? rc : closed;
     if (rc)
         error_set(e, rc, "cannot close %s: %s", s->path, strerror(-rc));
     release(s);
@@ -269,25 +339,6 @@ void store_abandon(struct store *s)
     release(s);
 }
 
-int store_sync(struct store *s, struct error *e)
-{
-    int rc = s->io->sync(s->io->user, s->file.fd);
-    if (rc) {
-        s->stats.sync_errors++;
-        return error_set(e, rc, "cannot write %s to disk: %s", s->path, strerror(-rc));
-    }
-    return 0;
-}
-
-int store_tick(struct store *s, int64_t now_ns)
-{
-    retain(s);
-    if (now_ns - s->last_sync_ns < s->sync_interval_ns)
-        return 0;
-    s->last_sync_ns = now_ns;
-    return store_sync(s, NULL);
-}
-
 void store_get_stats(const struct store *s, struct store_stats *out)
 {
     *out = s->stats;
@@ -295,6 +346,8 @@ void store_get_stats(const struct store *s, struct store_stats *out)
     out->used_bytes = s->file.used_bytes;
     out->memory_bytes = s->names.used_bytes + s->metric_capacity * sizeof *s->metrics +
                         s->set_capacity * sizeof *s->sets +
-                        (s->metric_ids.capacity + s->pair_ids.capacity + s->series_ids.capacity + s->set_ids.capacity) *
-                            sizeof(struct map_slot);
+                        (s->metric_ids.capacity + s->pair_ids.capacity + s->set_ids.capacity) * sizeof(struct map_slot) +
+                        s->series_slot_count * sizeof *s->series_slots + s->series_capacity * sizeof *s->series_keys +
+                        s->tail_bytes + s->spill.capacity + s->block.capacity +
+                        (s->row_capacity + s->value_capacity) * sizeof(double) + s->sum_capacity * sizeof *s->sums;
 }
