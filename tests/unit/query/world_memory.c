@@ -142,6 +142,11 @@ void world_run_length(struct world *w, size_t points)
     w->run_length = points;
 }
 
+bool world_heeds_run_length(void)
+{
+    return true;
+}
+
 uint64_t world_decoded(const struct world *w)
 {
     return w->decoded;
