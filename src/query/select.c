@@ -245,25 +245,28 @@ static int group_keys(struct selector *s)
 
 // ---- series ----
 
-static int room_for_one(struct selector *s)
+// *one is the place of the next series, or NULL.
+static int room_for_one(struct selector *s, struct query_selected **one)
 {
+    *one = NULL;
     if (s->count == s->c->series_max)
         return error_set(s->c->e, -E2BIG,
                          "The query matches more than %zu series (series limit): ask with narrower filters", s->count);
-    if (s->all && s->count < s->capacity)
-        return 0;
-    size_t capacity = s->capacity ? s->capacity * 2 : CHUNK_SERIES;
-    struct query_selected *all = query_alloc(s->c, &s->c->plan, capacity, sizeof *all);
-    if (!all)
-        return query_alloc_failed(s->c);
-    if (s->count)
-        memcpy(all, s->all, s->count * sizeof *all);
-    // A series' last_part may be the part inside itself, which has moved.
-    for (size_t i = 0; i < s->count; i++)
-        if (s->all[i].last_part == &s->all[i].part)
-            all[i].last_part = &all[i].part;
-    s->all = all;
-    s->capacity = capacity;
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : CHUNK_SERIES;
+        struct query_selected *all = query_alloc(s->c, &s->c->plan, capacity, sizeof *all);
+        if (!all)
+            return query_alloc_failed(s->c);
+        for (size_t i = 0; i < s->count; i++) {
+            all[i] = s->all[i];
+            // A series' last part may be the one inside itself, which has moved.
+            if (all[i].last_part == &s->all[i].part)
+                all[i].last_part = &all[i].part;
+        }
+        s->all = all;
+        s->capacity = capacity;
+    }
+    *one = &s->all[s->count];
     return 0;
 }
 
@@ -294,14 +297,16 @@ static int add_series(struct selector *s, struct store_snapshot *store, uint32_t
             return add_part(s, &s->all[*number - 1], store, id);
         *number = s->count + 1;
     }
-    r = room_for_one(s);
-    if (r == 0)
-        r = number_of(s, &s->groups, group_key(s, series), &number, &added);
+    struct query_selected *one;
+    r = room_for_one(s, &one);
+    if (!one)
+        return r;
+    r = number_of(s, &s->groups, group_key(s, series), &number, &added);
     if (r)
         return r;
     if (added)
         *number = s->groups.count;
-    struct query_selected *one = &s->all[s->count++];
+    s->count++;
     *one = (struct query_selected){.labels = series->labels,
                                    .label_count = series->label_count,
                                    .part = {store, id, NULL},

@@ -24,6 +24,8 @@ struct store_snapshot *const *world_stores(struct world *w, size_t *count);
 // Points a run, for runs to come (default 1024). Only the world in memory heeds it.
 void world_run_length(struct world *w, size_t points);
 
+bool world_heeds_run_length(void);
+
 // How many points were decoded so far; 0 where that cannot be known.
 uint64_t world_decoded(const struct world *w);
 

@@ -102,6 +102,11 @@ void world_run_length(struct world *w, size_t points)
     (void)points;
 }
 
+bool world_heeds_run_length(void)
+{
+    return false;
+}
+
 uint64_t world_decoded(const struct world *w)
 {
     (void)w;

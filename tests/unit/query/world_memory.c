@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SERIES_MAX = 4096, METRICS_MAX = 64, VALUES_MAX = 8192 };
+enum { SERIES_MAX = 4096, METRICS_MAX = 8, VALUES_MAX = 8192 };
 
 struct points {
     int64_t *t;
@@ -140,6 +140,11 @@ struct store_snapshot *const *world_stores(struct world *w, size_t *count)
 void world_run_length(struct world *w, size_t points)
 {
     w->run_length = points;
+}
+
+bool world_heeds_run_length(void)
+{
+    return true;
 }
 
 uint64_t world_decoded(const struct world *w)
