@@ -43,6 +43,7 @@ struct agent {
     char host[HOST_MAX], socket_path[PATH_MAX], file_path[PATH_MAX];
     struct store_label labels[1];
     double rate_s;
+    int listening, udp; // -1 = none, or `connections` has them
 
     struct store *store;
     struct ingest *ingest;
@@ -54,6 +55,7 @@ struct agent {
 
     uv_loop_t loop;
     bool loop_made, stopping;
+    bool reachable; // the socket's name is ours to take away
     uv_async_t rows;
     uv_timer_t drain, tick;
     uv_signal_t signals[3];
@@ -303,24 +305,27 @@ static int open_parts(struct agent *a, struct error *e)
     return a->own ? 0 : e->code;
 }
 
+// First of all: an agent that cannot be reached makes no file, and one that is there already is told from a damaged one.
 static int open_sockets(struct agent *a, struct error *e)
 {
-    int listening = folder_listen(a->socket_path, e);
-    if (listening < 0)
-        return listening;
-    int udp = -1;
+    a->listening = folder_listen(a->socket_path, e);
+    if (a->listening < 0)
+        return a->listening;
+    a->reachable = true;
     if (a->options->udp_port) {
-        udp = connections_udp(a->options->udp_port, e);
-        if (udp < 0) {
-            close(listening);
-            folder_unlisten(a->socket_path);
-            return udp;
-        }
+        a->udp = connections_udp(a->options->udp_port, e);
+        if (a->udp < 0)
+            return a->udp;
     }
-    int failed = agent_connections_create(&a->loop, a->ingest, listening, udp, on_bell, a, &a->connections, e);
-    if (failed)
-        folder_unlisten(a->socket_path);
-    return failed;
+    return 0;
+}
+
+// Whoever has knocked since open_sockets is let in.
+static int serve_sockets(struct agent *a, struct error *e)
+{
+    int listening = a->listening, udp = a->udp;
+    a->listening = a->udp = -1;
+    return agent_connections_create(&a->loop, a->ingest, listening, udp, on_bell, a, &a->connections, e);
 }
 
 static int watch(struct agent *a, struct error *e)
@@ -367,6 +372,8 @@ static int start(struct agent *a, struct error *e)
     if (!failed)
         failed = folder_prepare(a->options->folder, e);
     if (!failed)
+        failed = open_sockets(a, e);
+    if (!failed)
         failed = open_store(a, e);
     if (!failed)
         failed = open_parts(a, e);
@@ -379,7 +386,7 @@ static int start(struct agent *a, struct error *e)
     if (!failed)
         failed = watch(a, e);
     if (!failed)
-        failed = open_sockets(a, e);
+        failed = serve_sockets(a, e);
     if (!failed)
         failed = sampler_start(a->sampler, e);
     return failed;
@@ -404,10 +411,13 @@ static int close_all(struct agent *a, struct error *e)
         uv_run(&a->loop, UV_RUN_DEFAULT);
         uv_loop_close(&a->loop);
     }
-    if (a->connections) {
-        agent_connections_destroy(a->connections);
+    agent_connections_destroy(a->connections);
+    if (a->udp >= 0)
+        close(a->udp);
+    if (a->listening >= 0)
+        close(a->listening);
+    if (a->reachable)
         folder_unlisten(a->socket_path);
-    }
     ingest_destroy(a->ingest);
     own_destroy(a->own);
     return a->store ? store_close(a->store, e) : 0;
@@ -425,6 +435,7 @@ int agent_run(const struct agent_options *options, struct error *e)
         return 1;
     }
     a->options = options;
+    a->listening = a->udp = -1;
     a->drain_ms = DRAIN_FAST_MS;
     prctl(PR_SET_NAME, "sonde-agent");
     log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");
