@@ -173,7 +173,8 @@ static void rows(bool merge)
     int64_t start = clock_monotonic_ns();
     for (int64_t i = 0; i < ROWS; i++)
         check(store_append_row(s, set, INT64_C(1700000000000000000) + i * 100000000, values[i % 64]), "append", NULL);
-    say("append_rows_of_100", SERIES * (double)ROWS / seconds_since(start) / 1e6, "M values/s", "prometheus_in_process", 12.6);
+    say("append_rows_of_100", SERIES * (double)ROWS / seconds_since(start) / 1e6, "M values/s", "prometheus_in_process",
+        12.6);
     double bare = bare_loop();
     store_seal(s);
     read_back("hot", bare);

@@ -300,7 +300,9 @@ static int by_offset(const void *a, const void *b)
 static void drop_entry(struct extents *x, int slot, uint32_t *dropped)
 {
     struct segment_entry *entry = extent_entry(x, slot);
-    *entry = (struct segment_entry){.generation = entry->generation + 1};
+    struct segment_entry empty = {.generation = entry->generation + 1};
+    empty.check = segment_entry_check(&empty);
+    *entry = empty;
     ++*dropped;
 }
 

@@ -5,7 +5,6 @@
 //
 // A step merges at most MERGE_VALUES values, some tens of milliseconds' work, and is due as often as so many have come in: for a node with 150
 // series at 10 Hz once in six minutes. At the end only so much is merged as takes a few seconds; the rest stays hot.
-#include "base/hash.h"
 #include "store/block.h"
 #include "store/cold.h"
 #include "store/sort.h"
@@ -19,8 +18,8 @@ enum {
     MERGE_VALUES = 1 << 19,
     CLOSING_MERGE_VALUES = 1 << 20, // a step, when closing
     MERGE_POINTS = 4 * TAIL_POINTS_MAX,
-    LEVEL_LIVE = 3,            // of zstd, while data comes in
-    LEVEL_CLOSING = 19,        // when there is time
+    LEVEL_LIVE = 3,     // of zstd, while data comes in
+    LEVEL_CLOSING = 19, // when there is time
 };
 
 static uint64_t rows_wanted(const struct set *set, bool all)
@@ -54,8 +53,7 @@ static bool intact(const struct store *s, const struct hot_block *b)
 {
     struct block_header h;
     const uint8_t *at = block_at(s, b, &h);
-    return block_header_fits(&h, b->size) && crc32c(0, at + 8, sizeof h - 8 + h.directory_bytes) == h.head_crc &&
-           crc32c(0, at + sizeof h + h.directory_bytes, h.data_bytes) == h.data_crc;
+    return block_header_fits(&h, b->size) && block_intact(&h, at);
 }
 
 // How many of the first blocks can go into one: retired and damaged ones are left where they are, and no merged block spans them.

@@ -26,12 +26,12 @@ static const char *image_path(void)
 
 struct scenario {
     struct store_io io;
-    int calls, fail_at, error;  // of the calls that change files
-    uint64_t space;             // 0: no limit, else the file cannot be longer
+    int calls, fail_at, error; // of the calls that change files
+    uint64_t space;            // 0: no limit, else the file cannot be longer
     unsigned steps, next_copy, stride;
-    char *on_disk;              // the file at the last sync
+    char *on_disk; // the file at the last sync
     size_t on_disk_size;
-    int64_t rows, points;       // taken so far: rows 0..rows-1, points 0..points-1
+    int64_t rows, points; // taken so far: rows 0..rows-1, points 0..points-1
     int64_t synced_rows, synced_points;
     bool copying, machine, syncing;
     unsigned checks, seed;
@@ -438,7 +438,8 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(killed_at_any_step), CASE(machine_goes_down), CASE(nth_call_fails), CASE(full_disk), CASE(spill_is_bounded),
+        CASE(killed_at_any_step), CASE(machine_goes_down), CASE(nth_call_fails),
+        CASE(full_disk),          CASE(spill_is_bounded),
     };
     return cmocka_run_group_tests_name("store faults", tests, NULL, NULL);
 }
