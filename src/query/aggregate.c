@@ -6,8 +6,6 @@
 
 #include "query/percentile.h"
 
-#include <errno.h>
-
 enum { TILE_VALUES = 1 << 16, TILE_PLACES_MIN = 16 };
 
 // ---- the axis ----

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 void query_context_begin(struct query_context *c, const struct query *q, const struct query_limits *limits,
@@ -52,11 +51,6 @@ void *query_alloc(struct query_context *c, struct arena *arena, size_t count, si
     else
         c->alloc_error = error_set(c->e, -ENOMEM, "no memory for the query");
     return NULL;
-}
-
-int query_alloc_failed(const struct query_context *c)
-{
-    return c->alloc_error;
 }
 
 int query_tick(struct query_context *c, size_t work)

@@ -7,6 +7,8 @@
 
 #include "query/query.h"
 
+#include <errno.h>
+
 enum {
     QUERY_MEMORY_DEFAULT = 256 << 20, // bytes
     QUERY_SERIES_DEFAULT = 1000000,
@@ -38,8 +40,11 @@ void query_context_end(struct query_context *c);
 // `count` things of `size` bytes from one of the three arenas; NULL and c->e set when the memory limit is reached.
 void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size);
 
-// The code that a failed query_alloc left in c->e (-E2BIG or -ENOMEM).
-int query_alloc_failed(const struct query_context *c);
+// What a failed query_alloc failed with: -E2BIG or -ENOMEM.
+static inline int query_alloc_failed(const struct query_context *c)
+{
+    return c->alloc_error < 0 ? c->alloc_error : -ENOMEM;
+}
 
 // So much work was done: -ETIMEDOUT once the deadline has passed.
 int query_tick(struct query_context *c, size_t work);

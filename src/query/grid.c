@@ -8,8 +8,6 @@
 #include "query/civil.h"
 #include "query/duration.h"
 
-#include <errno.h>
-
 enum { DAYS_PER_WEEK = 7, FIRST_SUNDAY = 3, MONTHS_PER_YEAR = 12 };
 
 static int64_t saturating_ns(int64_t seconds)
@@ -185,7 +183,7 @@ static int make_fixed(struct query_context *c, struct query_grid *g)
     if (!times)
         return query_alloc_failed(c);
     for (size_t i = 0; i < g->count; i++)
-        times[i] = first + (int64_t)i * g->interval;
+        times[i] = query_grid_place(g, i);
     times[g->count] = saturating_add(times[g->count - 1], g->interval);
     g->times = times;
     return 0;

@@ -207,7 +207,7 @@ static int parse_body(struct parser *p, json_t *body, struct query_request *out)
 {
     if (!json_is_object(body))
         return bad(p, "The request must be a JSON object with start and queries");
-    int64_t start_ns, end_ns = p->now_ns;
+    int64_t start_ns = 0, end_ns = p->now_ns;
     int r = text_member(p, body, "timezone", &p->time_zone);
     if (r)
         return r;

@@ -121,9 +121,10 @@ double query_quantile(double *v, size_t count, const struct query_aggregator_row
         return NAN;
     // The rank is computed from whole numbers: n × 0.999 would miss where n × 999 / 1000 hits.
     double p_n = (double)n * row->per_mille / 1000;
+    size_t upper_middle = n / 2 + 1;
     switch (row->quantile) {
     case QUANTILE_UPPER_MIDDLE:
-        return at_rank(v, n, (double)(n / 2 + 1));
+        return at_rank(v, n, (double)upper_middle);
     case QUANTILE_R3:
         return at_rank(v, n, rint(p_n));
     case QUANTILE_R7:

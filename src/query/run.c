@@ -1,6 +1,5 @@
 #include "query/partial.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static int compare_series(const void *a, const void *b)

@@ -5,7 +5,6 @@
 #include "base/map.h"
 #include "query/filter.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum { SELECT_SERIES_WORK = 8, INDEX_GAIN = 4, CHUNK_SERIES = 1024 };
@@ -174,10 +173,10 @@ static void put_text(char **at, struct str text)
 
 static int reserve_key(struct selector *s, const struct store_series_info *series)
 {
-    size_t need = s->group_key_count;
+    size_t need = s->group_key_count + 1; // never none at all: a key's text is not NULL
     for (size_t i = 0; i < series->label_count; i++)
         need += series->labels[i].key.size + series->labels[i].value.size + 2 * sizeof(uint32_t);
-    if (need <= s->key_capacity)
+    if (s->key && need <= s->key_capacity)
         return 0;
     s->key_capacity = need * 2;
     s->key = query_alloc(s->c, &s->c->plan, s->key_capacity, 1);
@@ -246,25 +245,28 @@ static int group_keys(struct selector *s)
 
 // ---- series ----
 
-static int room_for_one(struct selector *s)
+// *one is the place of the next series, or NULL.
+static int room_for_one(struct selector *s, struct query_selected **one)
 {
+    *one = NULL;
     if (s->count == s->c->series_max)
         return error_set(s->c->e, -E2BIG,
                          "The query matches more than %zu series (series limit): ask with narrower filters", s->count);
-    if (s->count < s->capacity)
-        return 0;
-    size_t capacity = s->capacity ? s->capacity * 2 : CHUNK_SERIES;
-    struct query_selected *all = query_alloc(s->c, &s->c->plan, capacity, sizeof *all);
-    if (!all)
-        return query_alloc_failed(s->c);
-    if (s->count)
-        memcpy(all, s->all, s->count * sizeof *all);
-    // A series' last_part may be the part inside itself, which has moved.
-    for (size_t i = 0; i < s->count; i++)
-        if (s->all[i].last_part == &s->all[i].part)
-            all[i].last_part = &all[i].part;
-    s->all = all;
-    s->capacity = capacity;
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : CHUNK_SERIES;
+        struct query_selected *all = query_alloc(s->c, &s->c->plan, capacity, sizeof *all);
+        if (!all)
+            return query_alloc_failed(s->c);
+        for (size_t i = 0; i < s->count; i++) {
+            all[i] = s->all[i];
+            // A series' last part may be the one inside itself, which has moved.
+            if (all[i].last_part == &s->all[i].part)
+                all[i].last_part = &all[i].part;
+        }
+        s->all = all;
+        s->capacity = capacity;
+    }
+    *one = &s->all[s->count];
     return 0;
 }
 
@@ -295,14 +297,16 @@ static int add_series(struct selector *s, struct store_snapshot *store, uint32_t
             return add_part(s, &s->all[*number - 1], store, id);
         *number = s->count + 1;
     }
-    r = room_for_one(s);
-    if (r == 0)
-        r = number_of(s, &s->groups, group_key(s, series), &number, &added);
+    struct query_selected *one;
+    r = room_for_one(s, &one);
+    if (!one)
+        return r;
+    r = number_of(s, &s->groups, group_key(s, series), &number, &added);
     if (r)
         return r;
     if (added)
         *number = s->groups.count;
-    struct query_selected *one = &s->all[s->count++];
+    s->count++;
     *one = (struct query_selected){.labels = series->labels,
                                    .label_count = series->label_count,
                                    .part = {store, id, NULL},
@@ -351,7 +355,8 @@ static int cut_into_groups(struct selector *s, struct query_selection *out)
         return query_alloc_failed(s->c);
     for (struct map_slot *slot = map_next(&s->groups, NULL); slot; slot = map_next(&s->groups, slot))
         keys[slot->value - 1] = slot->key;
-    qsort(s->all, s->count, sizeof *s->all, compare_selected);
+    if (s->count)
+        qsort(s->all, s->count, sizeof *s->all, compare_selected);
     size_t n = 0;
     for (size_t i = 0; i < s->count; i++) {
         if (i == 0 || s->all[i].group != s->all[i - 1].group)

@@ -1,7 +1,5 @@
 #include "query/source.h"
 
-#include <errno.h>
-
 enum { RUN_WORK = 16, SERIES_WORK = 64 };
 
 static int store_fault(struct query_context *c, int r)
@@ -136,7 +134,7 @@ static int open_parts(struct query_source *s, const struct query_selected *serie
         if (x[i].first_ns <= x[i - 1].last_ns)
             return merge_parts(s, series, points);
     for (size_t i = 0; i < used; i++)
-        s->parts[i] = x[i].part;
+        s->parts[i] = *x[i].part;
     s->part_count = used;
     query_source_close(s);
     return 0;
@@ -174,7 +172,7 @@ int query_source_next(struct query_source *s)
             return store_fault(s->c, more);
         if (s->next_part == s->part_count)
             return 0;
-        r = open_cursor(s, s->parts[s->next_part++]);
+        r = open_cursor(s, &s->parts[s->next_part++]);
     }
     return r;
 }

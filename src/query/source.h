@@ -12,7 +12,7 @@ enum { QUERY_PARTS_MAX = 4096 }; // stores with the same series
 struct query_source {
     struct query_context *c;
     int64_t from_ns, to_ns;
-    const struct query_part **parts; // several, in order of time
+    struct query_part *parts; // several, in order of time
     size_t part_count, next_part;
     struct store_cursor *cursor;
     struct store_run run; // of the cursor, or the merged one

@@ -71,6 +71,21 @@ static void filters(void **state)
     world_free(w);
 }
 
+static void series_without_tags(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    world_add(w, 0, world_series(w, 0, "m", ""), T * S, 5);
+    world_add(w, 1, world_series(w, 1, "m", ""), (T + 20) * S, 6);
+    assert_groups(w, "sum:m", "=5");
+    assert_groups(w, "none:m", "=5");
+    assert_groups(w, "sum:m{host=not_key()}", "=5");
+    world_add(w, 0, world_series(w, 0, "m", "host=a"), T * S, 7);
+    assert_groups(w, "sum:m", "host=a=12");
+    assert_groups(w, "none:m", "=5 host=a=7");
+    world_free(w);
+}
+
 static void explicit_tags(void **state)
 {
     (void)state;
@@ -617,6 +632,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_and_their_tags),
         cmocka_unit_test(filters),
+        cmocka_unit_test(series_without_tags),
         cmocka_unit_test(explicit_tags),
         cmocka_unit_test(fills),
         cmocka_unit_test(nan_is_skipped),

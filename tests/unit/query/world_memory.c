@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SERIES_MAX = 4096, METRICS_MAX = 64, VALUES_MAX = 8192 };
+enum { SERIES_MAX = 4096, METRICS_MAX = 8, VALUES_MAX = 8192 };
 
 struct points {
     int64_t *t;
