@@ -41,7 +41,7 @@ void sources_close(struct sources_view *view);
 const char *source_path(const struct source *file);
 const struct store_reader *source_reader(const struct source *file); // NULL: unreadable
 const char *source_problem(const struct source *file);               // why
-// Values stored in the file; counted anew only when the snapshot's version has changed.
+// Points in the file, also those in live tails; counted anew only when the snapshot's version has changed.
 uint64_t source_points(struct sources *s, struct source *file, struct store_snapshot *snapshot);
 
 #endif

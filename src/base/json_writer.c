@@ -174,19 +174,39 @@ void json_key_bool(struct json_writer *w, const char *key, bool value)
     json_bool(w, value);
 }
 
+// Two digits a step: half the divisions.
+static const char digit_pairs[] =
+    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
+    "495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596"
+    "979899";
+
+static void put_eight_digits(char *out, uint32_t value)
+{
+    uint32_t high = value / 10000, low = value % 10000;
+    memcpy(out, digit_pairs + 2 * (high / 100), 2);
+    memcpy(out + 2, digit_pairs + 2 * (high % 100), 2);
+    memcpy(out + 4, digit_pairs + 2 * (low / 100), 2);
+    memcpy(out + 6, digit_pairs + 2 * (low % 100), 2);
+}
+
 size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value)
 {
-    char reversed[20];
-    size_t n = 0, size = 0;
+    enum { EIGHT_DIGITS = 100000000 };
+    char text[24], *end = text + sizeof text, *at = end; // filled from the end
     uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do
-        reversed[n++] = (char)('0' + magnitude % 10);
-    while (magnitude /= 10);
+    for (; magnitude >= EIGHT_DIGITS; magnitude /= EIGHT_DIGITS)
+        put_eight_digits(at -= 8, (uint32_t)(magnitude % EIGHT_DIGITS));
+    uint32_t rest = (uint32_t)magnitude;
+    for (; rest >= 100; rest /= 100)
+        memcpy(at -= 2, digit_pairs + 2 * (rest % 100), 2);
+    if (rest >= 10)
+        memcpy(at -= 2, digit_pairs + 2 * rest, 2);
+    else
+        *--at = (char)('0' + rest);
     if (value < 0)
-        out[size++] = '-';
-    while (n)
-        out[size++] = reversed[--n];
-    return size;
+        *--at = '-';
+    memcpy(out, at, (size_t)(end - at));
+    return (size_t)(end - at);
 }
 
 // 1234 × 10^-2 is "12.34"; numbers from 10^17 on and below 10^-6 have an exponent.
@@ -209,19 +229,20 @@ static size_t place_digits(char *out, uint64_t digits, int exponent)
             out[size++] = '0';
         return (size_t)size + number_format_i64(out + size, power);
     }
-    for (int i = first; i < 0; i++) { // "0.00" in front
-        out[size++] = '0';
-        if (i == first)
-            out[size++] = '.';
+    if (first < 0) { // "0.00" in front
+        memcpy(out, "0.00000", (size_t)(1 - first));
+        memcpy(out + 1 - first, text, (size_t)n);
+        return (size_t)(1 - first + n);
     }
-    for (int i = 0; i < n; i++) {
-        out[size++] = text[i];
-        if (i == first && i + 1 < n)
-            out[size++] = '.';
+    int whole = first + 1 < n ? first + 1 : n; // of the digits, those in front of the point
+    memcpy(out, text, (size_t)whole);
+    if (whole < n) {
+        out[whole] = '.';
+        memcpy(out + whole + 1, text + whole, (size_t)(n - whole));
+        return (size_t)n + 1;
     }
-    for (int i = n; i <= first; i++)
-        out[size++] = '0';
-    return (size_t)size;
+    memset(out + n, '0', (size_t)exponent);
+    return (size_t)(n + exponent);
 }
 
 size_t number_format(char out[NUMBER_TEXT_MAX], double value)

@@ -57,7 +57,12 @@ static int add_annotation(struct store *s, struct str rest)
     if (!str_to_i64(str_word(&rest), &t_ns))
         return -EINVAL;
     size_t count = labels_of(str_word(&rest), labels);
-    struct store_event event = {.kind = STORE_ANNOTATION, .start_ns = t_ns, .end_ns = t_ns, .text = str_trim(rest), .labels = labels, .label_count = count};
+    struct store_event event = {.kind = STORE_ANNOTATION,
+                                .start_ns = t_ns,
+                                .end_ns = t_ns,
+                                .text = str_trim(rest),
+                                .labels = labels,
+                                .label_count = count};
     return store_append_event(s, &event);
 }
 

@@ -187,6 +187,10 @@ class Facts:
         # A key that some of the series lack stays.
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:lonely")], [({"host": "a", "rank": "0"}, [])])
 
+    def test_every_point_is_counted(self):
+        status = self.server.get("/sonde/v1/status").json
+        self.assertEqual(status["points"] - getattr(self, "grown", 0), sum(len(points) for series in DATA.values() for _, points in series))
+
     def test_a_series_is_found_once(self):
         for metric, series in DATA.items():
             found = self.server.get("/api/search/lookup", {"m": metric, "limit": 0}).json["results"]
@@ -234,6 +238,7 @@ class Live(Facts, Case):
         for i in range(3):
             self.writer.points("growing", {"host": f"h{i}"}, [(T + i, i)])
             self.writer.sync()
+            type(self).grown = i + 1
             self.assertEqual(self.query("zimsum:growing")[0]["dps"], {str(T + k): k for k in range(i + 1)})
 
     def test_state(self):
