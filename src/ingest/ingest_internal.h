@@ -134,7 +134,6 @@ bool ingest_labels(const struct ingest *in, const struct program *p, const struc
 void program_free(struct program *p);
 void program_look(struct program *p);    // sets gone
 size_t programs_gone(struct ingest *in); // lets go of them
-uint64_t program_proc_start(pid_t pid);  // 0 = no such process, or it is not to be seen
 
 // definitions.c: reads what is new.
 void program_definitions(struct ingest *in, struct program *p);

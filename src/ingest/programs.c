@@ -5,6 +5,7 @@
 // They are read once.
 #include "base/hash.h"
 #include "base/log.h"
+#include "emit/process_start.h"
 #include "ingest/ingest_internal.h"
 
 #include <dirent.h>
@@ -23,21 +24,11 @@
 
 enum { ADOPT_FDS_MAX = 65536 }; // of one process
 
-uint64_t program_proc_start(pid_t pid)
+static uint64_t start_ticks_of(pid_t pid)
 {
-    char path[64], text[1024] = "";
+    char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return 0;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = 0;
-    // The 22nd field; the 2nd, the name, is in brackets and may hold anything.
-    char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoull(at + 1, NULL, 10) : 0;
+    return process_start_ticks(path);
 }
 
 // Whether the process still has the segment mapped: after an exec() it is alive, but no longer this program.
@@ -66,7 +57,7 @@ void program_look(struct program *p)
     if (p->pidfd >= 0)
         p->gone = p->gone || poll(&f, 1, 0) > 0;
     else if (p->pid > 0) // no descriptor could be had
-        p->gone = p->gone || program_proc_start(p->pid) != p->start_ticks;
+        p->gone = p->gone || start_ticks_of(p->pid) != p->start_ticks;
 }
 
 void ingest_hangup(struct ingest *in, pid_t pid)
@@ -173,7 +164,7 @@ static void watch(struct program *p)
     p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     if (p->pidfd < 0 && errno == ESRCH)
         p->gone = true;
-    uint64_t now = program_proc_start(p->pid);
+    uint64_t now = start_ticks_of(p->pid);
     if (now && p->start_ticks && now != p->start_ticks) // another process by now: this one is gone
         p->gone = true;
     p->start_ticks = now;

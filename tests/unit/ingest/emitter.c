@@ -238,6 +238,31 @@ static int mode_forks(void)
     _exit(0);
 }
 
+// fork_tight: a child that can make no segment; it must not write into its parent's
+static int mode_fork_tight(void)
+{
+    sonde_handle h = sonde_gauge("value", ""), level = sonde_gauge("level", ""), adds = sonde_counter("adds", "");
+    sonde_emit(h, 1);
+    sonde_set(level, 1);
+    sonde_add(adds, 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){1, 1});
+        sonde_set(level, 100);
+        sonde_add(adds, 100);
+        sonde_emit(h, 100);
+        sonde_span_begin("child");
+        sonde_annotate("child");
+        sonde_set(level, 100);
+        sonde_handle late = sonde_gauge("late", "");
+        _exit(late != 0 || sonde_level() != 0);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    sonde_emit(h, 2);
+    return status != 0;
+}
+
 // clone: a child that runs no fork handlers
 static int mode_clone(void)
 {
@@ -670,12 +695,13 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"threads", mode_threads},       {"waves", mode_waves},   {"crowd", mode_crowd},   {"points", mode_points},
-    {"waits", mode_waits},           {"stream", mode_stream}, {"fork", mode_fork},     {"forks", mode_forks},
-    {"clone", mode_clone},           {"exec", mode_exec},     {"cells", mode_cells},   {"count", mode_count},
-    {"many_cells", mode_many_cells}, {"groups", mode_groups}, {"spans", mode_spans},   {"span_waits", mode_span_waits},
-    {"limits", mode_limits},         {"define", mode_define}, {"level", mode_level},   {"closes", mode_closes},
-    {"tight", mode_tight},           {"loud", mode_loud},     {"locked", mode_locked}, {"scribble", mode_scribble},
+    {"threads", mode_threads},       {"waves", mode_waves},           {"crowd", mode_crowd},   {"points", mode_points},
+    {"waits", mode_waits},           {"stream", mode_stream},         {"fork", mode_fork},     {"forks", mode_forks},
+    {"fork_tight", mode_fork_tight}, {"clone", mode_clone},           {"exec", mode_exec},     {"cells", mode_cells},
+    {"count", mode_count},           {"many_cells", mode_many_cells}, {"groups", mode_groups}, {"spans", mode_spans},
+    {"span_waits", mode_span_waits}, {"limits", mode_limits},         {"define", mode_define}, {"level", mode_level},
+    {"closes", mode_closes},         {"tight", mode_tight},           {"loud", mode_loud},     {"locked", mode_locked},
+    {"scribble", mode_scribble},
 };
 
 int main(int argc, char **argv)

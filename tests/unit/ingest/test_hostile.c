@@ -117,6 +117,24 @@ static void as_many_programs_as_there_may_be(void **state)
     fake_store_close(store);
 }
 
+static void unseen_process_goes_with_its_connection(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+    assert_int_equal(ingest_attach(n.in, make_segment(4, 1 << 20, 0, SEALS), -1),
+                     0); // as ingest_receive_hello numbers them
+    assert_int_equal(ingest_attach(n.in, make_segment(4, 1 << 20, 0, SEALS), -2), 0);
+    ingest_drain(n.in, NULL);
+    assert_int_equal(node_stats(&n).programs, 2);
+    ingest_hangup(n.in, -2);
+    ingest_drain(n.in, NULL);
+    assert_int_equal(node_stats(&n).programs, 1);
+    node_close(&n);
+}
+
 static void not_a_hello(void **state)
 {
     (void)state;
@@ -480,9 +498,13 @@ static void impossible_times_are_put_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scribblers_harm_only_themselves),       cmocka_unit_test(what_is_no_segment),
-        cmocka_unit_test(as_many_programs_as_there_may_be),      cmocka_unit_test(not_a_hello),
-        cmocka_unit_test(hello_of_another_version_or_with_more), cmocka_unit_test(impossible_times_are_put_right),
+        cmocka_unit_test(scribblers_harm_only_themselves),
+        cmocka_unit_test(what_is_no_segment),
+        cmocka_unit_test(as_many_programs_as_there_may_be),
+        cmocka_unit_test(not_a_hello),
+        cmocka_unit_test(unseen_process_goes_with_its_connection),
+        cmocka_unit_test(hello_of_another_version_or_with_more),
+        cmocka_unit_test(impossible_times_are_put_right),
         cmocka_unit_test(forgeries_cost_what_is_forged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,23 @@ static void forks_beside_a_busy_thread(void **state)
     node_close(&n);
 }
 
+static void child_that_can_share_nothing(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "fork_tight", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_int_equal(count_of(&n, "value"), 2);
+    assert_true(fake_find(n.store, "value", NULL)->sum == 3);
+    assert_true(fake_find(n.store, "level", NULL)->last == 1);
+    assert_true(fake_find(n.store, "adds", NULL)->last == 1);
+    assert_int_equal(n.store->event_count, 0);
+    node_close(&n);
+}
+
 static void clone_without_handlers(void **state)
 {
     (void)state;
@@ -315,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fork_in_the_middle),
         cmocka_unit_test(forks_beside_a_busy_thread),
+        cmocka_unit_test(child_that_can_share_nothing),
         cmocka_unit_test(clone_without_handlers),
         cmocka_unit_test(exec_starts_anew),
         cmocka_unit_test(descriptors_closed_under_us),
