@@ -160,6 +160,7 @@ int query_partial_merge(struct query_context *c, const struct query_grid *g, str
         }
         for (size_t i = 0; i < from->series_count && r == 0; i++)
             r = fold_series(c, g, arena, into, &from->series[i], &line);
+        query_points_free(c, &line);
     } else {
         for (size_t i = 0; i < from->series_count && r == 0; i++)
             r = keep_series(c, arena, into, &from->series[i]);
