@@ -320,6 +320,36 @@ static void calendars(void **state)
     world_free(w);
 }
 
+// More buckets than are ever listed: places are time stamps then, and the group has an axis of its own.
+static void grids_too_long_to_list(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    uint32_t a = world_series(w, 0, "m", "host=a"), b = world_series(w, 0, "m", "host=b");
+    world_add(w, 0, a, (T - 1) * S, 30);
+    world_add(w, 0, a, T * S, 38);
+    world_add(w, 0, a, T * S + 400000, 42); // the same millisecond
+    world_add(w, 0, a, (T + 10) * S, 50);
+    world_add(w, 0, a, (T + 30) * S, 70);
+    world_add(w, 0, b, (T + 10) * S, 37);
+    world_add(w, 0, b, (T + 20) * S, 48);
+    int64_t end = T + 2000; // two million buckets
+    ASSERT_ANSWER(w, "sum:1ms-avg:m", T, end, t, 40, t + 10, 87, t + 20, 108, t + 30, 70);
+    ASSERT_ANSWER(w, "p50:1ms-avg:m", T, end, t, 40, t + 10, 43.5, t + 20, 54, t + 30, 70);
+    ASSERT_ANSWER(w, "count:1ms-count:m", T, end, t, 1, t + 10, 2, t + 20, 2, t + 30, 1);
+    ASSERT_ANSWER(w, "sum:1ms-avg:rate:m{}{host=a}", T, end, t, 10, t + 10, 1, t + 30, 1);
+    struct asked q = ask(w, "sum:1ms-avg-zero:m", T, end);
+    const struct query_series *s = &q.result.series[0];
+    assert_int_equal(s->count, 2000000);
+    assert_int_equal(s->t_ns[10001] - s->t_ns[10000], NS_PER_MS);
+    assert_close(s->values[0], 40);
+    assert_close(s->values[1], 0);
+    assert_close(s->values[10000], 87);
+    assert_close(s->values[30000], 70);
+    asked_free(&q);
+    world_free(w);
+}
+
 static void several_stores_are_one(void **state)
 {
     (void)state;
@@ -647,6 +677,7 @@ int main(void)
         cmocka_unit_test(the_point_before_the_range_seeds_the_rate),
         cmocka_unit_test(the_last_bucket_is_whole),
         cmocka_unit_test(calendars),
+        cmocka_unit_test(grids_too_long_to_list),
         cmocka_unit_test(several_stores_are_one),
         cmocka_unit_test(overlapping_stores_are_merged),
         cmocka_unit_test(runs_within_a_bucket_are_not_decoded),
