@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { ROUNDS = 800, SERIES_MAX = 6, POINTS_MAX = 400, VALUES_MAX = SERIES_MAX * POINTS_MAX };
+enum { ROUNDS = 500, SERIES_MAX = 6, POINTS_MAX = 400, VALUES_MAX = SERIES_MAX * POINTS_MAX };
 
 static uint64_t random_state;
 
