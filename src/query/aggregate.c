@@ -174,11 +174,6 @@ static int emit_single(struct query_context *c, const struct query_grid *g, stru
 
 // ---- many series ----
 
-static enum query_between between_points(const struct query *q)
-{
-    return q->rate.on ? BETWEEN_PREVIOUS : query_aggregator_row(q->aggregator)->between;
-}
-
 static int quantiles(struct query_context *c, const struct query_partial *p, const struct times_list *axis,
                      bool times_live, struct query_series *out)
 {
@@ -200,7 +195,7 @@ static int quantiles(struct query_context *c, const struct query_partial *p, con
     for (size_t from = 0; from < axis->count; from += places) {
         size_t width = axis->count - from < places ? axis->count - from : places;
         for (size_t s = 0; s < rows; s++)
-            query_line(&p->series[s], axis->t, between_points(c->q), from, from + width, &next[s], tile + s * places);
+            query_line(&p->series[s], axis->t, query_between_of(c->q), from, from + width, &next[s], tile + s * places);
         for (size_t i = 0; i < width; i++) {
             for (size_t s = 0; s < rows; s++)
                 column[s] = tile[s * places + i];
@@ -235,7 +230,7 @@ static int aggregate(struct query_context *c, const struct query_grid *g, struct
     struct query_columns columns;
     int r = query_columns_init(c, &c->group, fold, axis.count, &columns);
     for (size_t i = 0; i < p->series_count && r == 0; i++)
-        r = query_columns_add(c, &columns, fold, between_points(c->q), axis.t, &p->series[i], &work->line);
+        r = query_columns_add(c, &columns, fold, query_between_of(c->q), axis.t, &p->series[i], &work->line);
     return r ? r : emit_columns(c, fold, axis.t, false, &columns, out);
 }
 

@@ -50,4 +50,10 @@ struct query_aggregator_row {
 // For every enum query_aggregator below QUERY_AGGREGATOR_COUNT.
 const struct query_aggregator_row *query_aggregator_row(enum query_aggregator a);
 
+// Rates hold until the next one, whatever the aggregator.
+static inline enum query_between query_between_of(const struct query *q)
+{
+    return q->rate.on ? BETWEEN_PREVIOUS : query_aggregator_row(q->aggregator)->between;
+}
+
 #endif

@@ -30,26 +30,39 @@ void query_context_end(struct query_context *c)
     c->result->limit_bytes = c->result_limit;
 }
 
+static size_t memory_left(const struct query_context *c)
+{
+    size_t used = c->result->used_bytes - c->result_before + c->plan.used_bytes + c->group.used_bytes + c->buffer_bytes;
+    return used < c->memory_bytes ? c->memory_bytes - used : 0;
+}
+
+bool query_memory_left(const struct query_context *c, size_t bytes)
+{
+    return bytes <= memory_left(c);
+}
+
+int query_memory_limit(struct query_context *c)
+{
+    return error_set(
+        c->e, -E2BIG,
+        "The query needs more than %zu MiB (memory limit): ask for fewer series, a shorter time or longer intervals",
+        c->memory_bytes >> 20);
+}
+
 void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size)
 {
-    size_t used = c->result->used_bytes - c->result_before + c->plan.used_bytes + c->group.used_bytes;
-    size_t left = used < c->memory_bytes ? c->memory_bytes - used : 0;
-    size_t limit = arena->used_bytes + left;
+    size_t left = memory_left(c), limit = arena->used_bytes + left;
     if (arena == c->result && c->result_limit && limit > c->result_limit)
         limit = c->result_limit;
     arena->limit_bytes = limit ? limit : 1; // 0 would mean none
     void *p = arena_array(arena, count, size);
     if (p)
         return p;
-    size_t wanted;
-    if (__builtin_mul_overflow(count, size, &wanted) || wanted + 4096 > left ||
-        arena->used_bytes + wanted + 4096 > limit)
-        c->alloc_error = error_set(c->e, -E2BIG,
-                                   "The query needs more than %zu MiB (memory limit): ask for fewer series, a shorter "
-                                   "time or longer intervals",
-                                   c->memory_bytes >> 20);
-    else
-        c->alloc_error = error_set(c->e, -ENOMEM, "no memory for the query");
+    // The arena does not say whether it was the limit or the system; a chunk's head and rounding make the limit bite a little early.
+    size_t wanted, slack = 4096;
+    bool over = __builtin_mul_overflow(count, size, &wanted) || arena->used_bytes > limit ||
+                wanted > limit - arena->used_bytes || limit - arena->used_bytes - wanted < slack;
+    c->alloc_error = over ? query_memory_limit(c) : error_set(c->e, -ENOMEM, "no memory for the query");
     return NULL;
 }
 

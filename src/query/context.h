@@ -1,7 +1,8 @@
 // context.h - what one running query carries with it: its limits, its memory, what it has read so far.
 //
-// Memory comes from three arenas that share one bound: `result` (the caller's: what is handed back), `plan` (the selection: lives as
-// long as the query) and `group` (forgotten after each group of series). All of it is taken through query_alloc.
+// Memory comes from three arenas and some buffers that share one bound: `result` (the caller's: what is handed back), `plan` (the
+// selection: lives as long as the query), `group` (forgotten after each group of series), and the buffers that series after series goes
+// through (points.h).
 #ifndef SONDE_QUERY_CONTEXT_H
 #define SONDE_QUERY_CONTEXT_H
 
@@ -22,7 +23,7 @@ struct query_context {
     struct arena *result;
     struct arena plan, group;
     size_t result_before, result_limit; // the caller's arena as it was
-    size_t memory_bytes;
+    size_t memory_bytes, buffer_bytes;
     uint64_t series_max, points_max;
     int64_t deadline_ns;
     uint64_t points_read, points_from_summaries, series_read;
@@ -45,6 +46,12 @@ static inline int query_alloc_failed(const struct query_context *c)
 {
     return c->alloc_error < 0 ? c->alloc_error : -ENOMEM;
 }
+
+// Whether the limit leaves room for so many bytes more.
+bool query_memory_left(const struct query_context *c, size_t bytes);
+
+// Says in c->e that the memory limit is reached; returns -E2BIG.
+int query_memory_limit(struct query_context *c);
 
 // So much work was done: -ETIMEDOUT once the deadline has passed.
 int query_tick(struct query_context *c, size_t work);

@@ -94,7 +94,7 @@ bool query_matcher_test(const struct query_matcher *m, struct str value)
     return kinds[m->filter->kind].test(m, value);
 }
 
-// ---- names and checks ----
+// ---- names ----
 
 enum query_filter_kind query_filter_of(struct str name)
 {
@@ -109,38 +109,102 @@ struct str query_filter_name(enum query_filter_kind kind)
     return (unsigned)kind < QUERY_FILTER_COUNT ? str_of(kinds[kind].name) : STR("");
 }
 
-// Patterns come from outside. What the C library is slow or greedy at is refused: long patterns, back references
-// (exponential) and nested repeats (it unrolls them).
-static int check_regexp(struct str pattern, struct error *e)
+// ---- what a regular expression costs ----
+//
+// Patterns come from outside, and the C library unrolls them: x{9} becomes nine copies of x, x+ becomes xx*, so x++++ is sixteen and
+// forty of these are the end of memory. So the atoms are counted first, as they will be unrolled.
+
+struct regexp_cost {
+    uint64_t before, last; // of the group in hand: atoms before its last one, and in its last one
+};
+
+static uint64_t times_at_most(uint64_t atoms, uint64_t factor)
 {
-    if (pattern.size > QUERY_REGEXP_MAX)
-        return error_set(e, -EINVAL, "The regexp of a filter may have %d bytes, not %zu", QUERY_REGEXP_MAX,
-                         pattern.size);
-    if (memchr(pattern.data, 0, pattern.size))
-        return error_set(e, -EINVAL, "The regexp of a filter holds a NUL");
-    uint64_t repeats = 1;
-    for (size_t i = 0; i < pattern.size; i++) {
-        if (pattern.data[i] == '\\' && i + 1 < pattern.size) {
+    uint64_t product = atoms * (factor < 1 ? 1 : factor); // both are bounded below
+    return product > QUERY_REGEXP_NODES_MAX ? QUERY_REGEXP_NODES_MAX + 1 : product;
+}
+
+static void add_atom(struct regexp_cost *c, uint64_t atoms)
+{
+    c->before += c->last;
+    if (c->before > QUERY_REGEXP_NODES_MAX)
+        c->before = QUERY_REGEXP_NODES_MAX + 1;
+    c->last = atoms;
+}
+
+// The index behind the bracket expression that opens at `i`. "[]x]", "[^]x]" and "[[:alpha:]]" hold a ']' that does not close.
+static size_t behind_bracket(struct str p, size_t i)
+{
+    i++;
+    i += i < p.size && p.data[i] == '^';
+    i += i < p.size && p.data[i] == ']';
+    while (i < p.size && p.data[i] != ']') {
+        if (p.data[i] == '[' && i + 1 < p.size && strchr(":.=", p.data[i + 1])) {
+            char kind = p.data[i + 1];
+            for (i += 2; i + 1 < p.size && !(p.data[i] == kind && p.data[i + 1] == ']'); i++)
+                ;
+            i += 2;
+        } else {
             i++;
-            if (pattern.data[i] >= '1' && pattern.data[i] <= '9')
-                return error_set(e, -EINVAL, "The regexp of a filter has a back reference; these are not supported");
-        } else if (pattern.data[i] == '{') {
-            uint64_t n = 0, most = 0;
-            for (i++; i < pattern.size && pattern.data[i] != '}'; i++) {
-                unsigned digit = (unsigned)(pattern.data[i] - '0');
-                n = digit <= 9 ? n * 10 + digit : 0;
-                if (n > QUERY_REGEXP_REPEATS_MAX)
-                    n = QUERY_REGEXP_REPEATS_MAX + 1;
-                most = n > most ? n : most;
-            }
-            repeats *= most ? most : 1;
-            if (repeats > QUERY_REGEXP_REPEATS_MAX)
-                return error_set(e, -EINVAL, "The regexp of a filter repeats more than %d times",
-                                 QUERY_REGEXP_REPEATS_MAX);
         }
     }
+    return i + 1;
+}
+
+// The largest number of the interval that opens at *i, which is moved to its end.
+static uint64_t largest_repeat(struct str p, size_t *i)
+{
+    uint64_t n = 0, most = 0;
+    while (++*i < p.size && p.data[*i] != '}') {
+        unsigned digit = (unsigned)(p.data[*i] - '0');
+        n = digit <= 9 ? n * 10 + digit : 0;
+        n = n > QUERY_REGEXP_NODES_MAX ? QUERY_REGEXP_NODES_MAX + 1 : n;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static int check_regexp(struct str p, struct error *e)
+{
+    if (p.size > QUERY_REGEXP_MAX)
+        return error_set(e, -EINVAL, "The regexp of a filter may have %d bytes, not %zu", QUERY_REGEXP_MAX, p.size);
+    if (memchr(p.data, 0, p.size))
+        return error_set(e, -EINVAL, "The regexp of a filter holds a NUL");
+    struct regexp_cost groups[QUERY_REGEXP_MAX + 1] = {{0, 0}};
+    size_t depth = 0;
+    for (size_t i = 0; i < p.size; i++) {
+        struct regexp_cost *c = &groups[depth];
+        if (p.data[i] == '\\' && i + 1 < p.size) {
+            i++;
+            if (p.data[i] >= '1' && p.data[i] <= '9')
+                return error_set(e, -EINVAL, "The regexp of a filter has a back reference; these are not supported");
+            add_atom(c, 1);
+        } else if (p.data[i] == '[') {
+            i = behind_bracket(p, i) - 1;
+            add_atom(c, 1);
+        } else if (p.data[i] == '(') {
+            groups[++depth] = (struct regexp_cost){0, 0};
+        } else if (p.data[i] == ')' && depth > 0) {
+            depth--;
+            add_atom(&groups[depth], c->before + c->last + 1);
+        } else if (p.data[i] == '+') {
+            c->last = times_at_most(c->last, 2);
+        } else if (p.data[i] == '{') {
+            c->last = times_at_most(c->last, largest_repeat(p, &i));
+        } else if (p.data[i] != '*' && p.data[i] != '?') {
+            add_atom(c, 1);
+        }
+    }
+    uint64_t atoms = 0;
+    for (size_t d = 0; d <= depth; d++)
+        atoms += groups[d].before + groups[d].last;
+    if (atoms > QUERY_REGEXP_NODES_MAX)
+        return error_set(e, -EINVAL, "The regexp of a filter comes to more than %d atoms when its repeats are unrolled",
+                         QUERY_REGEXP_NODES_MAX);
     return 0;
 }
+
+// ---- checks ----
 
 int query_filter_check(const struct query_filter *f, struct error *e)
 {

@@ -10,7 +10,7 @@ enum {
     QUERY_FILTERS_MAX = 64,            // a query
     QUERY_FILTER_TEXT_MAX = 64 * 1024, // bytes; lists of hosts are long
     QUERY_REGEXP_MAX = 512,            // bytes of a pattern
-    QUERY_REGEXP_REPEATS_MAX = 1000,   // product of all {n,m} in it: the C library unrolls them
+    QUERY_REGEXP_NODES_MAX = 1000,     // atoms of a pattern, {n} and + unrolled: the C library does that
 };
 
 // "literal_or" …; QUERY_FILTER_COUNT when unknown.

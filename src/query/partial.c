@@ -83,11 +83,6 @@ static const struct query_fold_row *column_fold(const struct query_context *c, c
     return g->times ? query_fold_row(query_aggregator_row(c->q->aggregator)->fold) : NULL;
 }
 
-static enum query_between between_points(const struct query *q)
-{
-    return q->rate.on ? BETWEEN_PREVIOUS : query_aggregator_row(q->aggregator)->between;
-}
-
 static int fold_series(struct query_context *c, const struct query_grid *g, struct arena *arena,
                        struct query_partial *p, const struct query_points *series, struct query_points *line)
 {
@@ -98,7 +93,7 @@ static int fold_series(struct query_context *c, const struct query_grid *g, stru
             return r;
         p->folded = true;
     }
-    return query_columns_add(c, &p->columns, fold, between_points(c->q), g->times, series, line);
+    return query_columns_add(c, &p->columns, fold, query_between_of(c->q), g->times, series, line);
 }
 
 int query_partial_make(struct query_context *c, const struct query_grid *g, const struct query_group *group,
@@ -160,6 +155,7 @@ int query_partial_merge(struct query_context *c, const struct query_grid *g, str
         }
         for (size_t i = 0; i < from->series_count && r == 0; i++)
             r = fold_series(c, g, arena, into, &from->series[i], &line);
+        query_points_free(c, &line);
     } else {
         for (size_t i = 0; i < from->series_count && r == 0; i++)
             r = keep_series(c, arena, into, &from->series[i]);

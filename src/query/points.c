@@ -1,25 +1,35 @@
 #include "query/points.h"
 
-enum { POINTS_MIN = 512 };
+#include <stdlib.h>
+
+enum { POINTS_MIN = 512, POINT_BYTES = sizeof(int64_t) + sizeof(double) };
 
 int query_points_reserve(struct query_context *c, struct query_points *p, size_t more)
 {
     size_t need = p->count + more;
     if (need <= p->capacity)
         return 0;
-    size_t capacity = p->capacity ? p->capacity : POINTS_MIN;
-    while (capacity < need)
-        capacity *= 2;
-    int64_t *at = query_alloc(c, &c->plan, capacity, sizeof *at);
-    double *values = query_alloc(c, &c->plan, capacity, sizeof *values);
-    if (!at || !values)
-        return query_alloc_failed(c);
-    if (p->count) {
-        memcpy(at, p->at, p->count * sizeof *at);
-        memcpy(values, p->values, p->count * sizeof *values);
-    }
-    p->at = at;
-    p->values = values;
+    size_t capacity = p->capacity + p->capacity / 4;
+    capacity = capacity < need ? need : capacity;
+    capacity = capacity < POINTS_MIN ? POINTS_MIN : capacity;
+    size_t old_bytes = p->capacity * POINT_BYTES;
+    if (need < more || capacity > SIZE_MAX / POINT_BYTES || !query_memory_left(c, capacity * POINT_BYTES - old_bytes))
+        return query_memory_limit(c);
+    int64_t *at = realloc(p->at, capacity * sizeof *at);
+    p->at = at ? at : p->at;
+    double *values = at ? realloc(p->values, capacity * sizeof *values) : NULL;
+    p->values = values ? values : p->values;
+    if (!values)
+        return error_set(c->e, -ENOMEM, "no memory for the query");
+    c->buffer_bytes += capacity * POINT_BYTES - old_bytes;
     p->capacity = capacity;
     return 0;
+}
+
+void query_points_free(struct query_context *c, struct query_points *p)
+{
+    free(p->at);
+    free(p->values);
+    c->buffer_bytes -= p->capacity * POINT_BYTES;
+    *p = (struct query_points){0};
 }

@@ -12,8 +12,11 @@ struct query_points {
     size_t count, capacity;
 };
 
-// Room for `more` points behind those there are. Memory of the query's plan: the buffer is meant to be used again and again.
+// Room for `more` points behind those there are: a buffer to be used again and again. It counts against the query's memory.
 int query_points_reserve(struct query_context *c, struct query_points *p, size_t more);
+
+// Of a buffer that query_points_reserve made.
+void query_points_free(struct query_context *c, struct query_points *p);
 
 static inline void query_points_add(struct query_points *p, int64_t at, double value)
 {

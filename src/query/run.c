@@ -18,11 +18,10 @@ static int check(const struct query *q, struct error *e)
 }
 
 static int run(struct query_context *c, struct store_snapshot *const *stores, size_t store_count,
-               struct query_result *out)
+               struct query_series_work *work, struct query_result *out)
 {
     struct query_grid grid;
     struct query_selection selection;
-    struct query_series_work work = {0};
     int r = query_grid_make(c, &grid);
     if (r == 0)
         r = query_select(c, stores, store_count, &selection);
@@ -35,9 +34,9 @@ static int run(struct query_context *c, struct store_snapshot *const *stores, si
     for (size_t i = 0; i < selection.count && r == 0; i++) {
         struct query_partial partial;
         arena_reset(&c->group);
-        r = query_partial_make(c, &grid, &selection.groups[i], &work, &partial);
+        r = query_partial_make(c, &grid, &selection.groups[i], work, &partial);
         if (r == 0)
-            r = query_partial_finish(c, &grid, &partial, &work, &all[count]);
+            r = query_partial_finish(c, &grid, &partial, work, &all[count]);
         count += r == 0 && all[count].count > 0;
     }
     if (r)
@@ -55,8 +54,10 @@ int query_run(const struct query *q, struct store_snapshot *const *stores, size_
     if (r)
         return r;
     struct query_context c;
+    struct query_series_work work = {0};
     query_context_begin(&c, q, limits, arena, e);
-    r = run(&c, stores, store_count, out);
+    r = run(&c, stores, store_count, &work, out);
+    query_series_work_free(&c, &work);
     query_context_end(&c);
     return r;
 }

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { SELECT_SERIES_WORK = 8, INDEX_GAIN = 4, CHUNK_SERIES = 1024 };
+enum { SELECT_SERIES_WORK = 8, INDEX_GAIN = 4, CHUNK_SERIES = 1024, JUDGE_BYTES = 16 };
 
 enum verdict { VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES };
 
@@ -78,10 +78,13 @@ static int judge_value(struct selector *s, struct judge *j, struct str value, bo
     uint64_t *verdict = map_add(&j->verdicts, value, NULL);
     if (!verdict)
         return error_set(s->c->e, -ENOMEM, "no memory for the query");
-    if (*verdict == VERDICT_UNKNOWN)
+    bool fresh = *verdict == VERDICT_UNKNOWN;
+    if (fresh)
         *verdict = query_matcher_test(&j->matcher, value) ? VERDICT_YES : VERDICT_NO;
     *yes = *verdict == VERDICT_YES;
-    return 0;
+    // A regular expression may take long over one value, a long list or pattern some time.
+    const struct query_filter *f = j->matcher.filter;
+    return fresh ? query_tick(s->c, f->kind == QUERY_REGEXP ? QUERY_TICK_POINTS : f->text.size / JUDGE_BYTES) : 0;
 }
 
 static bool filtered_key(const struct query *q, struct str key)

@@ -84,3 +84,11 @@ int query_series_read(struct query_context *c, const struct query_grid *g, const
         query_rate_run(&c->q->rate, g, seeded ? &seed : NULL, *out);
     return r;
 }
+
+void query_series_work_free(struct query_context *c, struct query_series_work *work)
+{
+    query_points_free(c, &work->points);
+    query_points_free(c, &work->filled);
+    query_points_free(c, &work->bucket);
+    query_points_free(c, &work->line);
+}

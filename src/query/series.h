@@ -13,6 +13,8 @@ struct query_series_work {
     struct query_points line;   // a series with its holes filled
 };
 
+void query_series_work_free(struct query_context *c, struct query_series_work *work);
+
 // The points of the series as the aggregation wants them. *out points into `work` and is valid until the next call. No points where
 // the range holds none.
 int query_series_read(struct query_context *c, const struct query_grid *g, const struct query_selected *series,

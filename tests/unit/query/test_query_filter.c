@@ -42,6 +42,9 @@ static void values_that_match(void **state)
         {QUERY_REGEXP, "^\\D+$", "abc1", false},
         {QUERY_REGEXP, "a{2,3}", "caab", true},
         {QUERY_REGEXP, "x|y", "by", true},
+        {QUERY_REGEXP, "^[^]{}]+-[[:digit:]{]{1,3}$", "rack-17", true},
+        {QUERY_REGEXP, "^(a+b+c+d+e+f+g+h+i+j+k+l+)+$", "abcdefghijkl", true},
+        {QUERY_REGEXP, "[{]1000}", "{1000}", true},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         struct query_filter f = {facts[i].kind, STR("k"), str_of(facts[i].text), false};
@@ -89,6 +92,10 @@ static void filters_that_are_refused(void **state)
         {QUERY_REGEXP, "k", "a{1001}"},
         {QUERY_REGEXP, "k", "(a{40}){40}"},
         {QUERY_REGEXP, "k", "a{99999999999999999999}"},
+        {QUERY_REGEXP, "k", "a++++++++++++++++++++++++++++++++++++++++"},
+        {QUERY_REGEXP, "k", "((((((((((a+)+)+)+)+)+)+)+)+)+)+"},
+        {QUERY_REGEXP, "k", "(((([]a]{9}){9}){9}){9}"},
+        {QUERY_REGEXP, "k", "((a{500}|b{500})"},
         {QUERY_REGEXP, "k", long_pattern},
         {QUERY_FILTER_COUNT, "k", "x"},
     };

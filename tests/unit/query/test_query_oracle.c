@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { ROUNDS = 800, SERIES_MAX = 6, POINTS_MAX = 400, VALUES_MAX = SERIES_MAX * POINTS_MAX };
+enum { ROUNDS = 500, SERIES_MAX = 6, POINTS_MAX = 400, VALUES_MAX = SERIES_MAX * POINTS_MAX };
 
 static uint64_t random_state;
 
@@ -447,6 +447,7 @@ static void two_halves_make_a_whole(void **state)
             in_series += part.series_count > 1;
             assert_true(!(part.folded && part.series_count));
             assert_int_equal(query_partial_merge(&contexts[i], &grid, &merged_arena, &merged, &part), 0);
+            query_series_work_free(&contexts[i], &first_half);
         }
         struct query_series out;
         assert_int_equal(query_partial_finish(&contexts[stores - 1], &grid, &merged, &work, &out), 0);
@@ -457,6 +458,7 @@ static void two_halves_make_a_whole(void **state)
             assert_int_equal(out.tag_count, whole.series[0].tag_count);
             assert_int_equal(out.aggregate_tag_count, whole.series[0].aggregate_tag_count);
         }
+        query_series_work_free(&contexts[stores - 1], &work);
         for (size_t i = 0; i < stores; i++)
             query_context_end(&contexts[i]);
         arena_free(&merged_arena);

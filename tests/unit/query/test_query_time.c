@@ -151,7 +151,7 @@ static void offsets(void **state)
     arena_free(&arena);
 }
 
-// Every hour of some decades agrees with the C library's own reading of the same files.
+// Every fourth day or so of some decades, at changing hours, agrees with the C library's own reading of the same files.
 static void agrees_with_the_c_library(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void agrees_with_the_c_library(void **state)
         const struct time_zone *zone = zone_of(zones[i], &arena);
         setenv("TZ", zones[i], 1); // a test has one thread
         tzset();
-        for (int64_t t = 300000000; t < 4200000000; t += 13 * 3600 + 600) {
+        for (int64_t t = 300000000; t < 4200000000; t += 101 * 3600 + 600) {
             time_t clock = (time_t)t;
             struct tm tm;
             localtime_r(&clock, &tm);
@@ -217,7 +217,7 @@ static void names_that_are_no_zones(void **state)
     arena_free(&arena);
 }
 
-// A good file cut off at every length, and with every byte changed, does no harm.
+// A good file cut off at many lengths, and with many of its bytes changed, does no harm.
 static void damaged_files(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void damaged_files(void **state)
     fclose(f);
     setenv("TZDIR", folder, 1);
     size_t refused = 0;
-    for (size_t i = 0; i < 2 * size; i++) {
+    for (size_t i = 0; i < 2 * size; i += 3) {
         f = fopen(path, "wb");
         if (i < size) {
             fwrite(bytes, 1, i, f);
@@ -251,7 +251,7 @@ static void damaged_files(void **state)
             assert_int_equal(r, -EBADMSG);
         arena_free(&arena);
     }
-    assert_true(refused > size);
+    assert_true(refused > size / 3);
     unsetenv("TZDIR");
     unlink(path);
     rmdir(folder);
