@@ -158,7 +158,7 @@ static void read_back(const char *kind, double bare)
 
 // ── Appending ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-static void rows(void)
+static void rows(bool merge)
 {
     static double values[64][SERIES];
     uint32_t ids[SERIES], set, random = 1;
@@ -173,10 +173,16 @@ static void rows(void)
     int64_t start = clock_monotonic_ns();
     for (int64_t i = 0; i < ROWS; i++)
         check(store_append_row(s, set, INT64_C(1700000000000000000) + i * 100000000, values[i % 64]), "append", NULL);
-    say("append_rows_of_100", SERIES * (double)ROWS / seconds_since(start) / 1e6, "M values/s", "prometheus_in_process", 12.6);
+    say("append_rows_of_100", SERIES * (double)ROWS / seconds_since(start) / 1e6, "M values/s", "prometheus_in_process",
+        12.6);
     double bare = bare_loop();
     store_seal(s);
     read_back("hot", bare);
+    if (!merge) {
+        store_abandon(s);
+        unlink(path_of("rows"));
+        return;
+    }
     start = clock_monotonic_ns();
     struct error e = {0};
     check(store_close(s, &e), "close", &e);
@@ -261,7 +267,9 @@ int main(int argc, char **argv)
     if (!*only || !strcmp(only, "recordings"))
         recording(data ? data : "../shared/data", "node-10hz");
     if (!*only || !strcmp(only, "rows"))
-        rows();
+        rows(true);
+    if (!strcmp(only, "hot"))
+        rows(false);
     if (!*only || !strcmp(only, "points"))
         points();
     return rmdir(folder) ? 1 : 0;

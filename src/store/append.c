@@ -2,10 +2,9 @@
 //
 // An append is a copy and two stores: the tail's `used`, which makes it visible and safe from the death of the process, and the
 // file's version. What finds a full tail seals it first.
-#include "store/event_record.h"
 #include "base/log.h"
+#include "store/event_record.h"
 #include "store/writer.h"
-
 
 #include <errno.h>
 
@@ -20,16 +19,10 @@ void put_words(uint8_t *to, const void *from, size_t words)
     }
 }
 
-static void step(const struct store *s, const char *what)
-{
-    if (s->io->step)
-        s->io->step(s->io->user, what);
-}
-
 static void publish(struct store *s, struct tail *tail, uint32_t used, int64_t t_ns)
 {
     struct superblock *sb = extents_super(&s->file);
-    step(s, "append");
+    store_io_step(s->io, "append");
     if (t_ns > s->newest_ns) {
         s->newest_ns = t_ns;
         __atomic_store_n(&sb->newest_ns, t_ns, __ATOMIC_RELAXED);
@@ -202,7 +195,8 @@ int append_event(struct store *s, struct str record)
     if (rc)
         return rc;
     put_words(s->file.base + s->events.offset + s->events.used, record.data, record.size / 8);
-    publish(s, &s->events, s->events.used + (uint32_t)record.size, INT64_MIN); // events have no part in what is the newest point
+    publish(s, &s->events, s->events.used + (uint32_t)record.size,
+            INT64_MIN); // events have no part in what is the newest point
     return 0;
 }
 

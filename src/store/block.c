@@ -44,8 +44,9 @@ int block_end(struct buf *out, size_t start, struct block_header *h)
     if (!(h->flags & BLOCK_ZSTD_DIRECTORY))
         h->directory_raw_bytes = h->directory_bytes;
     h->data_crc = crc32c(0, block + data_at, h->data_bytes);
+    h->directory_crc = crc32c(0, block + sizeof *h, h->directory_bytes);
     memcpy(block, h, sizeof *h);
-    h->head_crc = crc32c(0, block + 8, data_at - 8);
+    h->head_crc = crc32c(0, block + 8, sizeof *h - 8);
     memcpy(block, h, sizeof *h);
     return 0;
 }
@@ -234,11 +235,29 @@ int block_put_events(struct buf *out, const struct block_source *source, struct 
 
 // ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
+bool block_intact(const struct block_header *h, const uint8_t *block)
+{
+    return crc32c(0, block + sizeof *h, h->directory_bytes) == h->directory_crc &&
+           crc32c(0, block + sizeof *h + h->directory_bytes, h->data_bytes) == h->data_crc;
+}
+
+uint64_t block_next(const uint8_t *segment, uint64_t at, uint64_t used)
+{
+    for (; used - at >= sizeof(struct block_header); at += 8) {
+        struct block_header h;
+        memcpy(&h, segment + at, sizeof h);
+        if (h.magic == BLOCK_MAGIC && block_header_fits(&h, used - at))
+            return at;
+    }
+    return used;
+}
+
 bool block_header_fits(const struct block_header *h, uint64_t left)
 {
     if (left < sizeof *h || h->magic != BLOCK_MAGIC || h->size < sizeof *h || h->size > left || h->size % 8 ||
         h->kind < BLOCK_SET || h->kind > BLOCK_EVENTS || h->sequence_first > h->sequence_last ||
-        sizeof *h + (uint64_t)h->directory_bytes + h->data_bytes != h->size)
+        sizeof *h + (uint64_t)h->directory_bytes + h->data_bytes != h->size ||
+        crc32c(0, (const uint8_t *)h + 8, sizeof *h - 8) != h->head_crc)
         return false;
     if (h->kind == BLOCK_EVENTS)
         return true;
@@ -289,8 +308,8 @@ int block_entry_of_group(const struct block_header *h, uint32_t series, struct s
     memcpy(&head, bytes.data, sizeof head);
     if (!head.count || head.count > h->rows || head.count > CODEC_VALUES_MAX || head.first_ns > head.last_ns)
         return -EBADMSG;
-    *out = (struct block_entry){
-        .series = series, .count = head.count, .first_ns = head.first_ns, .last_ns = head.last_ns};
+    *out =
+        (struct block_entry){.series = series, .count = head.count, .first_ns = head.first_ns, .last_ns = head.last_ns};
     if (head.count < BLOCK_SUMMARY_MIN)
         return 0;
     bytes = bytes_take(&in, sizeof s);

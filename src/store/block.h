@@ -36,17 +36,23 @@ int block_put_points(struct buf *out, const struct block_source *source, const s
 int block_put_events(struct buf *out, const struct block_source *source, struct str records, uint32_t count,
                      int64_t first_ns, int64_t last_ns);
 
-// Whether a header found in `left` bytes is plausible: everything it says lies within the block, and the block within them.
+// Whether a header found in `left` bytes is one: its checksum is right, everything it says lies within the block, and the block within them.
 bool block_header_fits(const struct block_header *h, uint64_t left);
+
+// Whether the rest is what was written, too.
+bool block_intact(const struct block_header *h, const uint8_t *block);
+
+// The place of the first block from `at` on (a multiple of 8): behind damage, the next one that can be read. `used` if there is none.
+uint64_t block_next(const uint8_t *segment, uint64_t at, uint64_t used);
 
 // What the directory says of one series.
 struct block_entry {
     uint32_t series; // POINTS
     uint32_t count;
-    uint32_t offset, size;         // hot: in the data
-    uint32_t part;                 // cold
+    uint32_t offset, size; // hot: in the data
+    uint32_t part;         // cold
     uint16_t time_column, value_column;
-    uint16_t presence_column;      // cold SET: 0 = all rows have a value
+    uint16_t presence_column; // cold SET: 0 = all rows have a value
     bool has_summary;
     uint32_t nans;
     int64_t first_ns, last_ns;

@@ -61,7 +61,8 @@ static bool rebuild(struct cache *c, size_t capacity, bool evict)
 struct cache_item *cache_add(struct cache *c, struct cache_item content)
 {
     struct cache_item *item = malloc(sizeof *item);
-    bool room = item && (c->bytes + content.bytes <= CACHE_BYTES_MAX || rebuild(c, c->capacity ? c->capacity : 64, true)) &&
+    bool room = item &&
+                (c->bytes + content.bytes <= CACHE_BYTES_MAX || rebuild(c, c->capacity ? c->capacity : 64, true)) &&
                 ((c->count + 1) * 2 <= c->capacity || rebuild(c, c->capacity ? c->capacity * 2 : 64, false));
     if (!room) {
         codec_table_close(content.table);

@@ -29,7 +29,7 @@ enum cold_shape {
     SHAPE_MAX_LAST = 4,  // max is the last
     SHAPE_MIN_LAST = 8,
     SHAPE_MAX_FIRST = 16,
-    SHAPE_NANS = 32,     // there are some: their number follows
+    SHAPE_NANS = 32, // there are some: their number follows
 };
 
 struct cold_part {

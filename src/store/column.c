@@ -107,8 +107,7 @@ int block_check(struct store_reader *r, struct block_ref *b, bool data)
     if (!(state & BLOCK_HEAD_INTACT)) {
         struct block_header now;
         copy_words(&now, b->bytes, sizeof now);
-        bool ok = !memcmp(&now, h, sizeof now) &&
-                  crc_part(b, 8, sizeof *h - 8 + h->directory_bytes) == h->head_crc;
+        bool ok = !memcmp(&now, h, sizeof now) && crc_part(b, sizeof *h, h->directory_bytes) == h->directory_crc;
         int rc = checked(r, b, ok, BLOCK_HEAD_INTACT, "the directory of a block");
         if (rc)
             return rc;
@@ -235,6 +234,15 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id, str
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
+// Whoever merges relies on the order. Without a branch, so that it is done many at a time.
+static bool ascending(const int64_t *t, size_t n)
+{
+    bool ok = true;
+    for (size_t i = 1; i < n; i++)
+        ok &= t[i - 1] < t[i];
+    return ok;
+}
+
 // ── Hot blocks ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache_item **pin)
@@ -251,12 +259,13 @@ static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache
     int64_t *t = rc ? NULL : malloc(h->rows * sizeof *t);
     if (rc || !t)
         return rc == -EBADMSG ? malformed(s, b) : rc ? rc : -ENOMEM;
-    if (codec_decode_times(stored, time_bytes, h->rows, t)) {
+    if (codec_decode_times(stored, time_bytes, h->rows, t) || !ascending(t, h->rows)) {
         free(t);
         return malformed(s, b);
     }
-    *pin = cache_add(&s->cache, (struct cache_item){
-                                    .of = b, .kind = CACHE_TIMES, .bytes = h->rows * sizeof *t, .count = h->rows, .data = t});
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){.of = b, .kind = CACHE_TIMES, .bytes = h->rows * sizeof *t, .count = h->rows, .data = t});
     return *pin ? 0 : -ENOMEM;
 }
 
@@ -299,7 +308,8 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, st
     if (rc)
         return rc;
     struct cold_part part = d->parts[number];
-    const uint8_t *stored = block_copy(s, b, sizeof b->header + b->header.directory_bytes + part.offset, part.size, &rc);
+    const uint8_t *stored =
+        block_copy(s, b, sizeof b->header + b->header.directory_bytes + part.offset, part.size, &rc);
     if (rc)
         return rc;
     if (part.raw_size > PART_RAW_MAX)
@@ -314,8 +324,9 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, st
         free(raw);
         return rc == -EBADMSG ? malformed(s, b) : rc;
     }
-    *pin = cache_add(&s->cache,
-                     (struct cache_item){.of = b, .part = number, .kind = CACHE_PART, .bytes = n, .data = raw, .table = table});
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){.of = b, .part = number, .kind = CACHE_PART, .bytes = n, .data = raw, .table = table});
     return *pin ? 0 : -ENOMEM;
 }
 
@@ -337,16 +348,14 @@ static int cold_times(struct store_snapshot *s, struct block_ref *b, const struc
     int64_t *t = malloc(rows * sizeof *t);
     if (!t)
         return -ENOMEM;
-    if (codec_table_times(table, e->time_column, t)) {
+    if (codec_table_times(table, e->time_column, t) || !ascending(t, rows)) {
         free(t);
         return malformed(s, b);
     }
-    *pin = cache_add(&s->cache, (struct cache_item){.of = b,
-                                                    .part = e->part,
-                                                    .kind = CACHE_TIMES,
-                                                    .bytes = rows * sizeof *t,
-                                                    .count = rows,
-                                                    .data = t});
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){
+            .of = b, .part = e->part, .kind = CACHE_TIMES, .bytes = rows * sizeof *t, .count = rows, .data = t});
     return *pin ? 0 : -ENOMEM;
 }
 
@@ -385,19 +394,11 @@ static int cold_load(struct store_snapshot *s, struct block_ref *b, const struct
     if (!rc && partial && !(*own_t = malloc(e->count * sizeof **own_t)))
         rc = -ENOMEM;
     if (!rc && partial)
-        rc = points ? codec_table_times(table, e->time_column, *own_t)
-                    : cold_pick(table, e, (*pin)->data, rows, *own_t);
+        rc =
+            points ? codec_table_times(table, e->time_column, *own_t) : cold_pick(table, e, (*pin)->data, rows, *own_t);
     *t_ns = partial ? *own_t : rc ? NULL : (*pin)->data;
     cache_unpin(part);
     return rc == -EBADMSG ? malformed(s, b) : rc;
-}
-
-static bool ascending(const int64_t *t, size_t n, int64_t first, int64_t last)
-{
-    bool ok = t[0] == first && t[n - 1] == last;
-    for (size_t i = 1; i < n; i++)
-        ok &= t[i - 1] < t[i];
-    return ok;
 }
 
 int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
@@ -409,8 +410,8 @@ int block_load(struct store_snapshot *s, struct block_ref *b, const struct block
     if (!rc)
         rc = b->header.flags & BLOCK_COLD ? cold_load(s, b, e, values, t_ns, pin, own_t)
                                           : hot_load(s, b, e, values, t_ns, pin, own_t);
-    // Whoever merges relies on the order.
-    if (!rc && !ascending(*t_ns, e->count, e->first_ns, e->last_ns))
+    if (!rc &&
+        ((*t_ns)[0] != e->first_ns || (*t_ns)[e->count - 1] != e->last_ns || (*own_t && !ascending(*own_t, e->count))))
         rc = malformed(s, b);
     if (rc) {
         cache_unpin(*pin);
@@ -443,10 +444,9 @@ int tail_points(struct store_snapshot *s, size_t tail, struct cache_item **pin)
     }
     count = points_sort(points, count, scratch);
     free(scratch);
-    *pin = cache_add(&s->cache, (struct cache_item){.of = t,
-                                                    .kind = CACHE_POINT_TAIL,
-                                                    .bytes = count * sizeof *points,
-                                                    .count = count,
-                                                    .data = points});
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){
+            .of = t, .kind = CACHE_POINT_TAIL, .bytes = count * sizeof *points, .count = count, .data = points});
     return *pin ? 0 : -ENOMEM;
 }

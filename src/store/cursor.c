@@ -530,8 +530,8 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
         if (whole) {
             const struct block_entry *e = &only->entry;
             c->whole = only;
-            *run = (struct store_run){e->count, e->first_ns, e->last_ns, e->has_summary, e->nans, e->min,
-                                      e->max,   e->sum,      e->sum_squares, e->first,   e->last};
+            *run = (struct store_run){e->count, e->first_ns, e->last_ns,     e->has_summary, e->nans, e->min,
+                                      e->max,   e->sum,      e->sum_squares, e->first,       e->last};
             return 1;
         }
         if (c->count) {

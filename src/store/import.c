@@ -1,8 +1,8 @@
 // import.c - a wide CSV becomes a recording: one set of all columns, a row a line.
 #include "store/import.h"
 
-#include "base/map.h"
 #include "base/arena.h"
+#include "base/map.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -164,8 +164,6 @@ static int import_rows(struct store *s, struct table *t, struct store_import_sta
             if (rc)
                 return rc;
         }
-        if (stats->rows % 4096 == 0 && (rc = store_tick(s, when)))
-            return rc;
     }
     return rc;
 }
@@ -210,8 +208,8 @@ static int import_table(struct table *t, const char *out_path, struct str host, 
     return store_close(s, e);
 }
 
-int store_import_wide_csv(const char *csv_path, const char *out_path, struct str host,
-                          struct store_import_stats *stats, struct error *e)
+int store_import_wide_csv(const char *csv_path, const char *out_path, struct str host, struct store_import_stats *stats,
+                          struct error *e)
 {
     struct store_import_stats own;
     stats = stats ? stats : &own;
@@ -223,8 +221,7 @@ int store_import_wide_csv(const char *csv_path, const char *out_path, struct str
     errno = 0;
     t.file = gzopen(csv_path, "rbe");
     if (!t.file)
-        return error_set(e, errno ? -errno : -ENOMEM, "cannot open %s: %s", csv_path,
-                         strerror(errno ? errno : ENOMEM));
+        return error_set(e, errno ? -errno : -ENOMEM, "cannot open %s: %s", csv_path, strerror(errno ? errno : ENOMEM));
     gzbuffer(t.file, 256 << 10);
     int rc = import_table(&t, out_path, host, stats, e);
     if (rc) {

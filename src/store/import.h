@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum {
-    IMPORT_COLUMNS_MAX = 65536,   // of a table
-    IMPORT_LINE_MAX = 16 << 20,   // bytes of a line
+    IMPORT_COLUMNS_MAX = 65536, // of a table
+    IMPORT_LINE_MAX = 16 << 20, // bytes of a line
 };
 
 struct store_import_stats {
@@ -23,7 +23,7 @@ struct store_import_stats {
 // metric names, characters that cannot stand in one replaced by '_', repeated ones numbered. Empty cells are missing.
 // All series get the label host=`host` unless that is empty. `out_path` must not exist: -EEXIST. On failure no file is left.
 // Cells and rows that cannot be read are counted in *stats (may be NULL), not fatal; a table without one good row is -EINVAL.
-int store_import_wide_csv(const char *csv_path, const char *out_path, struct str host,
-                          struct store_import_stats *stats, struct error *e);
+int store_import_wide_csv(const char *csv_path, const char *out_path, struct str host, struct store_import_stats *stats,
+                          struct error *e);
 
 #endif

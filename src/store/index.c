@@ -70,7 +70,8 @@ static bool add_metric(struct index *x, const struct store_metric *m)
     copy->name = arena_str(&x->memory, m->name);
     copy->unit = arena_str(&x->memory, m->unit);
     copy->help = arena_str(&x->memory, m->help);
-    uint64_t *id = copy->name.data && copy->unit.data && copy->help.data ? map_add(&x->metric_ids, copy->name, NULL) : NULL;
+    uint64_t *id =
+        copy->name.data && copy->unit.data && copy->help.data ? map_add(&x->metric_ids, copy->name, NULL) : NULL;
     if (!id)
         return false;
     *id = x->metric_count;
@@ -236,7 +237,7 @@ int index_update(struct store_reader *r, const struct segment_entry *table, size
             more = more || table[i].sequence > x->segment;
         }
         int rc = 0;
-        uint64_t new = e && in_file(r, e) && e->used > x->read ? e->used - x->read : 0;
+        uint64_t new = e &&in_file(r, e) && e->used > x->read ? e->used - x->read : 0;
         const uint8_t *from = new ? r->mapping->base + e->offset + x->read : NULL;
         if (new && e->kind == SEGMENT_CATALOG_PACKED) {
             rc = read_packed(x, from, new);

@@ -1,7 +1,7 @@
 #include "store/inspect.h"
 
-#include "store/event_record.h"
 #include "store/codec_table.h"
+#include "store/event_record.h"
 #include "store/reader.h"
 
 #include <errno.h>

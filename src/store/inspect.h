@@ -10,11 +10,11 @@ struct store_inspection {
     uint16_t major, minor;
     enum store_state state;
     uint64_t metrics, series, sets, events;
-    uint64_t values, live_values;   // in all; of them in tails
-    uint64_t blocks, cold_blocks;   // intact ones
-    uint64_t block_bytes;           // of them
+    uint64_t values, live_values; // in all; of them in tails
+    uint64_t blocks, cold_blocks; // intact ones
+    uint64_t block_bytes;         // of them
     uint64_t catalog_bytes;
-    int64_t first_ns, last_ns;      // 0, 0 without points
+    int64_t first_ns, last_ns; // 0, 0 without points
     // By how the values of a column are written. Cold blocks are compressed as a whole: their bytes are shared out evenly among
     // the values that are not constant.
     struct {

@@ -21,9 +21,15 @@ struct store_io {
     int (*sync)(void *user, int fd); // data and size are on disk when it returns
     int (*map)(void *user, int fd, size_t size, uint8_t **out); // shared, writable
     int (*rename)(void *user, const char *from, const char *to);
-    void (*step)(void *user, const char *what);                 // may be NULL
+    void (*step)(void *user, const char *what); // may be NULL
 };
 
 extern const struct store_io store_io_real;
+
+static inline void store_io_step(const struct store_io *io, const char *what)
+{
+    if (io->step)
+        io->step(io->user, what);
+}
 
 #endif

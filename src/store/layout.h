@@ -63,7 +63,9 @@ struct superblock {
 
     uint64_t version;  // grows with every append
     int64_t newest_ns; // the greatest time stamp of a point so far; INT64_MIN before the first
-    uint8_t zero4[304];
+    uint8_t zero4[300];
+    // In a closed file: crc32c of the 508 bytes before and of the table_count entries of the segment table. Else not looked at.
+    uint32_t closed_crc;
 };
 static_assert(sizeof(struct superblock) == 512, "superblock");
 
@@ -82,7 +84,7 @@ struct segment_entry {
     uint32_t kind;
     uint32_t generation; // grows whenever the entry is given to another extent, or the extent to other content
     uint32_t owner;      // SET_TAIL: the set
-    uint32_t check;      // crc32c of kind, generation, owner, offset, size, sequence, in this order
+    uint32_t check;      // crc32c of kind, generation, owner, offset, size, sequence, in this order; 0 if never used
     uint64_t offset, size;
     uint64_t
         sequence;  // tails: the number of the block that they will become; others: their place in the order of creation
@@ -125,7 +127,7 @@ enum {
 
 struct block_header {
     uint32_t magic;
-    uint32_t head_crc; // crc32c of the header behind this field and of the directory as stored
+    uint32_t head_crc; // crc32c of the header behind this field
     uint32_t size;     // of the whole block
     uint16_t kind, flags;
     uint32_t owner;
@@ -133,13 +135,14 @@ struct block_header {
     uint32_t columns; // BLOCK_SET: columns; BLOCK_POINTS: series
     uint32_t directory_bytes, directory_raw_bytes;
     uint32_t data_bytes, data_raw_bytes;
-    uint32_t data_crc; // crc32c of the data as stored
+    uint32_t directory_crc, data_crc; // crc32c of each as stored
+    uint32_t zero;
     uint64_t sequence_first, sequence_last;
     int64_t first_ns, last_ns;
     uint64_t values; // present, in all
     uint64_t order;  // superblock.version when the newest data in it were sealed: of equal time stamps the greater wins
 };
-static_assert(sizeof(struct block_header) == 96, "block header");
+static_assert(sizeof(struct block_header) == 104, "block header");
 
 // Hot BLOCK_SET, directory: u32 bytes of the time stamps, u32 0, then a column_entry for each column. Data: the time stamps, then the
 // columns at their offsets (codec.h). A column with fewer values than rows starts with a bitmap of the rows that have one.

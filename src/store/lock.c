@@ -46,6 +46,12 @@ void lock_unmap(void *base, size_t size)
     munmap(base, size);
 }
 
+uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment_entry *table)
+{
+    uint32_t crc = crc32c(0, sb, offsetof(struct superblock, closed_crc));
+    return crc32c(crc, table, sb->table_count * sizeof *table);
+}
+
 int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path, struct error *e)
 {
     if (file_bytes < LAYOUT_HEADER_BYTES || memcmp(sb->magic, LAYOUT_MAGIC, sizeof sb->magic)) {

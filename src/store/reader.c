@@ -31,6 +31,23 @@ int reader_map(struct store_reader *r, uint64_t size)
     return 0;
 }
 
+// A closed file has a checksum over all that says where things are. While it is being written only each entry has one.
+static void check_head(struct store_reader *r)
+{
+    const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
+    bool ok = sb->state == LAYOUT_LIVE;
+    if (sb->state == LAYOUT_CLOSED && !lock_has_writer(r->fd))
+        ok = sb->table_offset <= r->file_bytes && sb->table_offset % 8 == 0 &&
+             sb->table_count <= (r->file_bytes - sb->table_offset) / sizeof(struct segment_entry) &&
+             superblock_closed_crc(sb,
+                                   (const struct segment_entry *)(const void *)(r->mapping->base + sb->table_offset)) ==
+                 sb->closed_crc;
+    else if (sb->state == LAYOUT_CLOSED)
+        ok = true;
+    if (!ok)
+        reader_report(r, 0, sb->header_bytes, "the header or the segment table");
+}
+
 int store_reader_open(const char *path, struct store_reader **out, struct error *e)
 {
     *out = NULL;
@@ -57,6 +74,7 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
         store_reader_close(r);
         return rc;
     }
+    check_head(r);
     // The first look tells whether it can be read at all, and knows the meta data.
     struct store_snapshot *s = store_snapshot_open(r);
     if (!s) {

@@ -64,10 +64,10 @@ struct index {
     struct set_definition *sets;
     size_t metric_count, metric_capacity, pair_count, pair_capacity, series_count, series_capacity, set_count,
         set_capacity;
-    uint64_t segment;       // the catalog segment being read
-    uint64_t read;          // bytes of it
-    uint64_t bytes;         // in all
-    bool damaged;           // nothing behind the damage can be believed: ids are implied
+    uint64_t segment; // the catalog segment being read
+    uint64_t read;    // bytes of it
+    uint64_t bytes;   // in all
+    bool damaged;     // nothing behind the damage can be believed: ids are implied
 };
 
 enum { BLOCK_HEAD_INTACT = 1, BLOCK_DATA_INTACT = 2, BLOCK_DAMAGED = 4 };
@@ -75,13 +75,13 @@ enum { BLOCK_HEAD_INTACT = 1, BLOCK_DATA_INTACT = 2, BLOCK_DAMAGED = 4 };
 // A block, known by its header. Shared by views, counted.
 struct block_ref {
     struct block_header header;
-    const uint8_t *bytes;                   // in a mapping
-    const struct segment_entry *entry;      // of its segment, in a mapping
+    const uint8_t *bytes;              // in a mapping
+    const struct segment_entry *entry; // of its segment, in a mapping
     uint64_t offset;
     uint32_t generation;
-    uint32_t refs;                          // under the reader's mutex
-    unsigned state;                         // BLOCK_…, atomically
-    struct cold_directory *directory;       // cold ones, once read; atomically
+    uint32_t refs;                    // under the reader's mutex
+    unsigned state;                   // BLOCK_…, atomically
+    struct cold_directory *directory; // cold ones, once read; atomically
 };
 
 struct segment_blocks {
@@ -145,7 +145,7 @@ struct cache_item {
     enum cache_kind kind;
     unsigned pins;
     size_t bytes, count;
-    void *data;                 // int64_t[count], point_record[count], or the unpacked part…
+    void *data;                // int64_t[count], point_record[count], or the unpacked part…
     struct codec_table *table; // …that this looks into
 };
 

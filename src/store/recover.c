@@ -62,35 +62,34 @@ static int load_catalog(struct store *s, struct recovery *r, struct error *e)
             more = more || entry->sequence > sequence;
         }
         if (slot == EXTENT_NO_SLOT)
-            return more ? error_set(e, -EBADMSG, "%s: a part of its catalog is gone; it can be read as far as it goes, but not continued", s->path) : 0;
+            return more ? error_set(
+                              e, -EBADMSG,
+                              "%s: a part of its catalog is gone; it can be read as far as it goes, but not continued",
+                              s->path)
+                        : 0;
         s->catalog_slot = slot;
         s->catalog_sequence = sequence;
         struct segment_entry *entry = extent_entry(&s->file, slot);
         if (entry->used > entry->size)
             entry->used = entry->size;
         size_t good = entry->used;
-        int rc = entry->kind == SEGMENT_CATALOG_PACKED
-                     ? load_packed(s, entry)
-                     : catalog_load_entries(
-                           s, (struct str){(const char *)s->file.base + entry->offset, entry->used}, &good);
+        int rc =
+            entry->kind == SEGMENT_CATALOG_PACKED
+                ? load_packed(s, entry)
+                : catalog_load_entries(s, (struct str){(const char *)s->file.base + entry->offset, entry->used}, &good);
         if (rc == -EBADMSG && r->machine && good >= synced_used(entry)) {
             r->cut_bytes += entry->used - good;
             extent_publish(entry, good);
             return 0;
         }
         if (rc)
-            return error_set(e, rc, "%s: its catalog is damaged at byte %llu; it can be read as far as it goes, but not continued",
-                             s->path, (unsigned long long)(entry->offset + good));
+            return error_set(
+                e, rc, "%s: its catalog is damaged at byte %llu; it can be read as far as it goes, but not continued",
+                s->path, (unsigned long long)(entry->offset + good));
     }
 }
 
 // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-static bool intact(const struct block_header *h, const uint8_t *block)
-{
-    return crc32c(0, block + 8, sizeof *h - 8 + h->directory_bytes) == h->head_crc &&
-           crc32c(0, block + sizeof *h + h->directory_bytes, h->data_bytes) == h->data_crc;
-}
 
 static int note_block(struct recovery *r, const struct block_header *h, int slot, uint64_t at)
 {
@@ -120,12 +119,14 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
         struct block_header h;
         memcpy(&h, base + at, sizeof h);
         bool fits = block_header_fits(&h, e->used - at);
-        if (!fits || (r->machine && at >= synced_used(e) && !intact(&h, base + at))) {
+        if (!fits || (r->machine && at >= synced_used(e) && !block_intact(&h, base + at))) {
             // Behind the last sync: it was never promised. Before: damage, which readers will report.
-            if (r->machine && at >= synced_used(e)) {
-                r->cut_bytes += e->used - at;
-                extent_publish(e, at);
+            if (!r->machine || at < synced_used(e)) {
+                at = block_next(base, at + 8, e->used);
+                continue;
             }
+            r->cut_bytes += e->used - at;
+            extent_publish(e, at);
             break;
         }
         int rc = note_block(r, &h, slot, at);
@@ -169,7 +170,7 @@ static void account(struct store *s, struct recovery *r)
             t->sequence = h->sequence_last + 1;
         bool covered = wide && wide->h.kind == h->kind && wide->h.owner == h->owner &&
                        wide->h.sequence_last >= h->sequence_last &&
-                       intact(&wide->h, extent_bytes(&s->file, wide->slot) + wide->at);
+                       block_intact(&wide->h, extent_bytes(&s->file, wide->slot) + wide->at);
         if (covered)
             continue;
         wide = b;
@@ -182,8 +183,8 @@ static void account(struct store *s, struct recovery *r)
                               : h->kind == BLOCK_POINTS       ? &s->hot_points
                                                               : NULL;
         if (q)
-            hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation, h->size, h->rows, b->at,
-                                           h->sequence_first});
+            hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation, h->size, h->rows,
+                                           b->at, h->sequence_first});
     }
 }
 
@@ -193,7 +194,7 @@ static bool is_sealed(const struct recovery *r, const struct store *s, enum bloc
     for (size_t i = 0; i < r->count; i++) {
         const struct known_block *b = &r->blocks[i];
         if (b->h.kind == kind && b->h.owner == owner && b->h.sequence_first <= sequence &&
-            b->h.sequence_last >= sequence && intact(&b->h, extent_bytes(&s->file, b->slot) + b->at))
+            b->h.sequence_last >= sequence && block_intact(&b->h, extent_bytes(&s->file, b->slot) + b->at))
             return true;
     }
     return false;
@@ -233,11 +234,13 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
         return 0;
     }
     struct tail *t = set ? &s->sets[e->owner].tail : kind == SEGMENT_POINT_TAIL ? &s->points : &s->events;
-    uint64_t unit = set ? (s->sets[e->owner].count + 1) * UINT64_C(8)
+    uint64_t unit = set                          ? (s->sets[e->owner].count + 1) * UINT64_C(8)
                     : kind == SEGMENT_POINT_TAIL ? sizeof(struct point_record)
                                                  : 1;
     const uint8_t *bytes = s->file.base + e->offset;
-    uint64_t room = e->size / unit, most = set ? TAIL_ROWS_MAX : kind == SEGMENT_POINT_TAIL ? TAIL_POINTS_MAX : UINT32_MAX;
+    uint64_t room = e->size / unit, most = set                          ? TAIL_ROWS_MAX
+                                           : kind == SEGMENT_POINT_TAIL ? TAIL_POINTS_MAX
+                                                                        : UINT32_MAX;
     room = room < most ? room : most;
     uint32_t used = r->machine ? believed(r, e, bytes, unit) : (uint32_t)(e->used < room ? e->used : room);
     enum block_kind block = set ? BLOCK_SET : kind == SEGMENT_POINT_TAIL ? BLOCK_POINTS : BLOCK_EVENTS;
@@ -259,8 +262,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
         s->newest_ns = at > s->newest_ns ? at : s->newest_ns;
     }
     extent_publish(e, used);
-    *t = (struct tail){
-        .slot = slot, .used = used, .room = (uint32_t)room, .offset = e->offset, .sequence = e->sequence};
+    *t =
+        (struct tail){.slot = slot, .used = used, .room = (uint32_t)room, .offset = e->offset, .sequence = e->sequence};
     s->tail_bytes += e->size;
     r->live_rows += set ? used : 0;
     r->live_points += kind == SEGMENT_POINT_TAIL ? used : 0;
@@ -321,12 +324,13 @@ int recover(struct store *s, bool crashed, bool machine, uint32_t dropped, struc
     struct superblock *sb = extents_super(&s->file);
     __atomic_store_n(&sb->newest_ns, s->newest_ns, __ATOMIC_RELAXED);
     if (crashed)
-        log_info("%s: the last writer %s; %llu blocks, %llu series, %llu unsealed rows and %llu points are there%s", s->path,
-                 machine ? "went down with its machine" : "was killed", (unsigned long long)s->stats.blocks,
+        log_info("%s: the last writer %s; %llu blocks, %llu series, %llu unsealed rows and %llu points are there%s",
+                 s->path, machine ? "went down with its machine" : "was killed", (unsigned long long)s->stats.blocks,
                  (unsigned long long)s->stats.series, (unsigned long long)r.live_rows,
                  (unsigned long long)r.live_points, machine ? "" : "; nothing is lost");
     if (r.cut_bytes || r.lost_tails || dropped)
-        log_warning("%s: %llu bytes written after the last sync were not on disk, %llu tails and %u segments could not be read",
-                    s->path, (unsigned long long)r.cut_bytes, (unsigned long long)r.lost_tails, dropped);
+        log_warning(
+            "%s: %llu bytes written after the last sync were not on disk, %llu tails and %u segments could not be read",
+            s->path, (unsigned long long)r.cut_bytes, (unsigned long long)r.lost_tails, dropped);
     return 0;
 }

@@ -7,9 +7,9 @@
 //   ┌────────────┬────────────────┬───────────────┬────────┬────────┬─ ─
 //   │ superblock │ segment table  │ catalog, zstd │ blocks │ blocks │      8-byte aligned, nothing between
 //   └────────────┴────────────────┴───────────────┴────────┴────────┴─ ─
-#include "base/hash.h"
 #include "store/block.h"
 #include "store/catalog.h"
+#include "store/lock.h"
 #include "store/writer.h"
 
 #include <errno.h>
@@ -20,7 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { REWRITE_BYTES_MAX = 256 << 20 }; // larger ones are only cut at the end: what is gained is less than what it takes
+enum {
+    REWRITE_BYTES_MAX = 256 << 20
+}; // larger ones are only cut at the end: what is gained is less than what it takes
 
 struct live_block {
     struct block_header h;
@@ -82,9 +84,9 @@ static int live_blocks(const struct store *s, struct live_block **out, size_t *c
     *bytes = 0;
     for (size_t i = 0; i < n; i++) {
         const struct block_header *h = &blocks[i].h, *wide = kept ? &blocks[kept - 1].h : NULL;
-        bool covered = wide && wide->kind == h->kind && wide->owner == h->owner && wide->sequence_last >= h->sequence_last;
-        if (covered && crc32c(0, blocks[kept - 1].bytes + 8, sizeof *h - 8 + wide->directory_bytes) == wide->head_crc &&
-            crc32c(0, blocks[kept - 1].bytes + sizeof *h + wide->directory_bytes, wide->data_bytes) == wide->data_crc)
+        bool covered =
+            wide && wide->kind == h->kind && wide->owner == h->owner && wide->sequence_last >= h->sequence_last;
+        if (covered && block_intact(wide, blocks[kept - 1].bytes))
             continue;
         *bytes += h->size;
         blocks[kept++] = blocks[i];
@@ -169,7 +171,8 @@ static int plan(const struct store *s, const struct live_block *blocks, size_t c
     m->table = calloc(m->sb.table_capacity, sizeof *m->table);
     if (!m->table)
         return -ENOMEM;
-    uint64_t at = segments > LAYOUT_INLINE_ENTRIES ? LAYOUT_HEADER_BYTES + segments * sizeof *m->table : LAYOUT_HEADER_BYTES;
+    uint64_t at =
+        segments > LAYOUT_INLINE_ENTRIES ? LAYOUT_HEADER_BYTES + segments * sizeof *m->table : LAYOUT_HEADER_BYTES;
     m->table[0] = entry_of(SEGMENT_CATALOG_PACKED, at, catalog_bytes, 1);
     at += aligned(catalog_bytes);
     uint32_t n = 1;
@@ -189,6 +192,7 @@ static int plan(const struct store *s, const struct live_block *blocks, size_t c
 static void fill(const struct image *m, const struct live_block *blocks, size_t count, struct str catalog, uint8_t *to)
 {
     memcpy(to, &m->sb, sizeof m->sb);
+    struct superblock *sb = (struct superblock *)(void *)to;
     memcpy(to + m->sb.table_offset, m->table, m->sb.table_capacity * sizeof *m->table);
     memcpy(to + m->table[0].offset, catalog.data, catalog.size);
     uint8_t *at = to + m->table[0].offset + aligned(catalog.size);
@@ -196,6 +200,7 @@ static void fill(const struct image *m, const struct live_block *blocks, size_t 
         memcpy(at, blocks[i].bytes, blocks[i].h.size);
         at += blocks[i].h.size;
     }
+    sb->closed_crc = superblock_closed_crc(sb, (const struct segment_entry *)(const void *)(to + sb->table_offset));
 }
 
 static int write_image(const struct store *s, const char *path, const struct image *m, const struct live_block *blocks,

@@ -17,6 +17,7 @@
 #define DEFAULT_SIZE_LIMIT (UINT64_C(1) << 30)
 #define DEFAULT_MEMORY_LIMIT ((size_t)256 << 20)
 #define DEFAULT_SYNC_NS (INT64_C(5) * NS_PER_S)
+#define CLOSING_VALUES (UINT64_C(16) << 20) // that closing takes the time to merge: some seconds
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
 
 static void read_boot_id(uint8_t id[16])
@@ -220,7 +221,7 @@ static void note_tail(struct store *s, struct tail *t, uint64_t unit)
     if (t->slot == EXTENT_NO_SLOT || !t->used)
         return;
     if (t->used > t->checked) {
-        const uint8_t *new = s->file.base + t->offset + t->checked * unit;
+        const uint8_t *new = s->file.base + t->offset + t->checked *unit;
         t->crc = crc32c(t->crc, new, (t->used - t->checked) * unit);
         t->checked = t->used;
     }
@@ -307,7 +308,9 @@ static int close_in_place(struct store *s)
     // Readers would run into the void behind the new end.
     if (!lock_has_readers(x->fd))
         extents_trim(x);
-    __atomic_store_n(&extents_super(x)->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+    struct superblock *sb = extents_super(x);
+    __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+    sb->closed_crc = superblock_closed_crc(sb, extents_table(x));
     return s->io->sync(s->io->user, x->fd);
 }
 
@@ -320,8 +323,8 @@ int store_close(struct store *s, struct error *e)
     }
     int sealed = seal_all(s);
     rc = rc ? rc : sealed;
-    int merged = rc;
-    while (merged >= 0 && (merged = merge_step(s, true)) > 0)
+    s->merged_values = 0;
+    while (!rc && s->merged_values < CLOSING_VALUES && merge_step(s, true) > 0)
         ;
     // What could not be sealed lies in tails, which only the old file has.
     int closed = sealed ? sealed : rewrite(s);
@@ -344,10 +347,10 @@ void store_get_stats(const struct store *s, struct store_stats *out)
     *out = s->stats;
     out->file_bytes = s->file.file_bytes;
     out->used_bytes = s->file.used_bytes;
-    out->memory_bytes = s->names.used_bytes + s->metric_capacity * sizeof *s->metrics +
-                        s->set_capacity * sizeof *s->sets +
-                        (s->metric_ids.capacity + s->pair_ids.capacity + s->set_ids.capacity) * sizeof(struct map_slot) +
-                        s->series_slot_count * sizeof *s->series_slots + s->series_capacity * sizeof *s->series_keys +
-                        s->tail_bytes + s->spill.capacity + s->block.capacity +
-                        (s->row_capacity + s->value_capacity) * sizeof(double) + s->sum_capacity * sizeof *s->sums;
+    out->memory_bytes =
+        s->names.used_bytes + s->metric_capacity * sizeof *s->metrics + s->set_capacity * sizeof *s->sets +
+        (s->metric_ids.capacity + s->pair_ids.capacity + s->set_ids.capacity) * sizeof(struct map_slot) +
+        s->series_slot_count * sizeof *s->series_slots + s->series_capacity * sizeof *s->series_keys + s->tail_bytes +
+        s->spill.capacity + s->block.capacity + (s->row_capacity + s->value_capacity) * sizeof(double) +
+        s->sum_capacity * sizeof *s->sums;
 }

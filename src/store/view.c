@@ -80,6 +80,9 @@ static int copy_table(struct store_reader *r, struct table *t)
 
 static bool entry_sound(const struct store_reader *r, const struct segment_entry *e)
 {
+    static const struct segment_entry never;
+    if (!memcmp(e, &never, sizeof never))
+        return true;
     uint32_t crc = crc32c(0, &e->kind, 12);
     return crc32c(crc, &e->offset, 24) == e->check && e->offset <= r->file_bytes &&
            e->size <= r->file_bytes - e->offset && e->offset % 8 == 0;
@@ -110,6 +113,18 @@ void segments_free(struct store_reader *r)
     free(r->segments);
 }
 
+// Behind a header that cannot be read: the next one that can.
+static uint64_t next_header(const uint8_t *base, uint64_t at, uint64_t used)
+{
+    for (; used - at >= sizeof(struct block_header) && at < used; at += 8) {
+        struct block_header h;
+        copy_words(&h, base + at, sizeof h);
+        if (h.magic == BLOCK_MAGIC && block_header_fits(&h, used - at))
+            return at;
+    }
+    return used;
+}
+
 static int segment_read(struct store_reader *r, struct segment_blocks *g, const struct segment_entry *e)
 {
     uint64_t used = e->used < e->size ? e->used : e->size;
@@ -118,9 +133,10 @@ static int segment_read(struct store_reader *r, struct segment_blocks *g, const 
         struct block_header h;
         copy_words(&h, base + g->read, sizeof h);
         if (!block_header_fits(&h, used - g->read)) {
-            reader_damaged(r, e->offset + g->read, used - g->read, "a block header");
-            g->read = used;
-            break;
+            uint64_t next = next_header(base, g->read + 8, used);
+            reader_damaged(r, e->offset + g->read, next - g->read, "a block header");
+            g->read = next;
+            continue;
         }
         if (g->count == g->capacity) {
             void *grown = array_grow(g->blocks, &g->capacity, sizeof(struct block_ref *));
@@ -158,7 +174,9 @@ static int segments_update(struct store_reader *r, const struct table *t)
     for (uint32_t i = 0; i < t->count; i++) {
         const struct segment_entry *e = &t->entries[i];
         struct segment_blocks *g = &r->segments[i];
-        if (e->kind != SEGMENT_BLOCKS || g->generation != e->generation || g->offset != e->offset)
+        // The table may have moved: blocks look at their segment's generation where it is now.
+        if (e->kind != SEGMENT_BLOCKS || g->generation != e->generation || g->offset != e->offset ||
+            g->entry != &t->live[i])
             segment_forget(g);
         if (e->kind != SEGMENT_BLOCKS)
             continue;
@@ -181,7 +199,8 @@ static int compare(uint64_t a, uint64_t b)
 
 static int by_number(const void *a, const void *b)
 {
-    const struct block_header *x = &(*(struct block_ref *const *)a)->header, *y = &(*(struct block_ref *const *)b)->header;
+    const struct block_header *x = &(*(struct block_ref *const *)a)->header,
+                              *y = &(*(struct block_ref *const *)b)->header;
     if (x->kind != y->kind)
         return compare(x->kind, y->kind);
     if (x->owner != y->owner)
@@ -284,8 +303,8 @@ static int view_build(struct store_reader *r, const struct table *t, struct view
             struct block_ref *b = r->segments[i].blocks[k];
             b->refs++;
             v->blocks[v->block_count++] = b;
-            sorted = sorted && (v->block_count == 1 || by_number(&v->blocks[v->block_count - 2],
-                                                                 &v->blocks[v->block_count - 1]) <= 0);
+            sorted = sorted && (v->block_count == 1 ||
+                                by_number(&v->blocks[v->block_count - 2], &v->blocks[v->block_count - 1]) <= 0);
         }
     if (!sorted)
         qsort(v->blocks, v->block_count, sizeof *v->blocks, by_number);
@@ -373,7 +392,7 @@ int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint
     // The catalog grows without the table changing, and is read where the table says.
     int rc = copy_table(r, &t);
     for (uint32_t i = 0; !rc && i < t.count; i++)
-        if (t.entries[i].kind != SEGMENT_EMPTY && !entry_sound(r, &t.entries[i])) {
+        if (!entry_sound(r, &t.entries[i])) {
             reader_damaged(r, (uint64_t)((const uint8_t *)&t.live[i] - r->mapping->base), sizeof *t.entries,
                            "a segment entry");
             t.entries[i].kind = SEGMENT_EMPTY;
