@@ -68,6 +68,7 @@ static void close_connection(struct connection *c)
     if (c->next)
         c->next->link = c->link;
     c->all->stats.open--;
+    c->all->stats.senders -= c->kind == TEXT;
     uv_close((uv_handle_t *)&c->poll, on_closed);
     close(c->fd); // behind uv_close, which still speaks of it to the kernel
     ingest_lines_destroy(c->lines);
@@ -136,6 +137,7 @@ static bool recognise(struct connection *c)
         return false;
     }
     c->kind = TEXT;
+    c->all->stats.senders++;
     c->reply.limit = CONNECTION_REPLY_MAX;
     if (ingest_lines_create(c->all->in, &c->lines) != 0) {
         log_warning("no memory for a connection");
