@@ -151,7 +151,8 @@ static void a_set_has_a_limit(void **state)
     feed(&b, buf_cstr(&text));
     assert_int_equal(b.reply.size, 0);
     feed(&b, "who:one_more|s\nwho:user1|s\n");
-    assert_string_equal(buf_cstr(&b.reply), "line 1: 'who' is not stored: no room for more series or points\n");
+    assert_string_equal(buf_cstr(&b.reply),
+                        "line 1: 'who' is not stored: the set has too many members (65536 between two samples)\n");
     ingest_lines_sample(b.in, 1000);
     feed(&b, "who:one_more|s\n");
     ingest_lines_sample(b.in, 2000);
