@@ -35,6 +35,7 @@ static struct measured {
 };
 enum { LOOPS = sizeof loops / sizeof *loops };
 
+static cpu_set_t all_processors;
 static double off_ns[ROUNDS], drain_rate[ROUNDS];
 static char folder[64], socket_path[96], store_path[96];
 
@@ -74,8 +75,9 @@ static int listen_there(void)
     return fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 16) == 0 ? fd : -1;
 }
 
-// LTTng's figure: bench_emit_lttng beside this program, if it was built, says it on its standard output.
-static double run_lttng(void)
+// LTTng's figure: bench_emit_lttng beside this program, if it was built, says it on its standard output, with what clock_gettime took there:
+// scaled by that, it is as if it had been measured here.
+static double run_lttng(double clock_here)
 {
     char self[512] = "", program[600];
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
@@ -85,13 +87,13 @@ static double run_lttng(void)
         fprintf(stderr, "bench: lttng-ust is not here (liblttng-ust-dev, lttng-tools): left out\n");
         return 0;
     }
+    sched_setaffinity(0, sizeof all_processors, &all_processors); // its threads are not to stand in each other's way
     FILE *f = popen(program, "re");
-    double ns = 0;
-    if (f && fscanf(f, "%lf", &ns) != 1)
-        ns = 0;
+    double ns = 0, clock_there = 0;
+    bool said = f && fscanf(f, "%lf %lf", &ns, &clock_there) == 2 && clock_there > 0;
     if (f)
         pclose(f);
-    return ns;
+    return said ? ns * clock_here / clock_there : 0;
 }
 
 static bool set_up(struct store **store, struct ingest **in, struct error *e)
@@ -144,7 +146,7 @@ static double ns_of(const char *name)
 
 static void report_all(void)
 {
-    double clock = ns_of("clock_gettime"), point = ns_of("point"), lttng = run_lttng();
+    double clock = ns_of("clock_gettime"), point = ns_of("point"), lttng = run_lttng(clock);
     report("emit_point", point, "ns", "clock_gettime", clock);
     report("emit_point", point, "ns", "cycle_counter", ns_of("counter"));
     if (lttng > 0)
@@ -166,6 +168,7 @@ int main(void)
     double row[ROW] = {0};
     sonde_handle members[ROW];
     cpu_set_t one;
+    sched_getaffinity(0, sizeof all_processors, &all_processors);
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
     sched_setaffinity(0, sizeof one, &one);

@@ -1,12 +1,13 @@
 // process.c - starts sonde in a process, gives rings to threads, and starts it again in forked children.
 //
 // fork(): the handlers hold the lock over it, so that what the child inherits is whole. The child closes its copies of our
-// descriptors, forgets its ring and clears `mark`; nothing more, as most children only exec. Its first call that
-// has something to say finds `mark` cleared and moves a fresh segment, with the same definitions, to the place of the parent's: all pointers
+// descriptors, forgets its ring and changes `mark`; nothing more, as most children only exec. Its first call that
+// has something to say finds `mark` changed and moves a fresh segment, with the same definitions, to the place of the parent's: all pointers
 // and handles stay good. A child of a bare clone() runs no handlers, but `mark` lies in a page that the kernel wipes
 // (MADV_WIPEONFORK): it is found out at the next slow path, at most a quarter of a ring later.
 #include "emit/process.h"
 #include "base/clock.h"
+#include "emit/process_start.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,34 +29,18 @@ static struct ring *slot(const struct emit_process *p, uint32_t i)
     return (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);
 }
 
-// The 22nd field of /proc/self/stat; the 2nd, the name, is in brackets and may hold anything.
-static uint64_t process_start_ticks(void)
-{
-    char text[1024] = "";
-    FILE *f = fopen("/proc/self/stat", "re");
-    if (!f)
-        return 0;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = 0;
-    char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoull(at + 1, NULL, 10) : 0;
-}
-
 // All but the definitions.
 static void fill_header(const struct emit_process *p, char *base)
 {
     struct segment_header *h = (struct segment_header *)(void *)base;
     h->version = SEGMENT_VERSION;
     h->pid = (uint32_t)getpid();
-    h->start_ticks = process_start_ticks();
+    h->start_ticks = process_start_ticks("/proc/self/stat");
     h->bytes = p->at.bytes;
     h->ring_bytes = p->ring_bytes;
     h->slots = p->slots;
     h->level = (uint32_t)p->level;
-    h->clock = clock_ticks_usable() ? SEGMENT_CLOCK_TICKS : SEGMENT_CLOCK_REALTIME;
+    h->clock = p->clock;
     memcpy(h->socket_path, p->socket_path, sizeof h->socket_path);
     h->magic = SEGMENT_MAGIC;
 }
@@ -91,6 +76,11 @@ static bool start_in_child(struct emit_process *p)
             emit_connect(p);
             return true;
         }
+    }
+    if (fresh) {
+        munmap(fresh, p->at.bytes);
+        close(p->segment_fd);
+        p->segment_fd = -1;
     }
     // Not enough memory, descriptors, address space. Nothing may go into the parent's segment, so this process is off.
     emit_say("off in the forked process %d: cannot make its shared memory", (int)getpid());
@@ -180,6 +170,7 @@ static bool read_environment(struct emit_process *p)
         return false;
     }
     memcpy(p->socket_path, path, strlen(path) + 1);
+    p->clock = clock_ticks_usable() ? SEGMENT_CLOCK_TICKS : SEGMENT_CLOCK_REALTIME;
     p->ring_bytes = ring_bytes_wanted();
     p->slots = slots_wanted();
     return p->level > 0;

@@ -1,7 +1,7 @@
 // process.h - what libsonde knows about the process it lives in. Internal to src/emit.
 //
 // One struct emit_process; its life: new → on or off, decided at the first call by the environment; off is for good. A fork()ed
-// child finds `mark` wiped, and makes itself a new segment at the same address the first time it has something to say.
+// child finds `mark` changed, and makes itself a new segment at the same address the first time it has something to say.
 // `lock` is held for the first call of a thread and for definitions, never for a point.
 #ifndef SONDE_EMIT_PROCESS_H
 #define SONDE_EMIT_PROCESS_H
@@ -27,6 +27,7 @@ struct emit_process {
     struct segment_header *header;
     struct segment_agent *agent;
     uint64_t ring_bytes;
+    uint32_t clock; // enum segment_clock
     uint32_t slots;
     _Atomic uint32_t slots_free;
     _Atomic uint8_t *mark; // whose segment that is; in a page that the kernel clears in children

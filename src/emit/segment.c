@@ -28,6 +28,20 @@ static bool size_allowed(size_t bytes)
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
+// In a program that has called mlockall(MCL_FUTURE) a new mapping is filled with memory at once, unless it cannot be touched. So it is made
+// like that, released from the lock, and opened then.
+static void *map(int fd, size_t bytes)
+{
+    void *base = mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    munlock(base, bytes);
+    if (mprotect(base, bytes, PROT_READ | PROT_WRITE) == 0)
+        return base;
+    munmap(base, bytes);
+    return NULL;
+}
+
 char *emit_segment_create(struct emit_process *p, int *fd_out, struct error *e)
 {
     int fd = make_memfd();
@@ -35,18 +49,18 @@ char *emit_segment_create(struct emit_process *p, int *fd_out, struct error *e)
         error_set(e, -errno, "cannot make shared memory: memfd_create: %s", strerror(errno));
         return NULL;
     }
-    void *base = MAP_FAILED;
+    void *base = NULL;
     for (;;) {
         p->at = segment_layout(p->slots, p->ring_bytes);
         if (size_allowed(p->at.bytes) && ftruncate(fd, (off_t)p->at.bytes) == 0)
-            base = mmap(NULL, p->at.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-        if (base != MAP_FAILED || p->slots / 2 < SEGMENT_SLOTS_MIN)
+            base = map(fd, p->at.bytes);
+        if (base || p->slots / 2 < SEGMENT_SLOTS_MIN)
             break;
         p->slots /= 2;
     }
-    if (base == MAP_FAILED || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        error_set(e, -ENOMEM, "cannot map %zu MiB of shared memory (ulimit -v, ulimit -f)", p->at.bytes >> 20);
-        if (base != MAP_FAILED)
+    if (!base || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        error_set(e, -ENOMEM, "cannot map %zu MiB of shared memory (ulimit -v, -f, -l)", p->at.bytes >> 20);
+        if (base)
             munmap(base, p->at.bytes);
         close(fd);
         return NULL;

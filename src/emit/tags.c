@@ -1,3 +1,4 @@
+// tags.c - which names and tags are valid (as the store has it), and the tags that everything from this process carries.
 #include "emit/tags.h"
 #include "emit/process.h"
 

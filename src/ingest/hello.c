@@ -1,3 +1,4 @@
+// hello.c - takes a program's HELLO (emit/segment.h) and its descriptor off a socket. The peer may send anything.
 #include "ingest/hello.h"
 #include "emit/segment.h"
 

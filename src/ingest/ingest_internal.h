@@ -52,7 +52,7 @@ struct cells {
 struct program {
     uint32_t id; // of this program in this ingest; never used twice
     pid_t pid;
-    uint64_t start_ticks; // of the process, as its header says
+    uint64_t start_ticks; // of the process; 0 = not to be seen
     int pidfd;            // -1 = gone, or none could be had
     bool gone;            // seen dead: the next drain is the last
     bool warned;          // that it writes nonsense
@@ -134,7 +134,6 @@ bool ingest_labels(const struct ingest *in, const struct program *p, const struc
 void program_free(struct program *p);
 void program_look(struct program *p);    // sets gone
 size_t programs_gone(struct ingest *in); // lets go of them
-uint64_t program_proc_start(pid_t pid);  // 0 = no such process, or it is not to be seen
 
 // definitions.c: reads what is new.
 void program_definitions(struct ingest *in, struct program *p);

@@ -5,6 +5,7 @@
 // They are read once.
 #include "base/hash.h"
 #include "base/log.h"
+#include "emit/process_start.h"
 #include "ingest/ingest_internal.h"
 
 #include <dirent.h>
@@ -23,21 +24,11 @@
 
 enum { ADOPT_FDS_MAX = 65536 }; // of one process
 
-uint64_t program_proc_start(pid_t pid)
+static uint64_t start_ticks_of(pid_t pid)
 {
-    char path[64], text[1024] = "";
+    char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return 0;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = 0;
-    // The 22nd field; the 2nd, the name, is in brackets and may hold anything.
-    char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoull(at + 1, NULL, 10) : 0;
+    return process_start_ticks(path);
 }
 
 // Whether the process still has the segment mapped: after an exec() it is alive, but no longer this program.
@@ -66,7 +57,7 @@ void program_look(struct program *p)
     if (p->pidfd >= 0)
         p->gone = p->gone || poll(&f, 1, 0) > 0;
     else if (p->pid > 0) // no descriptor could be had
-        p->gone = p->gone || program_proc_start(p->pid) != p->start_ticks;
+        p->gone = p->gone || start_ticks_of(p->pid) != p->start_ticks;
 }
 
 void ingest_hangup(struct ingest *in, pid_t pid)
@@ -173,9 +164,10 @@ static void watch(struct program *p)
     p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     if (p->pidfd < 0 && errno == ESRCH)
         p->gone = true;
-    uint64_t now = program_proc_start(p->pid);
-    if (now && now != p->start_ticks) // another process by now: this one is gone
+    uint64_t now = start_ticks_of(p->pid);
+    if (now && p->start_ticks && now != p->start_ticks) // another process by now: this one is gone
         p->gone = true;
+    p->start_ticks = now;
 }
 
 // From clock ticks since boot to the time of day; a second earlier, as ticks are coarse. A start that cannot be is ignored.
@@ -197,8 +189,8 @@ static int attach(struct ingest *in, struct program *p, int fd)
             return -EBUSY;
     const volatile struct segment_header *h = (const volatile struct segment_header *)(const volatile void *)p->base;
     p->start_ticks = h->start_ticks;
-    p->salt = hash_u64((uint64_t)h->pid << 32 ^ p->start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
     p->start_ns = start_of(p->start_ticks);
+    p->salt = hash_u64((uint64_t)h->pid << 32 ^ p->start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
     p->tails = calloc(p->slots, sizeof *p->tails);
     p->dropped = calloc(p->slots, sizeof *p->dropped);
     if (!p->tails || !p->dropped ||

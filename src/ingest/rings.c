@@ -113,7 +113,7 @@ static bool take_record(struct ingest *in, const struct program *p, const uint64
     case SEGMENT_PAD:
         return true;
     case SEGMENT_ROW:
-        if (words < 3 || words > SEGMENT_GROUP_MAX + 2)
+        if (words < 3)
             return false;
         take_row(in, p, data, flags, words, (uint32_t)(word >> 32));
         return true;

@@ -238,6 +238,31 @@ static int mode_forks(void)
     _exit(0);
 }
 
+// fork_tight: a child that can make no segment; it must not write into its parent's
+static int mode_fork_tight(void)
+{
+    sonde_handle h = sonde_gauge("value", ""), level = sonde_gauge("level", ""), adds = sonde_counter("adds", "");
+    sonde_emit(h, 1);
+    sonde_set(level, 1);
+    sonde_add(adds, 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){1, 1});
+        sonde_set(level, 100);
+        sonde_add(adds, 100);
+        sonde_emit(h, 100);
+        sonde_span_begin("child");
+        sonde_annotate("child");
+        sonde_set(level, 100);
+        sonde_handle late = sonde_gauge("late", "");
+        _exit(late != 0 || sonde_level() != 0);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    sonde_emit(h, 2);
+    return status != 0;
+}
+
 // clone: a child that runs no fork handlers
 static int mode_clone(void)
 {
@@ -509,21 +534,53 @@ static int mode_closes(void)
 {
     sonde_handle h = sonde_gauge("value", "");
     sonde_emit(h, 1);
+    say("first");
+    wait_for_line();
     int mine[2];
     for (int fd = 3; fd < 64; fd++)
         close(fd);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, mine) != 0)
         return 1;
+    mine[0] = fcntl(mine[0], F_DUPFD, 64); // out of the way
+    mine[1] = fcntl(mine[1], F_DUPFD, 64);
     for (int fd = 3; fd < 64; fd++)
-        if (fd != mine[0] && fd != mine[1])
-            dup2(mine[0], fd);
+        dup2(mine[0], fd);
     say("closed");
     for (long i = 0; i < 1000000; i++)
         sonde_emit(h, (double)i);
     char c;
-    printf("stray=%d\nsent=1000001\n", read(mine[1], &c, 1) == 1);
+    int lost = 0;
+    for (int fd = 3; fd < 64; fd++)
+        lost += fcntl(fd, F_GETFD) < 0;
+    printf("stray=%d\nlost=%d\nsent=1000001\n", read(mine[1], &c, 1) == 1, lost);
     fflush(stdout);
     wait_for_line();
+    return 0;
+}
+
+// loud: does what is refused, with standard error going to standard output
+static int mode_loud(void)
+{
+    dup2(1, 2);
+    sonde_emit(sonde_gauge("not a name", ""), 1);
+    say("end");
+    return 0;
+}
+
+// locked: in a program whose memory is locked; prints how much shared memory that has taken
+static int mode_locked(void)
+{
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        say("cannot lock");
+    sonde_emit(sonde_gauge("value", ""), 1);
+    char line[256];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        sscanf(line, "RssShmem: %ld", &kib);
+    if (f)
+        fclose(f);
+    printf("shared=%ld\n", kib);
     return 0;
 }
 
@@ -638,27 +695,12 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"threads", mode_threads},
-    {"waves", mode_waves},
-    {"crowd", mode_crowd},
-    {"points", mode_points},
-    {"waits", mode_waits},
-    {"stream", mode_stream},
-    {"fork", mode_fork},
-    {"forks", mode_forks},
-    {"clone", mode_clone},
-    {"exec", mode_exec},
-    {"cells", mode_cells},
-    {"count", mode_count},
-    {"many_cells", mode_many_cells},
-    {"groups", mode_groups},
-    {"spans", mode_spans},
-    {"span_waits", mode_span_waits},
-    {"limits", mode_limits},
-    {"define", mode_define},
-    {"level", mode_level},
-    {"closes", mode_closes},
-    {"tight", mode_tight},
+    {"threads", mode_threads},       {"waves", mode_waves},           {"crowd", mode_crowd},   {"points", mode_points},
+    {"waits", mode_waits},           {"stream", mode_stream},         {"fork", mode_fork},     {"forks", mode_forks},
+    {"fork_tight", mode_fork_tight}, {"clone", mode_clone},           {"exec", mode_exec},     {"cells", mode_cells},
+    {"count", mode_count},           {"many_cells", mode_many_cells}, {"groups", mode_groups}, {"spans", mode_spans},
+    {"span_waits", mode_span_waits}, {"limits", mode_limits},         {"define", mode_define}, {"level", mode_level},
+    {"closes", mode_closes},         {"tight", mode_tight},           {"loud", mode_loud},     {"locked", mode_locked},
     {"scribble", mode_scribble},
 };
 

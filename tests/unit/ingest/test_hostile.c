@@ -117,6 +117,24 @@ static void as_many_programs_as_there_may_be(void **state)
     fake_store_close(store);
 }
 
+static void unseen_process_goes_with_its_connection(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+    assert_int_equal(ingest_attach(n.in, make_segment(4, 1 << 20, 0, SEALS), -1),
+                     0); // as ingest_receive_hello numbers them
+    assert_int_equal(ingest_attach(n.in, make_segment(4, 1 << 20, 0, SEALS), -2), 0);
+    ingest_drain(n.in, NULL);
+    assert_int_equal(node_stats(&n).programs, 2);
+    ingest_hangup(n.in, -2);
+    ingest_drain(n.in, NULL);
+    assert_int_equal(node_stats(&n).programs, 1);
+    node_close(&n);
+}
+
 static void not_a_hello(void **state)
 {
     (void)state;
@@ -185,50 +203,309 @@ static void hello_of_another_version_or_with_more(void **state)
     close(pair[1]);
 }
 
+// A program of our own making: the process "p" with the gauges "m" (1), "n" (2), the group of both (3), and one ring.
+struct forged {
+    struct segment_layout at;
+    struct segment_header *header;
+    char *base, *definitions;
+    struct ring *ring;
+    uint64_t *words;
+    int fd;
+};
+
+enum { FORGED_RING = 1 << 17 };
+
+static struct forged forge(void)
+{
+    struct forged f = {.at = segment_layout(4, FORGED_RING)};
+    f.fd = make_segment(4, FORGED_RING, 0, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    f.base = mmap(NULL, f.at.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
+    assert_true(f.base != MAP_FAILED);
+    static const char definitions[] = "\x10\0\0\0\0\0\1\0\1\0p\0\0\0\0\0"
+                                      "\x10\0\0\0\0\1\2\0\1\0m\0\0\0\0\0"
+                                      "\x10\0\0\0\0\1\2\0\1\0n\0\0\0\0\0"
+                                      "\x18\0\0\0\0\0\3\0\2\0\0\0\1\0\0\0\2\0\0\0\0\0\0";
+    f.definitions = f.base + f.at.definitions;
+    memcpy(f.definitions, definitions, sizeof definitions);
+    f.header = (struct segment_header *)(void *)f.base;
+    f.ring = (struct ring *)(void *)(f.base + f.at.slots);
+    f.words = (uint64_t *)(void *)((char *)f.ring + SLOT_DATA);
+    atomic_store(&f.header->definitions_bytes, sizeof definitions);
+    atomic_store(&f.header->slots_used, 1);
+    return f;
+}
+
+static void put(struct forged *f, uint64_t words_of_it, enum segment_type type, uint32_t handle)
+{
+    uint64_t head = atomic_load(&f->ring->head);
+    uint64_t *word = f->words + head % FORGED_RING / 8;
+    word[0] = segment_word(type, SEGMENT_TIME_NS, words_of_it, handle);
+    word[1] = 1;
+    word[2] = 0;
+    atomic_store(&f->ring->head, head + words_of_it * 8);
+}
+
+static void record_longer_than_what_is_there(struct forged *f)
+{
+    put(f, 20, SEGMENT_NOTE, 0);
+    atomic_store(&f->ring->head, 64);
+}
+
+static void head_far_away(struct forged *f)
+{
+    put(f, 3, SEGMENT_POINT, 1);
+    atomic_store(&f->ring->head, UINT64_C(1) << 40);
+}
+
+static void head_between_words(struct forged *f)
+{
+    put(f, 3, SEGMENT_POINT, 1);
+    atomic_store(&f->ring->head, 29);
+}
+
+static void note_longer_than_a_record(struct forged *f)
+{
+    put(f, SEGMENT_RECORD_WORDS_MAX + 1, SEGMENT_NOTE, 0);
+}
+
+static void row_longer_than_a_group(struct forged *f)
+{
+    put(f, SEGMENT_GROUP_MAX + 3, SEGMENT_ROW, 3);
+}
+
+static void row_of_another_size(struct forged *f)
+{
+    put(f, 5, SEGMENT_ROW, 3);
+}
+
+static void row_of_no_group(struct forged *f)
+{
+    put(f, 4, SEGMENT_ROW, 1);
+}
+
+static void point_of_a_group(struct forged *f)
+{
+    put(f, 3, SEGMENT_POINT, 3);
+}
+
+static void point_of_the_process(struct forged *f)
+{
+    put(f, 3, SEGMENT_POINT, 0);
+}
+
+static void point_of_nothing(struct forged *f)
+{
+    put(f, 3, SEGMENT_POINT, UINT32_MAX);
+}
+
+static void point_of_two_words(struct forged *f)
+{
+    put(f, 2, SEGMENT_POINT, 1);
+}
+
+static void record_over_the_end(struct forged *f)
+{
+    put(f, 1000, SEGMENT_NOTE, 0);
+}
+
+static void record_of_no_words(struct forged *f)
+{
+    f->words[0] = 0;
+    atomic_store(&f->ring->head, 80);
+}
+
+static void unknown_type(struct forged *f)
+{
+    put(f, 3, (enum segment_type)7, 1);
+}
+
+static void note_whose_text_is_longer(struct forged *f)
+{
+    put(f, 7, SEGMENT_NOTE, 0);
+    f->words[5] = 0x0000ffff00001000; // 4096 bytes of text
+}
+
+static void note_with_too_many_tags(struct forged *f)
+{
+    put(f, 40, SEGMENT_NOTE, 0);
+    f->words[5] = 17u << 16; // no text, 17 tags
+}
+
+static void definition_longer_than_any(struct forged *f)
+{
+    uint32_t size = 40000;
+    memcpy(f->definitions + atomic_load(&f->header->definitions_bytes), &size, 4);
+    atomic_fetch_add(&f->header->definitions_bytes, 40000);
+}
+
+static void definition_of_no_size(struct forged *f)
+{
+    atomic_fetch_add(&f->header->definitions_bytes, 8);
+}
+
+static void definitions_over_their_end(struct forged *f)
+{
+    atomic_store(&f->header->definitions_bytes, UINT64_MAX & ~UINT64_C(7));
+}
+
+static void another_definition(struct forged *f, const char *bytes, size_t size)
+{
+    uint64_t at = atomic_load(&f->header->definitions_bytes);
+    memcpy(f->definitions + at, bytes, size);
+    atomic_store(&f->header->definitions_bytes, at + size);
+}
+
+static void group_of_what_is_not_there(struct forged *f)
+{
+    another_definition(f, "\x10\0\0\0\0\0\3\0\1\0\0\0\x09\0\0\0", 16);
+}
+
+static void group_with_more_members_than_bytes(struct forged *f)
+{
+    another_definition(f, "\x10\0\0\0\0\0\3\0\xff\0\0\0\1\0\0\0", 16);
+}
+
+static void metric_whose_name_is_longer(struct forged *f)
+{
+    another_definition(f, "\x10\0\0\0\0\1\2\0\xff\0m\0\0\0\0\0", 16);
+}
+
+static void metric_with_too_many_tags(struct forged *f)
+{
+    another_definition(f, "\x10\0\0\0\0\1\2\x7f\1\0m\0\0\0\0\0", 16);
+}
+
+static void process_twice(struct forged *f)
+{
+    another_definition(f, "\x10\0\0\0\0\0\1\0\1\0p\0\0\0\0\0", 16);
+}
+
+static void definition_of_an_unknown_thing(struct forged *f)
+{
+    another_definition(f, "\x10\0\0\0\0\0\x09\0\1\0p\0\0\0\0\0", 16);
+}
+
+static void more_slots_than_there_are(struct forged *f)
+{
+    atomic_store(&f->header->slots_used, UINT32_MAX);
+    atomic_store(&f->ring->cells_end, UINT32_MAX);
+}
+
+static void drops_that_cannot_be(struct forged *f)
+{
+    atomic_store(&f->ring->dropped, UINT64_MAX);
+    atomic_store(&f->header->refused, UINT64_MAX);
+}
+
+static void forgeries_cost_what_is_forged(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        void (*forge)(struct forged *f);
+        uint64_t corrupt;
+    } cases[] = {
+#define CASE(name, corrupt) {#name, name, corrupt}
+        CASE(record_longer_than_what_is_there, 8),
+        CASE(head_far_away, FORGED_RING / 8),
+        CASE(head_between_words, 3),
+        CASE(note_longer_than_a_record, SEGMENT_RECORD_WORDS_MAX + 1),
+        CASE(row_longer_than_a_group, SEGMENT_GROUP_MAX + 3),
+        CASE(row_of_another_size, 5),
+        CASE(row_of_no_group, 4),
+        CASE(point_of_a_group, 3),
+        CASE(point_of_the_process, 3),
+        CASE(point_of_nothing, 3),
+        CASE(point_of_two_words, 2),
+        CASE(record_over_the_end, 1000),
+        CASE(record_of_no_words, 10),
+        CASE(unknown_type, 3),
+        CASE(note_whose_text_is_longer, 7),
+        CASE(note_with_too_many_tags, 40),
+        CASE(definition_longer_than_any, 1),
+        CASE(definition_of_no_size, 1),
+        CASE(definitions_over_their_end, 1),
+        CASE(group_of_what_is_not_there, 1),
+        CASE(group_with_more_members_than_bytes, 1),
+        CASE(metric_whose_name_is_longer, 1),
+        CASE(metric_with_too_many_tags, 1),
+        CASE(process_twice, 1),
+        CASE(definition_of_an_unknown_thing, 1),
+        CASE(more_slots_than_there_are, 0),
+        CASE(drops_that_cannot_be, 0),
+#undef CASE
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct node n;
+        node_open(&n);
+        node_agent_start(&n);
+        struct forged f = forge();
+        assert_int_equal(ingest_attach(n.in, f.fd, getpid()), 0);
+        put(&f, 3, SEGMENT_POINT, 1); // what was before is taken, also the definitions
+        assert_int_equal(ingest_drain(n.in, NULL), 1);
+        // A head that goes anywhere is believed, what is in between skipped.
+        atomic_store(&f.ring->head, cases[i].forge == record_over_the_end ? FORGED_RING - 3072 : 0);
+        ingest_drain(n.in, NULL);
+        struct ingest_stats before = node_stats(&n), after;
+        cases[i].forge(&f);
+        uint64_t head = atomic_load(&f.ring->head);
+        ingest_drain(n.in, NULL);
+        ingest_sample_cells(n.in, 1);
+        after = node_stats(&n);
+        if (after.dropped_corrupt - before.dropped_corrupt != cases[i].corrupt)
+            fail_msg("%s: %d words dropped as corrupt", cases[i].name,
+                     (int)(after.dropped_corrupt - before.dropped_corrupt));
+        assert_int_equal(after.points, before.points);
+        assert_int_equal(after.dropped_full + after.dropped_limit, 0);
+        assert_int_equal(n.store->event_count, 0);
+        assert_int_equal(n.store->series_count, 2);
+        atomic_store(&f.ring->head, head & ~UINT64_C(7));
+        put(&f, 3, SEGMENT_POINT, 2);
+        ingest_drain(n.in, NULL);
+        if (node_stats(&n).points != before.points + 1)
+            fail_msg("%s: what comes after it is lost", cases[i].name);
+        munmap(f.base, f.at.bytes);
+        node_close(&n);
+    }
+}
+
 static void impossible_times_are_put_right(void **state)
 {
     (void)state;
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    int fd = make_segment(4, 1 << 20, 0, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    struct segment_layout at = segment_layout(4, 1 << 20);
-    char *base = mmap(NULL, at.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_true(base != MAP_FAILED);
-    static const char definitions[] = "\x10\0\0\0\0\0\1\0\1\0p\0\0\0\0\0" // the process "p"
-                                      "\x10\0\0\0\0\1\2\0\1\0m\0\0\0\0";  // the gauge "m"
-    memcpy(base + at.definitions, definitions, sizeof definitions);
-    struct segment_header *h = (struct segment_header *)(void *)base;
-    struct ring *r = (struct ring *)(void *)(base + at.slots);
-    atomic_store(&h->definitions_bytes, 32);
-    atomic_store(&h->slots_used, 1);
+    struct forged f = forge();
     int64_t now = clock_realtime_ns();
     const int64_t times[] = {0, INT64_MIN, now, now + 3600 * (int64_t)NS_PER_S, INT64_MAX};
-    uint64_t *word = (uint64_t *)(void *)((char *)r + SLOT_DATA);
     for (size_t i = 0; i < 5; i++) {
-        double value = (double)i;
-        word[3 * i] = segment_word(SEGMENT_POINT, 0, 3, 1);
-        word[3 * i + 1] = (uint64_t)times[i];
-        memcpy(&word[3 * i + 2], &value, 8);
+        f.words[3 * i] = segment_word(SEGMENT_POINT, 0, 3, 1);
+        f.words[3 * i + 1] = (uint64_t)times[i];
+        f.words[3 * i + 2] = 0;
     }
-    atomic_store(&r->head, 5 * 24);
-    assert_int_equal(ingest_attach(n.in, fd, getpid()), 0);
+    atomic_store(&f.ring->head, 5 * 24);
+    assert_int_equal(ingest_attach(n.in, f.fd, getpid()), 0);
     assert_int_equal(ingest_drain(n.in, NULL), 5);
-    struct fake_series *f = fake_find(n.store, "m", NULL);
-    assert_int_equal(f->count, 5);
+    struct fake_series *s = fake_find(n.store, "m", NULL);
+    assert_int_equal(s->count, 5);
     assert_int_equal(node_stats(&n).clamped, 4);
-    assert_true(f->first_t_ns > 0 && f->first_t_ns <= now); // when the system started, at the earliest
-    assert_in_range(f->last_t_ns, now, clock_realtime_ns());
-    munmap(base, at.bytes);
+    assert_true(s->first_t_ns > 0 && s->first_t_ns <= now); // when the system started, at the earliest
+    assert_in_range(s->last_t_ns, now, clock_realtime_ns());
+    munmap(f.base, f.at.bytes);
     node_close(&n);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scribblers_harm_only_themselves),       cmocka_unit_test(what_is_no_segment),
-        cmocka_unit_test(as_many_programs_as_there_may_be),      cmocka_unit_test(not_a_hello),
-        cmocka_unit_test(hello_of_another_version_or_with_more), cmocka_unit_test(impossible_times_are_put_right),
+        cmocka_unit_test(scribblers_harm_only_themselves),
+        cmocka_unit_test(what_is_no_segment),
+        cmocka_unit_test(as_many_programs_as_there_may_be),
+        cmocka_unit_test(not_a_hello),
+        cmocka_unit_test(unseen_process_goes_with_its_connection),
+        cmocka_unit_test(hello_of_another_version_or_with_more),
+        cmocka_unit_test(impossible_times_are_put_right),
+        cmocka_unit_test(forgeries_cost_what_is_forged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,23 @@ static void forks_beside_a_busy_thread(void **state)
     node_close(&n);
 }
 
+static void child_that_can_share_nothing(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "fork_tight", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_int_equal(count_of(&n, "value"), 2);
+    assert_true(fake_find(n.store, "value", NULL)->sum == 3);
+    assert_true(fake_find(n.store, "level", NULL)->last == 1);
+    assert_true(fake_find(n.store, "adds", NULL)->last == 1);
+    assert_int_equal(n.store->event_count, 0);
+    node_close(&n);
+}
+
 static void clone_without_handlers(void **state)
 {
     (void)state;
@@ -105,8 +122,13 @@ static void descriptors_closed_under_us(void **state)
     node_open(&n);
     node_agent_start(&n);
     struct child *c = node_spawn(&n, NULL, "closes", NULL);
+    node_until_said(&n, c, "first");
+    while (!count_of(&n, "value"))
+        node_round(&n);
+    node_say(c, "\n");
     node_until_said(&n, c, "sent=");
     assert_int_equal(child_number(c, "stray"), 0); // nothing of ours went into the program's own sockets
+    assert_int_equal(child_number(c, "lost"), 0);  // and none of the program's was closed
     node_round(&n);
     assert_int_equal(node_stats(&n).programs, 1); // its connection is closed, but it lives and is heard
     node_say(c, "\n");
@@ -143,6 +165,40 @@ static void little_address_space(void **state)
         assert_int_equal(c->status, 0);
         assert_int_equal(child_number(c, "handle"), cases[i].handle);
         assert_int_equal(count_of(&n, "value"), cases[i].handle);
+        node_close(&n);
+    }
+}
+
+static void locked_memory_is_not_filled(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "locked", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_in_range(child_number(c, "shared"), 0, 4096); // KiB; the segment's size is over 100 MiB
+    node_close(&n);
+}
+
+static void silent_unless_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *log;
+        bool speaks;
+    } cases[] = {{"SONDE_LOG", false}, {"SONDE_LOG=", false}, {"SONDE_LOG=0", false}, {"SONDE_LOG=1", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct node n;
+        node_open(&n);
+        struct child *c = node_spawn(&n, (const char *[]){cases[i].log, NULL}, "loud", NULL); // and there is no agent
+        node_until_ended(&n, c);
+        assert_int_equal(c->status, 0);
+        if (!cases[i].speaks)
+            assert_string_equal(c->text, "end\n");
+        else
+            assert_true(strstr(c->text, "metric \"not a name\" is off: ") && strstr(c->text, "no agent at "));
         node_close(&n);
     }
 }
@@ -276,10 +332,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fork_in_the_middle),
         cmocka_unit_test(forks_beside_a_busy_thread),
+        cmocka_unit_test(child_that_can_share_nothing),
         cmocka_unit_test(clone_without_handlers),
         cmocka_unit_test(exec_starts_anew),
         cmocka_unit_test(descriptors_closed_under_us),
         cmocka_unit_test(little_address_space),
+        cmocka_unit_test(locked_memory_is_not_filled),
+        cmocka_unit_test(silent_unless_asked),
         cmocka_unit_test(levels),
         cmocka_unit_test(agent_of_a_lower_level),
         cmocka_unit_test(tags_of_a_process),

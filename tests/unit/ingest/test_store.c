@@ -85,8 +85,8 @@ static void what_is_emitted_is_read(void **state)
 {
     (void)state;
     struct error e = {0};
-    struct store *store;
-    struct ingest *in;
+    struct store *store = NULL;
+    struct ingest *in = NULL;
     struct store_label host = {STR("host"), STR("here")};
     assert_non_null(mkdtemp(folder));
     snprintf(socket_path, sizeof socket_path, "%s/agent.sock", folder);
