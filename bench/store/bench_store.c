@@ -158,7 +158,7 @@ static void read_back(const char *kind, double bare)
 
 // ── Appending ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-static void rows(void)
+static void rows(bool merge)
 {
     static double values[64][SERIES];
     uint32_t ids[SERIES], set, random = 1;
@@ -177,6 +177,11 @@ static void rows(void)
     double bare = bare_loop();
     store_seal(s);
     read_back("hot", bare);
+    if (!merge) {
+        store_abandon(s);
+        unlink(path_of("rows"));
+        return;
+    }
     start = clock_monotonic_ns();
     struct error e = {0};
     check(store_close(s, &e), "close", &e);
@@ -261,7 +266,9 @@ int main(int argc, char **argv)
     if (!*only || !strcmp(only, "recordings"))
         recording(data ? data : "../shared/data", "node-10hz");
     if (!*only || !strcmp(only, "rows"))
-        rows();
+        rows(true);
+    if (!strcmp(only, "hot"))
+        rows(false);
     if (!*only || !strcmp(only, "points"))
         points();
     return rmdir(folder) ? 1 : 0;

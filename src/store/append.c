@@ -20,16 +20,10 @@ void put_words(uint8_t *to, const void *from, size_t words)
     }
 }
 
-static void step(const struct store *s, const char *what)
-{
-    if (s->io->step)
-        s->io->step(s->io->user, what);
-}
-
 static void publish(struct store *s, struct tail *tail, uint32_t used, int64_t t_ns)
 {
     struct superblock *sb = extents_super(&s->file);
-    step(s, "append");
+    store_io_step(s->io, "append");
     if (t_ns > s->newest_ns) {
         s->newest_ns = t_ns;
         __atomic_store_n(&sb->newest_ns, t_ns, __ATOMIC_RELAXED);

@@ -235,6 +235,15 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id, str
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
+// Whoever merges relies on the order. Without a branch, so that it is done many at a time.
+static bool ascending(const int64_t *t, size_t n)
+{
+    bool ok = true;
+    for (size_t i = 1; i < n; i++)
+        ok &= t[i - 1] < t[i];
+    return ok;
+}
+
 // ── Hot blocks ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache_item **pin)
@@ -251,7 +260,7 @@ static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache
     int64_t *t = rc ? NULL : malloc(h->rows * sizeof *t);
     if (rc || !t)
         return rc == -EBADMSG ? malformed(s, b) : rc ? rc : -ENOMEM;
-    if (codec_decode_times(stored, time_bytes, h->rows, t)) {
+    if (codec_decode_times(stored, time_bytes, h->rows, t) || !ascending(t, h->rows)) {
         free(t);
         return malformed(s, b);
     }
@@ -337,7 +346,7 @@ static int cold_times(struct store_snapshot *s, struct block_ref *b, const struc
     int64_t *t = malloc(rows * sizeof *t);
     if (!t)
         return -ENOMEM;
-    if (codec_table_times(table, e->time_column, t)) {
+    if (codec_table_times(table, e->time_column, t) || !ascending(t, rows)) {
         free(t);
         return malformed(s, b);
     }
@@ -392,14 +401,6 @@ static int cold_load(struct store_snapshot *s, struct block_ref *b, const struct
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
-static bool ascending(const int64_t *t, size_t n, int64_t first, int64_t last)
-{
-    bool ok = t[0] == first && t[n - 1] == last;
-    for (size_t i = 1; i < n; i++)
-        ok &= t[i - 1] < t[i];
-    return ok;
-}
-
 int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
                const int64_t **t_ns, struct cache_item **pin, int64_t **own_t)
 {
@@ -409,8 +410,8 @@ int block_load(struct store_snapshot *s, struct block_ref *b, const struct block
     if (!rc)
         rc = b->header.flags & BLOCK_COLD ? cold_load(s, b, e, values, t_ns, pin, own_t)
                                           : hot_load(s, b, e, values, t_ns, pin, own_t);
-    // Whoever merges relies on the order.
-    if (!rc && !ascending(*t_ns, e->count, e->first_ns, e->last_ns))
+    if (!rc && ((*t_ns)[0] != e->first_ns || (*t_ns)[e->count - 1] != e->last_ns ||
+                (*own_t && !ascending(*own_t, e->count))))
         rc = malformed(s, b);
     if (rc) {
         cache_unpin(*pin);

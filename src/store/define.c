@@ -33,6 +33,7 @@ static int catalog_append(struct store *s, struct buf *entry)
     }
     if (!rc) {
         memcpy(s->file.base + e->offset + e->used, entry->data, entry->size);
+        store_io_step(s->io, "define");
         extent_publish(e, e->used + entry->size);
         struct superblock *sb = extents_super(&s->file);
         __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);

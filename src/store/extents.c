@@ -125,6 +125,7 @@ void extents_begin(struct extents *x)
     struct superblock *sb = extents_super(x);
     __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
+    store_io_step(x->io, "table begins");
 }
 
 void extents_end(struct extents *x)
@@ -132,7 +133,9 @@ void extents_end(struct extents *x)
     if (--x->change_depth)
         return;
     struct superblock *sb = extents_super(x);
+    store_io_step(x->io, "table");
     __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
+    store_io_step(x->io, "table done");
 }
 
 // Entries are read by others word by word while they change.

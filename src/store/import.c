@@ -164,8 +164,6 @@ static int import_rows(struct store *s, struct table *t, struct store_import_sta
             if (rc)
                 return rc;
         }
-        if (stats->rows % 4096 == 0 && (rc = store_tick(s, when)))
-            return rc;
     }
     return rc;
 }

@@ -26,4 +26,10 @@ struct store_io {
 
 extern const struct store_io store_io_real;
 
+static inline void store_io_step(const struct store_io *io, const char *what)
+{
+    if (io->step)
+        io->step(io->user, what);
+}
+
 #endif

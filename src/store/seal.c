@@ -95,6 +95,7 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
     put_words(s->file.base + entry->offset + at, block->data, block->size / 8);
     extents_begin(&s->file);
     extent_publish(entry, at + block->size);
+    store_io_step(s->io, "block");
     if (emptied)
         empty_tail(s, emptied);
     extents_end(&s->file);

@@ -17,6 +17,7 @@
 #define DEFAULT_SIZE_LIMIT (UINT64_C(1) << 30)
 #define DEFAULT_MEMORY_LIMIT ((size_t)256 << 20)
 #define DEFAULT_SYNC_NS (INT64_C(5) * NS_PER_S)
+#define CLOSING_VALUES (UINT64_C(16) << 20) // that closing takes the time to merge: some seconds
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
 
 static void read_boot_id(uint8_t id[16])
@@ -320,8 +321,8 @@ int store_close(struct store *s, struct error *e)
     }
     int sealed = seal_all(s);
     rc = rc ? rc : sealed;
-    int merged = rc;
-    while (merged >= 0 && (merged = merge_step(s, true)) > 0)
+    s->merged_values = 0;
+    while (!rc && s->merged_values < CLOSING_VALUES && merge_step(s, true) > 0)
         ;
     // What could not be sealed lies in tails, which only the old file has.
     int closed = sealed ? sealed : rewrite(s);

@@ -158,7 +158,9 @@ static int segments_update(struct store_reader *r, const struct table *t)
     for (uint32_t i = 0; i < t->count; i++) {
         const struct segment_entry *e = &t->entries[i];
         struct segment_blocks *g = &r->segments[i];
-        if (e->kind != SEGMENT_BLOCKS || g->generation != e->generation || g->offset != e->offset)
+        // The table may have moved: blocks look at their segment's generation where it is now.
+        if (e->kind != SEGMENT_BLOCKS || g->generation != e->generation || g->offset != e->offset ||
+            g->entry != &t->live[i])
             segment_forget(g);
         if (e->kind != SEGMENT_BLOCKS)
             continue;

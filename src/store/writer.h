@@ -110,6 +110,7 @@ struct store {
     struct segment_sum *sums;
     size_t sum_capacity;
     uint32_t next_merge; // set to look at next
+    uint64_t merged_values;
 
     struct buf spill; // what there was no space for, as it came
     size_t spill_at;  // what of it has been appended since
