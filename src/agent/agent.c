@@ -145,10 +145,8 @@ static void take_row(struct agent *a, const struct sampler_row *row)
     a->figures.sampler = row->figures;
     ingest_sample_cells(a->ingest, row->t_ns);
     ingest_lines_sample(a->ingest, row->t_ns);
-    if (a->own) {
-        connections_get_stats(a->connections, &a->figures.connections);
-        own_sample(a->own, a->ingest, &a->figures, row->t_ns);
-    }
+    agent_connections_get_stats(a->connections, &a->figures.connections);
+    own_sample(a->own, a->ingest, &a->figures, row->t_ns);
 }
 
 static void take_rows(struct agent *a)
@@ -164,7 +162,7 @@ static void tick(struct agent *a)
 {
     store_tick(a->store, clock_realtime_ns()); // what goes wrong is logged once and counted by the store
     struct connections_stats connections;
-    connections_get_stats(a->connections, &connections);
+    agent_connections_get_stats(a->connections, &connections);
     bool busy = a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->options->udp_port;
     uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
 }
@@ -216,7 +214,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
 static void finish(struct agent *a)
 {
     sampler_stop(a->sampler);
-    connections_finish(a->connections);
+    agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
     while (ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
         ;
@@ -312,12 +310,8 @@ static int open_parts(struct agent *a, struct error *e)
     failed = sampler_create(a->collect, a->rate_s, wake, a, &a->sampler, e);
     if (failed)
         return failed;
-    if (o->level >= catalogue_metrics[METRIC_SONDE_POINTS].metric.level) {
-        a->own = own_create(a->store, a->labels, 1, e);
-        if (!a->own)
-            return e->code;
-    }
-    return 0;
+    a->own = own_create(a->store, a->labels, 1, o->level, e);
+    return a->own ? 0 : e->code;
 }
 
 // First of all: an agent that cannot be reached makes no file, and one that is there already is told from a damaged one.
@@ -328,7 +322,7 @@ static int open_sockets(struct agent *a, struct error *e)
         return a->listening;
     a->reachable = true;
     if (a->options->udp_port) {
-        a->udp = connections_udp(a->options->udp_port, e);
+        a->udp = agent_connections_udp(a->options->udp_port, e);
         if (a->udp < 0)
             return a->udp;
     }
@@ -340,7 +334,7 @@ static int serve_sockets(struct agent *a, struct error *e)
 {
     int listening = a->listening, udp = a->udp;
     a->listening = a->udp = -1;
-    return connections_create(&a->loop, a->ingest, listening, udp, on_bell, a, &a->connections, e);
+    return agent_connections_create(&a->loop, a->ingest, listening, udp, on_bell, a, &a->connections, e);
 }
 
 static int watch(struct agent *a, struct error *e)
@@ -420,13 +414,13 @@ static int close_all(struct agent *a, struct error *e)
     sampler_destroy(a->sampler);
     collect_destroy(a->collect);
     if (a->connections)
-        connections_finish(a->connections);
+        agent_connections_finish(a->connections);
     if (a->loop_made) {
         uv_walk(&a->loop, close_handle, NULL);
         uv_run(&a->loop, UV_RUN_DEFAULT);
         uv_loop_close(&a->loop);
     }
-    connections_destroy(a->connections);
+    agent_connections_destroy(a->connections);
     if (a->udp >= 0)
         close(a->udp);
     if (a->listening >= 0)

@@ -21,10 +21,17 @@ static const struct str cause_names[CAUSES] = {
     [QUEUE_FULL] = {"queue_full", 10},     // samples that found no place
 };
 
-enum { SERIES_MAX = 32 };
+enum {
+    SERIES_MAX = 32,
+    LEVEL_ALL = 4, // below it there is only what was dropped
+};
 
 struct own {
     struct store *store;
+    const struct store_label *labels;
+    size_t label_count;
+    int level;
+    bool defined;
     uint32_t set;
     size_t count;
     enum metric_symbol row[SERIES_MAX];
@@ -46,8 +53,11 @@ static int define_row(struct own *o, enum metric_symbol row, const struct store_
     return failed;
 }
 
-static int define(struct own *o, const struct store_label *labels, size_t label_count)
+static int define(struct own *o)
 {
+    const struct store_label *labels = o->labels;
+    size_t label_count = o->label_count;
+    o->count = 0;
     uint32_t ids[SERIES_MAX];
     enum metric_symbol first;
     size_t rows = catalogue_rows(STR("sonde"), &first);
@@ -58,6 +68,8 @@ static int define(struct own *o, const struct store_label *labels, size_t label_
     for (size_t i = 0; i < rows; i++) {
         enum metric_symbol row = first + (enum metric_symbol)i;
         bool by_cause = row == METRIC_SONDE_DROPPED;
+        if (catalogue_metrics[row].metric.level > o->level)
+            continue;
         for (size_t cause = 0; cause < (by_cause ? CAUSES : 1); cause++) {
             with_cause[label_count] = (struct store_label){STR("cause"), cause_names[cause]};
             int failed = define_row(o, row, with_cause, label_count + by_cause, ids);
@@ -65,10 +77,13 @@ static int define(struct own *o, const struct store_label *labels, size_t label_
                 return failed;
         }
     }
-    return store_define_set(o->store, ids, o->count, &o->set);
+    int failed = store_define_set(o->store, ids, o->count, &o->set);
+    o->defined = !failed;
+    return failed;
 }
 
-struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count, struct error *e)
+struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count, int level,
+                       struct error *e)
 {
     struct own *o = calloc(1, sizeof *o);
     if (!o) {
@@ -76,10 +91,13 @@ struct own *own_create(struct store *store, const struct store_label *labels, si
         return NULL;
     }
     o->store = store;
+    o->labels = labels;
+    o->label_count = label_count;
+    o->level = level;
     long page = sysconf(_SC_PAGESIZE);
     o->page_bytes = page > 0 ? (double)page : 4096;
     o->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    int failed = define(o, labels, label_count);
+    int failed = level >= LEVEL_ALL ? define(o) : 0;
     if (failed) {
         own_destroy(o);
         error_set(e, failed, "the store does not take the agent's own metrics: %s", strerror(-failed));
@@ -130,6 +148,14 @@ int own_sample(struct own *o, const struct ingest *in, const struct own_figures 
         [LIMIT] = (double)taken.dropped_limit,    [REFUSED] = (double)(taken.dropped_store + figures->rows_refused),
         [BAD_LINE] = (double)taken.lines_bad,     [QUEUE_FULL] = (double)figures->sampler.dropped,
     };
+    if (!o->defined) {
+        double all = 0;
+        for (size_t i = 0; i < CAUSES; i++)
+            all += dropped[i];
+        int failed = all > 0 ? define(o) : 0;
+        if (failed || !o->defined)
+            return failed;
+    }
     const double value_of[METRIC_COUNT] = {
         [METRIC_SONDE_POINTS] = (double)stored.points,
         [METRIC_SONDE_STORE_BYTES] = (double)stored.file_bytes,

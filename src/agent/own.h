@@ -1,4 +1,7 @@
-// own.h - sonde's own metrics (level 4): what the agent takes, drops, stores and costs.
+// own.h - sonde's own metrics: what the agent takes, drops, stores and costs.
+//
+// All of them at level 4. What was dropped is recorded at every level, from the moment that there is something: nothing is lost in silence, and
+// nothing is listed where nothing is lost.
 #ifndef SONDE_AGENT_OWN_H
 #define SONDE_AGENT_OWN_H
 
@@ -14,8 +17,9 @@ struct own_figures {
 
 struct own;
 
-// NULL with e set when there is no memory or the store will not have the series.
-struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count, struct error *e);
+// `labels` live as long as it does. NULL with e set when there is no memory or the store will not have the series.
+struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count, int level,
+                       struct error *e);
 void own_destroy(struct own *o);
 
 // Records one row at t_ns. 0 or what store_append_row said.

@@ -15,7 +15,7 @@ static void rows_are_complete(void **state)
             assert_non_null(strchr("abcdefghijklmnopqrstuvwxyz0123456789_", m->name.data[at]));
         assert_in_range(m->help.size, 1, STORE_TEXT_MAX);
         assert_int_equal(m->help.data[m->help.size - 1], '.');
-        assert_in_range(m->level, 2, 4);
+        assert_in_range(m->level, 1, 4);
         assert_in_range(m->unit.size, 0, STORE_UNIT_MAX);
         assert_int_equal(str_ends(m->name, STR("_total")), m->kind == STORE_COUNTER);
         if (str_eq(m->unit, STR("bytes")))
