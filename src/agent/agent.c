@@ -5,9 +5,9 @@
 //   senders ──text lines────────────────────▶┘
 //
 // Rings are looked at by themselves: DRAIN_FAST_MS after one was found more than a quarter full, then at doubling intervals up to
-// DRAIN_SLOW_MS while they are quiet; a doorbell is answered at once; without programs nobody looks. What goes wrong while it runs (a full
-// disk, a source that fails) is counted and the rest goes on. At the end nothing that was sent is left behind: knocking connections are let in,
-// all are read to their end, the rings drained, a last sample taken, the store closed.
+// DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some seconds; a doorbell is answered at once; without programs nobody
+// looks. What goes wrong while it runs (a full disk, a source that fails) is counted and the rest goes on. At the end nothing that was
+// sent is left behind: knocking connections are let in, all are read to their end, the rings drained, a last sample taken, the store closed.
 #include "agent/agent.h"
 
 #include "agent/connections.h"
@@ -16,6 +16,7 @@
 #include "agent/sampler.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "collect/catalogue.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +30,9 @@
 enum {
     DRAIN_FAST_MS = 1,
     DRAIN_SLOW_MS = 100,
-    TICK_MS = 250,       // of the store's own work while programs or senders are there
+    DRAIN_QUIET_MS = 500, // after QUIET_ROUNDS with nothing: a ring that fills up rings the bell all the same
+    QUIET_ROUNDS = 30,
+    TICK_MS = 250,       // of the store's own work while something comes
     TICK_IDLE_MS = 2000, // while there are only samples, each of which is followed by a tick
     END_DRAIN_MS = 2000, // programs that go on writing at the end are not followed for longer
     META_MAX = 64,
@@ -61,31 +64,39 @@ struct agent {
     uv_signal_t signals[3];
     uv_poll_t control;
     uint64_t drain_ms;
+    unsigned empty_rounds; // drains on end that found nothing
 };
 
 // ---- rings ----
 
 static void on_drain(uv_timer_t *timer);
 static void on_tick(uv_timer_t *timer);
+static void tick(struct agent *a);
 
 static void drain(struct agent *a)
 {
     double fullest = 0;
-    ingest_drain(a->ingest, &fullest);
+    a->empty_rounds = ingest_drain(a->ingest, &fullest) ? 0 : a->empty_rounds + 1;
+    uint64_t slowest_ms = a->empty_rounds > QUIET_ROUNDS ? DRAIN_QUIET_MS : DRAIN_SLOW_MS;
     a->drain_ms = fullest > FULL_FAST ? DRAIN_FAST_MS : a->drain_ms * 2;
-    if (a->drain_ms > DRAIN_SLOW_MS)
-        a->drain_ms = DRAIN_SLOW_MS;
+    if (a->drain_ms > slowest_ms)
+        a->drain_ms = slowest_ms;
     struct ingest_stats stats;
     ingest_get_stats(a->ingest, &stats);
     if (stats.programs && !a->stopping)
         uv_timer_start(&a->drain, on_drain, a->drain_ms, 0);
     else
         uv_timer_stop(&a->drain);
+    if (!stats.programs)
+        a->empty_rounds = QUIET_ROUNDS + 1;
 }
 
 static void on_drain(uv_timer_t *timer)
 {
-    drain(timer->data);
+    struct agent *a = timer->data;
+    drain(a);
+    if (uv_timer_get_due_in(&a->tick) <= a->drain_ms)
+        tick(a); // now that we are awake
 }
 
 // A ring is filling up, or somebody has connected.
@@ -93,6 +104,7 @@ static void on_bell(void *user)
 {
     struct agent *a = user;
     a->drain_ms = DRAIN_FAST_MS;
+    a->empty_rounds = 0;
     drain(a);
     if (!a->stopping && uv_timer_get_due_in(&a->tick) > TICK_MS)
         uv_timer_start(&a->tick, on_tick, TICK_MS, 0);
@@ -133,7 +145,7 @@ static void take_row(struct agent *a, const struct sampler_row *row)
     a->figures.sampler = row->figures;
     ingest_sample_cells(a->ingest, row->t_ns);
     ingest_lines_sample(a->ingest, row->t_ns);
-    connections_get_stats(a->connections, &a->figures.connections);
+    agent_connections_get_stats(a->connections, &a->figures.connections);
     own_sample(a->own, a->ingest, &a->figures, row->t_ns);
 }
 
@@ -149,13 +161,10 @@ static void take_rows(struct agent *a)
 static void tick(struct agent *a)
 {
     store_tick(a->store, clock_realtime_ns()); // what goes wrong is logged once and counted by the store
-    struct ingest_stats programs;
-    struct connections_stats senders;
-    ingest_get_stats(a->ingest, &programs);
-    connections_get_stats(a->connections, &senders);
-    bool busy = programs.programs || senders.open || a->options->udp_port;
-    if (!busy || !uv_is_active((const uv_handle_t *)&a->tick))
-        uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
+    struct connections_stats connections;
+    agent_connections_get_stats(a->connections, &connections);
+    bool busy = a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->options->udp_port;
+    uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -205,7 +214,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
 static void finish(struct agent *a)
 {
     sampler_stop(a->sampler);
-    connections_finish(a->connections);
+    agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
     while (ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
         ;
@@ -313,7 +322,7 @@ static int open_sockets(struct agent *a, struct error *e)
         return a->listening;
     a->reachable = true;
     if (a->options->udp_port) {
-        a->udp = connections_udp(a->options->udp_port, e);
+        a->udp = agent_connections_udp(a->options->udp_port, e);
         if (a->udp < 0)
             return a->udp;
     }
@@ -405,7 +414,7 @@ static int close_all(struct agent *a, struct error *e)
     sampler_destroy(a->sampler);
     collect_destroy(a->collect);
     if (a->connections)
-        connections_finish(a->connections);
+        agent_connections_finish(a->connections);
     if (a->loop_made) {
         uv_walk(&a->loop, close_handle, NULL);
         uv_run(&a->loop, UV_RUN_DEFAULT);

@@ -68,6 +68,7 @@ static void close_connection(struct connection *c)
     if (c->next)
         c->next->link = c->link;
     c->all->stats.open--;
+    c->all->stats.senders -= c->kind == TEXT;
     uv_close((uv_handle_t *)&c->poll, on_closed);
     close(c->fd); // behind uv_close, which still speaks of it to the kernel
     ingest_lines_destroy(c->lines);
@@ -136,6 +137,7 @@ static bool recognise(struct connection *c)
         return false;
     }
     c->kind = TEXT;
+    c->all->stats.senders++;
     c->reply.limit = CONNECTION_REPLY_MAX;
     if (ingest_lines_create(c->all->in, &c->lines) != 0) {
         log_warning("no memory for a connection");
@@ -305,7 +307,7 @@ static void on_datagram(uv_poll_t *poll, int status, int events)
     read_datagrams(poll->data, READS_A_ROUND);
 }
 
-int connections_udp(int port, struct error *e)
+int agent_connections_udp(int port, struct error *e)
 {
     if (port < 1 || port > 65535)
         return error_set(e, -EINVAL, "UDP port %d is not between 1 and 65535", port);
@@ -321,8 +323,8 @@ int connections_udp(int port, struct error *e)
     return fd;
 }
 
-int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user), void *user,
-                       struct connections **out, struct error *e)
+int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user),
+                             void *user, struct connections **out, struct error *e)
 {
     *out = NULL;
     struct connections *all = calloc(1, sizeof *all);
@@ -359,7 +361,7 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, 
     return failed ? error_set(e, failed, "cannot watch the agent's socket: %s", uv_strerror(failed)) : 0;
 }
 
-void connections_finish(struct connections *all)
+void agent_connections_finish(struct connections *all)
 {
     if (all->listener_open) {
         while (accept_one(all))
@@ -401,7 +403,7 @@ void agent_connections_destroy(struct connections *all)
     free(all);
 }
 
-void connections_get_stats(const struct connections *all, struct connections_stats *out)
+void agent_connections_get_stats(const struct connections *all, struct connections_stats *out)
 {
     *out = all->stats;
 }

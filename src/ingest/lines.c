@@ -95,6 +95,7 @@ static const char *store_words(int code)
         {-E2BIG, "too many tags (16 with host), or a name that is too long"},
         {-ERANGE, "older than what is kept"},
         {-ENOSPC, "no room for more series or points"},
+        {-EOVERFLOW, "the set has too many members (65536 between two samples)"},
         {-EEXIST, "this series is of another StatsD type"},
         {-ENOMEM, "no memory"},
     };
@@ -130,7 +131,7 @@ static int define(struct ingest *in, const struct line *line, const struct line_
 
 static void count_refusal(struct ingest *in, int code)
 {
-    if (code == -E2BIG || code == -EEXIST)
+    if (code == -E2BIG || code == -EEXIST || code == -EOVERFLOW)
         in->stats.dropped_limit++;
     else
         in->stats.dropped_store++;

@@ -108,7 +108,7 @@ static int add_member(struct cell *cell, struct str member)
     if (*place)
         return 0;
     if (m->count == LINE_MEMBERS_MAX)
-        return -ENOSPC;
+        return -EOVERFLOW;
     *place = hash;
     m->count++;
     return 0;

@@ -16,7 +16,8 @@ struct line_cells;
 struct line_cells *line_cells_create(void); // NULL: no memory
 void line_cells_destroy(struct line_cells *c);
 
-// Takes an item of any kind but LINE_POINT to the series' cell. 0; -EEXIST: the series has a cell of another type; -ENOSPC: a limit; -ENOMEM.
+// Takes an item of any kind but LINE_POINT to the series' cell. 0; -EEXIST: the series has a cell of another type; -EOVERFLOW: the set
+// is full; -ENOSPC: LINE_CELLS_MAX; -ENOMEM.
 int line_cells_apply(struct line_cells *c, uint32_t series, const struct line_item *item);
 
 // Appends every cell's value at t_ns. Returns how many the store refused.

@@ -139,15 +139,24 @@ int block_put_set(struct buf *out, const struct block_source *source, const int6
 static void put_group(struct buf *out, const int64_t *t, const double *v, uint32_t n)
 {
     struct group_head head = {.count = n, .first_ns = t[0], .last_ns = t[n - 1]};
+    if (n < BLOCK_SUMMARY_MIN) {
+        // Too few to be worth a codec: a hundred thousand series may each have one point in a block.
+        uint8_t *at = (uint8_t *)out->data + out->size;
+        size_t between = n > 2 ? (n - 2) * sizeof *t : 0;
+        head.time_bytes = (uint32_t)between;
+        memcpy(at, &head, sizeof head);
+        memcpy(at + sizeof head, t + 1, between);
+        memcpy(at + sizeof head + between, v, n * sizeof *v);
+        out->size += sizeof head + between + n * sizeof *v;
+        return;
+    }
     struct codec_summary sum;
     size_t head_at = out->size, summary_at = head_at + sizeof head;
-    out->size = summary_at + (n >= BLOCK_SUMMARY_MIN ? sizeof(struct group_summary) : 0);
+    out->size = summary_at + sizeof(struct group_summary);
     head.time_bytes = (uint32_t)codec_encode_times(t, n, CODEC_HOT, (uint8_t *)out->data + out->size);
     out->size += head.time_bytes;
     out->size += codec_encode(v, n, CODEC_HOT, (uint8_t *)out->data + out->size, &sum);
     memcpy(out->data + head_at, &head, sizeof head);
-    if (n < BLOCK_SUMMARY_MIN)
-        return;
     struct group_summary s = {.nans = sum.nans,
                               .min = sum.min,
                               .max = sum.max,
@@ -357,6 +366,12 @@ int block_decode_values(const struct block_header *h, const struct block_entry *
 {
     struct str stored;
     int rc = block_value_bytes(h, e, column, &stored);
+    if (!rc && h->kind == BLOCK_POINTS && e->count < BLOCK_SUMMARY_MIN) {
+        if (stored.size != e->count * sizeof *values)
+            return -EBADMSG;
+        memcpy(values, stored.data, stored.size);
+        return 0;
+    }
     return rc ? rc : codec_decode((const uint8_t *)stored.data, stored.size, e->count, values);
 }
 
@@ -365,6 +380,15 @@ int block_decode_group_times(const struct block_entry *e, struct str record, int
     struct str times, values;
     if (!group_streams(e, record, &times, &values))
         return -EBADMSG;
+    if (e->count < BLOCK_SUMMARY_MIN) {
+        size_t between = e->count > 2 ? (e->count - 2) * sizeof *t_ns : 0;
+        if (times.size != between)
+            return -EBADMSG;
+        t_ns[0] = e->first_ns;
+        memcpy(t_ns + 1, times.data, between);
+        t_ns[e->count - 1] = e->last_ns;
+        return 0;
+    }
     return codec_decode_times((const uint8_t *)times.data, times.size, e->count, t_ns);
 }
 

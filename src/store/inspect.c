@@ -44,7 +44,8 @@ static void add_hot(struct store_snapshot *s, struct block_ref *b, struct store_
         if (rc || block_value_bytes(h, &e, column, &values))
             continue;
         value_bytes += values.size;
-        add_codec(out, codec_of((const uint8_t *)values.data, values.size), e.count, values.size);
+        bool raw = h->kind == BLOCK_POINTS && e.count < BLOCK_SUMMARY_MIN;
+        add_codec(out, raw ? CODEC_PLAIN : codec_of((const uint8_t *)values.data, values.size), e.count, values.size);
     }
     out->time_bytes += h->data_bytes - value_bytes;
 }

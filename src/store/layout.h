@@ -155,7 +155,8 @@ struct column_entry {
 static_assert(sizeof(struct column_entry) == 80, "column entry");
 
 // Hot BLOCK_POINTS, directory: u32 series[columns], ascending, then u32 offset[columns + 1] into the data, where each series has
-// a record: a group_head; from BLOCK_SUMMARY_MIN points on a group_summary; the time stamps; the values.
+// a record: a group_head; from BLOCK_SUMMARY_MIN points on a group_summary, the time stamps, the values (codec.h); below, the time
+// stamps between first and last and the values, as they are.
 enum { BLOCK_SUMMARY_MIN = 8 };
 
 struct group_head {

@@ -151,7 +151,8 @@ static int by_number(const void *a, const void *b)
 
 static void account(struct store *s, struct recovery *r)
 {
-    qsort(r->blocks, r->count, sizeof *r->blocks, by_number);
+    if (r->count)
+        qsort(r->blocks, r->count, sizeof *r->blocks, by_number);
     const struct known_block *wide = NULL;
     for (size_t i = 0; i < r->count; i++) {
         const struct known_block *b = &r->blocks[i];
