@@ -8,7 +8,7 @@
 // Decoders read hostile bytes: they never read outside the input or write outside the output, and return -EBADMSG
 // for what is not what an encoder wrote. (Whether the bytes are the *right* ones is the block's checksum's to say.)
 //
-// The formats are drawn in docs/format.md. AVX2/AVX-512 variants are chosen at run time; codec_force_scalar is for the
+// The formats are drawn in docs/format-codecs.md. AVX2/AVX-512 variants are chosen at run time; codec_force_scalar is for the
 // tests that compare them with the plain C ones.
 #ifndef SONDE_STORE_CODEC_H
 #define SONDE_STORE_CODEC_H
@@ -24,10 +24,10 @@ enum codec_aim { CODEC_HOT, CODEC_COLD };
 enum codec_id {
     CODEC_CONSTANT, // one value
     CODEC_RUNS,     // few changes: where and to what
-    CODEC_INTEGER,  // whole numbers: frame of reference, delta or delta of delta, scaled by their common divisor, bit-packed, exceptions aside
-    CODEC_DECIMAL,  // short decimals as integers and an exponent, then as above
-    CODEC_BITS,     // arbitrary doubles
-    CODEC_PLAIN,    // 8 bytes a value
+    CODEC_INTEGER, // whole numbers: frame of reference, delta or delta of delta, scaled by their common divisor, bit-packed, exceptions aside
+    CODEC_DECIMAL, // short decimals as integers and an exponent, then as above
+    CODEC_BITS,    // arbitrary doubles
+    CODEC_PLAIN,   // 8 bytes a value
     CODEC_COUNT
 };
 

@@ -1,0 +1,222 @@
+// append.c - the way in: rows, points and events into their tails.
+//
+// An append is a copy and two stores: the tail's `used`, which makes it visible and safe from the death of the process, and the
+// file's version. What finds a full tail seals it first.
+#include "base/log.h"
+#include "store/event_record.h"
+#include "store/writer.h"
+
+#include <errno.h>
+
+// Other threads and processes read it while it is written.
+void put_words(uint8_t *to, const void *from, size_t words)
+{
+    uint64_t *at = (uint64_t *)(void *)to;
+    for (size_t i = 0; i < words; i++) {
+        uint64_t w;
+        memcpy(&w, (const char *)from + 8 * i, 8);
+        __atomic_store_n(&at[i], w, __ATOMIC_RELAXED);
+    }
+}
+
+static void publish(struct store *s, struct tail *tail, uint32_t used, int64_t t_ns)
+{
+    struct superblock *sb = extents_super(&s->file);
+    store_io_step(s->io, "append");
+    if (t_ns > s->newest_ns) {
+        s->newest_ns = t_ns;
+        __atomic_store_n(&sb->newest_ns, t_ns, __ATOMIC_RELAXED);
+    }
+    tail->used = used;
+    extent_publish(extent_entry(&s->file, tail->slot), used);
+    __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
+}
+
+static bool too_old(const struct store *s, int64_t t_ns)
+{
+    return s->window_ns && s->newest_ns >= INT64_MIN + s->window_ns && t_ns < s->newest_ns - s->window_ns;
+}
+
+int space_failed(struct store *s, int rc)
+{
+    s->stats.space_errors++;
+    if (!s->space_reported)
+        log_warning("%s: no space for more data (%s); up to %zu MiB are kept in memory until there is", s->path,
+                    strerror(-rc), s->memory_limit_bytes / 2 >> 20);
+    s->space_reported = true;
+    return rc;
+}
+
+static int tail_allocate(struct store *s, struct tail *tail, enum segment_kind kind, uint32_t owner, uint32_t room,
+                         uint64_t unit_bytes)
+{
+    int slot = extent_allocate(&s->file, kind, owner, tail->sequence, room * unit_bytes);
+    if (slot < 0)
+        return space_failed(s, slot);
+    tail->slot = slot;
+    tail->used = tail->checked = tail->crc = 0;
+    tail->room = room;
+    tail->offset = extent_entry(&s->file, slot)->offset;
+    s->tail_bytes += extent_entry(&s->file, slot)->size;
+    return 0;
+}
+
+// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// As many rows as there is memory for: each new tail takes at most an eighth of what the limit leaves.
+static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
+{
+    uint64_t limit = s->memory_limit_bytes / 2;
+    if (limit > s->size_limit_bytes / 4)
+        limit = s->size_limit_bytes / 4;
+    uint64_t share = limit > s->tail_bytes ? (limit - s->tail_bytes) / 8 : 0;
+    uint64_t rows = share / row_bytes;
+    return rows > TAIL_ROWS_MAX ? TAIL_ROWS_MAX : rows < TAIL_ROWS_MIN ? TAIL_ROWS_MIN : (uint32_t)rows;
+}
+
+static int set_make_room(struct store *s, uint32_t id)
+{
+    struct set *set = &s->sets[id];
+    int rc = set->tail.slot == EXTENT_NO_SLOT ? 0 : seal_set(s, id);
+    if (rc || set->tail.slot != EXTENT_NO_SLOT)
+        return rc;
+    uint64_t row_bytes = (set->count + 1) * UINT64_C(8);
+    return tail_allocate(s, &set->tail, SEGMENT_SET_TAIL, id, rows_of_tail(s, row_bytes), row_bytes);
+}
+
+int append_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
+{
+    struct set *set = &s->sets[id];
+    if (set->tail.used == set->tail.room) {
+        int rc = set_make_room(s, id);
+        if (rc)
+            return rc;
+    }
+    uint8_t *row = s->file.base + set->tail.offset + set->tail.used * (set->count + 1) * UINT64_C(8);
+    put_words(row, &t_ns, 1);
+    put_words(row + 8, values, set->count);
+    publish(s, &set->tail, set->tail.used + 1, t_ns);
+    return 0;
+}
+
+int store_append_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
+{
+    if (id >= s->stats.sets) {
+        s->stats.refused_invalid++;
+        return -EINVAL;
+    }
+    uint32_t count = s->sets[id].count;
+    if (too_old(s, t_ns)) {
+        s->stats.refused_old += count;
+        return -ERANGE;
+    }
+    int rc = spilling(s) ? -ENOSPC : append_row(s, id, t_ns, values);
+    if (space_error(rc))
+        rc = spill_row(s, id, t_ns, values);
+    if (rc) {
+        s->stats.refused_space += count;
+        return rc;
+    }
+    s->stats.rows++;
+    s->stats.points += count;
+    return 0;
+}
+
+// ── Points ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static int points_make_room(struct store *s)
+{
+    int rc = s->points.slot == EXTENT_NO_SLOT ? 0 : seal_points(s);
+    if (rc || s->points.slot != EXTENT_NO_SLOT)
+        return rc;
+    return tail_allocate(s, &s->points, SEGMENT_POINT_TAIL, 0, s->point_room, sizeof(struct point_record));
+}
+
+int append_point(struct store *s, uint32_t series, int64_t t_ns, double value)
+{
+    if (s->points.used == s->points.room) {
+        int rc = points_make_room(s);
+        if (rc)
+            return rc;
+    }
+    struct point_record record = {series, 0, t_ns, value};
+    put_words(s->file.base + s->points.offset + s->points.used * sizeof record, &record, sizeof record / 8);
+    publish(s, &s->points, s->points.used + 1, t_ns);
+    return 0;
+}
+
+int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
+{
+    if (series >= s->stats.series) {
+        s->stats.refused_invalid++;
+        return -EINVAL;
+    }
+    if (too_old(s, t_ns)) {
+        s->stats.refused_old++;
+        return -ERANGE;
+    }
+    if (store_is_missing(value))
+        return 0;
+    int rc = spilling(s) ? -ENOSPC : append_point(s, series, t_ns, value);
+    if (space_error(rc))
+        rc = spill_point(s, series, t_ns, value);
+    if (rc) {
+        s->stats.refused_space++;
+        return rc;
+    }
+    s->stats.points++;
+    return 0;
+}
+
+int store_append_points(struct store *s, const struct store_point *points, size_t count, size_t *refused)
+{
+    int first = 0;
+    size_t lost = 0;
+    for (size_t i = 0; i < count; i++) {
+        int rc = store_append(s, points[i].series, points[i].t_ns, points[i].value);
+        lost += rc != 0;
+        if (!first)
+            first = rc;
+    }
+    if (refused)
+        *refused = lost;
+    return first;
+}
+
+// ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+int append_event(struct store *s, struct str record)
+{
+    int rc = 0;
+    if (s->events.slot != EXTENT_NO_SLOT && s->events.room - s->events.used < record.size)
+        rc = seal_events(s);
+    if (!rc && s->events.slot == EXTENT_NO_SLOT)
+        rc = tail_allocate(s, &s->events, SEGMENT_EVENT_TAIL, 0, s->event_room, 1);
+    if (rc)
+        return rc;
+    put_words(s->file.base + s->events.offset + s->events.used, record.data, record.size / 8);
+    publish(s, &s->events, s->events.used + (uint32_t)record.size,
+            INT64_MIN); // events have no part in what is the newest point
+    return 0;
+}
+
+int store_append_event(struct store *s, const struct store_event *event)
+{
+    int rc = event_check(event);
+    if (rc) {
+        ++*(rc == -E2BIG ? &s->stats.refused_limit : &s->stats.refused_invalid);
+        return rc;
+    }
+    struct buf b = {0};
+    event_put(&b, event);
+    rc = b.failed ? -ENOMEM : spilling(s) ? -ENOSPC : append_event(s, buf_str(&b));
+    if (space_error(rc))
+        rc = spill_event(s, buf_str(&b));
+    buf_free(&b);
+    if (rc) {
+        s->stats.refused_space++;
+        return rc;
+    }
+    s->stats.events++;
+    return 0;
+}

@@ -1,0 +1,402 @@
+#include "store/block.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+enum { EVENTS_ZSTD_LEVEL = 3, BLOCK_BYTES_MAX = INT32_MAX };
+
+// ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+size_t block_begin(struct buf *out, const struct block_source *source, enum block_kind kind, struct block_header *h)
+{
+    size_t start = out->size;
+    *h = (struct block_header){
+        .magic = BLOCK_MAGIC,
+        .kind = (uint16_t)kind,
+        .flags = source->flags,
+        .owner = source->owner,
+        .sequence_first = source->sequence_first,
+        .sequence_last = source->sequence_last,
+        .order = source->order,
+    };
+    buf_add(out, h, sizeof *h);
+    return start;
+}
+
+int block_end(struct buf *out, size_t start, struct block_header *h)
+{
+    while (out->size % 8 && !out->failed)
+        buf_u8(out, 0);
+    if (out->failed)
+        return -ENOMEM;
+    if (out->size - start > BLOCK_BYTES_MAX)
+        return -EFBIG;
+    uint8_t *block = (uint8_t *)out->data + start;
+    size_t data_at = sizeof *h + h->directory_bytes;
+    h->size = (uint32_t)(out->size - start);
+    h->data_bytes = h->size - (uint32_t)data_at;
+    if (!(h->flags & BLOCK_ZSTD_DATA))
+        h->data_raw_bytes = h->data_bytes;
+    if (!(h->flags & BLOCK_ZSTD_DIRECTORY))
+        h->directory_raw_bytes = h->directory_bytes;
+    h->data_crc = crc32c(0, block + data_at, h->data_bytes);
+    h->directory_crc = crc32c(0, block + sizeof *h, h->directory_bytes);
+    memcpy(block, h, sizeof *h);
+    h->head_crc = crc32c(0, block + 8, sizeof *h - 8);
+    memcpy(block, h, sizeof *h);
+    return 0;
+}
+
+static bool any_missing(const double *column, uint32_t rows)
+{
+    const uint64_t missing = STORE_MISSING_BITS;
+    uint64_t found = 0;
+    for (uint32_t r = 0; r < rows; r++) {
+        uint64_t bits;
+        memcpy(&bits, &column[r], sizeof bits);
+        found |= bits == missing;
+    }
+    return found;
+}
+
+static void put_column(struct buf *out, const int64_t *t_ns, const double *column, uint32_t rows, double *present,
+                       struct column_entry *e)
+{
+    uint32_t first = 0, last = rows - 1;
+    const double *values = column;
+    e->count = rows;
+    if (any_missing(column, rows)) {
+        size_t bitmap_bytes = (rows + 7) / 8;
+        uint8_t *bitmap = (uint8_t *)out->data + out->size;
+        memset(bitmap, 0, bitmap_bytes);
+        e->count = 0;
+        for (uint32_t r = 0; r < rows; r++) {
+            if (store_is_missing(column[r]))
+                continue;
+            bitmap[r / 8] = (uint8_t)(bitmap[r / 8] | 1 << r % 8);
+            first = e->count ? first : r;
+            last = r;
+            present[e->count++] = column[r];
+        }
+        if (!e->count)
+            return;
+        out->size += bitmap_bytes;
+        values = present;
+    }
+    struct codec_summary sum;
+    out->size += codec_encode(values, e->count, CODEC_HOT, (uint8_t *)out->data + out->size, &sum);
+    e->nans = sum.nans;
+    e->first_ns = t_ns[first];
+    e->last_ns = t_ns[last];
+    e->min = sum.min;
+    e->max = sum.max;
+    e->sum = sum.sum;
+    e->sum_squares = sum.sum_squares;
+    e->first = values[0];
+    e->last = values[e->count - 1];
+}
+
+int block_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns, uint32_t rows,
+                  const double *values, size_t stride, uint32_t columns)
+{
+    double *present = malloc(rows * sizeof *present);
+    if (!present)
+        return -ENOMEM;
+    struct block_header h;
+    size_t start = block_begin(out, source, BLOCK_SET, &h), directory_at = out->size;
+    h.rows = rows;
+    h.columns = columns;
+    h.directory_bytes = (uint32_t)(8 + columns * sizeof(struct column_entry));
+    h.first_ns = t_ns[0];
+    h.last_ns = t_ns[rows - 1];
+    size_t data_at = directory_at + h.directory_bytes;
+    if (buf_reserve(out, h.directory_bytes + codec_bound(rows))) {
+        memset(out->data + directory_at, 0, h.directory_bytes);
+        out->size = data_at;
+        uint32_t time_bytes = (uint32_t)codec_encode_times(t_ns, rows, CODEC_HOT, (uint8_t *)out->data + data_at);
+        out->size += time_bytes;
+        memcpy(out->data + directory_at, &time_bytes, sizeof time_bytes);
+    }
+    for (uint32_t c = 0; c < columns && buf_reserve(out, codec_bound(rows) + (rows + 7) / 8); c++) {
+        if (out->size - start > BLOCK_BYTES_MAX) {
+            free(present);
+            return -EFBIG;
+        }
+        struct column_entry e = {.offset = (uint32_t)(out->size - data_at)};
+        put_column(out, t_ns, values + c * stride, rows, present, &e);
+        e.size = (uint32_t)(out->size - data_at) - e.offset;
+        h.values += e.count;
+        memcpy(out->data + directory_at + 8 + c * sizeof e, &e, sizeof e);
+    }
+    free(present);
+    return block_end(out, start, &h);
+}
+
+static void put_group(struct buf *out, const int64_t *t, const double *v, uint32_t n)
+{
+    struct group_head head = {.count = n, .first_ns = t[0], .last_ns = t[n - 1]};
+    if (n < BLOCK_SUMMARY_MIN) {
+        // Too few to be worth a codec: a hundred thousand series may each have one point in a block.
+        uint8_t *at = (uint8_t *)out->data + out->size;
+        size_t between = n > 2 ? (n - 2) * sizeof *t : 0;
+        head.time_bytes = (uint32_t)between;
+        memcpy(at, &head, sizeof head);
+        memcpy(at + sizeof head, t + 1, between);
+        memcpy(at + sizeof head + between, v, n * sizeof *v);
+        out->size += sizeof head + between + n * sizeof *v;
+        return;
+    }
+    struct codec_summary sum;
+    size_t head_at = out->size, summary_at = head_at + sizeof head;
+    out->size = summary_at + sizeof(struct group_summary);
+    head.time_bytes = (uint32_t)codec_encode_times(t, n, CODEC_HOT, (uint8_t *)out->data + out->size);
+    out->size += head.time_bytes;
+    out->size += codec_encode(v, n, CODEC_HOT, (uint8_t *)out->data + out->size, &sum);
+    memcpy(out->data + head_at, &head, sizeof head);
+    struct group_summary s = {.nans = sum.nans,
+                              .min = sum.min,
+                              .max = sum.max,
+                              .sum = sum.sum,
+                              .sum_squares = sum.sum_squares,
+                              .first = v[0],
+                              .last = v[n - 1]};
+    memcpy(out->data + summary_at, &s, sizeof s);
+}
+
+int block_put_points(struct buf *out, const struct block_source *source, const struct point_record *points,
+                     size_t count)
+{
+    struct block_header h;
+    size_t start = block_begin(out, source, BLOCK_POINTS, &h), directory_at = out->size, longest = 0, length = 0;
+    h.rows = (uint32_t)count;
+    h.values = count;
+    for (size_t i = 0; i < count; i++) {
+        bool new = !i || points[i].series != points[i - 1].series;
+        h.columns += new;
+        length = new ? 1 : length + 1;
+        longest = length > longest ? length : longest;
+    }
+    if (longest > CODEC_VALUES_MAX)
+        return -EFBIG;
+    h.directory_bytes = ((2 * h.columns + 1) * 4 + 7) / 8 * 8;
+    h.first_ns = INT64_MAX;
+    h.last_ns = INT64_MIN;
+    int64_t *t = malloc(longest * sizeof *t);
+    double *v = malloc(longest * sizeof *v);
+    size_t data_at = directory_at + h.directory_bytes;
+    bool ok = t && v && buf_reserve(out, h.directory_bytes);
+    if (ok) {
+        memset(out->data + directory_at, 0, h.directory_bytes);
+        out->size = data_at;
+    }
+    uint32_t group = 0;
+    for (size_t i = 0; ok && i < count; group++) {
+        uint32_t series = points[i].series, n = 0;
+        for (; i + n < count && points[i + n].series == series; n++) {
+            t[n] = points[i + n].t_ns;
+            v[n] = points[i + n].value;
+        }
+        ok = buf_reserve(out, 2 * codec_bound(n) + sizeof(struct group_head) + sizeof(struct group_summary));
+        if (!ok)
+            break;
+        uint32_t offset = (uint32_t)(out->size - data_at);
+        memcpy(out->data + directory_at + 4 * group, &series, 4);
+        memcpy(out->data + directory_at + 4 * (h.columns + group), &offset, 4);
+        put_group(out, t, v, n);
+        h.first_ns = t[0] < h.first_ns ? t[0] : h.first_ns;
+        h.last_ns = t[n - 1] > h.last_ns ? t[n - 1] : h.last_ns;
+        i += n;
+    }
+    free(t);
+    free(v);
+    if (!ok)
+        return -ENOMEM;
+    uint32_t end = (uint32_t)(out->size - data_at);
+    memcpy(out->data + directory_at + 8 * h.columns, &end, sizeof end);
+    return block_end(out, start, &h);
+}
+
+int block_put_events(struct buf *out, const struct block_source *source, struct str records, uint32_t count,
+                     int64_t first_ns, int64_t last_ns)
+{
+    struct block_header h;
+    size_t start = block_begin(out, source, BLOCK_EVENTS, &h);
+    h.rows = count;
+    h.first_ns = first_ns;
+    h.last_ns = last_ns;
+    size_t bound = ZSTD_compressBound(records.size);
+    if (!buf_reserve(out, bound))
+        return -ENOMEM;
+    size_t packed = ZSTD_compress(out->data + out->size, bound, records.data, records.size, EVENTS_ZSTD_LEVEL);
+    if (!ZSTD_isError(packed) && packed < records.size) {
+        out->size += packed;
+        h.flags |= BLOCK_ZSTD_DATA;
+        h.data_raw_bytes = (uint32_t)records.size;
+    } else {
+        buf_add_str(out, records);
+    }
+    return block_end(out, start, &h);
+}
+
+// ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+bool block_intact(const struct block_header *h, const uint8_t *block)
+{
+    return crc32c(0, block + sizeof *h, h->directory_bytes) == h->directory_crc &&
+           crc32c(0, block + sizeof *h + h->directory_bytes, h->data_bytes) == h->data_crc;
+}
+
+uint64_t block_next(const uint8_t *segment, uint64_t at, uint64_t used)
+{
+    for (; used - at >= sizeof(struct block_header); at += 8) {
+        struct block_header h;
+        memcpy(&h, segment + at, sizeof h);
+        if (h.magic == BLOCK_MAGIC && block_header_fits(&h, used - at))
+            return at;
+    }
+    return used;
+}
+
+bool block_header_fits(const struct block_header *h, uint64_t left)
+{
+    if (left < sizeof *h || h->magic != BLOCK_MAGIC || h->size < sizeof *h || h->size > left || h->size % 8 ||
+        h->kind < BLOCK_SET || h->kind > BLOCK_EVENTS || h->sequence_first > h->sequence_last ||
+        sizeof *h + (uint64_t)h->directory_bytes + h->data_bytes != h->size ||
+        crc32c(0, (const uint8_t *)h + 8, sizeof *h - 8) != h->head_crc)
+        return false;
+    if (h->kind == BLOCK_EVENTS)
+        return true;
+    if (!h->rows || !h->columns || h->first_ns > h->last_ns)
+        return false;
+    bool set = h->kind == BLOCK_SET;
+    if (set && (h->rows > CODEC_VALUES_MAX || h->columns > STORE_SET_SERIES_MAX))
+        return false;
+    if (h->flags & BLOCK_COLD)
+        return true;
+    return h->directory_bytes >=
+           (set ? 8 + h->columns * sizeof(struct column_entry) : (2 * (uint64_t)h->columns + 1) * 4);
+}
+
+int block_entry_of_column(const struct block_header *h, const struct column_entry *e, struct block_entry *out)
+{
+    if (!e->count)
+        return -ENOENT;
+    if (e->count > h->rows || e->offset > h->data_bytes || e->size > h->data_bytes - e->offset ||
+        e->first_ns > e->last_ns)
+        return -EBADMSG;
+    *out = (struct block_entry){
+        .count = e->count,
+        .offset = e->offset,
+        .size = e->size,
+        .has_summary = true,
+        .nans = e->nans,
+        .first_ns = e->first_ns,
+        .last_ns = e->last_ns,
+        .min = e->min,
+        .max = e->max,
+        .sum = e->sum,
+        .sum_squares = e->sum_squares,
+        .first = e->first,
+        .last = e->last,
+    };
+    return 0;
+}
+
+int block_entry_of_group(const struct block_header *h, uint32_t series, struct str record, struct block_entry *out)
+{
+    struct bytes in = bytes_of(record.data, record.size);
+    struct group_head head = {0};
+    struct group_summary s = {0};
+    struct str bytes = bytes_take(&in, sizeof head);
+    if (in.failed)
+        return -EBADMSG;
+    memcpy(&head, bytes.data, sizeof head);
+    if (!head.count || head.count > h->rows || head.count > CODEC_VALUES_MAX || head.first_ns > head.last_ns)
+        return -EBADMSG;
+    *out =
+        (struct block_entry){.series = series, .count = head.count, .first_ns = head.first_ns, .last_ns = head.last_ns};
+    if (head.count < BLOCK_SUMMARY_MIN)
+        return 0;
+    bytes = bytes_take(&in, sizeof s);
+    if (in.failed)
+        return -EBADMSG;
+    memcpy(&s, bytes.data, sizeof s);
+    out->has_summary = true;
+    out->nans = s.nans;
+    out->min = s.min;
+    out->max = s.max;
+    out->sum = s.sum;
+    out->sum_squares = s.sum_squares;
+    out->first = s.first;
+    out->last = s.last;
+    return 0;
+}
+
+// The two streams of a group's record.
+static bool group_streams(const struct block_entry *e, struct str record, struct str *times, struct str *values)
+{
+    struct bytes in = bytes_of(record.data, record.size);
+    struct group_head head;
+    struct str bytes = bytes_take(&in, sizeof head);
+    if (in.failed)
+        return false;
+    memcpy(&head, bytes.data, sizeof head);
+    if (e->has_summary)
+        bytes_take(&in, sizeof(struct group_summary));
+    *times = bytes_take(&in, head.time_bytes);
+    *values = (struct str){(const char *)in.at, bytes_left(&in)};
+    return !in.failed && head.count == e->count;
+}
+
+int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column, struct str *out)
+{
+    struct str times;
+    if (h->kind == BLOCK_POINTS)
+        return group_streams(e, column, &times, out) ? 0 : -EBADMSG;
+    size_t skip = block_bitmap_bytes(h, e);
+    *out = str_slice(column, skip, column.size);
+    return column.size < skip ? -EBADMSG : 0;
+}
+
+int block_decode_values(const struct block_header *h, const struct block_entry *e, struct str column, double *values)
+{
+    struct str stored;
+    int rc = block_value_bytes(h, e, column, &stored);
+    if (!rc && h->kind == BLOCK_POINTS && e->count < BLOCK_SUMMARY_MIN) {
+        if (stored.size != e->count * sizeof *values)
+            return -EBADMSG;
+        memcpy(values, stored.data, stored.size);
+        return 0;
+    }
+    return rc ? rc : codec_decode((const uint8_t *)stored.data, stored.size, e->count, values);
+}
+
+int block_decode_group_times(const struct block_entry *e, struct str record, int64_t *t_ns)
+{
+    struct str times, values;
+    if (!group_streams(e, record, &times, &values))
+        return -EBADMSG;
+    if (e->count < BLOCK_SUMMARY_MIN) {
+        size_t between = e->count > 2 ? (e->count - 2) * sizeof *t_ns : 0;
+        if (times.size != between)
+            return -EBADMSG;
+        t_ns[0] = e->first_ns;
+        memcpy(t_ns + 1, times.data, between);
+        t_ns[e->count - 1] = e->last_ns;
+        return 0;
+    }
+    return codec_decode_times((const uint8_t *)times.data, times.size, e->count, t_ns);
+}
+
+int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count, int64_t *out)
+{
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < rows && n < count; r++)
+        if (bitmap[r / 8] >> r % 8 & 1)
+            out[n++] = t_ns[r];
+    return n == count ? 0 : -EBADMSG;
+}

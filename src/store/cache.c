@@ -1,0 +1,94 @@
+// cache.c - what several cursors of a snapshot need: time stamps of set blocks, unpacked parts of cold blocks, sorted tails.
+//
+// Reading a hundred series of a set then decodes its time stamps once. At most CACHE_BYTES_MAX beside what is pinned.
+#include "base/hash.h"
+#include "store/codec_table.h"
+#include "store/reader.h"
+
+#include <stdlib.h>
+
+enum { CACHE_BYTES_MAX = 128 << 20 };
+
+static size_t slot_of(const struct cache *c, enum cache_kind kind, const void *of, uint32_t part)
+{
+    uint64_t h = hash_u64((uint64_t)(uintptr_t)of + ((uint64_t)part << 2 | kind) * 0x9e3779b97f4a7c15u);
+    size_t mask = c->capacity - 1, i = h & mask;
+    while (c->items[i] && (c->items[i]->of != of || c->items[i]->part != part || c->items[i]->kind != kind))
+        i = (i + 1) & mask;
+    return i;
+}
+
+struct cache_item *cache_find(struct cache *c, enum cache_kind kind, const void *of, uint32_t part)
+{
+    if (!c->capacity)
+        return NULL;
+    struct cache_item *item = c->items[slot_of(c, kind, of, part)];
+    if (item)
+        item->pins++;
+    return item;
+}
+
+static void item_free(struct cache_item *item)
+{
+    codec_table_close(item->table);
+    free(item->data);
+    free(item);
+}
+
+// Into a table of `capacity` slots, leaving out what nobody uses if `evict`.
+static bool rebuild(struct cache *c, size_t capacity, bool evict)
+{
+    struct cache bigger = {.capacity = capacity, .items = calloc(capacity, sizeof(struct cache_item *))};
+    if (!bigger.items)
+        return false;
+    for (size_t i = 0; i < c->capacity; i++) {
+        struct cache_item *item = c->items[i];
+        if (!item)
+            continue;
+        if (evict && !item->pins) {
+            item_free(item);
+            continue;
+        }
+        bigger.items[slot_of(&bigger, item->kind, item->of, item->part)] = item;
+        bigger.count++;
+        bigger.bytes += item->bytes;
+    }
+    free(c->items);
+    *c = bigger;
+    return true;
+}
+
+struct cache_item *cache_add(struct cache *c, struct cache_item content)
+{
+    struct cache_item *item = malloc(sizeof *item);
+    bool room = item &&
+                (c->bytes + content.bytes <= CACHE_BYTES_MAX || rebuild(c, c->capacity ? c->capacity : 64, true)) &&
+                ((c->count + 1) * 2 <= c->capacity || rebuild(c, c->capacity ? c->capacity * 2 : 64, false));
+    if (!room) {
+        codec_table_close(content.table);
+        free(content.data);
+        free(item);
+        return NULL;
+    }
+    *item = content;
+    item->pins = 1;
+    c->items[slot_of(c, item->kind, item->of, item->part)] = item;
+    c->count++;
+    c->bytes += item->bytes;
+    return item;
+}
+
+void cache_unpin(struct cache_item *item)
+{
+    if (item)
+        item->pins--;
+}
+
+void cache_free(struct cache *c)
+{
+    for (size_t i = 0; i < c->capacity; i++)
+        if (c->items[i])
+            item_free(c->items[i]);
+    free(c->items);
+    *c = (struct cache){0};
+}

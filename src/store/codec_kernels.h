@@ -1,0 +1,96 @@
+// codec_kernels.h - the inner loops of the codecs. codec_kernels.c is compiled once for each instruction set; the best set
+// that the processor has is taken at run time. All sets give the same bits.
+//
+// Sixteen lanes. A group of up to 512 numbers of w bits is packed so that 512-bit registers unpack it in place:
+// number i is in lane i mod 16, row i / 16. Each lane is a stream of 32-bit words of its own, rows one after another from the low
+// bits up; the words of the 16 lanes take turns in memory.
+//
+//     word 0: lane 0 | lane 1 | … | lane 15     row 0 in bits 0..w-1, row 1 in bits w..2w-1, …
+//     word 1: lane 0 | lane 1 | … | lane 15     rows that straddle go on in the low bits here
+//
+// r rows take ceil(r * w / 32) words of 64 bytes. Numbers come out in the order that they went in, so that sums can be
+// added up while they are unpacked. Only for the files codec*.c.
+#ifndef SONDE_STORE_CODEC_KERNELS_H
+#define SONDE_STORE_CODEC_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    LANES = 16,
+    GROUP = 512,      // numbers in a full group
+    PARTIAL_SUMS = 8, // value i of a column is added to partial sum i mod 8
+    WORD_BYTES = LANES * 4
+};
+
+static inline size_t group_bytes(size_t n, unsigned width)
+{
+    size_t rows = (n + LANES - 1) / LANES;
+    return (rows * width + 31) / 32 * WORD_BYTES;
+}
+
+// How a double and a whole number x stand to each other: value = x / down, or x * down. Made by codec_decimal.c.
+struct codec_scale {
+    double up;      // x = round(value * up)
+    double down;    // what x is divided by or multiplied with
+    double inverse; // 1 / down, where it divides
+    bool divide;
+};
+
+struct codec_sums {
+    double sum[PARTIAL_SUMS], squares[PARTIAL_SUMS], min[PARTIAL_SUMS], max[PARTIAL_SUMS];
+    uint64_t nans;
+};
+
+struct codec_integer_sums {
+    uint64_t sum, squares; // modulo 2^64
+    uint32_t min, max;
+};
+
+// What a sequence of whole numbers is like. Deltas are taken modulo 2^64, from number 1 on.
+struct codec_shape {
+    int64_t min, max;
+    int64_t min_delta, max_delta;
+    uint64_t delta_bits; // all deltas or-ed: its trailing zeros are those of every delta
+};
+
+enum codec_numbers { NUMBERS, DELTAS, ZIGZAG_DELTAS };
+
+// From packed numbers to values: q (or the running sum of its deltas) makes base + step * q, exact, then scaled.
+struct codec_walk {
+    enum codec_numbers what;
+    uint32_t delta_step, carry; // the carry goes on from group to group
+    double base, step;          // step is a power of two
+    struct codec_scale scale;
+    uint32_t lowest, highest; // of the q that sums32 did not bring into the sums' extremes; start at UINT32_MAX and 0
+};
+
+struct codec_kernels {
+    const char *name;
+    // Packing: q has n numbers below 2^width, filled up with zeros to a multiple of LANES; width 0..32, n 1..GROUP.
+    void (*pack)(const uint32_t *q, size_t n, unsigned width, uint8_t *out);
+    void (*unpack)(const uint8_t *in, size_t n, unsigned width, uint32_t *q); // writes up to the multiple of LANES
+    // Running sums in place, n a multiple of LANES: u = q (or unzigzag(q)) + step; result = *carry += u.
+    void (*prefix32)(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry);
+    void (*prefix64)(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry);
+    // Whole numbers to values, which are written or added up. q has places up to the multiple of LANES, and is spoilt.
+    void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);
+    void (*sums32)(uint32_t *q, size_t n, struct codec_walk *walk, struct codec_sums *sums);    // n as in accumulate
+    void (*values64)(const int64_t *x, size_t n, const struct codec_scale *scale, double *out); // |x| < 2^51
+    // Doubles to whole numbers; returns how many do not come back bit by bit (their x is meaningless).
+    size_t (*integers)(const double *v, size_t n, const struct codec_scale *scale, int64_t *x);
+    void (*shape)(const int64_t *x, size_t n, struct codec_shape *out);
+    // (x[i] - base) >> shift, or the same of deltas (x[-1] is read), zigzagged or not; exact where all
+    // that is shifted is a multiple of 2^shift and its zigzag fits 64 bits.
+    void (*numbers)(const int64_t *x, size_t n, uint64_t base, unsigned shift, enum codec_numbers what, uint64_t *out);
+    // Lower and upper halves; true if any number has bits that are not in `limit`.
+    bool (*split)(const uint64_t *numbers, size_t n, uint64_t limit, uint32_t *low, uint32_t *high);
+    size_t (*changes)(const double *v, size_t n); // places where the bits differ from those of the value before
+    void (*accumulate)(const double *v, size_t n, struct codec_sums *sums); // n a multiple of 8 but in the last call
+    void (*accumulate32)(const uint32_t *q, size_t n, uint64_t range, struct codec_integer_sums *sums); // q <= range
+};
+
+extern const struct codec_kernels codec_kernels_plain, codec_kernels_avx2, codec_kernels_avx512;
+
+#endif

@@ -1,0 +1,79 @@
+// codec_times.c - columns of time stamps.
+//
+//     regular  +---+---------+-----------+----------+        hot   +---+---------+----------------+
+//              | 1 | 0, 0, 0 | first i64 | step i64 |              | 2 | 0, 0, 0 | packed section |
+//              +---+---------+-----------+----------+              +---+---------+----------------+
+//     cold     +---+---------------------+                   plain +---+----------+
+//              | 3 | table of one column |                         | 0 | n × i64  |
+//              +---+---------------------+                         +---+----------+
+#include "store/codec_parts.h"
+#include "store/codec_table.h"
+
+#include <errno.h>
+
+enum { TIMES_PLAIN, TIMES_REGULAR, TIMES_PACKED, TIMES_TABLE };
+enum { HEADER = 4, REGULAR_BYTES = HEADER + 16 };
+
+static bool regular(const int64_t *t_ns, size_t n)
+{
+    for (size_t i = 2; i < n; i++)
+        if ((uint64_t)t_ns[i] - (uint64_t)t_ns[i - 1] != (uint64_t)t_ns[1] - (uint64_t)t_ns[0])
+            return false;
+    return true;
+}
+
+size_t codec_encode_times(const int64_t *t_ns, size_t n, enum codec_aim aim, uint8_t *out)
+{
+    size_t size = 0;
+    memset(out, 0, HEADER);
+    if (regular(t_ns, n)) {
+        uint64_t step = n > 1 ? (uint64_t)t_ns[1] - (uint64_t)t_ns[0] : 0;
+        out[0] = TIMES_REGULAR;
+        memcpy(out + HEADER, &t_ns[0], 8);
+        memcpy(out + HEADER + 8, &step, 8);
+        return REGULAR_BYTES;
+    }
+    if (aim == CODEC_HOT) {
+        out[0] = TIMES_PACKED;
+        size = HEADER + codec_pack(t_ns, n, out + HEADER);
+    } else {
+        struct codec_column column = {t_ns, (uint32_t)n, true};
+        out[0] = TIMES_TABLE;
+        size = codec_table_encode(&column, 1, out + 1);
+        size = size == 0 ? SIZE_MAX : size + 1; // without memory: plain
+    }
+    if (size <= n * sizeof t_ns[0])
+        return size;
+    out[0] = TIMES_PLAIN;
+    memcpy(out + 1, t_ns, n * sizeof t_ns[0]);
+    return 1 + n * sizeof t_ns[0];
+}
+
+int codec_decode_times(const uint8_t *in, size_t size, size_t n, int64_t *out)
+{
+    if (size == 0 || n == 0 || n > CODEC_VALUES_MAX)
+        return -EBADMSG;
+    if (in[0] == TIMES_PLAIN && size == 1 + n * sizeof out[0]) {
+        memcpy(out, in + 1, n * sizeof out[0]);
+        return 0;
+    }
+    if (in[0] == TIMES_REGULAR && size == REGULAR_BYTES) {
+        uint64_t first = load_u64(in + HEADER), step = load_u64(in + HEADER + 8);
+        for (size_t i = 0; i < n; i++)
+            out[i] = (int64_t)(first + i * step);
+        return 0;
+    }
+    if (in[0] == TIMES_TABLE)
+        return codec_table_only_times(in + 1, size - 1, n, out);
+    struct codec_packed packed;
+    if (in[0] != TIMES_PACKED || size < HEADER || codec_packed_open(in + HEADER, size - HEADER, n, &packed) != 0 ||
+        packed.size != size - HEADER)
+        return -EBADMSG;
+    for (size_t at = 0; at < n; at += GROUP) {
+        uint64_t x[GROUP];
+        size_t count = n - at < GROUP ? n - at : GROUP;
+        codec_packed_numbers(&packed, at / GROUP, x);
+        memcpy(out + at, x, count * sizeof x[0]);
+    }
+    return 0;
+}

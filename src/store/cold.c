@@ -1,0 +1,439 @@
+#include "store/cold.h"
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "store/codec_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+enum {
+    DIRECTORY_RAW_MAX = 256 << 20,
+    PARTS_MAX = 65536,
+    PART_SERIES_MAX = 2000, // each has at most two columns, and the time stamps make one
+    PART_VALUES_MAX = 4 << 20,
+};
+
+// ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+struct cold_writer {
+    struct buf *out;
+    size_t start, data_at; // of the block; of its data, while the directory is not there yet: of the scratch
+    struct block_header header;
+    struct buf data, directory, parts;
+    uint32_t part_count;
+    int level;
+    struct block_entry previous;
+    struct codec_column columns[CODEC_TABLE_COLUMNS_MAX];
+    uint32_t column_count; // of the part being filled
+    struct arena memory;   // of its columns
+};
+
+static int compress(struct buf *out, const void *raw, size_t size, int level)
+{
+    size_t bound = ZSTD_compressBound(size);
+    if (!buf_reserve(out, bound))
+        return -ENOMEM;
+    size_t n = ZSTD_compress(out->data + out->size, bound, raw, size, level);
+    if (ZSTD_isError(n))
+        return -ENOMEM; // the only reason left
+    out->size += n;
+    return 0;
+}
+
+static int finish_part(struct cold_writer *w)
+{
+    if (!w->column_count)
+        return 0;
+    uint8_t *raw = malloc(codec_table_bound(w->columns, w->column_count));
+    size_t raw_size = raw ? codec_table_encode(w->columns, w->column_count, raw) : 0;
+    size_t before = w->data.size, bound = codec_table_compress_bound(raw_size);
+    int rc = raw_size && buf_reserve(&w->data, bound) ? 0 : -ENOMEM;
+    if (!rc) {
+        size_t n = codec_table_compress(raw, raw_size, w->level, (uint8_t *)w->data.data + before);
+        rc = n ? 0 : -ENOMEM;
+        w->data.size += n;
+    }
+    free(raw);
+    buf_varint(&w->parts, w->data.size - before);
+    buf_varint(&w->parts, raw_size);
+    w->part_count++;
+    w->column_count = 0;
+    arena_reset(&w->memory);
+    return rc;
+}
+
+static uint16_t put_column(struct cold_writer *w, const void *data, uint32_t n, bool times)
+{
+    w->columns[w->column_count] = (struct codec_column){data, n, times};
+    return (uint16_t)w->column_count++;
+}
+
+static uint64_t bits_of(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static bool same(double a, double b)
+{
+    return bits_of(a) == bits_of(b);
+}
+
+static void put_number(struct buf *out, double v)
+{
+    uint64_t bits = bits_of(v);
+    uint8_t k = 8;
+    while (k && !(bits & 0xff)) {
+        bits >>= 8;
+        k--;
+    }
+    buf_u8(out, k);
+    buf_add(out, &bits, k);
+}
+
+static void put_summary(struct buf *out, const struct block_entry *e)
+{
+    double n = e->count;
+    unsigned shape = e->nans ? SHAPE_NANS : 0;
+    if (!e->nans && same(e->last, e->first) && same(e->min, e->first) && same(e->max, e->first) &&
+        same(e->sum, n * e->first) && same(e->sum_squares, n * (e->first * e->first)))
+        shape |= SHAPE_CONSTANT;
+    if (same(e->min, e->first))
+        shape |= SHAPE_MIN_FIRST;
+    else if (same(e->min, e->last))
+        shape |= SHAPE_MIN_LAST;
+    if (same(e->max, e->last))
+        shape |= SHAPE_MAX_LAST;
+    else if (same(e->max, e->first))
+        shape |= SHAPE_MAX_FIRST;
+    buf_u8(out, (uint8_t)shape);
+    if (e->nans)
+        buf_varint(out, e->nans);
+    put_number(out, e->first);
+    if (shape & SHAPE_CONSTANT)
+        return;
+    put_number(out, e->last);
+    if (!(shape & (SHAPE_MIN_FIRST | SHAPE_MIN_LAST)))
+        put_number(out, e->min);
+    if (!(shape & (SHAPE_MAX_FIRST | SHAPE_MAX_LAST)))
+        put_number(out, e->max);
+    put_number(out, e->sum);
+    put_number(out, e->sum_squares);
+}
+
+static void put_entry(struct cold_writer *w, const struct block_entry *e, bool first)
+{
+    struct buf *d = &w->directory;
+    const struct block_header *h = &w->header;
+    bool set = h->kind == BLOCK_SET, partial = !set || e->count < h->rows;
+    if (!set)
+        buf_varint(d, first ? e->series : e->series - w->previous.series - 1);
+    buf_varint(d, set ? h->rows - e->count : e->count);
+    if (!e->count)
+        return;
+    buf_varint(d, e->part - w->previous.part);
+    buf_varint(d, zigzag((int64_t)e->time_column - w->previous.time_column));
+    buf_varint(d, zigzag((int64_t)e->value_column - w->previous.value_column));
+    if (set && partial)
+        buf_varint(d, e->presence_column);
+    if (partial) {
+        buf_varint(d, (uint64_t)e->first_ns - (uint64_t)h->first_ns);
+        buf_varint(d, (uint64_t)h->last_ns - (uint64_t)e->last_ns);
+    }
+    put_summary(d, e);
+    w->previous = *e;
+}
+
+static void summarise(struct block_entry *e, const double *values)
+{
+    struct codec_summary s;
+    codec_summarise_plain(values, e->count, &s);
+    e->nans = s.nans;
+    e->min = s.min;
+    e->max = s.max;
+    e->sum = s.sum;
+    e->sum_squares = s.sum_squares;
+    e->first = values[0];
+    e->last = values[e->count - 1];
+}
+
+static int cold_end(struct cold_writer *w, int rc)
+{
+    if (!rc)
+        rc = finish_part(w);
+    struct buf raw = {0};
+    buf_varint(&raw, w->part_count);
+    buf_add_str(&raw, buf_str(&w->parts));
+    buf_add_str(&raw, buf_str(&w->directory));
+    if (!rc && (raw.failed || w->parts.failed || w->directory.failed))
+        rc = -ENOMEM;
+    if (!rc) {
+        size_t before = w->out->size;
+        rc = compress(w->out, raw.data, raw.size, w->level);
+        w->header.directory_bytes = (uint32_t)(w->out->size - before);
+        w->header.directory_raw_bytes = (uint32_t)raw.size;
+        buf_add_str(w->out, buf_str(&w->data));
+        w->header.flags |= BLOCK_COLD | BLOCK_ZSTD_DIRECTORY | BLOCK_ZSTD_DATA;
+    }
+    if (!rc)
+        rc = block_end(w->out, w->start, &w->header);
+    if (rc)
+        w->out->size = w->start;
+    buf_free(&raw);
+    buf_free(&w->data);
+    buf_free(&w->parts);
+    buf_free(&w->directory);
+    arena_free(&w->memory);
+    free(w);
+    return rc;
+}
+
+static struct cold_writer *cold_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
+                                      int level)
+{
+    struct cold_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->out = out;
+    w->level = level;
+    w->start = block_begin(out, source, kind, &w->header);
+    return w;
+}
+
+// One column of a set into the part: the values that are there, and where some are not, which rows have one.
+static int add_set_column(struct cold_writer *w, const int64_t *t_ns, const double *column, struct block_entry *e)
+{
+    uint32_t rows = w->header.rows;
+    double *present = arena_array(&w->memory, rows, sizeof *present);
+    double *presence = arena_array(&w->memory, rows, sizeof *presence);
+    if (!present || !presence)
+        return -ENOMEM;
+    for (uint32_t r = 0; r < rows; r++) {
+        bool there = !store_is_missing(column[r]);
+        presence[r] = there;
+        if (!there)
+            continue;
+        if (!e->count)
+            e->first_ns = t_ns[r];
+        e->last_ns = t_ns[r];
+        present[e->count++] = column[r];
+    }
+    if (!e->count)
+        return 0;
+    if (e->count < rows) {
+        // Often many columns lack the same rows.
+        for (uint32_t c = 1; c < w->column_count && !e->presence_column; c++)
+            if (w->columns[c].n == rows && !memcmp(w->columns[c].data, presence, rows * sizeof *presence))
+                e->presence_column = (uint16_t)c;
+        if (!e->presence_column)
+            e->presence_column = put_column(w, presence, rows, false);
+    }
+    e->part = w->part_count;
+    e->value_column = put_column(w, present, e->count, false);
+    summarise(e, present);
+    return 0;
+}
+
+int cold_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns, uint32_t rows,
+                 const double *values, size_t stride, uint32_t columns, int level)
+{
+    struct cold_writer *w = cold_begin(out, source, BLOCK_SET, level);
+    if (!w)
+        return -ENOMEM;
+    w->header.rows = rows;
+    w->header.columns = columns;
+    w->header.first_ns = t_ns[0];
+    w->header.last_ns = t_ns[rows - 1];
+    int rc = 0;
+    size_t in_part = 0;
+    for (uint32_t c = 0; c < columns && !rc; c++) {
+        if (in_part == PART_SERIES_MAX || (in_part + 1) * rows > PART_VALUES_MAX) {
+            rc = finish_part(w);
+            in_part = 0;
+        }
+        if (!w->column_count)
+            put_column(w, t_ns, rows, true);
+        struct block_entry e = {.first_ns = t_ns[0], .last_ns = t_ns[rows - 1]};
+        if (!rc)
+            rc = add_set_column(w, t_ns, values + c * stride, &e);
+        w->header.values += e.count;
+        put_entry(w, &e, false);
+        in_part++;
+    }
+    return cold_end(w, rc);
+}
+
+int cold_put_points(struct buf *out, const struct block_source *source, const struct point_record *points, size_t count,
+                    int level)
+{
+    struct cold_writer *w = cold_begin(out, source, BLOCK_POINTS, level);
+    if (!w)
+        return -ENOMEM;
+    struct block_header *h = &w->header;
+    h->rows = (uint32_t)count;
+    h->values = count;
+    h->first_ns = INT64_MAX;
+    h->last_ns = INT64_MIN;
+    for (size_t i = 0; i < count; i++) {
+        h->first_ns = points[i].t_ns < h->first_ns ? points[i].t_ns : h->first_ns;
+        h->last_ns = points[i].t_ns > h->last_ns ? points[i].t_ns : h->last_ns;
+    }
+    int rc = 0;
+    size_t series_in_part = 0, values_in_part = 0;
+    for (size_t i = 0; i < count && !rc;) {
+        uint32_t n = 0;
+        while (i + n < count && points[i + n].series == points[i].series && n < CODEC_VALUES_MAX)
+            n++;
+        if (series_in_part == PART_SERIES_MAX || values_in_part + n > PART_VALUES_MAX) {
+            rc = finish_part(w);
+            series_in_part = values_in_part = 0;
+        }
+        int64_t *t = arena_array(&w->memory, n, sizeof *t);
+        double *v = arena_array(&w->memory, n, sizeof *v);
+        if (rc || !t || !v)
+            return cold_end(w, rc ? rc : -ENOMEM);
+        for (uint32_t k = 0; k < n; k++) {
+            t[k] = points[i + k].t_ns;
+            v[k] = points[i + k].value;
+        }
+        struct block_entry e = {.series = points[i].series, .count = n, .first_ns = t[0], .last_ns = t[n - 1]};
+        e.part = w->part_count;
+        e.time_column = put_column(w, t, n, true);
+        e.value_column = put_column(w, v, n, false);
+        summarise(&e, v);
+        put_entry(w, &e, !h->columns++);
+        series_in_part++;
+        values_in_part += n;
+        i += n;
+        if (i < count && points[i].series == e.series)
+            rc = -EFBIG;
+    }
+    return cold_end(w, rc);
+}
+
+// ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static double get_number(struct bytes *in)
+{
+    uint8_t k = bytes_u8(in);
+    if (k > 8)
+        in->failed = true;
+    struct str s = bytes_take(in, k > 8 ? 0 : k);
+    uint64_t bits = 0;
+    if (s.size) {
+        memcpy(&bits, s.data, s.size);
+        bits <<= 8 * (8 - s.size);
+    }
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static void get_summary(struct bytes *in, struct block_entry *e)
+{
+    unsigned shape = bytes_u8(in);
+    e->has_summary = true;
+    e->nans = shape & SHAPE_NANS ? (uint32_t)bytes_varint(in) : 0;
+    e->first = get_number(in);
+    if (shape & SHAPE_CONSTANT) {
+        e->last = e->min = e->max = e->first;
+        e->sum = e->count * e->first;
+        e->sum_squares = e->count * (e->first * e->first);
+        return;
+    }
+    e->last = get_number(in);
+    e->min = shape & SHAPE_MIN_FIRST ? e->first : shape & SHAPE_MIN_LAST ? e->last : get_number(in);
+    e->max = shape & SHAPE_MAX_LAST ? e->last : shape & SHAPE_MAX_FIRST ? e->first : get_number(in);
+    e->sum = get_number(in);
+    e->sum_squares = get_number(in);
+}
+
+static bool get_entry(struct bytes *in, const struct block_header *h, const struct cold_directory *d,
+                      struct block_entry *e, struct block_entry *previous, bool first)
+{
+    bool set = h->kind == BLOCK_SET;
+    *e = (struct block_entry){.first_ns = h->first_ns, .last_ns = h->last_ns};
+    if (!set) {
+        uint64_t series = bytes_varint(in) + (first ? 0 : (uint64_t)previous->series + 1);
+        if (series > UINT32_MAX)
+            return false;
+        e->series = (uint32_t)series;
+    }
+    uint64_t count = bytes_varint(in);
+    if (count > h->rows || in->failed)
+        return false;
+    e->count = (uint32_t)(set ? h->rows - count : count);
+    if (!e->count)
+        return set;
+    bool partial = !set || e->count < h->rows;
+    uint64_t part = previous->part + bytes_varint(in);
+    e->time_column = (uint16_t)(previous->time_column + unzigzag(bytes_varint(in)));
+    e->value_column = (uint16_t)(previous->value_column + unzigzag(bytes_varint(in)));
+    if (set && partial)
+        e->presence_column = (uint16_t)bytes_varint(in);
+    if (partial) {
+        e->first_ns = (int64_t)((uint64_t)h->first_ns + bytes_varint(in));
+        e->last_ns = (int64_t)((uint64_t)h->last_ns - bytes_varint(in));
+    }
+    get_summary(in, e);
+    if (part >= d->part_count || in->failed || e->count > CODEC_VALUES_MAX || e->first_ns > e->last_ns ||
+        e->first_ns < h->first_ns || e->last_ns > h->last_ns || (set && partial && !e->presence_column))
+        return false;
+    e->part = (uint32_t)part;
+    *previous = *e;
+    return true;
+}
+
+static bool get_directory(struct bytes *in, const struct block_header *h, struct cold_directory *d)
+{
+    uint64_t at = 0;
+    for (uint32_t p = 0; p < d->part_count; p++) {
+        uint64_t size = bytes_varint(in), raw = bytes_varint(in);
+        if (size > h->data_bytes - at || raw > UINT32_MAX)
+            return false;
+        d->parts[p] = (struct cold_part){(uint32_t)at, (uint32_t)size, (uint32_t)raw};
+        at += size;
+    }
+    struct block_entry previous = {0};
+    for (uint32_t i = 0; i < d->entry_count && !in->failed; i++)
+        if (!get_entry(in, h, d, &d->entries[i], &previous, !i))
+            return false;
+    return !in->failed;
+}
+
+int cold_directory_open(const struct block_header *h, const uint8_t *stored, struct cold_directory **out)
+{
+    *out = NULL;
+    if (h->directory_raw_bytes > DIRECTORY_RAW_MAX || h->columns > h->directory_raw_bytes)
+        return -EBADMSG;
+    uint8_t *raw = malloc(h->directory_raw_bytes + 1);
+    if (!raw)
+        return -ENOMEM;
+    size_t n = ZSTD_decompress(raw, h->directory_raw_bytes, stored, h->directory_bytes);
+    struct bytes in = bytes_of(raw, ZSTD_isError(n) ? 0 : n);
+    uint64_t parts = bytes_varint(&in);
+    int rc = in.failed || n != h->directory_raw_bytes || parts > PARTS_MAX ? -EBADMSG : 0;
+    struct cold_directory *d = NULL;
+    if (!rc) {
+        size_t bytes = sizeof *d + (size_t)parts * sizeof *d->parts + h->columns * sizeof *d->entries;
+        bytes += _Alignof(struct block_entry);
+        d = calloc(1, bytes);
+        if (d) {
+            d->bytes = bytes;
+            d->part_count = (uint32_t)parts;
+            d->entry_count = h->columns;
+            d->entries = (struct block_entry *)(void *)(d + 1);
+            d->parts = (struct cold_part *)(void *)(d->entries + h->columns);
+        }
+        rc = !d ? -ENOMEM : get_directory(&in, h, d) ? 0 : -EBADMSG;
+    }
+    free(raw);
+    if (rc)
+        free(d);
+    else
+        *out = d;
+    return rc;
+}

@@ -1,0 +1,55 @@
+// cold.h - merged blocks: thousands of rows, as small as they get.
+//
+// The data of a cold block are parts, each a zstd frame around a table of columns (codec_table.h); the directory is one zstd frame
+// around what follows, all numbers varints (signed ones zigzagged) but where a size is said:
+//
+//   number of parts, then for each: bytes as stored, bytes unpacked
+//   then for each column of a set or each series of a points block:
+//     POINTS only: series, less the series before and one (the first: as it is)
+//     count          SET: rows less the values present; POINTS: values
+//     part           less the part of the entry before
+//     time column, value column (in the part's table) less those of the entry before
+//     SET only, where values are missing: the column (in the same part) that says which rows have one: 1, the others 0
+//     POINTS, or where values are missing: first_ns less the block's, the block's last_ns less last_ns
+//     u8 shape of the summary: see enum cold_shape; nans, where SHAPE_NANS says so
+//     the numbers of the summary that the shape leaves open, in the order first, last, min, max, sum, sum_squares
+//
+// A column without any value has nothing behind its count. A number is: u8 k in 0..8 and k bytes, the double's most significant ones,
+// lowest first (short for whole numbers, which end in zeros).
+//
+// The entries are read once, into the same struct as the hot ones, so the small form costs nothing at a query.
+#ifndef SONDE_STORE_COLD_H
+#define SONDE_STORE_COLD_H
+
+#include "store/block.h"
+
+enum cold_shape {
+    SHAPE_CONSTANT = 1,  // last, min, max are the first; sum and sum_squares follow from the count
+    SHAPE_MIN_FIRST = 2, // min is the first
+    SHAPE_MAX_LAST = 4,  // max is the last
+    SHAPE_MIN_LAST = 8,
+    SHAPE_MAX_FIRST = 16,
+    SHAPE_NANS = 32, // there are some: their number follows
+};
+
+struct cold_part {
+    uint32_t offset, size, raw_size; // in the data
+};
+
+struct cold_directory {
+    uint32_t part_count, entry_count;
+    struct cold_part *parts;
+    struct block_entry *entries; // SET: by column; POINTS: by series
+    size_t bytes;                // of memory
+};
+
+// Reads the directory of a cold block (as stored, already checked): 0, -EBADMSG, -ENOMEM. free() it; it is one piece.
+int cold_directory_open(const struct block_header *h, const uint8_t *stored, struct cold_directory **out);
+
+// Appends a cold block. Same inputs as block_put_set and block_put_points; `level` is zstd's.
+int cold_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns, uint32_t rows,
+                 const double *values, size_t stride, uint32_t columns, int level);
+int cold_put_points(struct buf *out, const struct block_source *source, const struct point_record *points, size_t count,
+                    int level);
+
+#endif

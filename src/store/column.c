@@ -1,0 +1,452 @@
+// column.c - one series' part of a block or a tail: found, checked, copied, decoded.
+#include "base/hash.h"
+#include "store/codec_table.h"
+#include "store/reader.h"
+#include "store/sort.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+enum {
+    CHECK_PIECE_BYTES = 32 << 10, // of a block, copied and added to the checksum: fits the nearest cache
+    PART_RAW_MAX = 256 << 20,     // no part is larger: values and columns of a part are limited
+};
+
+// ── Copies ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+void copy_words(void *to, const uint8_t *from, size_t bytes)
+{
+    const uint64_t *at = (const uint64_t *)(const void *)from;
+    for (size_t i = 0; i < bytes / 8; i++) {
+        uint64_t w = __atomic_load_n(&at[i], __ATOMIC_RELAXED);
+        memcpy((char *)to + 8 * i, &w, 8);
+    }
+}
+
+// The writer raises the generation before it writes anything else there; so if it is still the old one after the
+// copy, the copy is of the old content.
+static bool current(const struct segment_entry *entry, uint32_t generation)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(&entry->generation, __ATOMIC_RELAXED) == generation;
+}
+
+bool block_current(const struct block_ref *b)
+{
+    return current(b->entry, b->generation);
+}
+
+bool tail_current(const struct view_tail *t)
+{
+    return current(t->entry, t->generation);
+}
+
+const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t from, size_t size, int *rc)
+{
+    if (from > b->header.size || size > b->header.size - from) {
+        *rc = -EBADMSG;
+        return NULL;
+    }
+    // Whole words, so the copy begins up to 7 bytes early; blocks are aligned and so is their end.
+    size_t early = from % 8, words = (early + size + 7) / 8 * 8;
+    s->scratch.size = 0;
+    if (!buf_reserve(&s->scratch, words + 8)) {
+        s->scratch.failed = false;
+        *rc = -ENOMEM;
+        return NULL;
+    }
+    copy_words(s->scratch.data, b->bytes + from - early, words);
+    *rc = block_current(b) ? 0 : -ESTALE;
+    return *rc ? NULL : (const uint8_t *)s->scratch.data + early;
+}
+
+// ── Checksums ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static uint32_t crc_of(const uint8_t *from, size_t skip, size_t size)
+{
+    uint64_t piece[CHECK_PIECE_BYTES / 8];
+    uint32_t crc = 0;
+    while (size) {
+        size_t n = size + skip < sizeof piece ? size : sizeof piece - skip;
+        copy_words(piece, from, (skip + n + 7) / 8 * 8);
+        crc = crc32c(crc, (const uint8_t *)piece + skip, n);
+        from += skip + n;
+        skip = 0;
+        size -= n;
+    }
+    return crc;
+}
+
+// Bytes from..from+size of a block; `from` need not be aligned.
+static uint32_t crc_part(const struct block_ref *b, size_t from, size_t size)
+{
+    size_t skip = from % 8;
+    return crc_of(b->bytes + from - skip, skip, size);
+}
+
+static int checked(struct store_reader *r, struct block_ref *b, bool ok, unsigned flag, const char *what)
+{
+    if (!block_current(b))
+        return -ESTALE;
+    __atomic_fetch_or(&b->state, ok ? flag : BLOCK_DAMAGED, __ATOMIC_RELAXED);
+    if (!ok && r)
+        reader_report(r, b->offset, b->header.size, what);
+    return ok ? 0 : -EBADMSG;
+}
+
+int block_check(struct store_reader *r, struct block_ref *b, bool data)
+{
+    const struct block_header *h = &b->header;
+    unsigned state = __atomic_load_n(&b->state, __ATOMIC_RELAXED);
+    if (state & BLOCK_DAMAGED) {
+        if (r)
+            reader_report(r, b->offset, h->size, "a block");
+        return -EBADMSG;
+    }
+    if (!(state & BLOCK_HEAD_INTACT)) {
+        struct block_header now;
+        copy_words(&now, b->bytes, sizeof now);
+        bool ok = !memcmp(&now, h, sizeof now) && crc_part(b, sizeof *h, h->directory_bytes) == h->directory_crc;
+        int rc = checked(r, b, ok, BLOCK_HEAD_INTACT, "the directory of a block");
+        if (rc)
+            return rc;
+    }
+    if (!data || state & BLOCK_DATA_INTACT)
+        return 0;
+    bool ok = crc_part(b, sizeof *h + h->directory_bytes, h->data_bytes) == h->data_crc;
+    return checked(r, b, ok, BLOCK_DATA_INTACT, "a block");
+}
+
+// What the checksum covers is wrong in itself.
+static int malformed(struct store_snapshot *s, struct block_ref *b)
+{
+    return checked(s->reader, b, false, 0, "a block (well kept, but written wrongly)");
+}
+
+// ── Directories ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out)
+{
+    *out = __atomic_load_n(&b->directory, __ATOMIC_ACQUIRE);
+    if (*out)
+        return 0;
+    int rc;
+    const uint8_t *stored = block_copy(s, b, sizeof b->header, b->header.directory_bytes, &rc);
+    if (rc)
+        return rc;
+    struct cold_directory *d = NULL, *none = NULL;
+    rc = cold_directory_open(&b->header, stored, &d);
+    if (rc)
+        return rc == -EBADMSG ? malformed(s, b) : rc;
+    // Another thread may have been faster.
+    if (!__atomic_compare_exchange_n(&b->directory, &none, d, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        free(d);
+        d = none;
+    }
+    *out = d;
+    return 0;
+}
+
+static int cold_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id, struct block_entry *out)
+{
+    struct cold_directory *d;
+    int rc = cold_directory_of(s, b, &d);
+    if (rc)
+        return rc;
+    uint32_t low = id;
+    if (b->header.kind == BLOCK_POINTS) {
+        uint32_t high = d->entry_count;
+        low = 0;
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            if (d->entries[middle].series < id)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+    }
+    if (low >= d->entry_count || !d->entries[low].count ||
+        (b->header.kind == BLOCK_POINTS && d->entries[low].series != id))
+        return -ENOENT;
+    *out = d->entries[low];
+    return 0;
+}
+
+static uint32_t word_at(const uint8_t *p)
+{
+    return __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_RELAXED);
+}
+
+static int group_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t series, struct block_entry *out)
+{
+    const struct block_header *h = &b->header;
+    const uint8_t *ids = b->bytes + sizeof *h;
+    uint32_t low = 0, high = h->columns;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (word_at(ids + 4 * (size_t)middle) < series)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool there = low < h->columns && word_at(ids + 4 * (size_t)low) == series;
+    if (!there)
+        return block_current(b) ? -ENOENT : -ESTALE;
+    const uint8_t *offsets = ids + 4 * ((size_t)h->columns + low);
+    uint32_t from = word_at(offsets), to = word_at(offsets + 4);
+    if (!block_current(b))
+        return -ESTALE;
+    if (from > to || to > h->data_bytes)
+        return malformed(s, b);
+    // The summaries are in the data.
+    int rc = block_check(s->reader, b, true);
+    if (rc)
+        return rc;
+    size_t head = sizeof(struct group_head) + sizeof(struct group_summary), size = to - from;
+    size_t data_at = sizeof *h + h->directory_bytes;
+    const uint8_t *record = block_copy(s, b, data_at + from, size < head ? size : head, &rc);
+    if (rc)
+        return rc;
+    rc = block_entry_of_group(h, series, (struct str){(const char *)record, size < head ? size : head}, out);
+    out->offset = from;
+    out->size = to - from;
+    return rc == -EBADMSG ? malformed(s, b) : rc;
+}
+
+int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id, struct block_entry *out)
+{
+    const struct block_header *h = &b->header;
+    int rc = block_check(s->reader, b, false);
+    if (rc)
+        return rc;
+    if (h->flags & BLOCK_COLD)
+        return cold_lookup(s, b, id, out);
+    if (h->kind == BLOCK_POINTS)
+        return group_lookup(s, b, id, out);
+    if (id >= h->columns)
+        return -ENOENT;
+    struct column_entry stored;
+    copy_words(&stored, b->bytes + sizeof *h + 8 + id * sizeof stored, sizeof stored);
+    if (!block_current(b))
+        return -ESTALE;
+    rc = block_entry_of_column(h, &stored, out);
+    return rc == -EBADMSG ? malformed(s, b) : rc;
+}
+
+// Whoever merges relies on the order. Without a branch, so that it is done many at a time.
+static bool ascending(const int64_t *t, size_t n)
+{
+    bool ok = true;
+    for (size_t i = 1; i < n; i++)
+        ok &= t[i - 1] < t[i];
+    return ok;
+}
+
+// ── Hot blocks ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache_item **pin)
+{
+    *pin = cache_find(&s->cache, CACHE_TIMES, b, 0);
+    if (*pin)
+        return 0;
+    const struct block_header *h = &b->header;
+    uint32_t time_bytes = word_at(b->bytes + sizeof *h);
+    if (!block_current(b))
+        return -ESTALE;
+    int rc;
+    const uint8_t *stored = block_copy(s, b, sizeof *h + h->directory_bytes, time_bytes, &rc);
+    int64_t *t = rc ? NULL : malloc(h->rows * sizeof *t);
+    if (rc || !t)
+        return rc == -EBADMSG ? malformed(s, b) : rc ? rc : -ENOMEM;
+    if (codec_decode_times(stored, time_bytes, h->rows, t) || !ascending(t, h->rows)) {
+        free(t);
+        return malformed(s, b);
+    }
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){.of = b, .kind = CACHE_TIMES, .bytes = h->rows * sizeof *t, .count = h->rows, .data = t});
+    return *pin ? 0 : -ENOMEM;
+}
+
+static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
+                    const int64_t **t_ns, struct cache_item **pin, int64_t **own_t)
+{
+    const struct block_header *h = &b->header;
+    bool partial = h->kind == BLOCK_POINTS || e->count < h->rows;
+    int rc = h->kind == BLOCK_SET ? hot_times(s, b, pin) : 0;
+    if (rc)
+        return rc;
+    const uint8_t *stored = block_copy(s, b, sizeof *h + h->directory_bytes + e->offset, e->size, &rc);
+    if (rc)
+        return rc;
+    struct str column = {(const char *)stored, e->size};
+    if (block_decode_values(h, e, column, values))
+        return malformed(s, b);
+    if (!partial) {
+        *t_ns = (*pin)->data;
+        return 0;
+    }
+    *own_t = malloc(e->count * sizeof **own_t);
+    if (!*own_t)
+        return -ENOMEM;
+    *t_ns = *own_t;
+    rc = h->kind == BLOCK_POINTS ? block_decode_group_times(e, column, *own_t)
+                                 : block_pick_times(stored, (*pin)->data, h->rows, e->count, *own_t);
+    return rc ? malformed(s, b) : 0;
+}
+
+// ── Cold blocks ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, struct cache_item **pin)
+{
+    *pin = cache_find(&s->cache, CACHE_PART, b, number);
+    if (*pin)
+        return 0;
+    struct cold_directory *d;
+    int rc = cold_directory_of(s, b, &d);
+    if (rc)
+        return rc;
+    struct cold_part part = d->parts[number];
+    const uint8_t *stored =
+        block_copy(s, b, sizeof b->header + b->header.directory_bytes + part.offset, part.size, &rc);
+    if (rc)
+        return rc;
+    if (part.raw_size > PART_RAW_MAX)
+        return malformed(s, b);
+    uint8_t *raw = malloc(part.raw_size + 1);
+    if (!raw)
+        return -ENOMEM;
+    struct codec_table *table = NULL;
+    size_t n = ZSTD_decompress(raw, part.raw_size, stored, part.size);
+    rc = ZSTD_isError(n) || n != part.raw_size ? -EBADMSG : codec_table_open(raw, n, &table);
+    if (rc) {
+        free(raw);
+        return rc == -EBADMSG ? malformed(s, b) : rc;
+    }
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){.of = b, .part = number, .kind = CACHE_PART, .bytes = n, .data = raw, .table = table});
+    return *pin ? 0 : -ENOMEM;
+}
+
+static bool column_fits(const struct codec_table *table, size_t column, size_t rows)
+{
+    return column < codec_table_columns(table) && codec_table_rows(table, column) == rows;
+}
+
+// The time stamps of a part of a set block.
+static int cold_times(struct store_snapshot *s, struct block_ref *b, const struct codec_table *table,
+                      const struct block_entry *e, struct cache_item **pin)
+{
+    *pin = cache_find(&s->cache, CACHE_TIMES, b, e->part);
+    if (*pin)
+        return 0;
+    uint32_t rows = b->header.rows;
+    if (!column_fits(table, e->time_column, rows))
+        return malformed(s, b);
+    int64_t *t = malloc(rows * sizeof *t);
+    if (!t)
+        return -ENOMEM;
+    if (codec_table_times(table, e->time_column, t) || !ascending(t, rows)) {
+        free(t);
+        return malformed(s, b);
+    }
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){
+            .of = b, .part = e->part, .kind = CACHE_TIMES, .bytes = rows * sizeof *t, .count = rows, .data = t});
+    return *pin ? 0 : -ENOMEM;
+}
+
+// The time stamps of the rows for which the presence column says 1.
+static int cold_pick(const struct codec_table *table, const struct block_entry *e, const int64_t *all, uint32_t rows,
+                     int64_t *out)
+{
+    double *presence = malloc(rows * sizeof *presence);
+    if (!presence)
+        return -ENOMEM;
+    uint32_t n = 0;
+    int rc = codec_table_values(table, e->presence_column, presence);
+    for (uint32_t r = 0; !rc && r < rows && n < e->count; r++)
+        if (presence[r] == 1)
+            out[n++] = all[r];
+    free(presence);
+    return rc ? rc : n == e->count ? 0 : -EBADMSG;
+}
+
+static int cold_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
+                     const int64_t **t_ns, struct cache_item **pin, int64_t **own_t)
+{
+    struct cache_item *part;
+    int rc = cold_part(s, b, e->part, &part);
+    if (rc)
+        return rc;
+    const struct codec_table *table = part->table;
+    uint32_t rows = b->header.rows;
+    bool points = b->header.kind == BLOCK_POINTS, partial = points || e->count < rows;
+    bool ok = column_fits(table, e->value_column, e->count) && !codec_table_values(table, e->value_column, values) &&
+              (points ? column_fits(table, e->time_column, e->count)
+                      : !partial || column_fits(table, e->presence_column, rows));
+    rc = ok ? 0 : -EBADMSG;
+    if (!rc && !points)
+        rc = cold_times(s, b, table, e, pin);
+    if (!rc && partial && !(*own_t = malloc(e->count * sizeof **own_t)))
+        rc = -ENOMEM;
+    if (!rc && partial)
+        rc =
+            points ? codec_table_times(table, e->time_column, *own_t) : cold_pick(table, e, (*pin)->data, rows, *own_t);
+    *t_ns = partial ? *own_t : rc ? NULL : (*pin)->data;
+    cache_unpin(part);
+    return rc == -EBADMSG ? malformed(s, b) : rc;
+}
+
+int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
+               const int64_t **t_ns, struct cache_item **pin, int64_t **own_t)
+{
+    *pin = NULL;
+    *own_t = NULL;
+    int rc = block_check(s->reader, b, true);
+    if (!rc)
+        rc = b->header.flags & BLOCK_COLD ? cold_load(s, b, e, values, t_ns, pin, own_t)
+                                          : hot_load(s, b, e, values, t_ns, pin, own_t);
+    if (!rc &&
+        ((*t_ns)[0] != e->first_ns || (*t_ns)[e->count - 1] != e->last_ns || (*own_t && !ascending(*own_t, e->count))))
+        rc = malformed(s, b);
+    if (rc) {
+        cache_unpin(*pin);
+        free(*own_t);
+        *pin = NULL;
+        *own_t = NULL;
+    }
+    return rc;
+}
+
+// ── Tails ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+int tail_points(struct store_snapshot *s, size_t tail, struct cache_item **pin)
+{
+    const struct view_tail *t = &s->view->tails[tail];
+    *pin = cache_find(&s->cache, CACHE_POINT_TAIL, t, 0);
+    if (*pin)
+        return 0;
+    size_t count = s->used[tail];
+    struct point_record *points = malloc((count + 1) * sizeof *points), *scratch = malloc((count + 1) * sizeof *points);
+    int rc = points && scratch ? 0 : -ENOMEM;
+    if (!rc) {
+        copy_words(points, t->bytes, count * sizeof *points);
+        rc = tail_current(t) ? 0 : -ESTALE;
+    }
+    if (rc) {
+        free(points);
+        free(scratch);
+        return rc;
+    }
+    count = points_sort(points, count, scratch);
+    free(scratch);
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){
+            .of = t, .kind = CACHE_POINT_TAIL, .bytes = count * sizeof *points, .count = count, .data = points});
+    return *pin ? 0 : -ENOMEM;
+}

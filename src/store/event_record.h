@@ -1,0 +1,18 @@
+// event_record.h - spans and annotations as bytes.
+//
+//   { u32 size of the whole record, a multiple of 8; u32 crc32c of what follows; i64 start_ns, end_ns; u64 id, parent; u8 kind;
+//     varint number of labels; short text; short key, short value …; zeros up to the size }
+#ifndef SONDE_STORE_EVENT_RECORD_H
+#define SONDE_STORE_EVENT_RECORD_H
+
+#include "base/bytes.h"
+#include "store/store.h"
+
+// Within the limits: 0, -E2BIG or -EINVAL.
+int event_check(const struct store_event *event);
+void event_put(struct buf *out, const struct store_event *event);
+
+// The next record: 1 and views of its bytes in *out (labels in `labels`), 0 at the end, -EBADMSG.
+int event_next(struct bytes *in, struct store_event *out, struct store_label labels[STORE_LABELS_MAX]);
+
+#endif

@@ -1,0 +1,176 @@
+// events.c - spans and annotations, read back.
+//
+
+// A span may be there twice: as it began and, later in the order of arrival, as it ended. The last one counts, and it may lie
+// in a block that does not touch the range: so all are looked through.
+#include "base/bytes.h"
+#include "store/event_record.h"
+#include "store/reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+enum { EVENTS_RAW_MAX = 64 << 20, MOVES_MAX = 1000 };
+
+struct found {
+    int64_t start_ns;
+    uint64_t place; // of arrival
+    uint64_t id;    // spans
+    const uint8_t *at;
+    size_t size;
+    bool stale;
+};
+
+struct search {
+    struct found *found;
+    size_t count, capacity;
+    uint8_t **held; // the bytes they lie in
+    size_t held_count, held_capacity;
+};
+
+static void search_free(struct search *x)
+{
+    for (size_t i = 0; i < x->held_count; i++)
+        free(x->held[i]);
+    free(x->held);
+    free(x->found);
+    *x = (struct search){0};
+}
+
+// Takes `bytes` over.
+static int scan(struct search *x, uint8_t *bytes, size_t size)
+{
+    if (x->held_count == x->held_capacity) {
+        void *grown = array_grow(x->held, &x->held_capacity, sizeof *x->held);
+        if (!grown) {
+            free(bytes);
+            return -ENOMEM;
+        }
+        x->held = grown;
+    }
+    x->held[x->held_count++] = bytes;
+    struct bytes in = bytes_of(bytes, size);
+    struct store_event event;
+    struct store_label labels[STORE_LABELS_MAX];
+    for (;;) {
+        const uint8_t *at = in.at;
+        int rc = event_next(&in, &event, labels);
+        if (rc <= 0)
+            return rc;
+        if (x->count == x->capacity) {
+            void *grown = array_grow(x->found, &x->capacity, sizeof *x->found);
+            if (!grown)
+                return -ENOMEM;
+            x->found = grown;
+        }
+        uint64_t id = event.kind == STORE_SPAN ? event.id : 0;
+        x->found[x->count] = (struct found){event.start_ns, x->count, id, at, (size_t)(in.at - at), false};
+        x->count++;
+    }
+}
+
+static int scan_block(struct store_snapshot *s, struct search *x, struct block_ref *b)
+{
+    const struct block_header *h = &b->header;
+    int rc = block_check(s->reader, b, true);
+    if (rc)
+        return rc == -EBADMSG ? 0 : rc;
+    const uint8_t *stored = block_copy(s, b, sizeof *h + h->directory_bytes, h->data_bytes, &rc);
+    if (rc)
+        return rc;
+    bool packed = h->flags & BLOCK_ZSTD_DATA;
+    size_t size = packed ? h->data_raw_bytes : h->data_bytes;
+    uint8_t *bytes = size <= EVENTS_RAW_MAX ? malloc(size + 1) : NULL;
+    if (!bytes)
+        return -ENOMEM;
+    bool ok = true;
+    if (packed) {
+        size_t frame = ZSTD_findFrameCompressedSize(stored, h->data_bytes);
+        ok = !ZSTD_isError(frame) && ZSTD_decompress(bytes, size, stored, frame) == size;
+    } else {
+        memcpy(bytes, stored, size);
+    }
+    if (!ok)
+        free(bytes);
+    else
+        rc = scan(x, bytes, size);
+    if (!ok || rc == -EBADMSG)
+        reader_report(s->reader, b->offset, h->size, "a block of events");
+    return rc == -EBADMSG ? 0 : rc;
+}
+
+static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
+{
+    const struct view_tail *t = &s->view->tails[tail];
+    size_t size = s->used[tail] / 8 * 8;
+    uint8_t *bytes = malloc(size + 1);
+    if (!bytes)
+        return -ENOMEM;
+    copy_words(bytes, t->bytes, size);
+    if (!tail_current(t)) {
+        free(bytes);
+        return -ESTALE;
+    }
+    int rc = scan(x, bytes, size);
+    if (rc == -EBADMSG)
+        reader_report(s->reader, t->offset, size, "the newest events");
+    return rc == -EBADMSG ? 0 : rc;
+}
+
+static int search_all(struct store_snapshot *s, struct search *x)
+{
+    const struct view *v = s->view;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < v->events.count; i++)
+        rc = scan_block(s, x, v->events.blocks[i]);
+    for (size_t i = 0; !rc && i < v->tail_count; i++)
+        if (v->tails[i].kind == SEGMENT_EVENT_TAIL && s->used[i])
+            rc = scan_tail(s, x, i);
+    return rc;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user)
+{
+    struct search x = {0};
+    int rc = -ESTALE;
+    for (int i = 0; i < MOVES_MAX && rc == -ESTALE; i++) {
+        search_free(&x);
+        rc = search_all(s, &x);
+        if (rc == -ESTALE && snapshot_move(s))
+            rc = -ENOMEM;
+    }
+    if (!rc && x.count) {
+        qsort(x.found, x.count, sizeof *x.found, by_id);
+        for (size_t i = 0; i + 1 < x.count; i++)
+            x.found[i].stale = x.found[i].id && x.found[i].id == x.found[i + 1].id;
+        qsort(x.found, x.count, sizeof *x.found, by_start);
+    }
+    for (size_t i = 0; !rc && i < x.count && x.found[i].start_ns <= to_ns; i++) {
+        struct bytes in = bytes_of(x.found[i].at, x.found[i].size);
+        struct store_event event;
+        struct store_label labels[STORE_LABELS_MAX];
+        if (x.found[i].stale || event_next(&in, &event, labels) <= 0)
+            continue;
+        if (event.end_ns >= from_ns && !each(&event, user))
+            break;
+    }
+    search_free(&x);
+    return rc;
+}

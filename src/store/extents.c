@@ -1,0 +1,389 @@
+#include "store/extents.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10 };
+
+uint32_t segment_entry_check(const struct segment_entry *entry)
+{
+    uint32_t crc = crc32c(0, &entry->kind, 12);
+    return crc32c(crc, &entry->offset, 24);
+}
+
+// ── Free space ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+static bool gap_insert(struct extents *x, size_t at, uint64_t offset, uint64_t size)
+{
+    if (x->gap_count == x->gap_capacity) {
+        size_t capacity = x->gap_capacity ? x->gap_capacity * 2 : 64;
+        struct extent_gap *gaps = realloc(x->gaps, capacity * sizeof *gaps);
+        if (!gaps)
+            return false;
+        x->gaps = gaps;
+        x->gap_capacity = capacity;
+    }
+    memmove(x->gaps + at + 1, x->gaps + at, (x->gap_count - at) * sizeof *x->gaps);
+    x->gaps[at] = (struct extent_gap){offset, size};
+    x->gap_count++;
+    return true;
+}
+
+static void gap_remove(struct extents *x, size_t at)
+{
+    memmove(x->gaps + at, x->gaps + at + 1, (x->gap_count - at - 1) * sizeof *x->gaps);
+    x->gap_count--;
+}
+
+static void give_back(struct extents *x, uint64_t offset, uint64_t size)
+{
+    size_t at = 0;
+    while (at < x->gap_count && x->gaps[at].offset < offset)
+        at++;
+    bool joins_left = at && x->gaps[at - 1].offset + x->gaps[at - 1].size == offset;
+    bool joins_right = at < x->gap_count && offset + size == x->gaps[at].offset;
+    if (joins_left && joins_right) {
+        x->gaps[at - 1].size += size + x->gaps[at].size;
+        gap_remove(x, at);
+        at--;
+    } else if (joins_left) {
+        x->gaps[--at].size += size;
+    } else if (joins_right) {
+        x->gaps[at].offset = offset;
+        x->gaps[at].size += size;
+    } else if (!gap_insert(x, at, offset, size)) {
+        return; // without memory to note it the space is only found again at the next open
+    }
+    if (x->gaps[at].offset + x->gaps[at].size == x->end) {
+        x->end = x->gaps[at].offset;
+        gap_remove(x, at);
+    }
+}
+
+static int grow_mapping(struct extents *x, uint64_t needed)
+{
+    if (needed <= x->mapped_bytes)
+        return 0;
+    size_t size = x->mapped_bytes ? x->mapped_bytes : MAP_MIN_BYTES;
+    while (size < needed)
+        size *= 2;
+    uint8_t *base;
+    int rc = x->io->map(x->io->user, x->fd, size, &base);
+    if (rc)
+        return rc;
+    if (x->base)
+        munmap(x->base, x->mapped_bytes);
+    x->base = base;
+    x->mapped_bytes = size;
+    return 0;
+}
+
+static int grow_file(struct extents *x, uint64_t needed)
+{
+    if (needed <= x->file_bytes)
+        return 0;
+    uint64_t size = (needed + GROW_BYTES - 1) / GROW_BYTES * GROW_BYTES;
+    if (size > x->space_limit)
+        return -ENOSPC;
+    int rc = grow_mapping(x, size);
+    if (!rc)
+        rc = x->io->reserve(x->io->user, x->fd, x->file_bytes, size - x->file_bytes);
+    if (!rc)
+        x->file_bytes = size;
+    return rc;
+}
+
+static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
+{
+    for (size_t i = 0; i < x->gap_count; i++)
+        if (x->gaps[i].size >= size) {
+            *offset = x->gaps[i].offset;
+            x->gaps[i].offset += size;
+            x->gaps[i].size -= size;
+            if (!x->gaps[i].size)
+                gap_remove(x, i);
+            return 0;
+        }
+    int rc = grow_file(x, x->end + size);
+    if (rc)
+        return rc;
+    *offset = x->end;
+    x->end += size;
+    return 0;
+}
+
+// ── The table ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+void extents_begin(struct extents *x)
+{
+    if (x->change_depth++)
+        return;
+    struct superblock *sb = extents_super(x);
+    __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    store_io_step(x->io, "table begins");
+}
+
+void extents_end(struct extents *x)
+{
+    if (--x->change_depth)
+        return;
+    struct superblock *sb = extents_super(x);
+    store_io_step(x->io, "table");
+    __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
+    store_io_step(x->io, "table done");
+}
+
+// Entries are read by others word by word while they change.
+static void write_entry(struct segment_entry *to, const struct segment_entry *from)
+{
+    uint64_t words[sizeof *to / 8];
+    memcpy(words, from, sizeof words);
+    uint64_t *at = (uint64_t *)(void *)to;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        __atomic_store_n(&at[i], words[i], __ATOMIC_RELAXED);
+}
+
+static int grow_table(struct extents *x)
+{
+    uint32_t old_capacity = extents_super(x)->table_capacity;
+    uint32_t capacity = old_capacity < 64 ? 64 : old_capacity * 2;
+    uint64_t offset;
+    int rc = take_space(x, (uint64_t)capacity * sizeof(struct segment_entry), &offset);
+    if (rc)
+        return rc;
+    struct superblock *sb = extents_super(x);
+    struct segment_entry *table = (struct segment_entry *)(void *)(x->base + offset);
+    memset(table, 0, capacity * sizeof *table);
+    memcpy(table, extents_table(x), old_capacity * sizeof *table);
+    // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
+    // the file is opened again, or they might find anything there.
+    struct segment_entry *old = extents_table(x);
+    extents_begin(x);
+    __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
+    __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < old_capacity; i++)
+        __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
+    extents_end(x);
+    return 0;
+}
+
+static int free_slot(struct extents *x)
+{
+    struct superblock *sb = extents_super(x);
+    const struct segment_entry *table = extents_table(x);
+    for (uint32_t i = 0; i < sb->table_count; i++)
+        if (table[i].kind == SEGMENT_EMPTY)
+            return (int)i;
+    if (sb->table_count == sb->table_capacity) {
+        int rc = grow_table(x);
+        if (rc)
+            return rc;
+        sb = extents_super(x);
+    }
+    return (int)sb->table_count;
+}
+
+static void set_entry(struct extents *x, int slot, struct segment_entry content)
+{
+    struct superblock *sb = extents_super(x);
+    content.check = segment_entry_check(&content);
+    extents_begin(x);
+    write_entry(extent_entry(x, slot), &content);
+    if ((uint32_t)slot >= sb->table_count)
+        __atomic_store_n(&sb->table_count, (uint32_t)slot + 1, __ATOMIC_RELAXED);
+    extents_end(x);
+}
+
+int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence, uint64_t size)
+{
+    size = (size + LAYOUT_ALIGNMENT - 1) / LAYOUT_ALIGNMENT * LAYOUT_ALIGNMENT;
+    int slot = free_slot(x);
+    if (slot < 0)
+        return slot;
+    uint64_t offset;
+    int rc = take_space(x, size, &offset);
+    if (rc)
+        return rc;
+    x->used_bytes += size;
+    set_entry(x, slot,
+              (struct segment_entry){
+                  .kind = kind,
+                  .generation = extent_entry(x, slot)->generation + 1,
+                  .owner = owner,
+                  .offset = offset,
+                  .size = size,
+                  .sequence = sequence,
+              });
+    return slot;
+}
+
+void extent_free(struct extents *x, int slot)
+{
+    const struct segment_entry old = *extent_entry(x, slot);
+    set_entry(x, slot, (struct segment_entry){.kind = SEGMENT_EMPTY, .generation = old.generation + 1});
+    x->used_bytes -= old.size;
+    give_back(x, old.offset, old.size);
+}
+
+void extent_reuse(struct extents *x, int slot, uint64_t sequence)
+{
+    struct segment_entry entry = *extent_entry(x, slot);
+    entry.generation++;
+    entry.sequence = sequence;
+    entry.used = 0;
+    memset(entry.synced, 0, sizeof entry.synced);
+    set_entry(x, slot, entry);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+void extent_free_later(struct extents *x, int slot)
+{
+    if (x->pending_count == x->pending_capacity) {
+        size_t capacity = x->pending_capacity ? x->pending_capacity * 2 : 64;
+        int *pending = realloc(x->pending, capacity * sizeof *pending);
+        if (!pending)
+            return;
+        x->pending = pending;
+        x->pending_capacity = capacity;
+    }
+    x->pending[x->pending_count++] = slot;
+    x->pending_bytes += extent_entry(x, slot)->size;
+}
+
+bool extent_is_pending(const struct extents *x, int slot)
+{
+    for (size_t i = 0; i < x->pending_count; i++)
+        if (x->pending[i] == slot)
+            return true;
+    return false;
+}
+
+bool extent_is_synced(const struct extents *x, int slot)
+{
+    const struct segment_entry *e = extent_entry(x, slot);
+    return e->synced[0].used || e->synced[1].used;
+}
+
+void extents_synced(struct extents *x)
+{
+    size_t count = x->pending_count;
+    x->pending_count = 0;
+    x->pending_bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        extent_free(x, x->pending[i]);
+}
+
+void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc)
+{
+    uint64_t *at = (uint64_t *)(void *)&extent_entry(x, slot)->synced[parity & 1];
+    __atomic_store_n(at, (uint64_t)crc << 32 | used, __ATOMIC_RELAXED);
+}
+
+// ── Opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+struct taken {
+    uint64_t offset, size;
+    int slot; // EXTENT_NO_SLOT: header, table
+};
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct taken *x = a, *y = b;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void drop_entry(struct extents *x, int slot, uint32_t *dropped)
+{
+    struct segment_entry *entry = extent_entry(x, slot);
+    struct segment_entry empty = {.generation = entry->generation + 1};
+    empty.check = segment_entry_check(&empty);
+    *entry = empty;
+    ++*dropped;
+}
+
+static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes)
+{
+    return e->check == segment_entry_check(e) && e->offset <= file_bytes && e->size <= file_bytes - e->offset &&
+           e->offset % 8 == 0 && e->kind < SEGMENT_KINDS;
+}
+
+static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint32_t *dropped)
+{
+    qsort(taken, count, sizeof *taken, by_offset);
+    for (size_t i = 0; i < count; i++) {
+        const struct taken *t = &taken[i];
+        if (t->offset < x->end && t->slot != EXTENT_NO_SLOT) {
+            drop_entry(x, t->slot, dropped);
+            continue;
+        }
+        if (t->slot != EXTENT_NO_SLOT)
+            x->used_bytes += t->size;
+        if (t->offset > x->end && !gap_insert(x, x->gap_count, x->end, t->offset - x->end))
+            return -ENOMEM;
+        if (t->offset + t->size > x->end)
+            x->end = t->offset + t->size;
+    }
+    return 0;
+}
+
+int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped)
+{
+    *x = (struct extents){.io = io, .fd = fd, .file_bytes = file_bytes, .space_limit = UINT64_MAX};
+    int rc = grow_mapping(x, file_bytes);
+    if (rc)
+        return rc;
+    struct superblock *sb = extents_super(x);
+    *dropped = 0;
+    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
+    if (sb->table_offset > file_bytes || table_bytes > file_bytes - sb->table_offset || sb->table_offset % 8 ||
+        sb->table_offset < sizeof *sb || sb->table_count > sb->table_capacity)
+        return -EBADMSG;
+    // A writer that died in the middle of a change.
+    if (sb->table_sequence & 1)
+        __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
+    struct taken *taken = malloc(((size_t)sb->table_count + 2) * sizeof *taken);
+    if (!taken)
+        return -ENOMEM;
+    size_t count = 0;
+    taken[count++] = (struct taken){0, LAYOUT_HEADER_BYTES, EXTENT_NO_SLOT};
+    if (sb->table_offset >= LAYOUT_HEADER_BYTES)
+        taken[count++] = (struct taken){sb->table_offset, table_bytes, EXTENT_NO_SLOT};
+    extents_begin(x);
+    for (uint32_t i = 0; i < sb->table_count; i++) {
+        const struct segment_entry *entry = extent_entry(x, (int)i);
+        if (entry->kind == SEGMENT_EMPTY)
+            continue;
+        if (entry_sound(entry, file_bytes))
+            taken[count++] = (struct taken){entry->offset, entry->size, (int)i};
+        else
+            drop_entry(x, (int)i, dropped);
+    }
+    rc = find_gaps(x, taken, count, dropped);
+    extents_end(x);
+    free(taken);
+    return rc;
+}
+
+void extents_close(struct extents *x)
+{
+    if (x->base)
+        munmap(x->base, x->mapped_bytes);
+    free(x->gaps);
+    free(x->pending);
+    *x = (struct extents){.fd = -1};
+}
+
+int extents_trim(struct extents *x)
+{
+    if (x->end >= x->file_bytes)
+        return 0;
+    int rc = x->io->truncate(x->io->user, x->fd, x->end);
+    if (!rc)
+        x->file_bytes = x->end;
+    return rc;
+}

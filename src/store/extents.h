@@ -1,0 +1,99 @@
+// extents.h - the writer's side of the file: its mapping, its segment table, and which of its bytes are free.
+//
+// The file is mapped once, longer than it is, and grows underneath; nothing is touched before disk space has been reserved for
+// it. Pointers into the mapping hold until the next extent_allocate, which may move it: keep offsets or slots.
+//
+// What a sync has put on disk is not written over before another sync has put on disk what replaces it: such an extent goes with
+// extent_free_later, and stays in the table until extents_synced.
+#ifndef SONDE_STORE_EXTENTS_H
+#define SONDE_STORE_EXTENTS_H
+
+#include "base/error.h"
+#include "store/io.h"
+#include "store/layout.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { EXTENT_NO_SLOT = -1 };
+
+struct extent_gap {
+    uint64_t offset, size;
+};
+
+struct extents {
+    const struct store_io *io;
+    int fd;
+    uint8_t *base;
+    size_t mapped_bytes;
+    uint64_t file_bytes;     // reserved
+    struct extent_gap *gaps; // by offset, none touching; the end of the file is not among them
+    size_t gap_count, gap_capacity;
+    uint64_t end; // behind the last extent
+    uint64_t used_bytes;
+    uint64_t space_limit; // file_bytes never exceeds it
+    int change_depth;     // of extents_begin
+    int *pending;         // slots to be freed by extents_synced
+    size_t pending_count, pending_capacity;
+    uint64_t pending_bytes;
+};
+
+// The file is open, locked, and at least LAYOUT_HEADER_BYTES long. Reads the table and finds what is free. Entries that overlap or
+// reach outside are dropped (*dropped counts them).
+int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped);
+void extents_close(struct extents *x);
+
+static inline struct superblock *extents_super(const struct extents *x)
+{
+    return (struct superblock *)(void *)x->base;
+}
+
+static inline struct segment_entry *extents_table(const struct extents *x)
+{
+    return (struct segment_entry *)(void *)(x->base + extents_super(x)->table_offset);
+}
+
+static inline struct segment_entry *extent_entry(const struct extents *x, int slot)
+{
+    return &extents_table(x)[slot];
+}
+
+static inline uint8_t *extent_bytes(const struct extents *x, int slot)
+{
+    return x->base + extent_entry(x, slot)->offset;
+}
+
+// A new extent, its bytes undefined, used 0. The lowest place it fits in. Returns the slot or -ENOSPC, -EDQUOT, -ENOMEM…
+int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence, uint64_t size);
+void extent_free(struct extents *x, int slot);
+
+// Free after the next sync. Without memory to note it: at the next open.
+void extent_free_later(struct extents *x, int slot);
+bool extent_is_pending(const struct extents *x, int slot);
+bool extent_is_synced(const struct extents *x, int slot); // some of what is in it was there at a sync
+void extents_synced(struct extents *x);
+
+// Notes what is in the extent now, and its checksum, as what the sync that follows puts on disk. Syncs take turns with `parity`, so that the
+// note of the last good one stays until this one is done.
+void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc);
+
+// The same extent for new content of the same owner.
+void extent_reuse(struct extents *x, int slot, uint64_t sequence);
+
+// Around changes that readers must see all or nothing of. Nests.
+void extents_begin(struct extents *x);
+void extents_end(struct extents *x);
+
+// Makes everything up to `used` visible.
+static inline void extent_publish(struct segment_entry *entry, uint64_t used)
+{
+    __atomic_store_n(&entry->used, used, __ATOMIC_RELEASE);
+}
+
+uint32_t segment_entry_check(const struct segment_entry *entry);
+
+// Gives what lies behind the last extent back to the file system.
+int extents_trim(struct extents *x);
+
+#endif

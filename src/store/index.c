@@ -1,0 +1,409 @@
+// index.c - from the catalog to ids and back: names to metrics, labels to series.
+#include "store/catalog.h"
+#include "store/reader.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void *array_grow(void *array, size_t *capacity, size_t each)
+{
+    size_t bigger = *capacity ? *capacity * 2 : 64;
+    void *p = realloc(array, bigger * each);
+    if (p)
+        *capacity = bigger;
+    return p;
+}
+
+#define GROW(array, count, capacity) \
+    ((count) < (capacity) ||         \
+     ((grown = array_grow((array), &(capacity), sizeof *(array))) ? ((array) = grown, true) : false))
+
+// Old arrays stay in the arena: who has a view of them keeps it.
+static bool list_add(struct arena *memory, struct id_list *l, uint32_t id)
+{
+    if (l->count && l->ids[l->count - 1] == id)
+        return true;
+    if (l->count == l->capacity) {
+        size_t capacity = l->capacity ? l->capacity * 2 : 4;
+        uint32_t *ids = arena_array(memory, capacity, sizeof *ids);
+        if (!ids)
+            return false;
+        if (l->count)
+            memcpy(ids, l->ids, l->count * sizeof *ids);
+        l->ids = ids;
+        l->capacity = capacity;
+    }
+    l->ids[l->count++] = id;
+    return true;
+}
+
+static struct str pair_key(struct arena *memory, struct str key, struct str value)
+{
+    uint32_t size = (uint32_t)key.size;
+    char *at = arena_alloc(memory, 4 + key.size + value.size);
+    if (!at)
+        return (struct str){0};
+    memcpy(at, &size, 4);
+    memcpy(at + 4, key.data, key.size);
+    memcpy(at + 4 + key.size, value.data, value.size);
+    return (struct str){at, 4 + key.size + value.size};
+}
+
+static bool add_metric(struct index *x, const struct store_metric *m)
+{
+    void *grown;
+    if (x->metric_count == x->metric_capacity) {
+        size_t capacity = x->metric_capacity;
+        if (!(grown = array_grow(x->metric_series, &capacity, sizeof *x->metric_series)))
+            return false;
+        x->metric_series = grown;
+        if (!(grown = array_grow(x->metrics, &x->metric_capacity, sizeof *x->metrics)))
+            return false;
+        x->metrics = grown;
+    }
+    struct store_metric *copy = arena_alloc(&x->memory, sizeof *copy);
+    if (!copy)
+        return false;
+    *copy = *m;
+    copy->name = arena_str(&x->memory, m->name);
+    copy->unit = arena_str(&x->memory, m->unit);
+    copy->help = arena_str(&x->memory, m->help);
+    uint64_t *id =
+        copy->name.data && copy->unit.data && copy->help.data ? map_add(&x->metric_ids, copy->name, NULL) : NULL;
+    if (!id)
+        return false;
+    *id = x->metric_count;
+    x->metric_series[x->metric_count] = (struct id_list){0};
+    x->metrics[x->metric_count++] = copy;
+    return true;
+}
+
+// Snapshots hold views of the old definition, so there is a new one.
+static bool update_metric(struct index *x, const struct catalog_entry *e)
+{
+    if (e->metric_id >= x->metric_count)
+        return true;
+    struct store_metric *copy = arena_alloc(&x->memory, sizeof *copy);
+    if (!copy)
+        return false;
+    *copy = *x->metrics[e->metric_id];
+    if (!copy->unit.size)
+        copy->unit = arena_str(&x->memory, e->metric.unit);
+    if (!copy->help.size)
+        copy->help = arena_str(&x->memory, e->metric.help);
+    x->metrics[e->metric_id] = copy;
+    return true;
+}
+
+static bool add_pair(struct index *x, const struct catalog_entry *e)
+{
+    void *grown;
+    if (!GROW(x->pairs, x->pair_count, x->pair_capacity))
+        return false;
+    struct str k = pair_key(&x->memory, e->key, e->value);
+    uint64_t *id = k.data ? map_add(&x->pair_ids, k, NULL) : NULL;
+    if (!id)
+        return false;
+    *id = x->pair_count;
+    x->pairs[x->pair_count++] = (struct label_pair){
+        .key = {k.data + 4, e->key.size},
+        .value = {k.data + 4 + e->key.size, e->value.size},
+    };
+    return true;
+}
+
+static bool add_series(struct index *x, struct catalog_entry *e)
+{
+    void *grown;
+    if (e->metric_id >= x->metric_count)
+        return false;
+    if (x->series_count == x->series_capacity) {
+        size_t capacity = x->series_capacity;
+        if (!(grown = array_grow(x->memberships, &capacity, sizeof *x->memberships)))
+            return false;
+        x->memberships = grown;
+        if (!(grown = array_grow(x->series, &x->series_capacity, sizeof *x->series)))
+            return false;
+        x->series = grown;
+    }
+    uint32_t id = (uint32_t)x->series_count, previous = 0;
+    struct series s = {.metric = e->metric_id, .pair_count = e->count};
+    s.pairs = arena_array(&x->memory, e->count, sizeof *s.pairs);
+    if (!s.pairs || !list_add(&x->memory, &x->metric_series[s.metric], id))
+        return false;
+    for (uint32_t i = 0; i < e->count; i++) {
+        s.pairs[i] = catalog_next_id(e, &previous);
+        if (s.pairs[i] >= x->pair_count || !list_add(&x->memory, &x->pairs[s.pairs[i]].series, id))
+            return false;
+    }
+    x->memberships[id] = NULL;
+    x->series[x->series_count++] = s;
+    return true;
+}
+
+static bool add_set(struct index *x, struct catalog_entry *e)
+{
+    void *grown;
+    if (!GROW(x->sets, x->set_count, x->set_capacity))
+        return false;
+    struct set_definition set = {.count = e->count};
+    set.series = arena_array(&x->memory, e->count, sizeof *set.series);
+    if (!set.series)
+        return false;
+    uint32_t previous = 0;
+    for (uint32_t i = 0; i < e->count; i++) {
+        uint32_t id = set.series[i] = catalog_next_id(e, &previous);
+        struct membership *m = arena_alloc(&x->memory, sizeof *m);
+        if (id >= x->series_count || !m)
+            return false;
+        *m = (struct membership){(uint32_t)x->set_count, i, x->memberships[id]};
+        x->memberships[id] = m;
+    }
+    x->sets[x->set_count++] = set;
+    return true;
+}
+
+static bool add_entry(struct index *x, struct catalog_entry *e)
+{
+    switch (e->type) {
+    case CATALOG_META: {
+        struct str *value = arena_alloc(&x->memory, sizeof *value);
+        struct str key = arena_str(&x->memory, e->key);
+        uint64_t *at = value && key.data ? map_add(&x->meta, key, NULL) : NULL;
+        if (!at)
+            return false;
+        *value = arena_str(&x->memory, e->value);
+        *at = (uint64_t)(uintptr_t)value;
+        return true;
+    }
+    case CATALOG_METRIC:
+        return add_metric(x, &e->metric);
+    case CATALOG_UPDATE:
+        return update_metric(x, e);
+    case CATALOG_PAIR:
+        return add_pair(x, e);
+    case CATALOG_SERIES:
+        return add_series(x, e);
+    case CATALOG_SET:
+        return add_set(x, e);
+    }
+    return true;
+}
+
+static bool in_file(const struct store_reader *r, const struct segment_entry *e)
+{
+    return e->offset <= r->file_bytes && e->size <= r->file_bytes - e->offset && e->used <= e->size;
+}
+
+// Everything in `in` that is an entry. A catalog is read once, so what damage hides behind it stays hidden.
+static int read_entries(struct index *x, struct bytes *in)
+{
+    struct catalog_entry entry;
+    int rc;
+    while ((rc = catalog_next(in, &entry)) > 0)
+        if (!add_entry(x, &entry))
+            return -ENOMEM;
+    return rc;
+}
+
+static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
+{
+    uint8_t *raw;
+    size_t raw_size;
+    int rc = catalog_unpack(from, size, &raw, &raw_size);
+    if (rc)
+        return rc;
+    struct bytes in = bytes_of(raw, raw_size);
+    rc = read_entries(x, &in);
+    free(raw);
+    return rc;
+}
+
+int index_update(struct store_reader *r, const struct segment_entry *table, size_t count)
+{
+    struct index *x = &r->index;
+    if (!x->segment)
+        x->segment = 1;
+    while (!x->damaged) {
+        const struct segment_entry *e = NULL;
+        bool more = false;
+        for (size_t i = 0; i < count; i++) {
+            if (table[i].kind != SEGMENT_CATALOG && table[i].kind != SEGMENT_CATALOG_PACKED)
+                continue;
+            if (table[i].sequence == x->segment)
+                e = &table[i];
+            more = more || table[i].sequence > x->segment;
+        }
+        int rc = 0;
+        uint64_t new = e &&in_file(r, e) && e->used > x->read ? e->used - x->read : 0;
+        const uint8_t *from = new ? r->mapping->base + e->offset + x->read : NULL;
+        if (new && e->kind == SEGMENT_CATALOG_PACKED) {
+            rc = read_packed(x, from, new);
+        } else if (new) {
+            struct bytes in = bytes_of(from, new);
+            rc = read_entries(x, &in);
+        }
+        if (rc == -ENOMEM)
+            return rc;
+        if (rc < 0 || ((!e || !in_file(r, e)) && more)) {
+            x->damaged = true;
+            reader_damaged(r, e ? e->offset + x->read : 0, new, "the catalog");
+        }
+        x->read += new;
+        x->bytes += new;
+        if (!more)
+            return 0;
+        x->segment++;
+        x->read = 0;
+    }
+    return 0;
+}
+
+void index_free(struct index *x)
+{
+    map_free(&x->meta);
+    map_free(&x->metric_ids);
+    map_free(&x->pair_ids);
+    free(x->metrics);
+    free(x->metric_series);
+    free(x->pairs);
+    free(x->series);
+    free(x->memberships);
+    free(x->sets);
+    arena_free(&x->memory);
+}
+
+// ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+size_t store_metric_count(const struct store_snapshot *s)
+{
+    return s->metric_count;
+}
+
+size_t store_series_count(const struct store_snapshot *s)
+{
+    return s->series_count;
+}
+
+const struct store_metric *store_metric_get(const struct store_snapshot *s, uint32_t metric)
+{
+    if (metric >= s->metric_count)
+        return NULL;
+    pthread_mutex_lock(&s->reader->mutex);
+    const struct store_metric *m = s->reader->index.metrics[metric];
+    pthread_mutex_unlock(&s->reader->mutex);
+    return m;
+}
+
+bool store_series_get(const struct store_snapshot *s, uint32_t series, struct store_series_info *out)
+{
+    if (series >= s->series_count)
+        return false;
+    pthread_mutex_lock(&s->reader->mutex);
+    struct index *x = &s->reader->index;
+    struct series *one = &x->series[series];
+    if (!one->labels && (one->labels = arena_array(&x->memory, one->pair_count, sizeof *one->labels)))
+        for (uint32_t i = 0; i < one->pair_count; i++)
+            one->labels[i] = (struct store_label){x->pairs[one->pairs[i]].key, x->pairs[one->pairs[i]].value};
+    *out = (struct store_series_info){one->metric, one->labels ? one->pair_count : 0, one->labels};
+    pthread_mutex_unlock(&s->reader->mutex);
+    return true;
+}
+
+bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t *metric)
+{
+    pthread_mutex_lock(&s->reader->mutex);
+    const uint64_t *id = map_get(&s->reader->index.metric_ids, name);
+    bool found = id && *id < s->metric_count;
+    if (found)
+        *metric = (uint32_t)*id;
+    pthread_mutex_unlock(&s->reader->mutex);
+    return found;
+}
+
+// The ids that were there when the snapshot was opened: a prefix, as they ascend.
+static const uint32_t *known(const struct store_snapshot *s, const struct id_list *l, size_t *count)
+{
+    size_t low = 0, high = l->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->ids[middle] < s->series_count)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *count = low;
+    return l->ids;
+}
+
+const uint32_t *store_metric_series(const struct store_snapshot *s, uint32_t metric, size_t *count)
+{
+    *count = 0;
+    if (metric >= s->metric_count)
+        return NULL;
+    pthread_mutex_lock(&s->reader->mutex);
+    const uint32_t *ids = known(s, &s->reader->index.metric_series[metric], count);
+    pthread_mutex_unlock(&s->reader->mutex);
+    return ids;
+}
+
+const uint32_t *store_label_series(const struct store_snapshot *s, struct str key, struct str value, size_t *count)
+{
+    *count = 0;
+    struct arena scratch = {0};
+    struct str k = pair_key(&scratch, key, value);
+    const uint32_t *ids = NULL;
+    if (k.data) {
+        pthread_mutex_lock(&s->reader->mutex);
+        const uint64_t *id = map_get(&s->reader->index.pair_ids, k);
+        if (id)
+            ids = known(s, &s->reader->index.pairs[*id].series, count);
+        pthread_mutex_unlock(&s->reader->mutex);
+    }
+    arena_free(&scratch);
+    return ids;
+}
+
+static int by_str(const void *a, const void *b)
+{
+    return str_compare(*(const struct str *)a, *(const struct str *)b);
+}
+
+// key == NULL: the keys; else the values of it.
+static const struct str *collect(const struct store_snapshot *s, const struct str *key, size_t *count)
+{
+    struct index *x = &s->reader->index;
+    *count = 0;
+    pthread_mutex_lock(&s->reader->mutex);
+    // The snapshot's arena is its own; it only looks const from outside.
+    struct arena *memory = (struct arena *)(uintptr_t)&s->memory;
+    struct str *all = arena_array(memory, x->pair_count, sizeof *all);
+    size_t n = 0;
+    for (size_t i = 0; all && i < x->pair_count; i++) {
+        const struct label_pair *p = &x->pairs[i];
+        if (p->series.count && p->series.ids[0] < s->series_count && (!key || str_eq(p->key, *key)))
+            all[n++] = key ? p->value : p->key;
+    }
+    pthread_mutex_unlock(&s->reader->mutex);
+    if (!all || !n)
+        return NULL;
+    qsort(all, n, sizeof *all, by_str);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!kept || !str_eq(all[kept - 1], all[i]))
+            all[kept++] = all[i];
+    *count = kept;
+    return all;
+}
+
+const struct str *store_label_keys(const struct store_snapshot *s, size_t *count)
+{
+    return collect(s, NULL, count);
+}
+
+const struct str *store_label_values(const struct store_snapshot *s, struct str key, size_t *count)
+{
+    return collect(s, &key, count);
+}

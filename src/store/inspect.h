@@ -1,0 +1,31 @@
+// inspect.h - what is in a recording, and whether it is sound.
+#ifndef SONDE_STORE_INSPECT_H
+#define SONDE_STORE_INSPECT_H
+
+#include "store/codec.h"
+#include "store/read.h"
+
+struct store_inspection {
+    uint64_t file_bytes, disk_bytes; // long; taken on disk (holes cost nothing)
+    uint16_t major, minor;
+    enum store_state state;
+    uint64_t metrics, series, sets, events;
+    uint64_t values, live_values; // in all; of them in tails
+    uint64_t blocks, cold_blocks; // intact ones
+    uint64_t block_bytes;         // of them
+    uint64_t catalog_bytes;
+    int64_t first_ns, last_ns; // 0, 0 without points
+    // By how the values of a column are written. Cold blocks are compressed as a whole: their bytes are shared out evenly among
+    // the values that are not constant.
+    struct {
+        uint64_t columns, values, bytes;
+    } codecs[CODEC_COUNT];
+    uint64_t time_bytes, directory_bytes; // time stamps; headers and directories of blocks
+    struct store_damage damage;
+};
+
+// Reads everything and checks every checksum. 0, or a negative errno with its words where the file cannot be opened at all; damage is
+// not a failure but in out->damage.
+int store_inspect(const char *path, struct store_inspection *out, struct error *e);
+
+#endif

@@ -1,0 +1,87 @@
+#include "store/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int real_open(void *user, const char *path, int flags, unsigned mode)
+{
+    (void)user;
+    int fd = open(path, flags | O_CLOEXEC, mode);
+    return fd < 0 ? -errno : fd;
+}
+
+// For file systems that cannot reserve: zeros, written out, take the space for good.
+static int write_zeros(int fd, uint64_t offset, uint64_t size)
+{
+    static const char zeros[65536];
+    while (size) {
+        size_t piece = size < sizeof zeros ? (size_t)size : sizeof zeros;
+        ssize_t n = pwrite(fd, zeros, piece, (off_t)offset);
+        if (n < 0) {
+            if (errno == EINTR)
+                continue;
+            return -errno;
+        }
+        offset += (uint64_t)n;
+        size -= (uint64_t)n;
+    }
+    return 0;
+}
+
+static int real_reserve(void *user, int fd, uint64_t offset, uint64_t size)
+{
+    (void)user;
+    while (fallocate(fd, 0, (off_t)offset, (off_t)size)) {
+        if (errno == EINTR)
+            continue;
+        return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(fd, offset, size) : -errno;
+    }
+    return 0;
+}
+
+static int real_truncate(void *user, int fd, uint64_t size)
+{
+    (void)user;
+    return ftruncate(fd, (off_t)size) ? -errno : 0;
+}
+
+static int real_punch(void *user, int fd, uint64_t offset, uint64_t size)
+{
+    (void)user;
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) ? -errno : 0;
+}
+
+static int real_sync(void *user, int fd)
+{
+    (void)user;
+    return fdatasync(fd) ? -errno : 0;
+}
+
+static int real_map(void *user, int fd, size_t size, uint8_t **out)
+{
+    (void)user;
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    *out = p;
+    return 0;
+}
+
+static int real_rename(void *user, const char *from, const char *to)
+{
+    (void)user;
+    return rename(from, to) ? -errno : 0;
+}
+
+const struct store_io store_io_real = {
+    .open = real_open,
+    .reserve = real_reserve,
+    .truncate = real_truncate,
+    .punch = real_punch,
+    .sync = real_sync,
+    .map = real_map,
+    .rename = real_rename,
+};

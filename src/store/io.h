@@ -1,0 +1,35 @@
+// io.h - the system calls with which the store changes files, so that tests can make the n-th one fail.
+//
+// Everything else is written through the mapping. Where such a store publishes something, `step` is called before and after it: a test
+// that copies the file there sees what a process killed at that moment leaves behind.
+#ifndef SONDE_STORE_IO_H
+#define SONDE_STORE_IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct store_io {
+    void *user;
+    // All return 0 (open: a descriptor) or a negative errno.
+    int (*open)(void *user, const char *path, int flags, unsigned mode);
+    int (*reserve)(void *user, int fd, uint64_t offset,
+                   uint64_t size); // makes the file that long, with disk space behind it
+    int (*truncate)(void *user, int fd, uint64_t size);
+    int (*punch)(void *user, int fd, uint64_t offset,
+                 uint64_t size);     // gives the disk space of a part back; it reads as zeros
+    int (*sync)(void *user, int fd); // data and size are on disk when it returns
+    int (*map)(void *user, int fd, size_t size, uint8_t **out); // shared, writable
+    int (*rename)(void *user, const char *from, const char *to);
+    void (*step)(void *user, const char *what); // may be NULL
+};
+
+extern const struct store_io store_io_real;
+
+static inline void store_io_step(const struct store_io *io, const char *what)
+{
+    if (io->step)
+        io->step(io->user, what);
+}
+
+#endif

@@ -1,0 +1,69 @@
+#include "store/lock.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { WRITER_BYTE = 0, READER_BYTE = 1 };
+
+static struct flock byte_lock(short type, off_t byte)
+{
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+}
+
+int lock_writer(int fd)
+{
+    struct flock l = byte_lock(F_WRLCK, WRITER_BYTE);
+    if (!fcntl(fd, F_OFD_SETLK, &l))
+        return 0;
+    return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+bool lock_has_writer(int fd)
+{
+    struct flock l = byte_lock(F_RDLCK, WRITER_BYTE);
+    return !fcntl(fd, F_OFD_GETLK, &l) && l.l_type != F_UNLCK;
+}
+
+int lock_reader(int fd)
+{
+    struct flock l = byte_lock(F_RDLCK, READER_BYTE);
+    return fcntl(fd, F_OFD_SETLK, &l) ? -errno : 0;
+}
+
+bool lock_has_readers(int fd)
+{
+    struct flock l = byte_lock(F_WRLCK, READER_BYTE);
+    return !fcntl(fd, F_OFD_GETLK, &l) && l.l_type != F_UNLCK;
+}
+
+void lock_unmap(void *base, size_t size)
+{
+    munmap(base, size);
+}
+
+uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment_entry *table)
+{
+    uint32_t crc = crc32c(0, sb, offsetof(struct superblock, closed_crc));
+    return crc32c(crc, table, sb->table_count * sizeof *table);
+}
+
+int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path, struct error *e)
+{
+    if (file_bytes < LAYOUT_HEADER_BYTES || memcmp(sb->magic, LAYOUT_MAGIC, sizeof sb->magic)) {
+        uint32_t magic;
+        memcpy(&magic, sb->magic, sizeof magic);
+        return error_set(e, -EINVAL, "%s: not a sonde file (%llu bytes, magic 0x%08x)", path,
+                         (unsigned long long)file_bytes, magic);
+    }
+    if (crc32c(0, sb, offsetof(struct superblock, fixed_crc)) != sb->fixed_crc)
+        return error_set(e, -EBADMSG, "%s: its first 64 bytes are damaged", path);
+    if (sb->major != LAYOUT_MAJOR)
+        return error_set(e, -ENOTSUP, "%s: format version %u.%u; this program reads %u", path, sb->major, sb->minor,
+                         LAYOUT_MAJOR);
+    return 0;
+}

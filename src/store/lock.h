@@ -1,0 +1,26 @@
+// lock.h - who has a file open, and whether it is one of ours.
+//
+// Open-file-description locks on single bytes: byte 0 exclusively by the writer, byte 1 shared by every reader. The
+// writer never waits for readers; it only asks, when it is about to cut the file short, whether there are any.
+#ifndef SONDE_STORE_LOCK_H
+#define SONDE_STORE_LOCK_H
+
+#include "base/error.h"
+#include "store/layout.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+int lock_writer(int fd);       // 0, -EBUSY
+bool lock_has_writer(int fd);  // asked by a reader
+int lock_reader(int fd);       // 0; a failure only means that the file may be cut under the reader
+bool lock_has_readers(int fd); // asked by the writer
+void lock_unmap(void *base, size_t size);
+
+// What closed_crc has to be.
+uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment_entry *table);
+
+// Whether `sb` begins a file that this version can read: 0, -EINVAL (no store), -ENOTSUP (another version), -EBADMSG (damaged).
+int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path, struct error *e);
+
+#endif

@@ -1,0 +1,163 @@
+// reader.c - a file opened for reading.
+#include "store/reader.h"
+
+#include "store/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int reader_map(struct store_reader *r, uint64_t size)
+{
+    r->file_bytes = size;
+    if (r->mapping && r->mapping->size >= size)
+        return 0;
+    // Longer than the file, so that its growing seldom needs another mapping. What lies behind the end is never touched.
+    size_t bytes = (size_t)size * 2;
+    struct mapping *m = malloc(sizeof *m);
+    if (!m)
+        return -ENOMEM;
+    void *p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, r->fd, 0);
+    if (p == MAP_FAILED) {
+        free(m);
+        return -errno;
+    }
+    *m = (struct mapping){r->mapping, p, bytes};
+    r->mapping = m;
+    return 0;
+}
+
+// A closed file has a checksum over all that says where things are. While it is being written only each entry has one.
+static void check_head(struct store_reader *r)
+{
+    const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
+    bool ok = sb->state == LAYOUT_LIVE;
+    if (sb->state == LAYOUT_CLOSED && !lock_has_writer(r->fd))
+        ok = sb->table_offset <= r->file_bytes && sb->table_offset % 8 == 0 &&
+             sb->table_count <= (r->file_bytes - sb->table_offset) / sizeof(struct segment_entry) &&
+             superblock_closed_crc(sb,
+                                   (const struct segment_entry *)(const void *)(r->mapping->base + sb->table_offset)) ==
+                 sb->closed_crc;
+    else if (sb->state == LAYOUT_CLOSED)
+        ok = true;
+    if (!ok)
+        reader_report(r, 0, sb->header_bytes, "the header or the segment table");
+}
+
+int store_reader_open(const char *path, struct store_reader **out, struct error *e)
+{
+    *out = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(e, -errno, "cannot open %s: %s", path, strerror(errno));
+    struct superblock sb = {0};
+    struct stat st;
+    ssize_t n = pread(fd, &sb, sizeof sb, 0);
+    int rc = n < 0 || fstat(fd, &st) ? error_set(e, -errno, "cannot read %s: %s", path, strerror(errno))
+                                     : superblock_check(&sb, (uint64_t)st.st_size, path, e);
+    struct store_reader *r = rc ? NULL : calloc(1, sizeof *r);
+    if (!r || !(r->path = strdup(path))) {
+        free(r);
+        close(fd);
+        return rc ? rc : error_set(e, -ENOMEM, "no memory to open %s", path);
+    }
+    r->fd = fd;
+    pthread_mutex_init(&r->mutex, NULL);
+    lock_reader(fd);
+    rc = reader_map(r, (uint64_t)st.st_size);
+    if (rc) {
+        error_set(e, rc, "cannot map %s: %s", path, strerror(-rc));
+        store_reader_close(r);
+        return rc;
+    }
+    check_head(r);
+    // The first look tells whether it can be read at all, and knows the meta data.
+    struct store_snapshot *s = store_snapshot_open(r);
+    if (!s) {
+        store_reader_close(r);
+        return error_set(e, -EBADMSG, "cannot read %s: its segment table is damaged, or there is no memory", path);
+    }
+    store_snapshot_close(s);
+    *out = r;
+    return 0;
+}
+
+void store_reader_close(struct store_reader *r)
+{
+    if (!r)
+        return;
+    if (r->view)
+        view_release(r->view);
+    segments_free(r);
+    while (r->mapping) {
+        struct mapping *m = r->mapping;
+        r->mapping = m->next;
+        munmap((void *)(uintptr_t)m->base, m->size);
+        free(m);
+    }
+    index_free(&r->index);
+    map_free(&r->damaged);
+    pthread_mutex_destroy(&r->mutex);
+    close(r->fd);
+    free(r->path);
+    free(r);
+}
+
+// Locking is no change to who only looks.
+static pthread_mutex_t *mutex_of(const struct store_reader *r)
+{
+    return (pthread_mutex_t *)(uintptr_t)&r->mutex;
+}
+
+struct str store_reader_meta(const struct store_reader *r, struct str key)
+{
+    pthread_mutex_lock(mutex_of(r));
+    const uint64_t *at = map_get(&r->index.meta, key);
+    struct str value = at ? *(const struct str *)(uintptr_t)*at : STR("");
+    pthread_mutex_unlock(mutex_of(r));
+    return value;
+}
+
+enum store_state store_reader_state(const struct store_reader *r)
+{
+    if (lock_has_writer(r->fd))
+        return STORE_LIVE;
+    pthread_mutex_lock(mutex_of(r));
+    const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
+    pthread_mutex_unlock(mutex_of(r));
+    return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED : STORE_CRASHED;
+}
+
+void store_reader_damage(const struct store_reader *r, struct store_damage *out)
+{
+    pthread_mutex_lock(mutex_of(r));
+    *out = r->damage;
+    pthread_mutex_unlock(mutex_of(r));
+}
+
+void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what)
+{
+    uint64_t *key = arena_alloc(&r->index.memory, sizeof *key);
+    bool added = false;
+    if (key) {
+        *key = offset;
+        map_add(&r->damaged, (struct str){(const char *)key, sizeof *key}, &added);
+    }
+    if (!added)
+        return;
+    if (!r->damage.blocks++)
+        snprintf(r->damage.first, sizeof r->damage.first, "%s at byte %llu (%llu bytes) is damaged", what,
+                 (unsigned long long)offset, (unsigned long long)bytes);
+    r->damage.bytes += bytes;
+}
+
+void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what)
+{
+    pthread_mutex_lock(&r->mutex);
+    reader_damaged(r, offset, bytes, what);
+    pthread_mutex_unlock(&r->mutex);
+}

@@ -1,0 +1,227 @@
+// reader.h - what the files of the reader share. Only they include it.
+//
+//   reader ── index     the catalog so far                          (index.c; grows only)
+//          ── segments  block headers, read once per segment        (view.c)
+//          ── view ◀─── snapshots: which blocks and tails there are at one moment; shared as long as the segment table stays as it is
+//   snapshot ── cache   time stamps and unpacked parts of cold blocks (cache.c)
+//            ── cursors
+//
+// Nothing here is locked against the writer. Bytes that it may write over meanwhile are copied word by word, then the segment's generation is
+// looked at again: if it has moved on, what was copied counts as gone (-ESTALE), and the snapshot looks where the points are now.
+#ifndef SONDE_STORE_READER_H
+#define SONDE_STORE_READER_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "store/block.h"
+#include "store/cold.h"
+#include "store/layout.h"
+#include "store/read.h"
+
+#include <pthread.h>
+
+struct mapping {
+    struct mapping *next;
+    const uint8_t *base;
+    size_t size;
+};
+
+struct id_list {
+    uint32_t *ids;
+    size_t count, capacity;
+};
+
+struct label_pair {
+    struct str key, value;
+    struct id_list series;
+};
+
+struct series {
+    uint32_t metric, pair_count;
+    uint32_t *pairs;
+    struct store_label *labels; // made when asked for
+};
+
+struct set_definition {
+    uint32_t count;
+    uint32_t *series;
+};
+
+struct membership {
+    uint32_t set, column;
+    struct membership *next;
+};
+
+// The catalog so far, under the reader's mutex.
+struct index {
+    struct arena memory;
+    struct map meta, metric_ids, pair_ids;
+    struct store_metric **metrics;
+    struct id_list *metric_series;
+    struct label_pair *pairs;
+    struct series *series;
+    struct membership **memberships;
+    struct set_definition *sets;
+    size_t metric_count, metric_capacity, pair_count, pair_capacity, series_count, series_capacity, set_count,
+        set_capacity;
+    uint64_t segment; // the catalog segment being read
+    uint64_t read;    // bytes of it
+    uint64_t bytes;   // in all
+    bool damaged;     // nothing behind the damage can be believed: ids are implied
+};
+
+enum { BLOCK_HEAD_INTACT = 1, BLOCK_DATA_INTACT = 2, BLOCK_DAMAGED = 4 };
+
+// A block, known by its header. Shared by views, counted.
+struct block_ref {
+    struct block_header header;
+    const uint8_t *bytes;              // in a mapping
+    const struct segment_entry *entry; // of its segment, in a mapping
+    uint64_t offset;
+    uint32_t generation;
+    uint32_t refs;                    // under the reader's mutex
+    unsigned state;                   // BLOCK_…, atomically
+    struct cold_directory *directory; // cold ones, once read; atomically
+};
+
+struct segment_blocks {
+    uint32_t generation;
+    uint64_t offset, read; // bytes looked through
+    const struct segment_entry *entry;
+    struct block_ref **blocks;
+    size_t count, capacity;
+};
+
+struct view_tail {
+    enum segment_kind kind;
+    uint32_t owner, slot, generation;
+    uint64_t sequence, offset, size;
+    const uint8_t *bytes;
+    const struct segment_entry *entry;
+};
+
+struct time_range {
+    int64_t first_ns, last_ns;
+};
+
+struct block_list {
+    struct block_ref *const *blocks;
+    const struct time_range *ranges; // of them: looked through without touching the blocks
+    size_t count;
+};
+
+struct view {
+    unsigned refs; // under the reader's mutex
+    uint64_t table_sequence;
+    struct block_ref **blocks; // by kind, owner, number; without those that others replace
+    struct time_range *ranges; // of each
+    size_t block_count;
+    struct block_list points, events;
+    struct block_list *sets; // by set
+    size_t set_count;
+    struct view_tail *tails; // by kind, owner, number; without those that have been sealed
+    size_t tail_count;
+};
+
+struct store_reader {
+    char *path;
+    int fd;
+    pthread_mutex_t mutex;
+    struct mapping *mapping; // newest first; older ones stay until the reader is closed
+    uint64_t file_bytes;
+    struct index index;
+    struct segment_blocks *segments; // by slot
+    size_t segment_count;
+    struct view *view; // the latest
+    struct store_damage damage;
+    struct map damaged; // offsets already counted
+};
+
+enum cache_kind { CACHE_TIMES, CACHE_PART, CACHE_POINT_TAIL };
+
+struct cache_item {
+    const void *of; // block_ref, view_tail
+    uint32_t part;
+    enum cache_kind kind;
+    unsigned pins;
+    size_t bytes, count;
+    void *data;                // int64_t[count], point_record[count], or the unpacked part…
+    struct codec_table *table; // …that this looks into
+};
+
+struct cache {
+    struct cache_item **items; // open addressing
+    size_t count, capacity, bytes;
+};
+
+struct view_hold {
+    struct view_hold *next;
+    struct view *view;
+};
+
+struct store_snapshot {
+    struct store_reader *reader;
+    uint64_t version;
+    int64_t newest_ns; // of points there were; later ones are not shown
+    size_t metric_count, series_count, set_count;
+    struct view *view;
+    uint64_t *used;         // of view->tails
+    struct view_hold *held; // all views this snapshot has had
+    struct arena memory;
+    struct cache cache;
+    struct buf scratch;
+    unsigned moves; // how often it had to look again
+    uint64_t catalog_bytes;
+};
+
+// index.c
+int index_update(struct store_reader *r, const struct segment_entry *table, size_t count);
+void index_free(struct index *x);
+void *array_grow(void *array, size_t *capacity, size_t each);
+
+// reader.c. Under the mutex / taking it.
+void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
+void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
+int reader_map(struct store_reader *r, uint64_t size);
+
+// view.c. Under the mutex. *used gets a malloc'ed array. 0, -EAGAIN: try again, -ENOMEM…
+int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns);
+void view_release(struct view *v);
+void block_release(struct block_ref *b);
+void segments_free(struct store_reader *r);
+
+// snapshot.c: the snapshot goes over to what the file looks like now, because something it wanted is gone.
+int snapshot_move(struct store_snapshot *s);
+
+// column.c. Copies that hold while the writer goes on.
+void copy_words(void *to, const uint8_t *from, size_t bytes);
+bool block_current(const struct block_ref *b);
+bool tail_current(const struct view_tail *t);
+
+// Checksums, once: 0, -ESTALE, -EBADMSG (counted), -ENOMEM.
+int block_check(struct store_reader *r, struct block_ref *b, bool data);
+
+// A stable copy of some of a block's bytes in s->scratch, valid until the next: NULL with *rc set.
+const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t from, size_t size, int *rc);
+
+// What a block says of one column or series: 0, -ENOENT, -ESTALE, -EBADMSG, -ENOMEM.
+int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t column_or_series, struct block_entry *out);
+
+// Decodes values[e->count]; *t_ns points into the cache (pinned, *pin set) or to malloc'ed memory (*own_t set).
+int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
+               const int64_t **t_ns, struct cache_item **pin, int64_t **own_t);
+
+// A cold block's directory (shared, stays with the block), and one of its parts, unpacked: pinned.
+int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out);
+int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, struct cache_item **pin);
+
+// Sorted points of a point tail: pinned.
+int tail_points(struct store_snapshot *s, size_t tail, struct cache_item **pin);
+
+// cache.c. NULL: not there. What is found or added is pinned.
+struct cache_item *cache_find(struct cache *c, enum cache_kind kind, const void *of, uint32_t part);
+struct cache_item *cache_add(struct cache *c, struct cache_item item); // takes data and table over, whatever happens
+void cache_unpin(struct cache_item *item);
+void cache_free(struct cache *c);
+
+#endif

@@ -1,0 +1,337 @@
+// recover.c - taking up where the last writer left, however it left.
+//
+//   closed            nothing to find out
+//   killed            the mapped file is exactly what it had written: tails are as they were. A tail whose number a block has was
+//                     sealed in the writer's last moment; it is emptied
+//   machine went down what was not on disk at the last sync may be anything. A tail counts as far as the note of a sync says whose
+//                     checksum is right; blocks and catalog entries behind the last sync are checked one by one and cut at the first bad one
+//
+// So what is read here is the headers of the blocks, the catalog, and of the rest only what came after the last sync.
+#include "base/hash.h"
+#include "base/log.h"
+#include "store/block.h"
+#include "store/catalog.h"
+#include "store/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct known_block {
+    struct block_header h;
+    int slot;
+    uint64_t at;
+};
+
+struct recovery {
+    struct known_block *blocks;
+    size_t count, capacity;
+    uint64_t cut_bytes, lost_tails, live_rows, live_points;
+    bool machine;
+};
+
+// ── Catalog ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static uint32_t synced_used(const struct segment_entry *e)
+{
+    return e->synced[0].used > e->synced[1].used ? e->synced[0].used : e->synced[1].used;
+}
+
+static int load_packed(struct store *s, const struct segment_entry *e)
+{
+    uint8_t *raw;
+    size_t size, good;
+    int rc = catalog_unpack(s->file.base + e->offset, e->used, &raw, &size);
+    if (rc)
+        return rc;
+    rc = catalog_load_entries(s, (struct str){(const char *)raw, size}, &good);
+    free(raw);
+    return rc;
+}
+
+static int load_catalog(struct store *s, struct recovery *r, struct error *e)
+{
+    for (uint64_t sequence = 1;; sequence++) {
+        int slot = EXTENT_NO_SLOT;
+        bool more = false;
+        for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
+            const struct segment_entry *entry = extent_entry(&s->file, (int)i);
+            if (entry->kind != SEGMENT_CATALOG && entry->kind != SEGMENT_CATALOG_PACKED)
+                continue;
+            if (entry->sequence == sequence)
+                slot = (int)i;
+            more = more || entry->sequence > sequence;
+        }
+        if (slot == EXTENT_NO_SLOT)
+            return more ? error_set(
+                              e, -EBADMSG,
+                              "%s: a part of its catalog is gone; it can be read as far as it goes, but not continued",
+                              s->path)
+                        : 0;
+        s->catalog_slot = slot;
+        s->catalog_sequence = sequence;
+        struct segment_entry *entry = extent_entry(&s->file, slot);
+        if (entry->used > entry->size)
+            entry->used = entry->size;
+        size_t good = entry->used;
+        int rc =
+            entry->kind == SEGMENT_CATALOG_PACKED
+                ? load_packed(s, entry)
+                : catalog_load_entries(s, (struct str){(const char *)s->file.base + entry->offset, entry->used}, &good);
+        if (rc == -EBADMSG && r->machine && good >= synced_used(entry)) {
+            r->cut_bytes += entry->used - good;
+            extent_publish(entry, good);
+            return 0;
+        }
+        if (rc)
+            return error_set(
+                e, rc, "%s: its catalog is damaged at byte %llu; it can be read as far as it goes, but not continued",
+                s->path, (unsigned long long)(entry->offset + good));
+    }
+}
+
+// ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static int note_block(struct recovery *r, const struct block_header *h, int slot, uint64_t at)
+{
+    if (r->count == r->capacity) {
+        size_t capacity = r->capacity ? r->capacity * 2 : 1024;
+        struct known_block *blocks = realloc(r->blocks, capacity * sizeof *blocks);
+        if (!blocks)
+            return -ENOMEM;
+        r->blocks = blocks;
+        r->capacity = capacity;
+    }
+    r->blocks[r->count++] = (struct known_block){*h, slot, at};
+    return 0;
+}
+
+static int find_blocks(struct store *s, struct recovery *r, int slot)
+{
+    struct segment_entry *e = extent_entry(&s->file, slot);
+    const uint8_t *base = s->file.base + e->offset;
+    struct segment_sum *sum = segment_sum(s, slot);
+    if (!sum)
+        return -ENOMEM;
+    *sum = (struct segment_sum){.last_ns = INT64_MIN};
+    if (e->used > e->size)
+        e->used = e->size;
+    for (uint64_t at = 0; e->used - at >= sizeof(struct block_header);) {
+        struct block_header h;
+        memcpy(&h, base + at, sizeof h);
+        bool fits = block_header_fits(&h, e->used - at);
+        if (!fits || (r->machine && at >= synced_used(e) && !block_intact(&h, base + at))) {
+            // Behind the last sync: it was never promised. Before: damage, which readers will report.
+            if (!r->machine || at < synced_used(e)) {
+                at = block_next(base, at + 8, e->used);
+                continue;
+            }
+            r->cut_bytes += e->used - at;
+            extent_publish(e, at);
+            break;
+        }
+        int rc = note_block(r, &h, slot, at);
+        if (rc)
+            return rc;
+        at += h.size;
+    }
+    return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct block_header *x = &((const struct known_block *)a)->h, *y = &((const struct known_block *)b)->h;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->owner != y->owner)
+        return x->owner < y->owner ? -1 : 1;
+    if (x->sequence_first != y->sequence_first)
+        return x->sequence_first < y->sequence_first ? -1 : 1;
+    return x->sequence_last > y->sequence_last ? -1 : x->sequence_last < y->sequence_last;
+}
+
+static void account(struct store *s, struct recovery *r)
+{
+    if (r->count)
+        qsort(r->blocks, r->count, sizeof *r->blocks, by_number);
+    const struct known_block *wide = NULL;
+    for (size_t i = 0; i < r->count; i++) {
+        const struct known_block *b = &r->blocks[i];
+        const struct block_header *h = &b->h;
+        struct segment_sum *sum = &s->sums[b->slot];
+        if (h->kind != BLOCK_EVENTS && h->last_ns > s->newest_ns)
+            s->newest_ns = h->last_ns;
+        if (h->last_ns > sum->last_ns)
+            sum->last_ns = h->last_ns;
+        bool known = h->kind != BLOCK_SET || h->owner < s->stats.sets;
+        struct tail *t = h->kind == BLOCK_POINTS   ? &s->points
+                         : h->kind == BLOCK_EVENTS ? &s->events
+                         : known                   ? &s->sets[h->owner].tail
+                                                   : NULL;
+        if (t && h->sequence_last >= t->sequence)
+            t->sequence = h->sequence_last + 1;
+        bool covered = wide && wide->h.kind == h->kind && wide->h.owner == h->owner &&
+                       wide->h.sequence_last >= h->sequence_last &&
+                       block_intact(&wide->h, extent_bytes(&s->file, wide->slot) + wide->at);
+        if (covered)
+            continue;
+        wide = b;
+        sum->live_bytes += h->size;
+        sum->blocks++;
+        sum->values += h->values;
+        s->stats.blocks++;
+        struct hot_queue *q = h->flags & BLOCK_COLD || !known ? NULL
+                              : h->kind == BLOCK_SET          ? &s->sets[h->owner].hot
+                              : h->kind == BLOCK_POINTS       ? &s->hot_points
+                                                              : NULL;
+        if (q)
+            hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation, h->size, h->rows,
+                                           b->at, h->sequence_first});
+    }
+}
+
+static bool is_sealed(const struct recovery *r, const struct store *s, enum block_kind kind, uint32_t owner,
+                      uint64_t sequence)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        const struct known_block *b = &r->blocks[i];
+        if (b->h.kind == kind && b->h.owner == owner && b->h.sequence_first <= sequence &&
+            b->h.sequence_last >= sequence && block_intact(&b->h, extent_bytes(&s->file, b->slot) + b->at))
+            return true;
+    }
+    return false;
+}
+
+// ── Tails ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// How much of a tail can be believed after the machine went down.
+static uint32_t believed(struct recovery *r, const struct segment_entry *e, const uint8_t *bytes, uint64_t unit)
+{
+    uint32_t best = 0;
+    bool noted = false;
+    for (int i = 0; i < 2; i++) {
+        const struct segment_synced *n = &e->synced[i];
+        noted = noted || n->used;
+        if (n->used > best && n->used <= e->size / unit && crc32c(0, bytes, n->used * unit) == n->crc)
+            best = n->used;
+    }
+    r->lost_tails += noted && !best;
+    return best;
+}
+
+static int64_t time_at(const uint8_t *bytes, enum segment_kind kind, uint64_t unit, uint64_t i)
+{
+    int64_t t;
+    memcpy(&t, bytes + i * unit + (kind == SEGMENT_POINT_TAIL ? 8 : 0), sizeof t);
+    return t;
+}
+
+static int take_tail(struct store *s, struct recovery *r, int slot)
+{
+    struct segment_entry *e = extent_entry(&s->file, slot);
+    enum segment_kind kind = (enum segment_kind)e->kind;
+    bool set = kind == SEGMENT_SET_TAIL;
+    if (set && e->owner >= s->stats.sets) {
+        extent_free(&s->file, slot); // defined after the last sync, and gone with the machine
+        return 0;
+    }
+    struct tail *t = set ? &s->sets[e->owner].tail : kind == SEGMENT_POINT_TAIL ? &s->points : &s->events;
+    uint64_t unit = set                          ? (s->sets[e->owner].count + 1) * UINT64_C(8)
+                    : kind == SEGMENT_POINT_TAIL ? sizeof(struct point_record)
+                                                 : 1;
+    const uint8_t *bytes = s->file.base + e->offset;
+    uint64_t room = e->size / unit, most = set                          ? TAIL_ROWS_MAX
+                                           : kind == SEGMENT_POINT_TAIL ? TAIL_POINTS_MAX
+                                                                        : UINT32_MAX;
+    room = room < most ? room : most;
+    uint32_t used = r->machine ? believed(r, e, bytes, unit) : (uint32_t)(e->used < room ? e->used : room);
+    enum block_kind block = set ? BLOCK_SET : kind == SEGMENT_POINT_TAIL ? BLOCK_POINTS : BLOCK_EVENTS;
+    if (!used || (e->sequence < t->sequence && is_sealed(r, s, block, e->owner, e->sequence))) {
+        extent_free(&s->file, slot);
+        return 0;
+    }
+    if (t->slot != EXTENT_NO_SLOT) {
+        // Two of one owner: the older was full, and what it was sealed into is lost. Here they come in order (recover()).
+        int rc = set ? seal_set(s, e->owner) : kind == SEGMENT_POINT_TAIL ? seal_points(s) : seal_events(s);
+        if (rc)
+            return rc;
+        e = extent_entry(&s->file, slot);
+        if (t->slot != EXTENT_NO_SLOT)
+            extent_free(&s->file, t->slot);
+    }
+    for (uint32_t i = 0; kind != SEGMENT_EVENT_TAIL && i < used; i++) {
+        int64_t at = time_at(s->file.base + e->offset, kind, unit, i);
+        s->newest_ns = at > s->newest_ns ? at : s->newest_ns;
+    }
+    extent_publish(e, used);
+    *t =
+        (struct tail){.slot = slot, .used = used, .room = (uint32_t)room, .offset = e->offset, .sequence = e->sequence};
+    s->tail_bytes += e->size;
+    r->live_rows += set ? used : 0;
+    r->live_points += kind == SEGMENT_POINT_TAIL ? used : 0;
+    return 0;
+}
+
+struct tail_place {
+    uint64_t sequence;
+    int slot;
+};
+
+static int by_sequence(const void *a, const void *b)
+{
+    const struct tail_place *x = a, *y = b;
+    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+}
+
+static int take_tails(struct store *s, struct recovery *r)
+{
+    uint32_t n = extents_super(&s->file)->table_count;
+    struct tail_place *places = malloc((n + 1) * sizeof *places);
+    if (!places)
+        return -ENOMEM;
+    size_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct segment_entry *e = extent_entry(&s->file, (int)i);
+        if (e->kind >= SEGMENT_SET_TAIL && e->kind <= SEGMENT_EVENT_TAIL)
+            places[count++] = (struct tail_place){e->sequence, (int)i};
+    }
+    qsort(places, count, sizeof *places, by_sequence);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = take_tail(s, r, places[i].slot);
+    free(places);
+    return rc;
+}
+
+int recover(struct store *s, bool crashed, bool machine, uint32_t dropped, struct error *e)
+{
+    struct recovery r = {.machine = machine};
+    int rc = load_catalog(s, &r, e);
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; !rc && i < extents_super(&s->file)->table_count; i++) {
+        const struct segment_entry *entry = extent_entry(&s->file, (int)i);
+        if (entry->kind == SEGMENT_BLOCKS)
+            rc = find_blocks(s, &r, (int)i);
+        if (entry->kind == SEGMENT_BLOCKS && entry->sequence > s->block_sequence)
+            s->block_sequence = entry->sequence;
+    }
+    if (!rc)
+        account(s, &r);
+    if (!rc)
+        rc = take_tails(s, &r);
+    free(r.blocks);
+    if (rc)
+        return error_set(e, rc, "cannot take up %s: %s", s->path, strerror(-rc));
+    struct superblock *sb = extents_super(&s->file);
+    __atomic_store_n(&sb->newest_ns, s->newest_ns, __ATOMIC_RELAXED);
+    if (crashed)
+        log_info("%s: the last writer %s; %llu blocks, %llu series, %llu unsealed rows and %llu points are there%s",
+                 s->path, machine ? "went down with its machine" : "was killed", (unsigned long long)s->stats.blocks,
+                 (unsigned long long)s->stats.series, (unsigned long long)r.live_rows,
+                 (unsigned long long)r.live_points, machine ? "" : "; nothing is lost");
+    if (r.cut_bytes || r.lost_tails || dropped)
+        log_warning(
+            "%s: %llu bytes written after the last sync were not on disk, %llu tails and %u segments could not be read",
+            s->path, (unsigned long long)r.cut_bytes, (unsigned long long)r.lost_tails, dropped);
+    return 0;
+}

@@ -1,0 +1,288 @@
+// rewrite.c - the file again, without gaps, in place of the old one.
+//
+// While it is being written a file has room for tails and half-full segments. At the end all that counts is copied, back to
+// back, into a new file beside it, which then takes its name: at every moment the name leads to a whole file. Who has the old one
+// open goes on reading it.
+//
+//   ┌────────────┬────────────────┬───────────────┬────────┬────────┬─ ─
+//   │ superblock │ segment table  │ catalog, zstd │ blocks │ blocks │      8-byte aligned, nothing between
+//   └────────────┴────────────────┴───────────────┴────────┴────────┴─ ─
+#include "store/block.h"
+#include "store/catalog.h"
+#include "store/lock.h"
+#include "store/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    REWRITE_BYTES_MAX = 256 << 20
+}; // larger ones are only cut at the end: what is gained is less than what it takes
+
+struct live_block {
+    struct block_header h;
+    const uint8_t *bytes;
+};
+
+static int by_number(const void *a, const void *b)
+{
+    const struct block_header *x = &((const struct live_block *)a)->h, *y = &((const struct live_block *)b)->h;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->owner != y->owner)
+        return x->owner < y->owner ? -1 : 1;
+    if (x->sequence_first != y->sequence_first)
+        return x->sequence_first < y->sequence_first ? -1 : 1;
+    return x->sequence_last > y->sequence_last ? -1 : x->sequence_last < y->sequence_last;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct block_header *x = &((const struct live_block *)a)->h, *y = &((const struct live_block *)b)->h;
+    return x->last_ns < y->last_ns ? -1 : x->last_ns > y->last_ns;
+}
+
+// All blocks that count, oldest first. -EUCLEAN: something in the segments cannot be read; then nothing is thrown away.
+static int live_blocks(const struct store *s, struct live_block **out, size_t *count, uint64_t *bytes)
+{
+    size_t capacity = 0, n = 0;
+    struct live_block *blocks = NULL;
+    const struct extents *x = &s->file;
+    for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
+        const struct segment_entry *e = extent_entry(x, (int)i);
+        if (e->kind != SEGMENT_BLOCKS)
+            continue;
+        for (uint64_t at = 0; at < e->used;) {
+            struct live_block b = {.bytes = x->base + e->offset + at};
+            if (e->used - at >= sizeof b.h)
+                memcpy(&b.h, b.bytes, sizeof b.h);
+            if (!block_header_fits(&b.h, e->used - at)) {
+                free(blocks);
+                return -EUCLEAN;
+            }
+            if (n == capacity) {
+                capacity = capacity ? capacity * 2 : 256;
+                struct live_block *grown = realloc(blocks, capacity * sizeof *blocks);
+                if (!grown) {
+                    free(blocks);
+                    return -ENOMEM;
+                }
+                blocks = grown;
+            }
+            blocks[n++] = b;
+            at += b.h.size;
+        }
+    }
+    if (n)
+        qsort(blocks, n, sizeof *blocks, by_number);
+    size_t kept = 0;
+    *bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct block_header *h = &blocks[i].h, *wide = kept ? &blocks[kept - 1].h : NULL;
+        bool covered =
+            wide && wide->kind == h->kind && wide->owner == h->owner && wide->sequence_last >= h->sequence_last;
+        if (covered && block_intact(wide, blocks[kept - 1].bytes))
+            continue;
+        *bytes += h->size;
+        blocks[kept++] = blocks[i];
+    }
+    if (kept)
+        qsort(blocks, kept, sizeof *blocks, by_time);
+    *out = blocks;
+    *count = kept;
+    return 0;
+}
+
+// All entries, in order, packed.
+static int packed_catalog(const struct store *s, struct buf *out)
+{
+    struct buf entries = {0};
+    int rc = 0;
+    for (uint64_t sequence = 1; !rc && sequence <= s->catalog_sequence; sequence++)
+        for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
+            const struct segment_entry *e = extent_entry(&s->file, (int)i);
+            if ((e->kind != SEGMENT_CATALOG && e->kind != SEGMENT_CATALOG_PACKED) || e->sequence != sequence)
+                continue;
+            const uint8_t *from = s->file.base + e->offset;
+            if (e->kind == SEGMENT_CATALOG) {
+                buf_add(&entries, from, e->used);
+                continue;
+            }
+            uint8_t *raw;
+            size_t size;
+            rc = catalog_unpack(from, e->used, &raw, &size);
+            if (rc)
+                break;
+            buf_add(&entries, raw, size);
+            free(raw);
+        }
+    if (!rc)
+        rc = entries.failed ? -ENOMEM : catalog_pack(buf_str(&entries), out);
+    buf_free(&entries);
+    return rc;
+}
+
+static size_t aligned(size_t n)
+{
+    return (n + 7) / 8 * 8;
+}
+
+struct image {
+    struct superblock sb;
+    struct segment_entry *table;
+    uint32_t segments;
+    size_t bytes;
+};
+
+static struct segment_entry entry_of(enum segment_kind kind, uint64_t offset, uint64_t size, uint64_t sequence)
+{
+    struct segment_entry e = {
+        .kind = kind, .generation = 1, .offset = offset, .size = size, .used = size, .sequence = sequence};
+    e.check = segment_entry_check(&e);
+    // All of it is on disk before the file gets its name.
+    e.synced[0].used = e.synced[1].used = (uint32_t)size;
+    return e;
+}
+
+// Where everything comes to lie: blocks in segments of about the usual size, as retention frees whole ones.
+static int plan(const struct store *s, const struct live_block *blocks, size_t count, size_t catalog_bytes,
+                struct image *m)
+{
+    uint32_t segments = 1;
+    uint64_t in_segment = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!i || in_segment + blocks[i].h.size > s->segment_bytes) {
+            segments++;
+            in_segment = 0;
+        }
+        in_segment += blocks[i].h.size;
+    }
+    m->sb = *extents_super(&s->file);
+    m->sb.state = LAYOUT_CLOSED;
+    m->sb.table_sequence = 0;
+    m->sb.table_count = segments;
+    m->sb.table_capacity = segments > LAYOUT_INLINE_ENTRIES ? segments : LAYOUT_INLINE_ENTRIES;
+    m->sb.table_offset = segments > LAYOUT_INLINE_ENTRIES ? LAYOUT_HEADER_BYTES : sizeof m->sb;
+    m->table = calloc(m->sb.table_capacity, sizeof *m->table);
+    if (!m->table)
+        return -ENOMEM;
+    uint64_t at =
+        segments > LAYOUT_INLINE_ENTRIES ? LAYOUT_HEADER_BYTES + segments * sizeof *m->table : LAYOUT_HEADER_BYTES;
+    m->table[0] = entry_of(SEGMENT_CATALOG_PACKED, at, catalog_bytes, 1);
+    at += aligned(catalog_bytes);
+    uint32_t n = 1;
+    for (size_t i = 0; i < count; n++) {
+        uint64_t size = 0;
+        for (; i < count && (!size || size + blocks[i].h.size <= s->segment_bytes); i++)
+            size += blocks[i].h.size;
+        m->table[n] = entry_of(SEGMENT_BLOCKS, at, size, n);
+        at += size;
+    }
+    m->segments = n;
+    m->sb.table_count = n;
+    m->bytes = at;
+    return 0;
+}
+
+static void fill(const struct image *m, const struct live_block *blocks, size_t count, struct str catalog, uint8_t *to)
+{
+    memcpy(to, &m->sb, sizeof m->sb);
+    struct superblock *sb = (struct superblock *)(void *)to;
+    memcpy(to + m->sb.table_offset, m->table, m->sb.table_capacity * sizeof *m->table);
+    memcpy(to + m->table[0].offset, catalog.data, catalog.size);
+    uint8_t *at = to + m->table[0].offset + aligned(catalog.size);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(at, blocks[i].bytes, blocks[i].h.size);
+        at += blocks[i].h.size;
+    }
+    sb->closed_crc = superblock_closed_crc(sb, (const struct segment_entry *)(const void *)(to + sb->table_offset));
+}
+
+static int write_image(const struct store *s, const char *path, const struct image *m, const struct live_block *blocks,
+                       size_t count, struct str catalog)
+{
+    const struct store_io *io = s->io;
+    struct stat st;
+    if (fstat(s->file.fd, &st))
+        return -errno;
+    unlink(path);
+    int fd = io->open(io->user, path, O_RDWR | O_CREAT | O_EXCL, st.st_mode & 07777);
+    if (fd < 0)
+        return fd;
+    uint8_t *to = NULL;
+    int rc = io->reserve(io->user, fd, 0, m->bytes);
+    if (!rc)
+        rc = io->map(io->user, fd, m->bytes, &to);
+    if (!rc) {
+        fill(m, blocks, count, catalog, to);
+        munmap(to, m->bytes);
+        rc = io->sync(io->user, fd);
+    }
+    if (!rc)
+        rc = io->rename(io->user, path, s->path);
+    close(fd);
+    if (rc)
+        unlink(path);
+    return rc;
+}
+
+// So that the new name, too, is on disk.
+static void sync_folder(const struct store *s)
+{
+    char *folder = strdup(s->path);
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash)
+        slash[slash == folder] = 0;
+    int fd = folder ? open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        s->io->sync(s->io->user, fd);
+        close(fd);
+    }
+    free(folder);
+}
+
+// Whether the path still leads to this file: else somebody has removed or replaced it, and it is not ours to bring back.
+static bool still_there(const struct store *s)
+{
+    struct stat mine, named;
+    return !fstat(s->file.fd, &mine) && !stat(s->path, &named) && mine.st_ino == named.st_ino &&
+           mine.st_dev == named.st_dev;
+}
+
+int rewrite(struct store *s)
+{
+    if (!still_there(s))
+        return -ENOENT;
+    struct live_block *blocks = NULL;
+    size_t count = 0;
+    uint64_t bytes = 0;
+    struct buf catalog = {0};
+    struct image m = {0};
+    char *path = NULL;
+    int rc = live_blocks(s, &blocks, &count, &bytes);
+    if (!rc && bytes > REWRITE_BYTES_MAX)
+        rc = -EFBIG;
+    if (!rc)
+        rc = packed_catalog(s, &catalog);
+    if (!rc)
+        rc = plan(s, blocks, count, catalog.size, &m);
+    if (!rc && asprintf(&path, "%s.closing", s->path) < 0)
+        rc = -ENOMEM;
+    if (!rc)
+        rc = write_image(s, path, &m, blocks, count, buf_str(&catalog));
+    if (!rc) {
+        sync_folder(s);
+        // For those who have the old one open.
+        __atomic_store_n(&extents_super(&s->file)->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+    }
+    free(path);
+    free(m.table);
+    free(blocks);
+    buf_free(&catalog);
+    return rc;
+}

@@ -1,0 +1,288 @@
+// seal.c - from a full tail to a block.
+//
+// Rows are brought into order of time (stable), of equal times the cells appended last win, and columns take the place of rows.
+// Then the block is appended and the tail emptied in one change of the table: readers see the points in one place or the other.
+#include "store/block.h"
+#include "store/event_record.h"
+#include "store/sort.h"
+#include "store/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+// ── Blocks into segments ─────────────────────────────────────────────────────────────────────────────────────────
+
+struct segment_sum *segment_sum(struct store *s, int slot)
+{
+    if ((size_t)slot >= s->sum_capacity) {
+        size_t capacity = s->sum_capacity ? s->sum_capacity : 64;
+        while (capacity <= (size_t)slot)
+            capacity *= 2;
+        struct segment_sum *sums = realloc(s->sums, capacity * sizeof *sums);
+        if (!sums)
+            return NULL;
+        memset(sums + s->sum_capacity, 0, (capacity - s->sum_capacity) * sizeof *sums);
+        s->sums = sums;
+        s->sum_capacity = capacity;
+    }
+    return &s->sums[slot];
+}
+
+bool hot_push(struct hot_queue *q, struct hot_block b)
+{
+    if (q->count == q->capacity) {
+        size_t capacity = q->capacity ? q->capacity * 2 : 8;
+        struct hot_block *blocks = realloc(q->blocks, capacity * sizeof *blocks);
+        if (!blocks)
+            return false;
+        q->blocks = blocks;
+        q->capacity = capacity;
+    }
+    q->blocks[q->count++] = b;
+    q->rows += b.rows;
+    return true;
+}
+
+static struct hot_queue *queue_of(struct store *s, const struct block_header *h)
+{
+    return h->kind == BLOCK_SET ? &s->sets[h->owner].hot : h->kind == BLOCK_POINTS ? &s->hot_points : NULL;
+}
+
+static int open_segment(struct store *s, int *slot, size_t size)
+{
+    const struct segment_entry *e = *slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, *slot);
+    if (e && e->size - e->used >= size)
+        return 0;
+    size_t wanted = size > s->segment_bytes ? size : s->segment_bytes;
+    retain(s, wanted);
+    int new = extent_allocate(&s->file, SEGMENT_BLOCKS, 0, s->block_sequence + 1, wanted);
+    if (new < 0)
+        return space_failed(s, new);
+    struct segment_sum *sum = segment_sum(s, new);
+    if (!sum) {
+        extent_free(&s->file, new);
+        return -ENOMEM;
+    }
+    *sum = (struct segment_sum){.last_ns = INT64_MIN};
+    s->block_sequence++;
+    *slot = new;
+    return 0;
+}
+
+static void empty_tail(struct store *s, struct tail *t)
+{
+    t->sequence++;
+    t->used = t->checked = t->crc = 0;
+    // What a sync has put on disk stays until another one has put the block there.
+    if (extent_is_synced(&s->file, t->slot)) {
+        s->tail_bytes -= extent_entry(&s->file, t->slot)->size;
+        extent_free_later(&s->file, t->slot);
+        t->slot = EXTENT_NO_SLOT;
+        t->room = 0;
+    } else {
+        extent_reuse(&s->file, t->slot, t->sequence);
+    }
+}
+
+int block_append(struct store *s, const struct buf *block, bool cold, struct tail *emptied)
+{
+    int *slot = cold ? &s->cold_slot : &s->hot_slot;
+    int rc = open_segment(s, slot, block->size);
+    if (rc)
+        return rc;
+    struct segment_entry *entry = extent_entry(&s->file, *slot);
+    uint64_t at = entry->used;
+    put_words(s->file.base + entry->offset + at, block->data, block->size / 8);
+    extents_begin(&s->file);
+    extent_publish(entry, at + block->size);
+    store_io_step(s->io, "block");
+    if (emptied)
+        empty_tail(s, emptied);
+    extents_end(&s->file);
+    s->stats.blocks++;
+    struct block_header h;
+    memcpy(&h, block->data, sizeof h);
+    struct segment_sum *sum = &s->sums[*slot];
+    sum->live_bytes += block->size;
+    sum->blocks++;
+    sum->values += h.values;
+    sum->last_ns = h.last_ns > sum->last_ns ? h.last_ns : sum->last_ns;
+    struct hot_queue *q = cold ? NULL : queue_of(s, &h);
+    // Without memory to note it the block stays hot.
+    if (q)
+        hot_push(q, (struct hot_block){*slot, extent_entry(&s->file, *slot)->generation, h.size, h.rows, at,
+                                       h.sequence_first});
+    return 0;
+}
+
+// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+bool reserve_rows(struct store *s, size_t rows, size_t values)
+{
+    if (rows > s->row_capacity) {
+        free(s->row_times);
+        s->row_times = malloc(rows * sizeof *s->row_times);
+        s->row_capacity = s->row_times ? rows : 0;
+    }
+    if (values > s->value_capacity) {
+        free(s->row_values);
+        s->row_values = malloc(values * sizeof *s->row_values);
+        s->value_capacity = s->row_values ? values : 0;
+    }
+    return rows <= s->row_capacity && values <= s->value_capacity;
+}
+
+struct row_order {
+    int64_t t_ns;
+    uint32_t row;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct row_order *x = a, *y = b;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int sort_late_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns)
+{
+    size_t row_bytes = (columns + 1) * sizeof(double);
+    struct row_order *order = malloc(rows * sizeof *order);
+    if (!order)
+        return -ENOMEM;
+    for (uint32_t r = 0; r < rows; r++) {
+        memcpy(&order[r].t_ns, tail + r * row_bytes, 8);
+        order[r].row = r;
+    }
+    qsort(order, rows, sizeof *order, by_time);
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < rows; r++) {
+        bool same = n && s->row_times[n - 1] == order[r].t_ns;
+        if (!same)
+            s->row_times[n++] = order[r].t_ns;
+        const uint8_t *row = tail + order[r].row * row_bytes + 8;
+        for (uint32_t c = 0; c < columns; c++) {
+            double v;
+            memcpy(&v, row + c * sizeof v, sizeof v);
+            if (!same || !store_is_missing(v))
+                s->row_values[(size_t)c * rows + n - 1] = v;
+        }
+    }
+    free(order);
+    return (int)n;
+}
+
+enum { TILE = 16 }; // rows and columns turned at a time: both sides stay in the nearest cache
+
+static void transpose(const uint8_t *rows_at, uint32_t rows, uint32_t columns, double *out)
+{
+    const double *in = (const double *)(const void *)rows_at;
+    size_t stride = columns + 1;
+    for (uint32_t r0 = 0; r0 < rows; r0 += TILE)
+        for (uint32_t c0 = 0; c0 < columns; c0 += TILE) {
+            uint32_t r1 = r0 + TILE < rows ? r0 + TILE : rows, c1 = c0 + TILE < columns ? c0 + TILE : columns;
+            for (uint32_t c = c0; c < c1; c++)
+                for (uint32_t r = r0; r < r1; r++)
+                    out[(size_t)c * rows + r] = in[r * stride + 1 + c];
+        }
+}
+
+int sort_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns)
+{
+    if (!reserve_rows(s, rows, (size_t)rows * columns))
+        return -ENOMEM;
+    size_t row_bytes = (columns + 1) * sizeof(double);
+    bool sorted = true;
+    for (uint32_t r = 0; r < rows; r++) {
+        memcpy(&s->row_times[r], tail + r * row_bytes, 8);
+        sorted = sorted && (!r || s->row_times[r] > s->row_times[r - 1]);
+    }
+    if (!sorted)
+        return sort_late_rows(s, tail, rows, columns);
+    transpose(tail, rows, columns, s->row_values);
+    return (int)rows;
+}
+
+static struct block_source source_of(const struct store *s, const struct tail *t, uint32_t owner)
+{
+    return (struct block_source){
+        .owner = owner,
+        .sequence_first = t->sequence,
+        .sequence_last = t->sequence,
+        .order = extents_super(&s->file)->version,
+    };
+}
+
+int seal_set(struct store *s, uint32_t id)
+{
+    struct set *set = &s->sets[id];
+    if (set->tail.slot == EXTENT_NO_SLOT || !set->tail.used)
+        return 0;
+    int rows = sort_rows(s, s->file.base + set->tail.offset, set->tail.used, set->count);
+    if (rows < 0)
+        return rows;
+    struct block_source source = source_of(s, &set->tail, id);
+    s->block.size = 0;
+    s->block.failed = false;
+    int rc = block_put_set(&s->block, &source, s->row_times, (uint32_t)rows, s->row_values, set->tail.used, set->count);
+    return rc ? rc : block_append(s, &s->block, false, &s->sets[id].tail);
+}
+
+// ── Points and events ────────────────────────────────────────────────────────────────────────────────────────────
+
+int seal_points(struct store *s)
+{
+    struct tail *t = &s->points;
+    if (t->slot == EXTENT_NO_SLOT || !t->used)
+        return 0;
+    if (!s->point_scratch && !(s->point_scratch = malloc(2 * TAIL_POINTS_MAX * sizeof *s->point_scratch)))
+        return -ENOMEM;
+    struct point_record *points = s->point_scratch;
+    memcpy(points, s->file.base + t->offset, t->used * sizeof *points);
+    size_t count = points_sort(points, t->used, points + TAIL_POINTS_MAX);
+    struct block_source source = source_of(s, t, 0);
+    s->block.size = 0;
+    s->block.failed = false;
+    int rc = block_put_points(&s->block, &source, points, count);
+    return rc ? rc : block_append(s, &s->block, false, t);
+}
+
+int seal_events(struct store *s)
+{
+    struct tail *t = &s->events;
+    if (t->slot == EXTENT_NO_SLOT || !t->used)
+        return 0;
+    struct str records = {(const char *)s->file.base + t->offset, t->used};
+    struct bytes in = bytes_of(records.data, records.size);
+    struct store_event event;
+    struct store_label labels[STORE_LABELS_MAX];
+    uint32_t count = 0;
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    while (event_next(&in, &event, labels) > 0) {
+        count++;
+        first = event.start_ns < first ? event.start_ns : first;
+        last = event.start_ns > last ? event.start_ns : last;
+    }
+    struct block_source source = source_of(s, t, 0);
+    s->block.size = 0;
+    s->block.failed = false;
+    int rc = block_put_events(&s->block, &source, records, count, first, last);
+    return rc ? rc : block_append(s, &s->block, false, t);
+}
+
+int seal_all(struct store *s)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < s->stats.sets; i++) {
+        int one = seal_set(s, i);
+        rc = rc ? rc : one;
+    }
+    int points = seal_points(s), events = seal_events(s);
+    return rc ? rc : points ? points : events;
+}
+
+int store_seal(struct store *s)
+{
+    return seal_all(s);
+}

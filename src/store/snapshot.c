@@ -1,0 +1,153 @@
+// snapshot.c - a consistent view of the file at one moment, held for as long as somebody wants.
+//
+// What was in a tail when the snapshot was opened may since have been sealed, and blocks merged: the bytes are gone from where they
+// were. Then the snapshot moves: it takes the latest view and shows of it what is not newer than the newest point it began with. (Points that came
+// late meanwhile may then show.)
+#include "store/codec.h"
+#include "store/reader.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+enum { SNAPSHOT_TRIES = 10000 };
+
+static int look(struct store_snapshot *s, uint64_t *version, int64_t *newest_ns)
+{
+    struct store_reader *r = s->reader;
+    struct view *v = NULL;
+    uint64_t *used = NULL;
+    struct view_hold *hold = malloc(sizeof *hold);
+    if (!hold)
+        return -ENOMEM;
+    int rc = -EAGAIN;
+    for (int i = 0; i < SNAPSHOT_TRIES && rc == -EAGAIN; i++) {
+        if (i % 16 == 15)
+            sched_yield();
+        rc = view_latest(r, &v, &used, version, newest_ns);
+    }
+    if (rc) {
+        free(hold);
+        return rc;
+    }
+    *hold = (struct view_hold){s->held, v};
+    s->held = hold;
+    free(s->used);
+    s->view = v;
+    s->used = used;
+    return 0;
+}
+
+struct store_snapshot *store_snapshot_open(struct store_reader *r)
+{
+    struct store_snapshot *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->reader = r;
+    pthread_mutex_lock(&r->mutex);
+    int rc = look(s, &s->version, &s->newest_ns);
+    s->metric_count = r->index.metric_count;
+    s->series_count = r->index.series_count;
+    s->set_count = r->index.set_count;
+    s->catalog_bytes = r->index.bytes;
+    pthread_mutex_unlock(&r->mutex);
+    if (rc) {
+        store_snapshot_close(s);
+        return NULL;
+    }
+    return s;
+}
+
+int snapshot_move(struct store_snapshot *s)
+{
+    uint64_t version;
+    int64_t newest_ns;
+    s->moves++;
+    pthread_mutex_lock(&s->reader->mutex);
+    int rc = look(s, &version, &newest_ns);
+    pthread_mutex_unlock(&s->reader->mutex);
+    return rc;
+}
+
+void store_snapshot_close(struct store_snapshot *s)
+{
+    if (!s)
+        return;
+    cache_free(&s->cache);
+    pthread_mutex_lock(&s->reader->mutex);
+    while (s->held) {
+        struct view_hold *hold = s->held;
+        s->held = hold->next;
+        view_release(hold->view);
+        free(hold);
+    }
+    pthread_mutex_unlock(&s->reader->mutex);
+    free(s->used);
+    buf_free(&s->scratch);
+    arena_free(&s->memory);
+    free(s);
+}
+
+uint64_t store_snapshot_version(const struct store_snapshot *s)
+{
+    return s->version;
+}
+
+bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t *last_ns)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    const struct view *v = s->view;
+    for (size_t i = 0; i < v->block_count; i++) {
+        const struct block_header *h = &v->blocks[i]->header;
+        if (h->kind == BLOCK_EVENTS || v->blocks[i]->state & BLOCK_DAMAGED)
+            continue;
+        first = h->first_ns < first ? h->first_ns : first;
+        last = h->last_ns > last ? h->last_ns : last;
+    }
+    for (size_t i = 0; i < v->tail_count; i++) {
+        const struct view_tail *t = &v->tails[i];
+        bool set = t->kind == SEGMENT_SET_TAIL;
+        if (t->kind == SEGMENT_EVENT_TAIL)
+            continue;
+        size_t unit = sizeof(struct point_record);
+        if (set) {
+            pthread_mutex_lock(&s->reader->mutex);
+            unit = (s->reader->index.sets[t->owner].count + 1) * sizeof(double);
+            pthread_mutex_unlock(&s->reader->mutex);
+        }
+        for (uint64_t k = 0; k < s->used[i]; k++) {
+            int64_t at;
+            copy_words(&at, t->bytes + k * unit + (set ? 0 : 8), sizeof at);
+            if (!tail_current(t))
+                break; // what was in it was not older than what has been sealed, and not newer than newest_ns
+            first = at < first ? at : first;
+            last = at > last ? at : last;
+        }
+        if (!tail_current(t) && s->newest_ns > last)
+            last = s->newest_ns;
+    }
+    *first_ns = first;
+    *last_ns = last;
+    return first <= last;
+}
+
+int store_blocks(struct store_snapshot *s, store_block_fn *each, void *user)
+{
+    for (size_t i = 0; i < s->view->block_count; i++) {
+        struct block_ref *b = s->view->blocks[i];
+        struct store_block_info info = {
+            .offset = b->offset,
+            .size_bytes = b->header.size,
+            .series = b->header.columns,
+            .rows = b->header.rows,
+            .values = b->header.values,
+            .first_ns = b->header.first_ns,
+            .last_ns = b->header.last_ns,
+            .cold = b->header.flags & BLOCK_COLD,
+            .intact = block_check(s->reader, b, true) == 0,
+        };
+        if (!each(&info, user))
+            break;
+    }
+    return 0;
+}

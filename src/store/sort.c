@@ -1,0 +1,89 @@
+#include "store/sort.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+static void count_pass(const struct point_record *from, struct point_record *to, size_t count, unsigned shift)
+{
+    size_t at[DIGITS] = {0}, sum = 0;
+    for (size_t i = 0; i < count; i++)
+        at[from[i].series >> shift & (DIGITS - 1)]++;
+    for (size_t d = 0; d < DIGITS; d++) {
+        size_t n = at[d];
+        at[d] = sum;
+        sum += n;
+    }
+    for (size_t i = 0; i < count; i++)
+        to[at[from[i].series >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct point_record *x = a, *y = b;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return x->zero < y->zero ? -1 : x->zero > y->zero;
+}
+
+// Stable by time; `zero` holds the place of arrival meanwhile.
+static void sort_times(struct point_record *p, size_t n)
+{
+    bool sorted = true;
+    for (size_t i = 1; i < n && sorted; i++)
+        sorted = p[i - 1].t_ns <= p[i].t_ns;
+    if (sorted)
+        return;
+    for (size_t i = 0; i < n; i++)
+        p[i].zero = (uint32_t)i;
+    qsort(p, n, sizeof *p, by_time);
+    for (size_t i = 0; i < n; i++)
+        p[i].zero = 0;
+}
+
+size_t points_sort(struct point_record *points, size_t count, struct point_record *scratch)
+{
+    uint32_t most = 0;
+    bool sorted = true;
+    for (size_t i = 0; i < count; i++) {
+        most = points[i].series > most ? points[i].series : most;
+        sorted = sorted && (!i || points[i - 1].series <= points[i].series);
+    }
+    struct point_record *from = points, *to = scratch;
+    for (unsigned shift = 0; !sorted && shift < 32 && most >> shift; shift += DIGIT_BITS) {
+        count_pass(from, to, count, shift);
+        struct point_record *other = from;
+        from = to;
+        to = other;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < count;) {
+        size_t n = 1;
+        while (i + n < count && from[i + n].series == from[i].series)
+            n++;
+        sort_times(from + i, n);
+        for (size_t end = i + n; i < end; i++)
+            if (i + 1 == end || from[i + 1].t_ns != from[i].t_ns)
+                points[kept++] = from[i];
+    }
+    return kept;
+}
+
+size_t points_find(const struct point_record *points, size_t count, uint32_t series, size_t *found)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (points[middle].series < series)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    size_t end = low;
+    while (end < count && points[end].series == series)
+        end++;
+    *found = end - low;
+    return low;
+}

@@ -1,0 +1,79 @@
+// spill.c - what there is no space for, kept in memory until there is.
+//
+//   { u32 kind, u32 set or series, u64 bytes of the payload, payload } …
+//
+// As long as something lies here, everything new goes behind it, so that the order of arrival (the newest of equal time stamps wins) is
+// kept. Readers do not see it yet, and it dies with the process: store_tick tries to bring it into the file. Half the memory limit is the bound.
+#include "store/writer.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+
+enum { SPILL_ROW, SPILL_POINT, SPILL_EVENT };
+
+struct spill_head {
+    uint32_t kind, id;
+    uint64_t bytes;
+};
+
+static int put(struct store *s, struct spill_head head, const void *first, size_t first_bytes, const void *rest)
+{
+    s->spill.limit = s->memory_limit_bytes / 2;
+    size_t more = sizeof head + head.bytes;
+    if (s->spill.size + more > s->spill.limit || !buf_reserve(&s->spill, more)) {
+        s->spill.failed = false;
+        return -ENOSPC;
+    }
+    buf_add(&s->spill, &head, sizeof head);
+    buf_add(&s->spill, first, first_bytes);
+    buf_add(&s->spill, rest, head.bytes - first_bytes);
+    s->spilled++;
+    return 0;
+}
+
+int spill_row(struct store *s, uint32_t set, int64_t t_ns, const double *values)
+{
+    size_t bytes = s->sets[set].count * sizeof *values;
+    return put(s, (struct spill_head){SPILL_ROW, set, sizeof t_ns + bytes}, &t_ns, sizeof t_ns, values);
+}
+
+int spill_point(struct store *s, uint32_t series, int64_t t_ns, double value)
+{
+    return put(s, (struct spill_head){SPILL_POINT, series, 16}, &t_ns, sizeof t_ns, &value);
+}
+
+int spill_event(struct store *s, struct str record)
+{
+    return put(s, (struct spill_head){SPILL_EVENT, 0, record.size}, record.data, record.size, "");
+}
+
+static int replay_one(struct store *s, const struct spill_head *head, const char *payload)
+{
+    if (head->kind == SPILL_EVENT)
+        return append_event(s, (struct str){payload, head->bytes});
+    int64_t t;
+    memcpy(&t, payload, sizeof t);
+    const double *values = (const double *)(const void *)(payload + sizeof t); // everything here is in eights
+    return head->kind == SPILL_ROW ? append_row(s, head->id, t, values) : append_point(s, head->id, t, *values);
+}
+
+int spill_replay(struct store *s)
+{
+    while (s->spill_at < s->spill.size) {
+        struct spill_head head;
+        memcpy(&head, s->spill.data + s->spill_at, sizeof head);
+        int rc = replay_one(s, &head, s->spill.data + s->spill_at + sizeof head);
+        if (rc)
+            return rc;
+        s->spill_at += sizeof head + head.bytes;
+    }
+    if (s->spill.size)
+        log_warning("%s: there is space again; %llu appends that were kept in memory are in the file now", s->path,
+                    (unsigned long long)s->spilled);
+    buf_free(&s->spill);
+    s->spill_at = 0;
+    s->spilled = 0;
+    s->space_reported = false;
+    return 0;
+}

@@ -1,0 +1,356 @@
+// store.c - opening, closing, and the work that is due.
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "store/block.h"
+#include "store/lock.h"
+#include "store/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_SIZE_LIMIT (UINT64_C(1) << 30)
+#define DEFAULT_MEMORY_LIMIT ((size_t)256 << 20)
+#define DEFAULT_SYNC_NS (INT64_C(5) * NS_PER_S)
+#define CLOSING_VALUES (UINT64_C(16) << 20) // that closing takes the time to merge: some seconds
+#define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
+
+static void read_boot_id(uint8_t id[16])
+{
+    char text[40] = {0};
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, 36);
+    if (fd >= 0)
+        close(fd);
+    memset(id, 0, 16);
+    size_t digits = 0;
+    for (ssize_t i = 0; i < n && digits < 32; i++) {
+        const char *hex = "0123456789abcdef", *at = strchr(hex, text[i]);
+        if (text[i] == '-' || !text[i] || !at)
+            continue;
+        id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | (at - hex));
+        digits++;
+    }
+}
+
+static uint64_t start_time(void)
+{
+    // The 22nd field of /proc/self/stat; the second is a name in parentheses that may hold anything.
+    char text[1024];
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    char *at = strrchr(text, ')');
+    struct str rest = at ? str_of(at + 1) : STR("");
+    struct str word = {0};
+    for (int field = 3; field <= 22; field++)
+        word = str_word(&rest);
+    uint64_t ticks = 0;
+    str_to_u64(word, &ticks);
+    return ticks;
+}
+
+static int create(struct store *s, int fd)
+{
+    int rc = s->io->reserve(s->io->user, fd, 0, LAYOUT_HEADER_BYTES);
+    if (rc)
+        return rc;
+    uint8_t *base;
+    rc = s->io->map(s->io->user, fd, LAYOUT_HEADER_BYTES, &base);
+    if (rc)
+        return rc;
+    struct superblock sb = {
+        .major = LAYOUT_MAJOR,
+        .minor = LAYOUT_MINOR,
+        .header_bytes = LAYOUT_HEADER_BYTES,
+        .created_ns = clock_realtime_ns(),
+        .state = LAYOUT_LIVE,
+        .newest_ns = INT64_MIN,
+        .table_offset = sizeof sb,
+        .table_capacity = LAYOUT_INLINE_ENTRIES,
+    };
+    memcpy(sb.magic, LAYOUT_MAGIC, sizeof sb.magic);
+    if (getrandom(sb.file_id, sizeof sb.file_id, GRND_NONBLOCK) < 0)
+        memcpy(sb.file_id, &sb.created_ns, sizeof sb.created_ns);
+    sb.fixed_crc = crc32c(0, &sb, offsetof(struct superblock, fixed_crc));
+    // The magic goes last: without it the file counts as never made.
+    memcpy(base + sizeof sb.magic, (uint8_t *)&sb + sizeof sb.magic, sizeof sb - sizeof sb.magic);
+    uint64_t magic;
+    memcpy(&magic, sb.magic, sizeof magic);
+    __atomic_store_n((uint64_t *)(void *)base, magic, __ATOMIC_RELEASE);
+    lock_unmap(base, LAYOUT_HEADER_BYTES);
+    return 0;
+}
+
+static int open_file(struct store *s, const struct store_options *o, struct error *e)
+{
+    int fd = s->io->open(s->io->user, s->path, O_RDWR | O_CREAT, 0600);
+    if (fd < 0)
+        return error_set(e, fd, "cannot open %s for writing: %s", s->path, strerror(-fd));
+    s->file.fd = fd;
+    int rc = lock_writer(fd);
+    if (rc == -EBUSY)
+        return error_set(e, rc, "%s: another process is writing it", s->path);
+    if (rc)
+        return error_set(e, rc, "cannot lock %s: %s", s->path, strerror(-rc));
+    struct stat st;
+    if (fstat(fd, &st))
+        return error_set(e, -errno, "cannot look at %s: %s", s->path, strerror(errno));
+    struct superblock sb = {0};
+    bool fresh = st.st_size == 0;
+    if (!fresh) {
+        if (pread(fd, &sb, sizeof sb, 0) < 0)
+            return error_set(e, -errno, "cannot read %s: %s", s->path, strerror(errno));
+        static const uint8_t nothing[sizeof sb.magic];
+        fresh = st.st_size <= LAYOUT_HEADER_BYTES && !memcmp(sb.magic, nothing, sizeof nothing);
+    }
+    if (fresh) {
+        rc = create(s, fd);
+        if (rc)
+            return error_set(e, rc, "cannot make %s: %s", s->path, strerror(-rc));
+        if (fstat(fd, &st))
+            return error_set(e, -errno, "cannot look at %s: %s", s->path, strerror(errno));
+    } else {
+        rc = superblock_check(&sb, (uint64_t)st.st_size, s->path, e);
+        if (rc)
+            return rc;
+    }
+    uint32_t dropped;
+    rc = extents_open(&s->file, s->io, fd, (uint64_t)st.st_size, &dropped);
+    if (rc == -EBADMSG)
+        return error_set(e, rc, "%s: its segment table is damaged", s->path);
+    if (rc)
+        return error_set(e, rc, "cannot map %s: %s", s->path, strerror(-rc));
+    uint8_t boot_id[16];
+    read_boot_id(boot_id);
+    struct superblock *live = extents_super(&s->file);
+    bool crashed = !fresh && live->state != LAYOUT_CLOSED;
+    bool machine = crashed && memcmp(boot_id, live->boot_id, sizeof boot_id);
+    rc = recover(s, crashed, machine, dropped, e);
+    if (rc)
+        return rc;
+    live = extents_super(&s->file);
+    __atomic_store_n(&live->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
+    live->writer_pid = (uint64_t)getpid();
+    live->writer_start = start_time();
+    memcpy(live->boot_id, boot_id, sizeof boot_id);
+    if (fresh)
+        rc = catalog_meta(s, o->meta, o->meta_count);
+    else
+        rc = store_sync(s, NULL); // from here on it must not look closed, whatever happens
+    return rc ? error_set(e, rc, "cannot write to %s: %s", s->path, strerror(-rc)) : 0;
+}
+
+static void release(struct store *s)
+{
+    int fd = s->file.fd;
+    extents_close(&s->file);
+    if (fd >= 0)
+        close(fd);
+    for (uint32_t i = 0; i < s->stats.sets; i++)
+        free(s->sets[i].hot.blocks);
+    catalog_forget(s);
+    free(s->hot_points.blocks);
+    free(s->sums);
+    free(s->row_times);
+    free(s->row_values);
+    free(s->point_scratch);
+    buf_free(&s->block);
+    buf_free(&s->spill);
+    free(s->path);
+    free(s);
+}
+
+static uint32_t clamp(uint64_t v, uint32_t least, uint32_t most)
+{
+    return v < least ? least : v > most ? most : (uint32_t)v;
+}
+
+// Small limits need small pieces: no tail or segment takes more than a sixteenth.
+static void set_sizes(struct store *s)
+{
+    uint64_t share = s->size_limit_bytes / 16;
+    s->segment_bytes = clamp(share / 4, BLOCK_SEGMENT_BYTES_MIN, BLOCK_SEGMENT_BYTES_MAX);
+    s->point_room = clamp(share / sizeof(struct point_record), TAIL_POINTS_MIN, TAIL_POINTS_MAX);
+    s->event_room = clamp(share, TAIL_EVENT_BYTES_MIN, TAIL_EVENT_BYTES_MAX);
+}
+
+int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e)
+{
+    static const struct store_options defaults = {0};
+    const struct store_options *o = options ? options : &defaults;
+    *out = NULL;
+    struct store *s = calloc(1, sizeof *s);
+    if (!s || !(s->path = strdup(path))) {
+        free(s);
+        return error_set(e, -ENOMEM, "no memory to open %s", path);
+    }
+    s->file.fd = -1;
+    s->io = o->io ? o->io : &store_io_real;
+    s->size_limit_bytes = o->size_limit_bytes ? o->size_limit_bytes : DEFAULT_SIZE_LIMIT;
+    s->window_ns = o->window_ns;
+    s->sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
+    s->series_limit = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
+    s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
+    set_sizes(s);
+    s->catalog_slot = s->hot_slot = s->cold_slot = EXTENT_NO_SLOT;
+    s->points = s->events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
+    s->newest_ns = INT64_MIN;
+    int rc = open_file(s, o, e);
+    if (rc) {
+        release(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+// ── Sync ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static void note_tail(struct store *s, struct tail *t, uint64_t unit)
+{
+    if (t->slot == EXTENT_NO_SLOT || !t->used)
+        return;
+    if (t->used > t->checked) {
+        const uint8_t *new = s->file.base + t->offset + t->checked *unit;
+        t->crc = crc32c(t->crc, new, (t->used - t->checked) * unit);
+        t->checked = t->used;
+    }
+    extent_note_sync(&s->file, t->slot, s->sync_parity, t->used, t->crc);
+}
+
+// What is there now is what the sync puts on disk. The notes may reach the disk before what they speak of: then
+// their checksums are wrong, and the notes of the sync before hold.
+static void note_all(struct store *s)
+{
+    for (uint32_t i = 0; i < s->stats.sets; i++)
+        note_tail(s, &s->sets[i].tail, (s->sets[i].count + 1) * UINT64_C(8));
+    note_tail(s, &s->points, sizeof(struct point_record));
+    note_tail(s, &s->events, 1);
+    for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
+        const struct segment_entry *e = extent_entry(&s->file, (int)i);
+        if (e->kind == SEGMENT_BLOCKS || e->kind == SEGMENT_CATALOG || e->kind == SEGMENT_CATALOG_PACKED)
+            extent_note_sync(&s->file, (int)i, s->sync_parity, (uint32_t)e->used, 0);
+    }
+}
+
+int store_sync(struct store *s, struct error *e)
+{
+    note_all(s);
+    int rc = s->io->sync(s->io->user, s->file.fd);
+    if (rc) {
+        s->stats.sync_errors++;
+        if (!s->sync_reported)
+            log_warning("%s: cannot be written to disk: %s; it is tried again", s->path, strerror(-rc));
+        s->sync_reported = true;
+        return error_set(e, rc, "cannot write %s to disk: %s", s->path, strerror(-rc));
+    }
+    s->sync_reported = false;
+    s->sync_parity ^= 1;
+    extents_synced(&s->file);
+    return 0;
+}
+
+static void look_for_file(struct store *s)
+{
+    struct stat st;
+    if (s->unlink_reported || fstat(s->file.fd, &st) || st.st_nlink)
+        return;
+    log_warning("%s: was removed while it is being written; what is recorded goes when this process ends", s->path);
+    s->unlink_reported = true;
+}
+
+int store_tick(struct store *s, int64_t now_ns)
+{
+    int rc = 0;
+    if (spilling(s) && (now_ns - s->last_space_try_ns >= SPACE_RETRY_NS || now_ns < s->last_space_try_ns)) {
+        s->last_space_try_ns = now_ns;
+        rc = spill_replay(s);
+    }
+    retain(s, 0);
+    int merged = spilling(s) ? 0 : merge_step(s, false);
+    if (merged < 0 && !rc)
+        rc = merged;
+    if (now_ns - s->last_sync_ns >= s->sync_interval_ns || now_ns < s->last_sync_ns) {
+        s->last_sync_ns = now_ns;
+        look_for_file(s);
+        int synced = store_sync(s, NULL);
+        rc = rc ? rc : synced;
+    }
+    return rc;
+}
+
+// ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// In place: what is free at the end goes, gaps become holes.
+static int close_in_place(struct store *s)
+{
+    int rc = store_sync(s, NULL);
+    if (rc)
+        return rc;
+    struct extents *x = &s->file;
+    for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
+        const struct segment_entry *entry = extent_entry(x, (int)i);
+        if (entry->kind >= SEGMENT_SET_TAIL && entry->kind <= SEGMENT_EVENT_TAIL && !entry->used)
+            extent_free(x, (int)i);
+    }
+    for (size_t i = 0; i < x->gap_count; i++)
+        s->io->punch(s->io->user, x->fd, x->gaps[i].offset, x->gaps[i].size);
+    // Readers would run into the void behind the new end.
+    if (!lock_has_readers(x->fd))
+        extents_trim(x);
+    struct superblock *sb = extents_super(x);
+    __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+    sb->closed_crc = superblock_closed_crc(sb, extents_table(x));
+    return s->io->sync(s->io->user, x->fd);
+}
+
+int store_close(struct store *s, struct error *e)
+{
+    int rc = spill_replay(s);
+    if (rc) {
+        log_warning("%s: %llu appends that there was no space for are lost", s->path, (unsigned long long)s->spilled);
+        s->stats.refused_space += s->spilled;
+    }
+    int sealed = seal_all(s);
+    rc = rc ? rc : sealed;
+    s->merged_values = 0;
+    while (!rc && s->merged_values < CLOSING_VALUES && merge_step(s, true) > 0)
+        ;
+    // What could not be sealed lies in tails, which only the old file has.
+    int closed = sealed ? sealed : rewrite(s);
+    if (closed)
+        closed = close_in_place(s);
+    rc = rc ? rc : closed;
+    if (rc)
+        error_set(e, rc, "cannot close %s: %s", s->path, strerror(-rc));
+    release(s);
+    return rc;
+}
+
+void store_abandon(struct store *s)
+{
+    release(s);
+}
+
+void store_get_stats(const struct store *s, struct store_stats *out)
+{
+    *out = s->stats;
+    out->file_bytes = s->file.file_bytes;
+    out->used_bytes = s->file.used_bytes;
+    out->memory_bytes =
+        s->names.used_bytes + s->metric_capacity * sizeof *s->metrics + s->set_capacity * sizeof *s->sets +
+        (s->metric_ids.capacity + s->pair_ids.capacity + s->set_ids.capacity) * sizeof(struct map_slot) +
+        s->series_slot_count * sizeof *s->series_slots + s->series_capacity * sizeof *s->series_keys + s->tail_bytes +
+        s->spill.capacity + s->block.capacity + (s->row_capacity + s->value_capacity) * sizeof(double) +
+        s->sum_capacity * sizeof *s->sums;
+}

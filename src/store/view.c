@@ -1,0 +1,430 @@
+// view.c - which blocks and tails the file holds at one moment.
+//
+// The segment table is copied between two looks at its sequence number; if they agree and it is even, nothing was
+// allocated, sealed or freed in between. While the number stays the same, so does the view: only `used` of the tails grows.
+#include "base/hash.h"
+#include "store/lock.h"
+#include "store/reader.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { TABLE_TRIES = 2000, TABLE_ENTRIES_MAX = 1 << 22 };
+
+// ── The table ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+struct table {
+    struct segment_entry *entries; // malloc'ed
+    const struct segment_entry *live;
+    uint32_t count;
+    uint64_t sequence, version;
+    int64_t newest_ns;
+};
+
+static const struct superblock *super_of(const struct store_reader *r)
+{
+    return (const struct superblock *)(const void *)r->mapping->base;
+}
+
+// 0, -EAGAIN: was changed meanwhile.
+static int copy_table_once(struct store_reader *r, struct table *t, bool any)
+{
+    const struct superblock *sb = super_of(r);
+    t->sequence = __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE);
+    if (t->sequence & 1 && !any)
+        return -EAGAIN;
+    uint64_t offset = __atomic_load_n(&sb->table_offset, __ATOMIC_RELAXED);
+    t->count = __atomic_load_n(&sb->table_count, __ATOMIC_RELAXED);
+    struct stat st;
+    if (fstat(r->fd, &st))
+        return -errno;
+    uint64_t size = (uint64_t)st.st_size, bytes = t->count * sizeof(struct segment_entry);
+    int rc = reader_map(r, size);
+    if (rc)
+        return rc;
+    sb = super_of(r);
+    if (t->count > TABLE_ENTRIES_MAX || offset > size || bytes > size - offset || offset % 8)
+        return -EBADMSG;
+    free(t->entries);
+    t->entries = malloc(bytes + sizeof *t->entries);
+    if (!t->entries)
+        return -ENOMEM;
+    t->live = (const struct segment_entry *)(const void *)(r->mapping->base + offset);
+    t->version = __atomic_load_n(&sb->version, __ATOMIC_ACQUIRE);
+    t->newest_ns = __atomic_load_n(&sb->newest_ns, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint64_t used = __atomic_load_n(&t->live[i].used, __ATOMIC_ACQUIRE);
+        copy_words(&t->entries[i], (const uint8_t *)&t->live[i], sizeof *t->entries);
+        t->entries[i].used = used;
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return any || __atomic_load_n(&sb->table_sequence, __ATOMIC_RELAXED) == t->sequence ? 0 : -EAGAIN;
+}
+
+static int copy_table(struct store_reader *r, struct table *t)
+{
+    int rc = -EAGAIN;
+    for (int i = 0; i < TABLE_TRIES && (rc == -EAGAIN || rc == -EBADMSG); i++) {
+        // A writer that was killed in the middle of a change has left the number odd for good.
+        bool any = i % 16 == 15 && !lock_has_writer(r->fd);
+        if (i)
+            sched_yield();
+        rc = copy_table_once(r, t, any);
+        if (rc == -EBADMSG && any)
+            break;
+    }
+    return rc;
+}
+
+static bool entry_sound(const struct store_reader *r, const struct segment_entry *e)
+{
+    static const struct segment_entry never;
+    if (!memcmp(e, &never, sizeof never))
+        return true;
+    uint32_t crc = crc32c(0, &e->kind, 12);
+    return crc32c(crc, &e->offset, 24) == e->check && e->offset <= r->file_bytes &&
+           e->size <= r->file_bytes - e->offset && e->offset % 8 == 0;
+}
+
+// ── Blocks of a segment ──────────────────────────────────────────────────────────────────────────────────────────
+
+void block_release(struct block_ref *b)
+{
+    if (--b->refs)
+        return;
+    free(b->directory);
+    free(b);
+}
+
+static void segment_forget(struct segment_blocks *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        block_release(g->blocks[i]);
+    free(g->blocks);
+    *g = (struct segment_blocks){0};
+}
+
+void segments_free(struct store_reader *r)
+{
+    for (size_t i = 0; i < r->segment_count; i++)
+        segment_forget(&r->segments[i]);
+    free(r->segments);
+}
+
+// Behind a header that cannot be read: the next one that can.
+static uint64_t next_header(const uint8_t *base, uint64_t at, uint64_t used)
+{
+    for (; used - at >= sizeof(struct block_header) && at < used; at += 8) {
+        struct block_header h;
+        copy_words(&h, base + at, sizeof h);
+        if (h.magic == BLOCK_MAGIC && block_header_fits(&h, used - at))
+            return at;
+    }
+    return used;
+}
+
+static int segment_read(struct store_reader *r, struct segment_blocks *g, const struct segment_entry *e)
+{
+    uint64_t used = e->used < e->size ? e->used : e->size;
+    const uint8_t *base = r->mapping->base + e->offset;
+    while (used - g->read >= sizeof(struct block_header)) {
+        struct block_header h;
+        copy_words(&h, base + g->read, sizeof h);
+        if (!block_header_fits(&h, used - g->read)) {
+            uint64_t next = next_header(base, g->read + 8, used);
+            reader_damaged(r, e->offset + g->read, next - g->read, "a block header");
+            g->read = next;
+            continue;
+        }
+        if (g->count == g->capacity) {
+            void *grown = array_grow(g->blocks, &g->capacity, sizeof(struct block_ref *));
+            if (!grown)
+                return -ENOMEM;
+            g->blocks = grown;
+        }
+        struct block_ref *b = malloc(sizeof *b);
+        if (!b)
+            return -ENOMEM;
+        *b = (struct block_ref){
+            .header = h,
+            .bytes = base + g->read,
+            .entry = g->entry,
+            .offset = e->offset + g->read,
+            .generation = e->generation,
+            .refs = 1,
+        };
+        g->blocks[g->count++] = b;
+        g->read += h.size;
+    }
+    return 0;
+}
+
+static int segments_update(struct store_reader *r, const struct table *t)
+{
+    if (t->count > r->segment_count) {
+        struct segment_blocks *grown = realloc(r->segments, t->count * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        memset(grown + r->segment_count, 0, (t->count - r->segment_count) * sizeof *grown);
+        r->segments = grown;
+        r->segment_count = t->count;
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct segment_entry *e = &t->entries[i];
+        struct segment_blocks *g = &r->segments[i];
+        // The table may have moved: blocks look at their segment's generation where it is now.
+        if (e->kind != SEGMENT_BLOCKS || g->generation != e->generation || g->offset != e->offset ||
+            g->entry != &t->live[i])
+            segment_forget(g);
+        if (e->kind != SEGMENT_BLOCKS)
+            continue;
+        g->generation = e->generation;
+        g->offset = e->offset;
+        g->entry = &t->live[i];
+        int rc = segment_read(r, g, e);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+// ── The view ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct block_header *x = &(*(struct block_ref *const *)a)->header,
+                              *y = &(*(struct block_ref *const *)b)->header;
+    if (x->kind != y->kind)
+        return compare(x->kind, y->kind);
+    if (x->owner != y->owner)
+        return compare(x->owner, y->owner);
+    if (x->sequence_first != y->sequence_first)
+        return compare(x->sequence_first, y->sequence_first);
+    return compare(y->sequence_last, x->sequence_last); // the wider first
+}
+
+static int by_owner(const void *a, const void *b)
+{
+    const struct view_tail *x = a, *y = b;
+    if (x->kind != y->kind)
+        return compare(x->kind, y->kind);
+    return x->owner != y->owner ? compare(x->owner, y->owner) : compare(x->sequence, y->sequence);
+}
+
+static bool sound_whole(struct store_reader *r, struct block_ref *b)
+{
+    // The mutex is held: what is damaged is counted by whoever reads it.
+    (void)r;
+    return block_check(NULL, b, true) == 0;
+}
+
+// Leaves out the blocks whose numbers a wider, sound block covers.
+static void drop_replaced(struct store_reader *r, struct view *v)
+{
+    size_t kept = 0;
+    struct block_ref *wide = NULL;
+    for (size_t i = 0; i < v->block_count; i++) {
+        struct block_ref *b = v->blocks[i];
+        bool covered = wide && wide->header.kind == b->header.kind && wide->header.owner == b->header.owner &&
+                       wide->header.sequence_last >= b->header.sequence_last;
+        if (covered && sound_whole(r, wide)) {
+            block_release(b);
+            continue;
+        }
+        if (!wide || wide->header.kind != b->header.kind || wide->header.owner != b->header.owner ||
+            b->header.sequence_last > wide->header.sequence_last || covered)
+            wide = b;
+        v->blocks[kept++] = b;
+    }
+    v->block_count = kept;
+}
+
+static void list_owners(struct view *v)
+{
+    for (size_t i = 0; i < v->block_count; i++)
+        v->ranges[i] = (struct time_range){v->blocks[i]->header.first_ns, v->blocks[i]->header.last_ns};
+    for (size_t i = 0; i < v->block_count;) {
+        const struct block_header *h = &v->blocks[i]->header;
+        size_t n = 1;
+        while (i + n < v->block_count && v->blocks[i + n]->header.kind == h->kind &&
+               (h->kind != BLOCK_SET || v->blocks[i + n]->header.owner == h->owner))
+            n++;
+        struct block_list list = {v->blocks + i, v->ranges + i, n};
+        if (h->kind == BLOCK_POINTS)
+            v->points = list;
+        else if (h->kind == BLOCK_EVENTS)
+            v->events = list;
+        else if (h->owner < v->set_count)
+            v->sets[h->owner] = list;
+        i += n;
+    }
+}
+
+static struct block_list blocks_of(const struct view *v, enum segment_kind kind, uint32_t owner)
+{
+    if (kind == SEGMENT_POINT_TAIL)
+        return v->points;
+    if (kind == SEGMENT_EVENT_TAIL)
+        return v->events;
+    return owner < v->set_count ? v->sets[owner] : (struct block_list){0};
+}
+
+static bool sealed(struct store_reader *r, const struct view *v, const struct view_tail *t)
+{
+    struct block_list l = blocks_of(v, t->kind, t->owner);
+    for (size_t i = l.count; i-- > 0 && l.blocks[i]->header.sequence_last >= t->sequence;)
+        if (l.blocks[i]->header.sequence_first <= t->sequence && sound_whole(r, l.blocks[i]))
+            return true;
+    return false;
+}
+
+static int view_build(struct store_reader *r, const struct table *t, struct view *v)
+{
+    size_t blocks = 0;
+    for (size_t i = 0; i < r->segment_count; i++)
+        blocks += r->segments[i].count;
+    v->set_count = r->index.set_count;
+    v->blocks = malloc((blocks + 1) * sizeof(struct block_ref *));
+    v->ranges = malloc((blocks + 1) * sizeof *v->ranges);
+    v->sets = calloc(v->set_count + 1, sizeof *v->sets);
+    v->tails = malloc(((size_t)t->count + 1) * sizeof *v->tails);
+    if (!v->blocks || !v->ranges || !v->sets || !v->tails)
+        return -ENOMEM;
+    bool sorted = true;
+    for (size_t i = 0; i < r->segment_count; i++)
+        for (size_t k = 0; k < r->segments[i].count; k++) {
+            struct block_ref *b = r->segments[i].blocks[k];
+            b->refs++;
+            v->blocks[v->block_count++] = b;
+            sorted = sorted && (v->block_count == 1 ||
+                                by_number(&v->blocks[v->block_count - 2], &v->blocks[v->block_count - 1]) <= 0);
+        }
+    if (!sorted)
+        qsort(v->blocks, v->block_count, sizeof *v->blocks, by_number);
+    drop_replaced(r, v);
+    list_owners(v);
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct segment_entry *e = &t->entries[i];
+        if (e->kind < SEGMENT_SET_TAIL || e->kind > SEGMENT_EVENT_TAIL)
+            continue;
+        if (e->kind == SEGMENT_SET_TAIL && e->owner >= v->set_count)
+            continue;
+        struct view_tail tail = {
+            .kind = (enum segment_kind)e->kind,
+            .owner = e->owner,
+            .slot = i,
+            .generation = e->generation,
+            .sequence = e->sequence,
+            .offset = e->offset,
+            .size = e->size,
+            .bytes = r->mapping->base + e->offset,
+            .entry = &t->live[i],
+        };
+        if (!e->used || !sealed(r, v, &tail))
+            v->tails[v->tail_count++] = tail;
+    }
+    qsort(v->tails, v->tail_count, sizeof *v->tails, by_owner);
+    return 0;
+}
+
+void view_release(struct view *v)
+{
+    if (--v->refs)
+        return;
+    for (size_t i = 0; i < v->block_count; i++)
+        block_release(v->blocks[i]);
+    free(v->blocks);
+    free(v->ranges);
+    free(v->sets);
+    free(v->tails);
+    free(v);
+}
+
+static uint64_t tail_room(const struct store_reader *r, const struct view_tail *t)
+{
+    switch (t->kind) {
+    case SEGMENT_SET_TAIL:
+        return t->size / ((r->index.sets[t->owner].count + 1) * sizeof(double));
+    case SEGMENT_POINT_TAIL:
+        return t->size / sizeof(struct point_record);
+    default:
+        return t->size;
+    }
+}
+
+// What is published in the tails now. -EAGAIN: the table has changed.
+static int read_used(struct store_reader *r, const struct view *v, uint64_t **used, uint64_t *version,
+                     int64_t *newest_ns)
+{
+    const struct superblock *sb = super_of(r);
+    uint64_t *u = malloc((v->tail_count + 1) * sizeof *u);
+    if (!u)
+        return -ENOMEM;
+    *version = __atomic_load_n(&sb->version, __ATOMIC_ACQUIRE);
+    for (size_t i = 0; i < v->tail_count; i++) {
+        u[i] = __atomic_load_n(&v->tails[i].entry->used, __ATOMIC_ACQUIRE);
+        uint64_t room = tail_room(r, &v->tails[i]);
+        if (u[i] > room)
+            u[i] = room;
+    }
+    *newest_ns = __atomic_load_n(&sb->newest_ns, __ATOMIC_ACQUIRE);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&sb->table_sequence, __ATOMIC_RELAXED) != v->table_sequence) {
+        free(u);
+        return -EAGAIN;
+    }
+    *used = u;
+    return 0;
+}
+
+int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+{
+    const struct superblock *sb = super_of(r);
+    bool unchanged = r->view && r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE);
+    struct table t = {0};
+    // The catalog grows without the table changing, and is read where the table says.
+    int rc = copy_table(r, &t);
+    for (uint32_t i = 0; !rc && i < t.count; i++)
+        if (!entry_sound(r, &t.entries[i])) {
+            reader_damaged(r, (uint64_t)((const uint8_t *)&t.live[i] - r->mapping->base), sizeof *t.entries,
+                           "a segment entry");
+            t.entries[i].kind = SEGMENT_EMPTY;
+        }
+    size_t sets = r->index.set_count;
+    if (!rc)
+        rc = index_update(r, t.entries, t.count);
+    unchanged = unchanged && r->view->table_sequence == t.sequence && sets == r->index.set_count;
+    if (!rc && !unchanged) {
+        rc = segments_update(r, &t);
+        struct view *v = rc ? NULL : calloc(1, sizeof *v);
+        if (!rc && !v)
+            rc = -ENOMEM;
+        if (v) {
+            v->refs = 1;
+            v->table_sequence = t.sequence;
+            rc = view_build(r, &t, v);
+            if (rc) {
+                view_release(v);
+            } else {
+                if (r->view)
+                    view_release(r->view);
+                r->view = v;
+            }
+        }
+    }
+    free(t.entries);
+    if (!rc)
+        rc = read_used(r, r->view, used, version, newest_ns);
+    if (!rc) {
+        r->view->refs++;
+        *out = r->view;
+    }
+    return rc;
+}

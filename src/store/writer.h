@@ -1,0 +1,190 @@
+// writer.h - what the files of the writer share. Only they include it.
+//
+//   append ─▶ tails ─ seal ─▶ hot blocks ─ merge ─▶ cold blocks ─ retain ─▶ gone
+//       └──▶ spill (in memory, while there is no space) ─▶ append
+#ifndef SONDE_STORE_WRITER_H
+#define SONDE_STORE_WRITER_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "store/extents.h"
+#include "store/store.h"
+
+#include <errno.h>
+
+enum {
+    TAIL_ROWS_MAX = 1024,
+    TAIL_ROWS_MIN = 16,
+    TAIL_POINTS_MAX = 65536,
+    TAIL_POINTS_MIN = 1024,
+    TAIL_EVENT_BYTES_MAX = 256 << 10,
+    TAIL_EVENT_BYTES_MIN = 64 << 10, // the longest event takes a third of it
+    BLOCK_SEGMENT_BYTES_MAX = 1 << 20,
+    BLOCK_SEGMENT_BYTES_MIN = 64 << 10,
+    CATALOG_SEGMENT_BYTES = 16 << 10,
+    CATALOG_SEGMENT_BYTES_MAX = 4 << 20,
+};
+
+// A hot block that waits to be merged.
+struct hot_block {
+    int slot;
+    uint32_t generation, size, rows;
+    uint64_t at; // in its segment
+    uint64_t sequence;
+};
+
+struct hot_queue {
+    struct hot_block *blocks; // by sequence
+    size_t count, capacity;
+    uint64_t rows;
+};
+
+// The newest rows of a set; the newest points; the newest events.
+struct tail {
+    int slot;          // EXTENT_NO_SLOT: none yet
+    uint32_t used;     // rows, points or bytes
+    uint32_t room;     // how many there can be
+    uint64_t offset;   // in the file
+    uint64_t sequence; // of the block that it will become
+    uint32_t checked;  // how much of it `crc` is of
+    uint32_t crc;
+};
+
+struct set {
+    const uint32_t *series;
+    uint32_t count;
+    struct tail tail;
+    struct hot_queue hot;
+};
+
+struct metric {
+    bool has_unit, has_help;
+};
+
+// Canonical key of a series: metric, number of pairs, pairs.
+struct series_key {
+    uint32_t metric, count;
+    uint32_t pairs[STORE_LABELS_MAX];
+};
+
+// What a segment of blocks holds, by slot.
+struct segment_sum {
+    uint64_t live_bytes; // of blocks that nothing replaces
+    uint64_t blocks, values;
+    int64_t last_ns;
+};
+
+struct store {
+    struct extents file;
+    char *path;
+    const struct store_io *io;
+    uint64_t size_limit_bytes;
+    int64_t window_ns, sync_interval_ns;
+    uint32_t series_limit;
+    size_t memory_limit_bytes;
+    uint32_t segment_bytes, point_room, event_room; // by the size limit
+    struct store_stats stats;
+
+    // Catalog.
+    int catalog_slot;
+    uint64_t catalog_sequence;
+    struct arena names; // keys of the maps
+    struct map metric_ids, pair_ids, set_ids;
+    struct metric *metrics;
+    size_t metric_capacity;
+    struct set *sets;
+    size_t set_capacity;
+    // Series: open addressing over ids; keys one after another in `names`.
+    uint32_t *series_slots; // id + 1
+    size_t series_slot_count;
+    const uint32_t **series_keys;
+    size_t series_capacity;
+
+    // Tails that all series share.
+    struct tail points, events;
+    struct hot_queue hot_points;
+    uint64_t tail_bytes; // of all tails
+
+    int hot_slot, cold_slot; // segments being filled
+    uint64_t block_sequence;
+    struct segment_sum *sums;
+    size_t sum_capacity;
+    uint32_t next_merge; // set to look at next
+    uint64_t merged_values;
+
+    struct buf spill; // what there was no space for, as it came
+    size_t spill_at;  // what of it has been appended since
+    uint64_t spilled;
+    bool space_reported, unlink_reported, sync_reported;
+    int64_t last_space_try_ns;
+
+    int64_t newest_ns;
+    int64_t last_sync_ns;
+    unsigned sync_parity;
+
+    // Scratch of sealing, kept.
+    int64_t *row_times;
+    double *row_values;
+    size_t row_capacity, value_capacity;
+    struct point_record *point_scratch;
+    struct buf block;
+};
+
+static inline bool space_error(int rc)
+{
+    return rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG;
+}
+
+// define.c
+int catalog_load_entries(struct store *s, struct str entries, size_t *good);
+int catalog_meta(struct store *s, const struct store_label *meta, size_t count);
+void catalog_forget(struct store *s);
+
+// seal.c. From a tail to a block: 0 or a negative errno; then the tail is as it was.
+int seal_set(struct store *s, uint32_t set);
+int seal_points(struct store *s);
+int seal_events(struct store *s);
+int seal_all(struct store *s);
+
+// Brings rows {t, value[columns]} into order of time into s->row_times and s->row_values (column-major, stride `rows`). Returns how many
+// different time stamps there are, or a negative errno.
+int sort_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns);
+bool reserve_rows(struct store *s, size_t rows, size_t values);
+
+// Appends a finished block; in the same change of the table the tail (or NULL) is emptied.
+int block_append(struct store *s, const struct buf *block, bool cold, struct tail *emptied);
+struct segment_sum *segment_sum(struct store *s, int slot);
+bool hot_push(struct hot_queue *q, struct hot_block b);
+
+// merge.c. At most one merge; `all`: even if there is little to merge. 1: did one, 0: nothing to do, or a negative errno.
+int merge_step(struct store *s, bool all);
+
+// retain.c
+void retain(struct store *s, uint64_t wanted_bytes);
+
+// spill.c
+int spill_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
+int spill_point(struct store *s, uint32_t series, int64_t t_ns, double value);
+int spill_event(struct store *s, struct str record);
+int spill_replay(struct store *s); // 0: all is in the file
+static inline bool spilling(const struct store *s)
+{
+    return s->spill.size > 0;
+}
+
+// append.c: into the file, never into the spill.
+int append_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
+int append_point(struct store *s, uint32_t series, int64_t t_ns, double value);
+int append_event(struct store *s, struct str record);
+void put_words(uint8_t *to, const void *from, size_t words);
+
+// A failed allocation of file space: counts it, says so once. Returns rc.
+int space_failed(struct store *s, int rc);
+
+// recover.c: takes up where the last writer left. `crashed`: it did not close; `machine`: and the machine went down with it.
+int recover(struct store *s, bool crashed, bool machine, uint32_t dropped, struct error *e);
+
+// rewrite.c: the file again, without gaps, in place of the old one. 0, or what went wrong: then the old one is as it was.
+int rewrite(struct store *s);
+
+#endif

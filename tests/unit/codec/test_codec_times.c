@@ -1,0 +1,80 @@
+// Time stamps to bytes and back.
+#include "columns.h"
+#include "store/codec.h"
+#include "unit/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int64_t stamps[CODEC_VALUES_MAX], back[CODEC_VALUES_MAX];
+
+static int64_t regular(size_t i, uint64_t *r)
+{
+    (void)r;
+    return 1795173132000000000 + (int64_t)i * 100000000;
+}
+
+static int64_t jittered(size_t i, uint64_t *r)
+{
+    return regular(i, r) + (int64_t)(next_random(r) % 90000);
+}
+
+static int64_t with_gaps(size_t i, uint64_t *r)
+{
+    return regular(i, r) + (int64_t)(i / 100) * 7000000000;
+}
+
+static int64_t unordered(size_t i, uint64_t *r)
+{
+    return regular(i, r) - (int64_t)(next_random(r) % 5000000000);
+}
+
+static int64_t anything(size_t i, uint64_t *r)
+{
+    return i % 9 == 0 ? INT64_MIN : i % 9 == 1 ? INT64_MAX : (int64_t)next_random(r);
+}
+
+static int64_t falling(size_t i, uint64_t *r)
+{
+    (void)r;
+    return INT64_MAX - (int64_t)i;
+}
+
+static const struct {
+    const char *name;
+    int64_t (*stamp)(size_t i, uint64_t *r);
+    double hot, cold; // bytes a stamp at most, of 5000; cold before the general compressor
+} kinds[] = {{"regular", regular, 0.01, 0.01},   {"jittered", jittered, 2.5, 3.0},   {"with gaps", with_gaps, 0.5, 0.1},
+             {"unordered", unordered, 4.5, 5.5}, {"anything", anything, 8.01, 8.01}, {"falling", falling, 0.01, 0.01}};
+
+static void stamps_come_back(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 2, 3, 16, 17, 100, 511, 512, 513, 1024, 5000, CODEC_VALUES_MAX};
+    for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++)
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+            for (enum codec_aim aim = CODEC_HOT; aim <= CODEC_COLD; aim++) {
+                size_t n = sizes[s];
+                uint64_t r = 42 + s;
+                for (size_t i = 0; i < n; i++)
+                    stamps[i] = kinds[kind].stamp(i, &r);
+                uint8_t *bytes = malloc(codec_bound(n));
+                size_t size = codec_encode_times(stamps, n, aim, bytes);
+                assert_true(size <= codec_bound(n));
+                double limit = aim == CODEC_HOT ? kinds[kind].hot : kinds[kind].cold;
+                if (n == 5000 && (double)size > limit * (double)n)
+                    fail_msg("%s, aim %d: %zu bytes", kinds[kind].name, (int)aim, size);
+                bytes = realloc(bytes, size);
+                memset(back, 0x55, n * sizeof back[0]);
+                assert_int_equal(codec_decode_times(bytes, size, n, back), 0);
+                assert_memory_equal(stamps, back, n * sizeof back[0]);
+                assert_int_equal(codec_decode_times(bytes, size - 1, n, back), -EBADMSG);
+                free(bytes);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stamps_come_back)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
