@@ -80,8 +80,8 @@ static void open_file(struct source *file, const struct identity *identity)
     if (store_reader_open(file->path, &file->reader, &e) == 0)
         return;
     file->reader = NULL;
-    // Said once for each reason, not at each look.
-    if (strcmp(e.text, file->problem.text) != 0)
+    // Said once for each reason, not at each look; a file that is just being made is no reason.
+    if (e.code != -ENODATA && strcmp(e.text, file->problem.text) != 0)
         log_warning("left out: %s", e.text);
     file->problem = e;
 }
