@@ -58,21 +58,23 @@ int main(void)
 
     sonde_handle loss = sonde_gauge("loss", "");
     sonde_handle steps = sonde_counter("steps_total", "steps");
-    sonde_handle rate = sonde_gauge("learning_rate", "");
+    sonde_handle rate = sonde_gauge("learning_rate", "1/s");
 
     struct line fit = {0, 0};
     for (int epoch = 1; epoch <= EPOCHS; epoch++) {
         char number[16];
         snprintf(number, sizeof number, "%d", epoch);
         sonde_span_begin("epoch", "n", number);
-        double learning_rate = 2e-4 / epoch, last_loss = 0, next_point = 0;
-        sonde_set(rate, learning_rate);
-        for (double end = now_s() + 0.75 * epoch_s; now_s() < end;) {
-            last_loss = step(&fit, learning_rate);
+        // It learns by the clock, not by the step, so that the picture is the same on fast and slow machines.
+        double speed = 2.0 / epoch_s / epoch, last_loss = 0, last = now_s(), next_point = last;
+        sonde_set(rate, speed);
+        for (double end = last + 0.75 * epoch_s, now = last; now < end; last = now) {
+            now = now_s();
+            last_loss = step(&fit, speed * (now - last));
             sonde_add(steps, 1);
-            if (now_s() >= next_point) {
+            if (now >= next_point) {
                 sonde_emit(loss, last_loss);
-                next_point = now_s() + 0.05;
+                next_point += 0.05;
             }
         }
         sonde_span_end();
