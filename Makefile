@@ -21,17 +21,17 @@ $(BUILD)/build.ninja:
 
 run: ## install what is missing, build, run the demo job (20 s)
 	@tools/deps build
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -s all
 	@tools/demo $(BUILD)
 
 test: ## install what is missing, build, run every test
 	@tools/deps build test
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory -s build
 	@tools/test $(BUILD)
 
 bench: ## measure everything against its peers; BENCH=emit for one
 	@tools/deps build bench
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory -s build
 	@tools/bench $(BUILD) $(BENCH)
 
 lint: ## compiler warnings as errors under gcc and clang, clang-format, clang-tidy

@@ -75,14 +75,14 @@ static int listen_there(void)
     return fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 16) == 0 ? fd : -1;
 }
 
-// LTTng's figure: bench_emit_lttng beside this program, if it was built, says it on its standard output, with what clock_gettime took there:
+// LTTng's figure: lttng_peer beside this program, if it was built, says it on its standard output, with what clock_gettime took there:
 // scaled by that, it is as if it had been measured here.
 static double run_lttng(double clock_here)
 {
     char self[512] = "", program[600];
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
         return 0;
-    snprintf(program, sizeof program, "%s/bench_emit_lttng", dirname(self));
+    snprintf(program, sizeof program, "%s/lttng_peer", dirname(self));
     if (access(program, X_OK) != 0) {
         fprintf(stderr, "bench: lttng-ust is not here (liblttng-ust-dev, lttng-tools): left out\n");
         return 0;

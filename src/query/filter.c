@@ -111,11 +111,14 @@ struct str query_filter_name(enum query_filter_kind kind)
 
 // ---- what a regular expression costs ----
 //
-// Patterns come from outside, and the C library unrolls them: x{9} becomes nine copies of x, x+ becomes xx*, so x++++ is sixteen and
-// forty of these are the end of memory. So the atoms are counted first, as they will be unrolled.
+// Patterns come from outside, and the C library is not made for that. It unrolls them: x{9} becomes nine copies of x, x+ becomes xx*. And
+// where repeats and alternatives stand inside a repeat, it follows every way through them anew, twice as many for each. So atoms are
+// counted as they will be unrolled, and so are branches inside what is repeated; a repeat of a repeat (x++) is none of POSIX's.
 
 struct regexp_cost {
-    uint64_t before, last; // of the group in hand: atoms before its last one, and in its last one
+    uint64_t before, last;            // of the group in hand: atoms before its last one, and in its last one
+    unsigned branches, last_branches; // repeats and alternatives in the group so far, and in its last atom
+    bool repeated;                    // the last atom has its repeat
 };
 
 static uint64_t times_at_most(uint64_t atoms, uint64_t factor)
@@ -130,6 +133,27 @@ static void add_atom(struct regexp_cost *c, uint64_t atoms)
     if (c->before > QUERY_REGEXP_NODES_MAX)
         c->before = QUERY_REGEXP_NODES_MAX + 1;
     c->last = atoms;
+    c->last_branches = 0;
+    c->repeated = false;
+}
+
+// Behind a repeat, '?' and '+' are other languages' "lazy" and "possessive", which do not change whether there is a match: they
+// are dropped (write_pattern does it).
+static bool drops(char c, bool repeated)
+{
+    return repeated && (c == '?' || c == '+');
+}
+
+// False when the atom has a repeat already or holds too many branches.
+static bool add_repeat(struct regexp_cost *c, char repeat, uint64_t factor)
+{
+    if (c->repeated || (repeat != '?' && c->last_branches > QUERY_REGEXP_BRANCHES_MAX))
+        return false;
+    c->last = times_at_most(c->last, factor);
+    c->repeated = true;
+    c->last_branches++;
+    c->branches++;
+    return true;
 }
 
 // The index behind the bracket expression that opens at `i`. "[]x]", "[^]x]" and "[[:alpha:]]" hold a ']' that does not close.
@@ -170,8 +194,9 @@ static int check_regexp(struct str p, struct error *e)
         return error_set(e, -EINVAL, "The regexp of a filter may have %d bytes, not %zu", QUERY_REGEXP_MAX, p.size);
     if (memchr(p.data, 0, p.size))
         return error_set(e, -EINVAL, "The regexp of a filter holds a NUL");
-    struct regexp_cost groups[QUERY_REGEXP_MAX + 1] = {{0, 0}};
+    struct regexp_cost groups[QUERY_REGEXP_MAX + 1] = {{0}};
     size_t depth = 0;
+    bool dropped = false;
     for (size_t i = 0; i < p.size; i++) {
         struct regexp_cost *c = &groups[depth];
         if (p.data[i] == '\\' && i + 1 < p.size) {
@@ -183,17 +208,27 @@ static int check_regexp(struct str p, struct error *e)
             i = behind_bracket(p, i) - 1;
             add_atom(c, 1);
         } else if (p.data[i] == '(') {
-            groups[++depth] = (struct regexp_cost){0, 0};
+            groups[++depth] = (struct regexp_cost){0};
         } else if (p.data[i] == ')' && depth > 0) {
-            depth--;
-            add_atom(&groups[depth], c->before + c->last + 1);
-        } else if (p.data[i] == '+') {
-            c->last = times_at_most(c->last, 2);
-        } else if (p.data[i] == '{') {
-            c->last = times_at_most(c->last, largest_repeat(p, &i));
-        } else if (p.data[i] != '*' && p.data[i] != '?') {
+            struct regexp_cost *around = &groups[--depth];
+            add_atom(around, c->before + c->last + 1);
+            around->last_branches = c->branches;
+            around->branches += c->branches;
+        } else if (strchr("*+?{", p.data[i])) {
+            char repeat = p.data[i];
+            if (drops(repeat, c->repeated) && !dropped) {
+                dropped = true;
+                continue;
+            }
+            uint64_t factor = repeat == '{' ? largest_repeat(p, &i) : repeat == '+' ? 2 : 1;
+            if (!add_repeat(c, repeat, factor))
+                return error_set(e, -EINVAL, "The regexp of a filter repeats a repeat, or more than %d of them at once",
+                                 QUERY_REGEXP_BRANCHES_MAX);
+        } else {
+            c->branches += p.data[i] == '|';
             add_atom(c, 1);
         }
+        dropped = false;
     }
     uint64_t atoms = 0;
     for (size_t d = 0; d <= depth; d++)
@@ -248,22 +283,33 @@ int query_filter_old_style(struct str key, struct str text, bool group_by, struc
 
 // ---- regular expressions ----
 
-// POSIX extended ones know no \d; people write it all the same.
-static void write_pattern(char *out, struct str pattern)
+// POSIX extended ones know no \d, and no lazy or possessive repeats; people write them all the same.
+static void write_pattern(char *out, struct str p)
 {
-    for (size_t i = 0; i < pattern.size; i++) {
-        if (pattern.data[i] == '\\' && i + 1 < pattern.size) {
-            char next = pattern.data[++i];
-            const char *set = next == 'd' ? "[0-9]" : next == 'D' ? "[^0-9]" : NULL;
+    bool repeated = false;
+    for (size_t i = 0; i < p.size; i++) {
+        char c = p.data[i];
+        if (drops(c, repeated)) {
+            repeated = false;
+            continue;
+        }
+        repeated = strchr("*+?}", c) != NULL;
+        size_t end = i + 1;
+        if (c == '\\' && end < p.size) {
+            const char *set = p.data[end] == 'd' ? "[0-9]" : p.data[end] == 'D' ? "[^0-9]" : NULL;
+            end++;
             if (set) {
                 out = stpcpy(out, set);
-            } else {
-                *out++ = '\\';
-                *out++ = next;
+                i++;
+                continue;
             }
-        } else {
-            *out++ = pattern.data[i];
+        } else if (c == '[') {
+            end = behind_bracket(p, i);
         }
+        end = end < p.size ? end : p.size;
+        memcpy(out, p.data + i, end - i);
+        out += end - i;
+        i = end - 1;
     }
     *out = 0;
 }

@@ -10,6 +10,7 @@ enum {
     QUERY_FILTERS_MAX = 64,            // a query
     QUERY_FILTER_TEXT_MAX = 64 * 1024, // bytes; lists of hosts are long
     QUERY_REGEXP_MAX = 512,            // bytes of a pattern
+    QUERY_REGEXP_BRANCHES_MAX = 10,    // repeats and alternatives inside what is itself repeated
     QUERY_REGEXP_NODES_MAX = 1000,     // atoms of a pattern, {n} and + unrolled: the C library does that
 };
 

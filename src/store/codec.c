@@ -18,6 +18,12 @@ enum {
     BOUND_BYTES = 128 // for headers
 };
 
+// The scratch: half a megabyte a thread, of which only what is used becomes resident.
+static _Thread_local union {
+    int64_t wholes[CODEC_VALUES_MAX];
+    double values[CODEC_VALUES_MAX];
+} scratch;
+
 static const char *const names[CODEC_COUNT] = {"constant", "runs", "integer", "decimal", "bits", "plain"};
 
 const char *codec_name(enum codec_id id)
@@ -143,16 +149,15 @@ size_t codec_bound(size_t n)
 
 static size_t encode_hot(const double *values, size_t n, size_t changes, uint8_t *out)
 {
-    static _Thread_local int64_t wholes[CODEC_VALUES_MAX];
     if (changes <= n / RUN_LENGTH)
         return codec_runs_encode(values, n, out);
     uint8_t code;
     size_t size = SIZE_MAX;
-    size_t misses = codec_wholes(values, n, &code, wholes);
+    size_t misses = codec_wholes(values, n, &code, scratch.wholes);
     if (misses != SIZE_MAX)
-        size = codec_integer_encode(values, wholes, n, code, misses, out);
+        size = codec_integer_encode(values, scratch.wholes, n, code, misses, out);
     else
-        size = codec_bits_encode(values, n, wholes, out);
+        size = codec_bits_encode(values, n, scratch.wholes, out);
     return size <= n * sizeof values[0] ? size : encode_raw(CODEC_PLAIN, values, n, out);
 }
 
@@ -203,9 +208,8 @@ int codec_summarise(const uint8_t *in, size_t size, size_t n, struct codec_summa
     bool cold = in[0] & COLD_FORM;
     if (!cold && (id == CODEC_INTEGER || id == CODEC_DECIMAL))
         return codec_integer_summarise(in, size, n, out);
-    static _Thread_local double values[CODEC_VALUES_MAX];
-    int error = codec_decode(in, size, n, values);
+    int error = codec_decode(in, size, n, scratch.values);
     if (error == 0)
-        codec_summarise_plain(values, n, out);
+        codec_summarise_plain(scratch.values, n, out);
     return error;
 }

@@ -8,7 +8,7 @@
 // Decoders read hostile bytes: they never read outside the input or write outside the output, and return -EBADMSG
 // for what is not what an encoder wrote. (Whether the bytes are the *right* ones is the block's checksum's to say.)
 //
-// The formats are drawn in docs/format.md. AVX2/AVX-512 variants are chosen at run time; codec_force_scalar is for the
+// The formats are drawn in docs/format-codecs.md. AVX2/AVX-512 variants are chosen at run time; codec_force_scalar is for the
 // tests that compare them with the plain C ones.
 #ifndef SONDE_STORE_CODEC_H
 #define SONDE_STORE_CODEC_H

@@ -24,7 +24,7 @@ int codec_bits_decode(const uint8_t *in, size_t size, size_t n, double *out)
     struct codec_packed packed;
     if (size < HEADER || codec_packed_open(in + HEADER, size - HEADER, n, &packed) != 0 || packed.size != size - HEADER)
         return -EBADMSG;
-    uint64_t q[GROUP];
+    _Alignas(WORD_BYTES) uint64_t q[GROUP];
     for (size_t at = 0; at < n; at += GROUP) {
         size_t count = n - at < GROUP ? n - at : GROUP;
         codec_packed_numbers(&packed, at / GROUP, q);

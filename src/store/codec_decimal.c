@@ -18,7 +18,7 @@
 enum {
     EXPONENT_MAX = 14,
     SAMPLES = 32,
-    SAMPLE_MISSES = SAMPLES / 8, // tolerated
+    SAMPLE_MISSES = 8,   // one in so many may be no whole number
     MISSES_FRACTION = 8, // 1/8 of a column may be kept aside: 10 bytes each against at least 1 saved on the rest
     TENTHS = 0x40,
     BINARY = 0x80
@@ -61,29 +61,22 @@ bool codec_is_whole(double v, int64_t x, const struct codec_scale *scale)
     return bits_of(scale->divide ? whole / scale->down : whole * scale->down) == bits_of(v);
 }
 
-static bool fits(double v, uint8_t code)
+// Whether nearly all samples are whole at this scale.
+static bool fits(const double *samples, size_t n, uint8_t code)
 {
     struct codec_scale scale;
+    int64_t x[SAMPLES];
     codec_scale_of(code, &scale);
-    double scaled = v * scale.up;
-    return fabs(scaled) < 0x1p51 && codec_is_whole(v, (int64_t)rint(scaled), &scale);
+    return codec_kernels()->integers(samples, n, &scale, x) <= n / SAMPLE_MISSES;
 }
 
-// The first of the codes that fits nearly all samples. Going up only: what fits a smaller scale fits a larger one.
+// The first of the codes that fits.
 static bool find(const double *samples, size_t n, const uint8_t *codes, size_t n_codes, uint8_t *code)
 {
-    size_t at = 0, misses = 0;
-    for (size_t i = 0; i < n; i++) {
-        size_t probe = at;
-        while (probe < n_codes && !fits(samples[i], codes[probe]))
-            probe++;
-        if (probe < n_codes)
-            at = probe;
-        else if (++misses > SAMPLE_MISSES)
-            return false;
-    }
-    *code = codes[at];
-    return misses < n;
+    for (size_t i = 0; i < n_codes; i++)
+        if (fits(samples, n, *code = codes[i]))
+            return true;
+    return false;
 }
 
 static bool find_binary(const double *samples, size_t n, uint8_t *code)
@@ -98,12 +91,7 @@ static bool find_binary(const double *samples, size_t n, uint8_t *code)
         places = needed > places ? needed : places;
     }
     *code = (uint8_t)(BINARY + places);
-    if (places == 0 || places > 63)
-        return false;
-    size_t misses = 0;
-    for (size_t i = 0; i < n; i++)
-        misses += fits(samples[i], *code) ? 0 : 1;
-    return misses <= SAMPLE_MISSES;
+    return places > 0 && places < 64 && fits(samples, n, *code);
 }
 
 static bool find_scale(const double *v, size_t n, uint8_t *code)

@@ -57,49 +57,48 @@ struct plan {
     size_t size; // bytes in all
 };
 
-static inline uint64_t zigzag_of(uint64_t delta, bool wide)
-{
-    return wide ? zigzag((int64_t)delta) : (uint32_t)delta << 1 ^ (uint32_t)((int32_t)delta >> 31);
-}
-
 // Number i relative to the number before, shifted. Numbers differ by multiples of 2^shift, so nothing is lost.
-static inline uint64_t delta_at(const int64_t *x, size_t i, unsigned shift)
+static inline int64_t delta_at(const int64_t *x, size_t i, unsigned shift)
 {
-    return (uint64_t)((int64_t)((uint64_t)x[i] - (uint64_t)x[i - 1]) >> shift);
+    return (int64_t)((uint64_t)x[i] - (uint64_t)x[i - 1]) >> shift;
 }
 
 // The median of a few deltas.
-static uint64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
+static int64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
 {
     int64_t samples[DELTA_SAMPLES];
     for (size_t i = 0; i < DELTA_SAMPLES; i++) {
-        int64_t delta = (int64_t)delta_at(x, 1 + i * (n - 1) / DELTA_SAMPLES, shift);
+        int64_t delta = delta_at(x, 1 + i * (n - 1) / DELTA_SAMPLES, shift);
         size_t at = i;
         for (; at > 0 && samples[at - 1] > delta; at--)
             samples[at] = samples[at - 1];
         samples[at] = delta;
     }
-    return (uint64_t)samples[DELTA_SAMPLES / 2];
+    return samples[DELTA_SAMPLES / 2];
 }
 
 // The width that takes least for the deltas' distances from the usual one, with what is longer patched.
 static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *plan)
 {
-    uint32_t lengths[2][WIDTH_MAX + 1] = {{0}}; // two, so that equal neighbours do not wait for each other
-    uint64_t usual = usual_delta(x, n, plan->shift);
-    for (size_t i = 1; i < n; i++)
-        lengths[i & 1][bit_length(zigzag_of(delta_at(x, i, plan->shift) - usual, wide))]++;
+    uint32_t lengths[4][WIDTH_MAX + 1] = {{0}}; // four, so that equal neighbours do not wait for each other
+    uint64_t usual = (uint64_t)usual_delta(x, n, plan->shift), numbers[GROUP];
+    for (size_t first = 1; first < n; first += GROUP) {
+        size_t count = n - first < GROUP ? n - first : GROUP;
+        codec_kernels()->numbers(x + first, count, usual << plan->shift, plan->shift, ZIGZAG_DELTAS, numbers);
+        for (size_t i = 0; i < count; i++)
+            lengths[i & 3][bit_length(numbers[i])]++;
+    }
     size_t patch_bytes = wide ? 10 : 6, patches = 0;
     for (unsigned width = WIDTH_MAX + 1; width-- > 0;) {
         size_t size = PACKED_HEADER + groups_size(n, width) + patches * patch_bytes;
-        if (size < plan->size) {
+        if (size < plan->size && (wide || width <= 32)) {
             plan->size = size;
             plan->width = width;
             plan->patches = patches;
             plan->flags = DELTA | ZIGZAG;
             plan->step = usual;
         }
-        patches += lengths[0][width] + lengths[1][width];
+        patches += lengths[0][width] + lengths[1][width] + lengths[2][width] + lengths[3][width];
     }
 }
 
@@ -114,8 +113,8 @@ static struct plan plan_packing(const int64_t *x, size_t n)
     bool wide = plan.range > UINT32_MAX;
     plan.width = bit_length(plan.range);
     plan.size = PACKED_HEADER + groups_size(n, plan.width);
-    // Deltas that would wrap around are as long as the numbers themselves.
-    bool wraps = (int64_t)((uint64_t)s->max - (uint64_t)s->min) < 0;
+    // Deltas of what is further apart would wrap around; and their distances from each other need two bits more.
+    bool wraps = ((uint64_t)s->max - (uint64_t)s->min) >> 61 != 0;
     if (!wraps && n > 1) {
         unsigned width = bit_length(((uint64_t)s->max_delta - (uint64_t)s->min_delta) >> plan.shift);
         size_t size = PACKED_HEADER + groups_size(n, width);
@@ -125,22 +124,12 @@ static struct plan plan_packing(const int64_t *x, size_t n)
             plan.flags = DELTA;
             plan.step = (uint64_t)(s->min_delta >> plan.shift);
         }
-        // With one number left over, 512 would have to be patched before the histogram could save anything.
+        // Below 2 bits there is next to nothing left to save.
         if (plan.size > PACKED_HEADER + groups_size(n, 1))
             plan_patched(x, n, wide, &plan);
     }
     plan.flags |= wide ? WIDE : 0;
     return plan;
-}
-
-static uint64_t number_at(const struct plan *plan, const int64_t *x, size_t i)
-{
-    if (!(plan->flags & DELTA))
-        return ((uint64_t)x[i] - (uint64_t)plan->shape.min) >> plan->shift;
-    if (i == 0)
-        return 0;
-    uint64_t number = delta_at(x, i, plan->shift) - plan->step;
-    return plan->flags & ZIGZAG ? zigzag_of(number, plan->flags & WIDE) : number;
 }
 
 size_t codec_packed_bound(size_t n)
@@ -169,23 +158,34 @@ size_t codec_pack(const int64_t *x, size_t n, uint8_t *out)
 
     uint8_t *at = out + PACKED_HEADER;
     uint8_t *positions = at + groups_size(n, plan.width), *values = positions + plan.patches * 2;
-    uint64_t limit = plan.width < 64 ? UINT64_C(1) << plan.width : 0; // 0: nothing is too large
+    uint64_t limit = plan.width < 64 ? (UINT64_C(1) << plan.width) - 1 : UINT64_MAX;
+    enum codec_numbers what = plan.flags & ZIGZAG ? ZIGZAG_DELTAS : plan.flags & DELTA ? DELTAS : NUMBERS;
+    uint64_t base = what == NUMBERS ? (uint64_t)plan.shape.min : plan.step << plan.shift;
     for (size_t first = 0; first < n; first += GROUP) {
         size_t count = n - first < GROUP ? n - first : GROUP;
-        uint32_t low[GROUP] = {0}, high[GROUP] = {0};
-        for (size_t i = 0; i < count; i++) {
-            uint64_t number = number_at(&plan, x, first + i);
-            if (limit != 0 && number >= limit) {
-                uint16_t position = (uint16_t)(first + i);
-                memcpy(positions, &position, 2);
-                memcpy(values, &number, wide ? 8 : 4);
-                positions += 2;
-                values += wide ? 8 : 4;
-                number = 0;
-            }
-            low[i] = (uint32_t)number;
-            high[i] = (uint32_t)(number >> 32);
-        }
+        _Alignas(WORD_BYTES) uint64_t numbers[GROUP];
+        _Alignas(WORD_BYTES) uint32_t low[GROUP], high[GROUP];
+        size_t skip = first == 0 && what != NUMBERS ? 1 : 0; // there is no delta before the first
+        numbers[0] = 0;
+        k->numbers(x + first + skip, count - skip, base, plan.shift, what, numbers + skip);
+        if (k->split(numbers, count, limit, low, high))
+            for (size_t i = 0; i < count; i++)
+                if (numbers[i] > limit) {
+                    uint16_t position = (uint16_t)(first + i);
+                    uint64_t patch = numbers[i];
+                    if (!wide) { // zigzagged as 32 bits
+                        uint32_t u = (uint32_t)unzigzag(patch);
+                        patch = u << 1 ^ (0 - (u >> 31));
+                    }
+                    memcpy(positions, &position, 2);
+                    memcpy(values, &patch, wide ? 8 : 4);
+                    positions += 2;
+                    values += wide ? 8 : 4;
+                    low[i] = high[i] = 0;
+                }
+        size_t rounded = (count + LANES - 1) / LANES * LANES;
+        memset(low + count, 0, (rounded - count) * sizeof low[0]);
+        memset(high + count, 0, (rounded - count) * sizeof high[0]);
         unsigned low_width = plan.width < 32 ? plan.width : 32;
         k->pack(low, count, low_width, at);
         at += group_bytes(count, low_width);
@@ -248,16 +248,22 @@ static inline size_t next_patch(struct codec_packed *p, size_t group, size_t *pa
     return GROUP;
 }
 
-void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q)
+// The numbers as they are stored, with the patches in place.
+static void stored_group32(struct codec_packed *p, size_t group, uint32_t *q)
 {
-    const struct codec_kernels *k = codec_kernels();
-    size_t count = packed_count(p, group), patch = 0;
-    k->unpack(p->groups + group * group_size(GROUP, p->width), count, p->width, q);
+    size_t patch = 0;
+    codec_kernels()->unpack(p->groups + group * group_size(GROUP, p->width), packed_count(p, group), p->width, q);
     for (size_t place; (place = next_patch(p, group, &patch)) < GROUP;)
         q[place] = load_u32(p->patches + patch * 4);
+}
+
+void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q)
+{
+    size_t count = packed_count(p, group);
+    stored_group32(p, group, q);
     if (p->delta) {
         uint32_t carry = (uint32_t)p->carry;
-        k->prefix32(q, (count + LANES - 1) / LANES * LANES, p->zigzag, (uint32_t)p->step, &carry);
+        codec_kernels()->prefix32(q, (count + LANES - 1) / LANES * LANES, p->zigzag, (uint32_t)p->step, &carry);
         p->carry = carry;
     }
 }
@@ -265,7 +271,7 @@ void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q)
 void codec_packed_group64(struct codec_packed *p, size_t group, uint64_t *q)
 {
     const struct codec_kernels *k = codec_kernels();
-    uint32_t low[GROUP], high[GROUP];
+    _Alignas(WORD_BYTES) uint32_t low[GROUP], high[GROUP];
     size_t count = packed_count(p, group), rounded = (count + LANES - 1) / LANES * LANES, patch = 0;
     unsigned low_width = p->width < 32 ? p->width : 32;
     const uint8_t *at = p->groups + group * group_size(GROUP, p->width);
@@ -292,7 +298,7 @@ void codec_packed_numbers(struct codec_packed *p, size_t group, uint64_t *x)
         for (size_t i = 0; i < count; i++)
             x[i] = (uint64_t)p->base + (x[i] << p->shift);
     } else {
-        uint32_t q[GROUP];
+        _Alignas(WORD_BYTES) uint32_t q[GROUP];
         codec_packed_group32(p, group, q);
         for (size_t i = 0; i < count; i++)
             x[i] = (uint64_t)p->base + ((uint64_t)q[i] << p->shift);
@@ -326,14 +332,14 @@ size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t
 
 struct column {
     struct codec_packed packed;
-    struct codec_scale scale;
+    struct codec_walk walk;
     const uint8_t *positions, *values; // of the misses
     size_t misses, next_miss;
 };
 
 static int column_open(const uint8_t *in, size_t size, size_t n, struct column *c)
 {
-    if (size < COLUMN_HEADER || !codec_scale_of(in[1], &c->scale))
+    if (size < COLUMN_HEADER || !codec_scale_of(in[1], &c->walk.scale))
         return -EBADMSG;
     c->misses = load_u16(in + 2);
     c->next_miss = 0;
@@ -342,6 +348,14 @@ static int column_open(const uint8_t *in, size_t size, size_t n, struct column *
         return -EBADMSG;
     c->positions = in + COLUMN_HEADER + c->packed.size;
     c->values = c->positions + c->misses * 2;
+    const struct codec_packed *p = &c->packed;
+    c->walk.what = !p->delta ? NUMBERS : p->zigzag ? ZIGZAG_DELTAS : DELTAS;
+    c->walk.delta_step = (uint32_t)p->step;
+    c->walk.carry = (uint32_t)p->start;
+    c->walk.lowest = UINT32_MAX;
+    c->walk.highest = 0;
+    c->walk.base = (double)p->base;
+    c->walk.step = (double)(UINT64_C(1) << p->shift);
     // What an encoder writes is of size < 2^51; what is not could give other bits on other machines.
     int64_t limit = INT64_C(1) << 51;
     if (c->packed.base <= -limit || c->packed.base >= limit || c->packed.shift > 52)
@@ -356,15 +370,15 @@ static void column_group(struct column *c, size_t group, double *out)
     struct codec_packed *p = &c->packed;
     size_t count = packed_count(p, group);
     if (p->wide) {
-        uint64_t q[GROUP];
+        _Alignas(WORD_BYTES) uint64_t q[GROUP];
         codec_packed_group64(p, group, q);
         for (size_t i = 0; i < count; i++)
             q[i] = (uint64_t)p->base + (q[i] << p->shift);
-        k->values64((const int64_t *)q, count, &c->scale, out);
+        k->values64((const int64_t *)q, count, &c->walk.scale, out);
     } else {
-        uint32_t q[GROUP];
-        codec_packed_group32(p, group, q);
-        k->values32(q, count, (double)p->base, (double)(UINT64_C(1) << p->shift), &c->scale, out);
+        _Alignas(WORD_BYTES) uint32_t q[GROUP];
+        stored_group32(p, group, q);
+        k->values32(q, count, &c->walk, out);
     }
     while (c->next_miss < c->misses) {
         size_t position = load_u16(c->positions + c->next_miss * 2);
@@ -389,7 +403,7 @@ int codec_integer_decode(const uint8_t *in, size_t size, size_t n, double *out)
 // Whole numbers whose sums stay below 2^53 are added up as they are: exact, so the order does not matter.
 static bool sums_exactly(const struct column *c, size_t n)
 {
-    if (c->scale.divide || c->scale.down != 1 || c->misses != 0 || c->packed.wide)
+    if (c->walk.scale.divide || c->walk.scale.down != 1 || c->misses != 0 || c->packed.wide)
         return false;
     double low = fabs((double)c->packed.base);
     double largest = low + ldexp((double)c->packed.range, (int)c->packed.shift);
@@ -400,9 +414,9 @@ static void summarise_exactly(struct column *c, size_t n, struct codec_summary *
 {
     struct codec_integer_sums sums = {0, 0, UINT32_MAX, 0};
     for (size_t at = 0; at < n; at += GROUP) {
-        uint32_t q[GROUP];
+        _Alignas(WORD_BYTES) uint32_t q[GROUP];
         codec_packed_group32(&c->packed, at / GROUP, q);
-        codec_kernels()->accumulate32(q, n - at < GROUP ? n - at : GROUP, &sums);
+        codec_kernels()->accumulate32(q, n - at < GROUP ? n - at : GROUP, c->packed.range, &sums);
     }
     uint64_t base = (uint64_t)c->packed.base;
     unsigned shift = c->packed.shift;
@@ -426,9 +440,24 @@ int codec_integer_summarise(const uint8_t *in, size_t size, size_t n, struct cod
     struct codec_sums sums;
     codec_sums_start(&sums);
     for (size_t at = 0; at < n; at += GROUP) {
-        double values[GROUP];
-        column_group(&c, at / GROUP, values);
-        codec_kernels()->accumulate(values, n - at < GROUP ? n - at : GROUP, &sums);
+        size_t count = n - at < GROUP ? n - at : GROUP;
+        if (c.misses == 0 && !c.packed.wide) {
+            _Alignas(WORD_BYTES) uint32_t q[GROUP];
+            stored_group32(&c.packed, at / GROUP, q);
+            codec_kernels()->sums32(q, count, &c.walk, &sums);
+        } else {
+            _Alignas(WORD_BYTES) double values[GROUP];
+            column_group(&c, at / GROUP, values);
+            codec_kernels()->accumulate(values, count, &sums);
+        }
+    }
+    if (c.walk.lowest <= c.walk.highest) {
+        uint32_t q[LANES] = {c.walk.lowest, c.walk.highest};
+        double values[2];
+        c.walk.what = NUMBERS;
+        codec_kernels()->values32(q, 2, &c.walk, values);
+        sums.min[0] = values[0] < sums.min[0] ? values[0] : sums.min[0];
+        sums.max[0] = values[1] > sums.max[0] ? values[1] : sums.max[0];
     }
     codec_sums_finish(&sums, n, out);
     return 0;

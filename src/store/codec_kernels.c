@@ -11,9 +11,6 @@
 #include <immintrin.h>
 #endif
 
-#define STRING_OF(name) #name
-#define NAME_OF(name) STRING_OF(name)
-
 typedef uint32_t word __attribute__((aligned(1), may_alias)); // 32 bits at any address
 
 union bits {
@@ -44,9 +41,9 @@ static void pack(const uint32_t *restrict q, size_t n, unsigned width, uint8_t *
     }
 }
 
-static void unpack(const uint8_t *restrict in, size_t n, unsigned width, uint32_t *restrict q)
+// Any number of rows, any width.
+static void unpack_rows(const uint8_t *restrict in, size_t rows, unsigned width, uint32_t *restrict q)
 {
-    size_t rows = (n + LANES - 1) / LANES;
     if (width == 0) {
         memset(q, 0, rows * LANES * sizeof q[0]);
         return;
@@ -63,27 +60,112 @@ static void unpack(const uint8_t *restrict in, size_t n, unsigned width, uint32_
     }
 }
 
+#if defined __AVX2__
+
+// Full groups: a function for each width, unrolled, so that all shifts are constants.
+
+#if defined __AVX512F__
+typedef __m512i vector;
+#define VECTOR(operation) _mm512_##operation##_epi32
+#define VECTOR_LOAD(at) _mm512_loadu_si512(at)
+#define VECTOR_STORE(at, v) _mm512_storeu_si512(at, v)
+#define VECTOR_OR _mm512_or_si512
+#define SHIFT_OF(bits) (bits)
+#define VECTOR_AND _mm512_and_si512
+#define VECTOR_XOR _mm512_xor_si512
+#define VECTOR_MIN _mm512_min_epu32
+#define VECTOR_MAX _mm512_max_epu32
+#else
+typedef __m256i vector;
+#define VECTOR(operation) _mm256_##operation##_epi32
+#define VECTOR_LOAD(at) _mm256_loadu_si256((const __m256i *)(at))
+#define VECTOR_STORE(at, v) _mm256_storeu_si256((__m256i *)(at), v)
+#define VECTOR_OR _mm256_or_si256
+#define SHIFT_OF(bits) ((int)(bits))
+#define VECTOR_AND _mm256_and_si256
+#define VECTOR_XOR _mm256_xor_si256
+#define VECTOR_MIN _mm256_min_epu32
+#define VECTOR_MAX _mm256_max_epu32
+#endif
+
+enum { VECTOR_LANES = sizeof(vector) / 4, ROWS = GROUP / LANES };
+
+static inline __attribute__((always_inline)) void unpack_group(const uint8_t *restrict in, unsigned width,
+                                                               uint32_t *restrict q)
+{
+    const vector mask = VECTOR(set1)((int)(UINT32_MAX >> (32 - width)));
+    for (unsigned part = 0; part < LANES; part += VECTOR_LANES) {
+        const uint8_t *at = in + part * 4;
+        vector now = VECTOR_LOAD(at);
+#pragma GCC unroll 32
+        for (unsigned row = 0; row < ROWS; row++) {
+            unsigned shift = row * width % 32;
+            vector v = VECTOR(srli)(now, SHIFT_OF(shift));
+            if (shift + width >= 32 && row + 1 < ROWS) {
+                at += WORD_BYTES;
+                now = VECTOR_LOAD(at);
+                if (shift + width > 32)
+                    v = VECTOR_OR(v, VECTOR(slli)(now, SHIFT_OF(32 - shift)));
+            }
+            VECTOR_STORE(q + row * LANES + part, VECTOR_AND(v, mask));
+        }
+    }
+}
+
+// clang-format off
+#define EACH_WIDTH(F) \
+    F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) \
+    F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19) F(20) F(21) F(22) \
+    F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(30) F(31) F(32)
+// clang-format on
+#define UNPACK_WIDTH(width)                                    \
+    static void unpack_##width(const uint8_t *in, uint32_t *q) \
+    {                                                          \
+        unpack_group(in, width, q);                            \
+    }
+#define UNPACK_ENTRY(width) [width] = unpack_##width,
+
+EACH_WIDTH(UNPACK_WIDTH)
+
+static void (*const unpack_groups[33])(const uint8_t *in, uint32_t *q) = {EACH_WIDTH(UNPACK_ENTRY)};
+
+static void unpack(const uint8_t *in, size_t n, unsigned width, uint32_t *q)
+{
+    if (n > GROUP - LANES && width > 0)
+        unpack_groups[width](in, q);
+    else
+        unpack_rows(in, (n + LANES - 1) / LANES, width, q);
+}
+
+#else
+
+static void unpack(const uint8_t *in, size_t n, unsigned width, uint32_t *q)
+{
+    unpack_rows(in, (n + LANES - 1) / LANES, width, q);
+}
+
+#endif
+
 #if defined __AVX512F__
 
-static void prefix32(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry)
+// Lane i becomes the sum of lanes 0 to i.
+static inline vector sum_lanes(vector x)
 {
-    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1), last = _mm512_set1_epi32(15);
-    const __m512i steps = _mm512_set1_epi32((int)step);
-    __m512i before = _mm512_set1_epi32((int)*carry);
-    for (size_t i = 0; i < n; i += 16) {
-        __m512i x = _mm512_loadu_si512(q + i);
-        if (zigzag)
-            x = _mm512_xor_si512(_mm512_srli_epi32(x, 1), _mm512_sub_epi32(zero, _mm512_and_si512(x, one)));
-        x = _mm512_add_epi32(x, steps);
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 15));
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 14));
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 12));
-        x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 8));
-        __m512i sum = _mm512_add_epi32(x, before);
-        before = _mm512_add_epi32(before, _mm512_permutexvar_epi32(last, x));
-        _mm512_storeu_si512(q + i, sum);
-    }
-    *carry = (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(before));
+    const __m512i zero = _mm512_setzero_si512();
+    x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 15));
+    x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 14));
+    x = _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 12));
+    return _mm512_add_epi32(x, _mm512_alignr_epi32(x, zero, 8));
+}
+
+static inline vector last_lane(vector x)
+{
+    return _mm512_permutexvar_epi32(_mm512_set1_epi32(15), x);
+}
+
+static inline uint32_t first_lane(vector x)
+{
+    return (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(x));
 }
 
 static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry)
@@ -108,25 +190,22 @@ static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t
 
 #elif defined __AVX2__
 
-static void prefix32(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry)
+static inline vector sum_lanes(vector x)
 {
-    const __m256i zero = _mm256_setzero_si256(), one = _mm256_set1_epi32(1), last = _mm256_set1_epi32(7);
-    const __m256i third = _mm256_set1_epi32(3), steps = _mm256_set1_epi32((int)step);
-    __m256i before = _mm256_set1_epi32((int)*carry);
-    for (size_t i = 0; i < n; i += 8) {
-        __m256i x = _mm256_loadu_si256((const __m256i *)(q + i));
-        if (zigzag)
-            x = _mm256_xor_si256(_mm256_srli_epi32(x, 1), _mm256_sub_epi32(zero, _mm256_and_si256(x, one)));
-        x = _mm256_add_epi32(x, steps);
-        x = _mm256_add_epi32(x, _mm256_slli_si256(x, 4)); // within each half
-        x = _mm256_add_epi32(x, _mm256_slli_si256(x, 8));
-        __m256i low_half = _mm256_permutevar8x32_epi32(x, third); // its sum goes to the upper half
-        x = _mm256_add_epi32(x, _mm256_blend_epi32(zero, low_half, 0xf0));
-        __m256i sum = _mm256_add_epi32(x, before);
-        before = _mm256_add_epi32(before, _mm256_permutevar8x32_epi32(x, last));
-        _mm256_storeu_si256((__m256i *)(q + i), sum);
-    }
-    *carry = (uint32_t)_mm_cvtsi128_si32(_mm256_castsi256_si128(before));
+    x = _mm256_add_epi32(x, _mm256_slli_si256(x, 4)); // within each half
+    x = _mm256_add_epi32(x, _mm256_slli_si256(x, 8));
+    __m256i low_half = _mm256_permutevar8x32_epi32(x, _mm256_set1_epi32(3)); // its sum goes to the upper half
+    return _mm256_add_epi32(x, _mm256_blend_epi32(_mm256_setzero_si256(), low_half, 0xf0));
+}
+
+static inline vector last_lane(vector x)
+{
+    return _mm256_permutevar8x32_epi32(x, _mm256_set1_epi32(7));
+}
+
+static inline uint32_t first_lane(vector x)
+{
+    return (uint32_t)_mm_cvtsi128_si32(_mm256_castsi256_si128(x));
 }
 
 static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry)
@@ -168,6 +247,44 @@ static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t
 
 #endif
 
+#if defined __AVX2__
+
+// The next vector of numbers: as they are, or the running sum of deltas (see codec_integer.c).
+static inline __attribute__((always_inline)) vector next_numbers(vector x, enum codec_numbers what, vector steps,
+                                                                 vector *before)
+{
+    if (what == NUMBERS)
+        return x;
+    if (what == ZIGZAG_DELTAS) {
+        vector sign = VECTOR(sub)(VECTOR(set1)(0), VECTOR_AND(x, VECTOR(set1)(1)));
+        x = VECTOR_XOR(VECTOR(srli)(x, 1), sign);
+    }
+    x = sum_lanes(VECTOR(add)(x, steps));
+    vector sum = VECTOR(add)(x, *before);
+    *before = VECTOR(add)(*before, last_lane(x));
+    return sum;
+}
+
+static inline __attribute__((always_inline)) void prefix32_as(uint32_t *q, size_t n, enum codec_numbers what,
+                                                              uint32_t step, uint32_t *carry)
+{
+    const vector steps = VECTOR(set1)((int)step);
+    vector before = VECTOR(set1)((int)*carry);
+    for (size_t i = 0; i < n; i += VECTOR_LANES)
+        VECTOR_STORE(q + i, next_numbers(VECTOR_LOAD(q + i), what, steps, &before));
+    *carry = first_lane(before);
+}
+
+static void prefix32(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry)
+{
+    if (zigzag)
+        prefix32_as(q, n, ZIGZAG_DELTAS, step, carry);
+    else
+        prefix32_as(q, n, DELTAS, step, carry);
+}
+
+#endif
+
 static inline double double_of_u32(uint32_t q)
 {
 #if defined __AVX2__ && !defined __AVX512F__
@@ -197,33 +314,36 @@ static inline double divided(double x, const struct codec_scale *scale)
 #endif
 }
 
-static inline __attribute__((always_inline)) void values32_as(const uint32_t *restrict q, size_t n, double base,
-                                                              double step, struct codec_scale scale, bool divide,
-                                                              double *restrict out)
+// What is done to whole numbers; a constant where it is used, so that each loop is compiled for its own.
+enum scaling { UNSCALED, DIVIDED, MULTIPLIED };
+
+static inline enum scaling scaling_of(const struct codec_scale *scale)
 {
-    for (size_t i = 0; i < n; i++) {
-        double x = base + step * double_of_u32(q[i]);
-        out[i] = divide ? divided(x, &scale) : x * scale.down;
-    }
+    return scale->divide ? DIVIDED : scale->down == 1 ? UNSCALED : MULTIPLIED;
 }
 
-static void values32(const uint32_t *q, size_t n, double base, double step, const struct codec_scale *scale,
-                     double *out)
+static inline __attribute__((always_inline)) double scaled(double x, enum scaling scaling,
+                                                           const struct codec_scale *scale)
 {
-    if (scale->divide)
-        values32_as(q, n, base, step, *scale, true, out);
-    else
-        values32_as(q, n, base, step, *scale, false, out);
+    return scaling == DIVIDED ? divided(x, scale) : scaling == MULTIPLIED ? x * scale->down : x;
+}
+
+// step is a power of two, so its product is exact and fusing it with the addition changes nothing.
+static inline __attribute__((always_inline)) double based(double base, double step, double q)
+{
+#if defined __FMA__ || defined __aarch64__
+    return __builtin_fma(step, q, base);
+#else
+    return base + step * q;
+#endif
 }
 
 static inline __attribute__((always_inline)) void values64_as(const int64_t *restrict x, size_t n,
                                                               struct codec_scale scale, bool divide,
                                                               double *restrict out)
 {
-    for (size_t i = 0; i < n; i++) {
-        double whole = double_of_i64(x[i]);
-        out[i] = divide ? divided(whole, &scale) : whole * scale.down;
-    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = scaled(double_of_i64(x[i]), divide ? DIVIDED : MULTIPLIED, &scale);
 }
 
 static void values64(const int64_t *x, size_t n, const struct codec_scale *scale, double *out)
@@ -240,12 +360,12 @@ static inline __attribute__((always_inline)) size_t integers_as(const double *re
 {
     uint64_t bad = 0;
     for (size_t i = 0; i < n; i++) {
-        double scaled = v[i] * scale.up;
-        union bits rounded = {.f = scaled + magic};
+        double up = v[i] * scale.up;
+        union bits rounded = {.f = up + magic};
         double whole = rounded.f - magic;
-        union bits back = {.f = divide ? divided(whole, &scale) : whole * scale.down}, from = {.f = v[i]};
+        union bits back = {.f = scaled(whole, divide ? DIVIDED : MULTIPLIED, &scale)}, from = {.f = v[i]};
         uint64_t same = back.u == from.u ? 1 : 0;
-        uint64_t fits = __builtin_fabs(scaled) < 0x1p51 ? 1 : 0;
+        uint64_t fits = __builtin_fabs(up) < 0x1p51 ? 1 : 0;
         x[i] = (int64_t)(rounded.u - magic_bits);
         bad += 1 - (same & fits);
     }
@@ -255,6 +375,41 @@ static inline __attribute__((always_inline)) size_t integers_as(const double *re
 static size_t integers(const double *v, size_t n, const struct codec_scale *scale, int64_t *x)
 {
     return scale->divide ? integers_as(v, n, *scale, true, x) : integers_as(v, n, *scale, false, x);
+}
+
+static inline __attribute__((always_inline)) void numbers_as(const int64_t *restrict x, size_t n, uint64_t base,
+                                                             unsigned shift, enum codec_numbers what,
+                                                             uint64_t *restrict out)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t from = what == NUMBERS ? 0 : (uint64_t)x[(ptrdiff_t)i - 1];
+        uint64_t v = (uint64_t)x[i] - from - base;
+        if (what == ZIGZAG_DELTAS) // the bits that are shifted out are 0, of the negated ones 1
+            v = v << 1 ^ ((int64_t)v < 0 ? UINT64_MAX : 0);
+        out[i] = v >> shift;
+    }
+}
+
+static void numbers(const int64_t *x, size_t n, uint64_t base, unsigned shift, enum codec_numbers what, uint64_t *out)
+{
+    if (what == NUMBERS)
+        numbers_as(x, n, base, shift, NUMBERS, out);
+    else if (what == DELTAS)
+        numbers_as(x, n, base, shift, DELTAS, out);
+    else
+        numbers_as(x, n, base, shift, ZIGZAG_DELTAS, out);
+}
+
+static bool split(const uint64_t *restrict numbers64, size_t n, uint64_t limit, uint32_t *restrict low,
+                  uint32_t *restrict high)
+{
+    uint64_t over = 0;
+    for (size_t i = 0; i < n; i++) {
+        over |= numbers64[i] & ~limit;
+        low[i] = (uint32_t)numbers64[i];
+        high[i] = (uint32_t)(numbers64[i] >> 32);
+    }
+    return over != 0;
 }
 
 static void shape(const int64_t *x, size_t n, struct codec_shape *out)
@@ -284,37 +439,245 @@ static size_t changes(const double *v, size_t n)
     return count;
 }
 
-static void accumulate(const double *restrict v, size_t n, struct codec_sums *restrict sums)
+static void accumulate_one(double x, size_t part, struct codec_sums *s)
 {
-    struct codec_sums s = *sums;
-    uint64_t nans[PARTIAL_SUMS] = {0};
-    size_t i = 0;
-    for (; i + PARTIAL_SUMS <= n; i += PARTIAL_SUMS)
-        for (size_t j = 0; j < PARTIAL_SUMS; j++) {
-            double x = v[i + j];
-            s.min[j] = x < s.min[j] ? x : s.min[j];
-            s.max[j] = x > s.max[j] ? x : s.max[j];
-            nans[j] += x != x ? 1 : 0;
-            x = x == x ? x : 0;
-            s.sum[j] += x;
-            s.squares[j] += x * x;
-        }
-    for (size_t j = 0; i + j < n; j++) {
-        double x = v[i + j];
-        s.min[j] = x < s.min[j] ? x : s.min[j];
-        s.max[j] = x > s.max[j] ? x : s.max[j];
-        nans[j] += x != x ? 1 : 0;
-        x = x == x ? x : 0;
-        s.sum[j] += x;
-        s.squares[j] += x * x;
+    s->min[part] = x < s->min[part] ? x : s->min[part];
+    s->max[part] = x > s->max[part] ? x : s->max[part];
+    if (x != x) {
+        s->nans++;
+        return;
     }
-    for (size_t j = 0; j < PARTIAL_SUMS; j++)
-        s.nans += nans[j];
-    *sums = s;
+    s->sum[part] += x;
+    s->squares[part] += x * x;
 }
 
-static void accumulate32(const uint32_t *q, size_t n, struct codec_integer_sums *sums)
+// With vectors a NaN adds 0: no partial sum is ever -0, so that changes none. min(x, y) is x < y ? x : y, as above.
+static void accumulate(const double *restrict v, size_t n, struct codec_sums *restrict s)
 {
+    size_t i = 0;
+#if defined __AVX512F__
+    __m512d sum = _mm512_loadu_pd(s->sum), squares = _mm512_loadu_pd(s->squares);
+    __m512d min = _mm512_loadu_pd(s->min), max = _mm512_loadu_pd(s->max);
+    size_t numbers = 0;
+    for (; i + PARTIAL_SUMS <= n; i += PARTIAL_SUMS) {
+        __m512d x = _mm512_loadu_pd(v + i);
+        __mmask8 number = _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q);
+        numbers += (unsigned)__builtin_popcount(number);
+        min = _mm512_min_pd(x, min);
+        max = _mm512_max_pd(x, max);
+        sum = _mm512_mask_add_pd(sum, number, sum, x);
+        squares = _mm512_mask_add_pd(squares, number, squares, _mm512_mul_pd(x, x));
+    }
+    s->nans += i - numbers;
+    _mm512_storeu_pd(s->sum, sum);
+    _mm512_storeu_pd(s->squares, squares);
+    _mm512_storeu_pd(s->min, min);
+    _mm512_storeu_pd(s->max, max);
+#elif defined __AVX2__
+    __m256d sum[2], squares[2], min[2], max[2];
+    for (size_t half = 0; half < 2; half++) {
+        sum[half] = _mm256_loadu_pd(s->sum + half * 4);
+        squares[half] = _mm256_loadu_pd(s->squares + half * 4);
+        min[half] = _mm256_loadu_pd(s->min + half * 4);
+        max[half] = _mm256_loadu_pd(s->max + half * 4);
+    }
+    size_t numbers = 0;
+    for (; i + PARTIAL_SUMS <= n; i += PARTIAL_SUMS)
+        for (size_t half = 0; half < 2; half++) {
+            __m256d x = _mm256_loadu_pd(v + i + half * 4);
+            __m256d number = _mm256_cmp_pd(x, x, _CMP_ORD_Q);
+            numbers += (unsigned)__builtin_popcount((unsigned)_mm256_movemask_pd(number));
+            min[half] = _mm256_min_pd(x, min[half]);
+            max[half] = _mm256_max_pd(x, max[half]);
+            x = _mm256_and_pd(x, number);
+            sum[half] = _mm256_add_pd(sum[half], x);
+            squares[half] = _mm256_add_pd(squares[half], _mm256_mul_pd(x, x));
+        }
+    s->nans += i - numbers;
+    for (size_t half = 0; half < 2; half++) {
+        _mm256_storeu_pd(s->sum + half * 4, sum[half]);
+        _mm256_storeu_pd(s->squares + half * 4, squares[half]);
+        _mm256_storeu_pd(s->min + half * 4, min[half]);
+        _mm256_storeu_pd(s->max + half * 4, max[half]);
+    }
+#endif
+    for (; i < n; i++)
+        accumulate_one(v[i], i % PARTIAL_SUMS, s);
+}
+
+// ---- Numbers of 32 bits to values, written or added up. There are no NaNs among them.
+
+static void one_value32(uint32_t q, const struct codec_walk *w, size_t i, double *out, struct codec_sums *sums)
+{
+    double v = scaled(based(w->base, w->step, double_of_u32(q)), scaling_of(&w->scale), &w->scale);
+    if (out != NULL)
+        out[i] = v;
+    else
+        accumulate_one(v, i % PARTIAL_SUMS, sums);
+}
+
+#if defined __AVX2__
+
+#if defined __AVX512F__
+typedef __m512d doubles;
+typedef __m256i half_vector;
+#define DOUBLES(operation) _mm512_##operation##_pd
+#define UPPER_HALF(x) _mm512_extracti64x4_epi64(x, 1)
+#define LOWER_HALF(x) _mm512_castsi512_si256(x)
+#else
+typedef __m256d doubles;
+typedef __m128i half_vector;
+#define DOUBLES(operation) _mm256_##operation##_pd
+#define UPPER_HALF(x) _mm256_extracti128_si256(x, 1)
+#define LOWER_HALF(x) _mm256_castsi256_si128(x)
+#endif
+
+enum { DOUBLES_LANES = sizeof(doubles) / 8, PARTS = PARTIAL_SUMS / DOUBLES_LANES };
+
+static inline doubles doubles_of_u32(half_vector q)
+{
+#if defined __AVX512F__
+    return _mm512_cvtepu32_pd(q);
+#else
+    q = _mm_xor_si128(q, _mm_set1_epi32(INT32_MIN));
+    return _mm256_add_pd(_mm256_cvtepi32_pd(q), _mm256_set1_pd(0x1p31));
+#endif
+}
+
+static inline void note_extremes(vector min, vector max, struct codec_walk *w)
+{
+    uint32_t lowest[VECTOR_LANES], highest[VECTOR_LANES];
+    VECTOR_STORE(lowest, VECTOR_MIN(min, VECTOR(set1)((int)w->lowest)));
+    VECTOR_STORE(highest, VECTOR_MAX(max, VECTOR(set1)((int)w->highest)));
+    for (size_t lane = 0; lane < VECTOR_LANES; lane++) {
+        w->lowest = lowest[lane] < w->lowest ? lowest[lane] : w->lowest;
+        w->highest = highest[lane] > w->highest ? highest[lane] : w->highest;
+    }
+}
+
+// A constant for each way that it is used: numbers or deltas, scaled or not, written (out) or added up.
+static inline __attribute__((always_inline)) void walk32_as(const uint32_t *restrict q, size_t n,
+                                                            struct codec_walk *restrict w, enum codec_numbers what,
+                                                            enum scaling scaling, bool add_up, double *restrict out,
+                                                            struct codec_sums *restrict s)
+{
+    const doubles bases = DOUBLES(set1)(w->base), steps = DOUBLES(set1)(w->step);
+    const doubles down = DOUBLES(set1)(w->scale.down), inverse = DOUBLES(set1)(w->scale.inverse);
+    const vector delta_steps = VECTOR(set1)((int)w->delta_step);
+    vector before = VECTOR(set1)((int)w->carry);
+    // The smallest and largest number make the smallest and largest value (scaling keeps their order), later.
+    vector min = VECTOR(set1)(-1), max = VECTOR(set1)(0);
+    doubles sum[PARTS], squares[PARTS];
+    for (size_t part = 0; part < PARTS && add_up; part++) {
+        sum[part] = DOUBLES(loadu)(s->sum + part * DOUBLES_LANES);
+        squares[part] = DOUBLES(loadu)(s->squares + part * DOUBLES_LANES);
+    }
+    size_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) {
+        vector numbers = next_numbers(VECTOR_LOAD(q + i), what, delta_steps, &before);
+        if (add_up) {
+            min = VECTOR_MIN(min, numbers);
+            max = VECTOR_MAX(max, numbers);
+        }
+        for (size_t half = 0; half < 2; half++) {
+            const size_t part = half * DOUBLES_LANES % PARTIAL_SUMS / DOUBLES_LANES;
+            doubles x = doubles_of_u32(half == 0 ? LOWER_HALF(numbers) : UPPER_HALF(numbers));
+            x = DOUBLES(fmadd)(steps, x, bases);
+            if (scaling == DIVIDED) {
+                doubles quotient = DOUBLES(mul)(x, inverse);
+                x = DOUBLES(fmadd)(DOUBLES(fnmadd)(quotient, down, x), inverse, quotient);
+            } else if (scaling == MULTIPLIED) {
+                x = DOUBLES(mul)(x, down);
+            }
+            if (!add_up) {
+                DOUBLES(storeu)(out + i + half * DOUBLES_LANES, x);
+                continue;
+            }
+            sum[part] = DOUBLES(add)(sum[part], x);
+            squares[part] = DOUBLES(add)(squares[part], DOUBLES(mul)(x, x));
+        }
+    }
+    for (size_t part = 0; part < PARTS && add_up; part++) {
+        DOUBLES(storeu)(s->sum + part * DOUBLES_LANES, sum[part]);
+        DOUBLES(storeu)(s->squares + part * DOUBLES_LANES, squares[part]);
+    }
+    if (add_up)
+        note_extremes(min, max, w);
+    if (i < n) {
+        uint32_t rest[VECTOR_LANES];
+        VECTOR_STORE(rest, next_numbers(VECTOR_LOAD(q + i), what, delta_steps, &before));
+        for (size_t k = 0; i < n; i++, k++)
+            one_value32(rest[k], w, i, add_up ? NULL : out, s);
+    }
+    w->carry = first_lane(before);
+}
+
+static inline __attribute__((always_inline)) void walk32_scaled(const uint32_t *q, size_t n, struct codec_walk *w,
+                                                                enum scaling scaling, bool add_up, double *out,
+                                                                struct codec_sums *s)
+{
+    if (w->what == NUMBERS)
+        walk32_as(q, n, w, NUMBERS, scaling, add_up, out, s);
+    else if (w->what == DELTAS)
+        walk32_as(q, n, w, DELTAS, scaling, add_up, out, s);
+    else
+        walk32_as(q, n, w, ZIGZAG_DELTAS, scaling, add_up, out, s);
+}
+
+static inline __attribute__((always_inline)) void walk32(const uint32_t *q, size_t n, struct codec_walk *w, bool add_up,
+                                                         double *out, struct codec_sums *s)
+{
+    enum scaling scaling = scaling_of(&w->scale);
+    if (scaling == UNSCALED)
+        walk32_scaled(q, n, w, UNSCALED, add_up, out, s);
+    else if (scaling == DIVIDED)
+        walk32_scaled(q, n, w, DIVIDED, add_up, out, s);
+    else
+        walk32_scaled(q, n, w, MULTIPLIED, add_up, out, s);
+}
+
+#else
+
+static inline __attribute__((always_inline)) void walk32(uint32_t *q, size_t n, struct codec_walk *w, bool add_up,
+                                                         double *out, struct codec_sums *s)
+{
+    if (w->what != NUMBERS)
+        prefix32(q, n, w->what == ZIGZAG_DELTAS, w->delta_step, &w->carry);
+    for (size_t i = 0; i < n; i++)
+        one_value32(q[i], w, i, add_up ? NULL : out, s);
+}
+
+#endif
+
+static void values32(uint32_t *q, size_t n, struct codec_walk *walk, double *out)
+{
+    walk32(q, n, walk, false, out, NULL);
+}
+
+static void sums32(uint32_t *q, size_t n, struct codec_walk *walk, struct codec_sums *sums)
+{
+    walk32(q, n, walk, true, NULL, sums);
+}
+
+// Numbers so small that a group's squares fit 32 bits.
+static void accumulate_small(const uint32_t *q, size_t n, struct codec_integer_sums *sums)
+{
+    uint32_t sum = 0, squares = 0, min = sums->min, max = sums->max;
+    for (size_t i = 0; i < n; i++) {
+        sum += q[i];
+        squares += q[i] * q[i];
+        min = q[i] < min ? q[i] : min;
+        max = q[i] > max ? q[i] : max;
+    }
+    *sums = (struct codec_integer_sums){sums->sum + sum, sums->squares + squares, min, max};
+}
+
+static void accumulate32(const uint32_t *q, size_t n, uint64_t range, struct codec_integer_sums *sums)
+{
+    if (range * range * n <= UINT32_MAX) {
+        accumulate_small(q, n, sums);
+        return;
+    }
     uint64_t sum = 0, squares = 0;
     uint32_t min = sums->min, max = sums->max;
     for (size_t i = 0; i < n; i++) {
@@ -327,7 +690,7 @@ static void accumulate32(const uint32_t *q, size_t n, struct codec_integer_sums 
 }
 
 const struct codec_kernels KERNELS = {
-    .name = NAME_OF(KERNELS),
+    .name = KERNELS_NAME,
     .pack = pack,
     .unpack = unpack,
     .prefix32 = prefix32,
@@ -336,7 +699,10 @@ const struct codec_kernels KERNELS = {
     .values64 = values64,
     .integers = integers,
     .shape = shape,
+    .numbers = numbers,
+    .split = split,
     .changes = changes,
     .accumulate = accumulate,
+    .sums32 = sums32,
     .accumulate32 = accumulate32,
 };

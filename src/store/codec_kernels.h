@@ -55,6 +55,17 @@ struct codec_shape {
     uint64_t delta_bits; // all deltas or-ed: its trailing zeros are those of every delta
 };
 
+enum codec_numbers { NUMBERS, DELTAS, ZIGZAG_DELTAS };
+
+// From packed numbers to values: q (or the running sum of its deltas) makes base + step * q, exact, then scaled.
+struct codec_walk {
+    enum codec_numbers what;
+    uint32_t delta_step, carry; // the carry goes on from group to group
+    double base, step;          // step is a power of two
+    struct codec_scale scale;
+    uint32_t lowest, highest; // of the q that sums32 did not bring into the sums' extremes; start at UINT32_MAX and 0
+};
+
 struct codec_kernels {
     const char *name;
     // Packing: q has n numbers below 2^width, filled up with zeros to a multiple of LANES; width 0..32, n 1..GROUP.
@@ -63,16 +74,21 @@ struct codec_kernels {
     // Running sums in place, n a multiple of LANES: u = q (or unzigzag(q)) + step; result = *carry += u.
     void (*prefix32)(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry);
     void (*prefix64)(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry);
-    // Whole numbers to doubles: base + step * q, exact, then scaled.
-    void (*values32)(const uint32_t *q, size_t n, double base, double step, const struct codec_scale *scale,
-                     double *out);
+    // Whole numbers to values, which are written or added up. q has places up to the multiple of LANES, and is spoilt.
+    void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);
+    void (*sums32)(uint32_t *q, size_t n, struct codec_walk *walk, struct codec_sums *sums);    // n as in accumulate
     void (*values64)(const int64_t *x, size_t n, const struct codec_scale *scale, double *out); // |x| < 2^51
     // Doubles to whole numbers; returns how many do not come back bit by bit (their x is meaningless).
     size_t (*integers)(const double *v, size_t n, const struct codec_scale *scale, int64_t *x);
     void (*shape)(const int64_t *x, size_t n, struct codec_shape *out);
+    // (x[i] - base) >> shift, or the same of deltas (x[-1] is read), zigzagged or not; exact where all
+    // that is shifted is a multiple of 2^shift and its zigzag fits 64 bits.
+    void (*numbers)(const int64_t *x, size_t n, uint64_t base, unsigned shift, enum codec_numbers what, uint64_t *out);
+    // Lower and upper halves; true if any number has bits that are not in `limit`.
+    bool (*split)(const uint64_t *numbers, size_t n, uint64_t limit, uint32_t *low, uint32_t *high);
     size_t (*changes)(const double *v, size_t n); // places where the bits differ from those of the value before
     void (*accumulate)(const double *v, size_t n, struct codec_sums *sums); // n a multiple of 8 but in the last call
-    void (*accumulate32)(const uint32_t *q, size_t n, struct codec_integer_sums *sums);
+    void (*accumulate32)(const uint32_t *q, size_t n, uint64_t range, struct codec_integer_sums *sums); // q <= range
 };
 
 extern const struct codec_kernels codec_kernels_plain, codec_kernels_avx2, codec_kernels_avx512;

@@ -144,6 +144,17 @@ static int open_layout(const uint8_t *in, size_t size, struct layout *out)
     return 0;
 }
 
+size_t codec_table_ends(const uint8_t *in, size_t size, size_t ends[STREAMS + 1])
+{
+    struct layout layout;
+    if (open_layout(in, size, &layout) != 0)
+        return 0;
+    ends[0] = (size_t)(layout.stream[0].at - in);
+    for (size_t s = 0; s < STREAMS; s++)
+        ends[s + 1] = (size_t)(layout.stream[s].end - in);
+    return STREAMS + 1;
+}
+
 static int open_columns(struct layout *layout, struct column *columns)
 {
     for (size_t i = 0; i < layout->n_columns; i++) {

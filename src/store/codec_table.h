@@ -4,7 +4,7 @@
 // memory over four, two counters move in the same rows. A table is encoded as a whole, so that a column can be written
 // as what it differs by from columns before it, and so that alike bytes lie together: all gaps between changes, then
 // all changes, then the few long ones, then what no compressor can make smaller. The bytes that codec_table_encode
-// returns are meant for zstd (level 19 where time allows, 3 gives 10 % more); they are not small before.
+// returns are meant for zstd (codec_table_compress; level 19 where time allows, 3 gives a tenth more); they are not small before.
 //
 // After one zstd pass any single column is decoded without the others being written out. Columns may differ in
 // length and may hold time stamps: one table can take all series and the stamps of a merged block.
@@ -29,6 +29,11 @@ size_t codec_table_bound(const struct codec_column *columns, size_t n_columns);
 // n_columns in 1..CODEC_TABLE_COLUMNS_MAX, out has codec_table_bound bytes. Returns the bytes written, 0 when there is no
 // memory for the scratch (16 bytes a value). No state is kept: any number of threads may encode at once.
 size_t codec_table_encode(const struct codec_column *columns, size_t n_columns, uint8_t *out);
+
+// The bytes of a table as one zstd frame (read with ZSTD_decompress), better than ZSTD_compress makes it: its blocks end
+// where the streams in the table end. out has codec_table_compress_bound(size) bytes. 0 when there is no memory.
+size_t codec_table_compress_bound(size_t size);
+size_t codec_table_compress(const uint8_t *table, size_t size, int level, uint8_t *out);
 
 // A table opened for reading: a directory over `in`, which has to outlive it. Nothing in it changes after
 // opening, so any number of threads may decode from it.

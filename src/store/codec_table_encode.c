@@ -9,15 +9,11 @@
 //   4. What is left is written into the streams.
 #include "store/codec_table_parts.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 enum {
-    CENTRE_SAMPLES = 255,
     ENTRY_BYTES_MAX = 96, // in the directory: 13 varints at most, few of them long
     TABLE_BYTES_MAX = 128,
-    LOW_BITS_FROM = 9, // mean length of numbers from which cutting off low bits is looked at
-    LOW_BITS_TRIED = 6,
     RUN_LENGTH = 8, // values a run, on average, from which on what is not whole is runs
     REFERENCE_BITS = 24,
     CANDIDATES_MAX = 256 // columns that one is compared with, those that change nearly as often
@@ -55,173 +51,7 @@ static bool is_series(const struct column *c)
     return c->id == CODEC_INTEGER || c->id == CODEC_DECIMAL;
 }
 
-// ---- What bytes would cost after the general compressor: their entropy
-
-static double entropy_bits(const uint32_t counts[256], size_t total)
-{
-    double bits = 0;
-    for (size_t i = 0; i < 256; i++)
-        if (counts[i] != 0)
-            bits += counts[i] * log2((double)total / counts[i]);
-    return bits;
-}
-
-static unsigned token_extra(uint64_t v)
-{
-    return v < TOKEN_LONG ? 0 : (bit_length(v - TOKEN_LONG) + 7) / 8 + (v == TOKEN_LONG ? 1 : 0);
-}
-
-static uint8_t token_byte(uint64_t v)
-{
-    return (uint8_t)(v < TOKEN_LONG ? v : TOKEN_LONG - 1 + token_extra(v));
-}
-
-struct cost {
-    double bits;
-    size_t bytes; // written
-};
-
-// What numbers q[from..n-1] cost when written dense or sparse with `low` bits cut off.
-static struct cost cost_of(const int64_t *q, size_t from, size_t n, bool dense, unsigned low)
-{
-    uint32_t counts[256] = {0};
-    size_t count = 0, extras = 0, gap_extras = 0, gap = 0;
-    for (size_t k = from; k < n; k++) {
-        if (q[k] == 0 && !dense) {
-            gap++;
-            continue;
-        }
-        uint64_t rest = (zigzag(q[k]) - (dense ? 0 : 1)) >> low;
-        counts[token_byte(rest)]++;
-        extras += token_extra(rest);
-        gap_extras += token_extra(gap);
-        gap = 0;
-        count++;
-    }
-    struct cost cost = {entropy_bits(counts, count) + 8.0 * (double)extras + (double)(count * low), 0};
-    cost.bytes = count + extras + low_bytes(count, low);
-    size_t all = n - from;
-    if (!dense && count > 0) {
-        cost.bytes += count + gap_extras;
-        double share = (double)count / (double)all;
-        cost.bits += (double)count * log2(1 / share);
-        cost.bits += count < all ? (double)(all - count) * log2(1 / (1 - share)) : 0;
-    }
-    return cost;
-}
-
-// The best way to write a series: dense if most of it is not 0, and with how many bits cut off.
-static struct cost form_of(const int64_t *q, size_t from, size_t n, bool *dense, uint8_t *low)
-{
-    size_t count = 0, length = 0;
-    for (size_t k = from; k < n; k++) {
-        count += q[k] != 0 ? 1 : 0;
-        length += bit_length(zigzag(q[k]));
-    }
-    *dense = count * 2 > n;
-    *low = 0;
-    struct cost best = cost_of(q, from, n, *dense, 0);
-    unsigned mean = count == 0 ? 0 : (unsigned)(length / count);
-    if (mean < LOW_BITS_FROM)
-        return best;
-    for (unsigned tried = 0; tried < LOW_BITS_TRIED; tried++) {
-        unsigned bits = mean - 2 - tried < LOW_MAX ? mean - 2 - tried : LOW_MAX;
-        struct cost cost = cost_of(q, from, n, *dense, bits);
-        if (cost.bits < best.bits) {
-            best = cost;
-            *low = (uint8_t)bits;
-        }
-    }
-    return best;
-}
-
 // ---- Whole numbers to a series
-
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-// What most of them are, or else their median; of a sample.
-static int64_t centre_of(const int64_t *y, size_t from, size_t n)
-{
-    int64_t samples[CENTRE_SAMPLES];
-    size_t all = n - from, count = all < CENTRE_SAMPLES ? all : CENTRE_SAMPLES;
-    if (count == 0)
-        return 0;
-    for (size_t i = 0; i < count; i++)
-        samples[i] = y[from + i * all / count];
-    qsort(samples, count, sizeof samples[0], by_size);
-    size_t longest = 0, run = 0;
-    int64_t most = samples[count / 2];
-    for (size_t i = 0; i < count; i++) {
-        run = i > 0 && samples[i] == samples[i - 1] ? run + 1 : 1;
-        if (run > longest) {
-            longest = run;
-            if (run >= count / 4)
-                most = samples[i];
-        }
-    }
-    return most;
-}
-
-static uint64_t size_of(int64_t v)
-{
-    return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-}
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static int64_t difference(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a - (uint64_t)b);
-}
-
-struct series {
-    unsigned order;
-    int64_t centre;
-    uint64_t factor;
-    bool dense;
-    uint8_t low;
-    struct cost cost;
-};
-
-// Makes the series of the given order from whole numbers x. x and q may not overlap.
-static struct series series_of(const int64_t *x, size_t n, unsigned order, int64_t *q)
-{
-    size_t from = order == 0 ? 0 : 1;
-    struct series s = {.order = order};
-    q[0] = order == 0 ? x[0] : 0;
-    for (size_t k = 1; k < n; k++)
-        q[k] = order == 0 ? x[k] : difference(x[k], x[k - 1]);
-    if (order == 2)
-        for (size_t k = n - 1; k > 1; k--)
-            q[k] = difference(q[k], q[k - 1]);
-    s.centre = centre_of(q, from, n);
-    s.factor = 0;
-    for (size_t k = from; k < n; k++) {
-        q[k] = difference(q[k], s.centre);
-        if (s.factor != 1 && q[k] != 0)
-            s.factor = common_divisor(s.factor, size_of(q[k]));
-    }
-    // INT64_MIN is its own negative, and too large a factor would not be a positive int64_t.
-    if (s.factor == 0 || s.factor > INT64_MAX)
-        s.factor = 1;
-    if (s.factor > 1)
-        for (size_t k = from; k < n; k++)
-            q[k] /= (int64_t)s.factor;
-    s.cost = form_of(q, from, n, &s.dense, &s.low);
-    return s;
-}
 
 // Puts the best series of x into c. `spare` has n places.
 static void choose_series(struct column *c, int64_t *x, int64_t *spare)
@@ -232,7 +62,7 @@ static void choose_series(struct column *c, int64_t *x, int64_t *spare)
     for (unsigned order = 0; order <= 2; order++) {
         // Order 1 is preferred a little: only it can use and serve as a reference.
         static const double handicap[] = {1.05, 1.0, 1.1};
-        struct series s = series_of(x, n, order, spare);
+        struct series s = codec_series_of(x, n, order, spare);
         s.cost.bits *= handicap[order];
         if (order == 0 || s.cost.bits < best.cost.bits) {
             best = s;
@@ -278,7 +108,7 @@ static void choose_bits(struct column *c, int64_t *spare)
         patterns_of(c->from->data, n, form, (uint64_t *)spare);
         planes_count((const uint64_t *)spare, n, counts);
         for (unsigned plane = 0; plane < 8; plane++) {
-            double plane_bytes = entropy_bits(counts[plane], n) / 8;
+            double plane_bytes = codec_entropy_bits(counts[plane], n) / 8;
             // With few values the entropy looks small; half the values being different ones tells nothing either.
             bool random = plane_bytes > 0.97 * (double)n || (n < 1024 && plane_bytes > 0.75 * (double)n);
             apart |= (uint8_t)((random ? 1 : 0) << plane);
@@ -453,12 +283,12 @@ static void find_references(struct column *columns, struct column *c, const uint
     if (c->n_refers == 0)
         return;
     rest_of(columns, c, rest);
-    struct cost own = form_of(rest, 1, n, &c->dense, &c->low);
+    struct cost own = codec_form_of(rest, 1, n, &c->dense, &c->low);
     c->own_bytes = own.bytes;
     if (own.bytes + c->misses.size > n * 8) { // hardly possible, but the bound is a promise
         c->n_refers = 0;
         c->expansions = 1;
-        c->own_bytes = form_of(c->q, 1, n, &c->dense, &c->low).bytes;
+        c->own_bytes = codec_form_of(c->q, 1, n, &c->dense, &c->low).bytes;
     }
 }
 

@@ -40,7 +40,7 @@ enum stream { GAPS, CHANGES, DENSE, EXTRAS, RAW, LOW, STREAMS };
 
 enum { ORDER_MASK = 3, FORM_DENSE = 4 };                     // form of whole numbers
 enum { BITS_AS_THEY_ARE, BITS_XOR, BITS_DELTA, BITS_FORMS }; // form of patterns
-enum { TOKEN_LONG = 192, TOKEN_EXTRA_MAX = 8, MISS_BYTES = 10, LOW_MAX = 56 };
+enum { TOKEN_LONG = 120, TOKEN_EXTRA_MAX = 8, MISS_BYTES = 10, LOW_MAX = 56 };
 
 // Following references from one column may meet this many columns, itself and repetitions counted.
 enum { EXPANSIONS_MAX = 64, REFERENCES_MAX = 3 };
@@ -49,5 +49,54 @@ static inline size_t low_bytes(size_t count, unsigned low)
 {
     return (count * low + 7) / 8;
 }
+
+// Where the directory and each stream end. The number of these places, 0 for bytes that are no table.
+size_t codec_table_ends(const uint8_t *in, size_t size, size_t ends[STREAMS + 1]);
+
+// ---- Writing: codec_table_series.c
+
+static inline unsigned token_extra(uint64_t v)
+{
+    return v < TOKEN_LONG ? 0 : (bit_length(v - TOKEN_LONG) + 7) / 8 + (v == TOKEN_LONG ? 1 : 0);
+}
+
+static inline uint8_t token_byte(uint64_t v)
+{
+    return (uint8_t)(v < TOKEN_LONG ? v : TOKEN_LONG - 1 + token_extra(v));
+}
+
+// The size of a number, also of INT64_MIN.
+static inline uint64_t size_of(int64_t v)
+{
+    return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+}
+
+static inline int64_t difference(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+struct cost {
+    double bits;
+    size_t bytes; // written
+};
+
+struct series {
+    unsigned order;
+    int64_t centre;
+    uint64_t factor;
+    bool dense;
+    uint8_t low;
+    struct cost cost;
+};
+
+// Of n bytes with these counts.
+double codec_entropy_bits(const uint32_t counts[256], size_t n);
+
+// The best way to write q[from..n-1]: dense if most of it is not 0, and with how many bits cut off; and what it costs.
+struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, uint8_t *low);
+
+// Makes the series of the given order from whole numbers x. x and q may not overlap.
+struct series codec_series_of(const int64_t *x, size_t n, unsigned order, int64_t *q);
 
 #endif

@@ -48,8 +48,13 @@ static int finish_part(struct cold_writer *w)
         return 0;
     uint8_t *raw = malloc(codec_table_bound(w->columns, w->column_count));
     size_t raw_size = raw ? codec_table_encode(w->columns, w->column_count, raw) : 0;
-    size_t before = w->data.size;
-    int rc = raw_size ? compress(&w->data, raw, raw_size, w->level) : -ENOMEM;
+    size_t before = w->data.size, bound = codec_table_compress_bound(raw_size);
+    int rc = raw_size && buf_reserve(&w->data, bound) ? 0 : -ENOMEM;
+    if (!rc) {
+        size_t n = codec_table_compress(raw, raw_size, w->level, (uint8_t *)w->data.data + before);
+        rc = n ? 0 : -ENOMEM;
+        w->data.size += n;
+    }
     free(raw);
     buf_varint(&w->parts, w->data.size - before);
     buf_varint(&w->parts, raw_size);

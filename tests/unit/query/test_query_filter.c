@@ -43,7 +43,11 @@ static void values_that_match(void **state)
         {QUERY_REGEXP, "a{2,3}", "caab", true},
         {QUERY_REGEXP, "x|y", "by", true},
         {QUERY_REGEXP, "^[^]{}]+-[[:digit:]{]{1,3}$", "rack-17", true},
-        {QUERY_REGEXP, "^(a+b+c+d+e+f+g+h+i+j+k+l+)+$", "abcdefghijkl", true},
+        {QUERY_REGEXP, "^(a+b+c+d+e+f+g+h+i+j+)+$", "abcdefghij", true},
+        {QUERY_REGEXP, "^a.*?b+?c??d++$", "axxbbdd", true},
+        {QUERY_REGEXP, "^a.*?b+?c??d++$", "axxbb", false},
+        {QUERY_REGEXP, "^[+?]+?$", "+?+", true},
+        {QUERY_REGEXP, "^a{2}?b", "aab", true},
         {QUERY_REGEXP, "[{]1000}", "{1000}", true},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
@@ -96,6 +100,12 @@ static void filters_that_are_refused(void **state)
         {QUERY_REGEXP, "k", "((((((((((a+)+)+)+)+)+)+)+)+)+)+"},
         {QUERY_REGEXP, "k", "(((([]a]{9}){9}){9}){9}"},
         {QUERY_REGEXP, "k", "((a{500}|b{500})"},
+        {QUERY_REGEXP, "k", "x?????????????????????????+"},
+        {QUERY_REGEXP, "k", "a**"},
+        {QUERY_REGEXP, "k", "(a*)(b*?+)"},
+        {QUERY_REGEXP, "k",
+         "((a*)?(b*)?(c*)?(d*)?(e*)?(f*)?(g*)?(h*)?(i*)?(j*)?(k*)?(l*)?(m*)?(n*)?(o*)?(p*)?(q*)?(r*)?)*"},
+        {QUERY_REGEXP, "k", "((a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*))*"},
         {QUERY_REGEXP, "k", long_pattern},
         {QUERY_FILTER_COUNT, "k", "x"},
     };

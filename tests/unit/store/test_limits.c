@@ -289,7 +289,7 @@ static void a_hundred_thousand_series(void **state)
             struct points p = points_of(snap, id, INT64_MIN, INT64_MAX);
             assert_int_equal(p.count, 3);
             for (int k = 0; k < 3; k++)
-                assert_true(p.t[k] == k * SERIES + id && p.v[k] == (double)p.t[k]);
+                assert_true(p.t[k] == (int64_t)k * SERIES + id && p.v[k] == (double)p.t[k]);
             points_free(&p);
         }
         store_snapshot_close(snap);

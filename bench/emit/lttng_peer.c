@@ -1,4 +1,4 @@
-// bench_emit_lttng.c - the nanoseconds of one LTTng-UST tracepoint, and of a clock_gettime() beside it, on standard output.
+// lttng_peer.c - the nanoseconds of one LTTng-UST tracepoint, and of a clock_gettime() beside it, on standard output.
 //
 // Without arguments: starts a session daemon (unless one runs), a flight-recorder session, and itself once more, which is the program that
 // is traced: it has to be started after the daemon. Nothing stays behind.

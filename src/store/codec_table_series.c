@@ -1,0 +1,151 @@
+// codec_table_series.c - whole numbers as a series, and what it would cost to write it.
+//
+// Step 2 of codec_table_encode.c. Costs are the entropy of the bytes, in bits: near what the general compressor makes of them. They
+// are computed from the numbers, never by compressing.
+#include "store/codec_table_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    CENTRE_SAMPLES = 255,
+    LOW_BITS_FROM = 6, // mean length of numbers from which cutting off low bits is looked at
+    LOW_BITS_TRIED = 6
+};
+
+static const double WORTH_IT = 0.997; // what a smaller cost has to be to count as smaller
+
+// ---- What bytes would cost after the general compressor: their entropy
+
+double codec_entropy_bits(const uint32_t counts[256], size_t total)
+{
+    double bits = 0;
+    for (size_t i = 0; i < 256; i++)
+        if (counts[i] != 0)
+            bits += counts[i] * log2((double)total / counts[i]);
+    return bits;
+}
+
+// What numbers q[from..n-1] cost when written dense or sparse with `low` bits cut off.
+static struct cost cost_of(const int64_t *q, size_t from, size_t n, bool dense, unsigned low)
+{
+    uint32_t counts[256] = {0};
+    size_t count = 0, extras = 0, gap_extras = 0, gap = 0;
+    for (size_t k = from; k < n; k++) {
+        if (q[k] == 0 && !dense) {
+            gap++;
+            continue;
+        }
+        uint64_t rest = (zigzag(q[k]) - (dense ? 0 : 1)) >> low;
+        counts[token_byte(rest)]++;
+        extras += token_extra(rest);
+        gap_extras += token_extra(gap);
+        gap = 0;
+        count++;
+    }
+    struct cost cost = {codec_entropy_bits(counts, count) + 8.0 * (double)extras + (double)(count * low), 0};
+    cost.bytes = count + extras + low_bytes(count, low);
+    size_t all = n - from;
+    if (!dense && count > 0) {
+        cost.bytes += count + gap_extras;
+        double share = (double)count / (double)all;
+        cost.bits += (double)count * log2(1 / share);
+        cost.bits += count < all ? (double)(all - count) * log2(1 / (1 - share)) : 0;
+    }
+    return cost;
+}
+
+// The best way to write a series: dense if most of it is not 0, and with how many bits cut off.
+struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, uint8_t *low)
+{
+    size_t count = 0, length = 0;
+    for (size_t k = from; k < n; k++) {
+        count += q[k] != 0 ? 1 : 0;
+        length += bit_length(zigzag(q[k]));
+    }
+    *dense = count * 2 > n;
+    *low = 0;
+    struct cost best = cost_of(q, from, n, *dense, 0);
+    unsigned mean = count == 0 ? 0 : (unsigned)(length / count);
+    if (mean < LOW_BITS_FROM)
+        return best;
+    for (unsigned tried = 0; tried < LOW_BITS_TRIED; tried++) {
+        unsigned bits = mean - 2 - tried < LOW_MAX ? mean - 2 - tried : LOW_MAX;
+        struct cost cost = cost_of(q, from, n, *dense, bits);
+        // Longer first: bits that are noise anyway cost no time in the general compressor.
+        if (cost.bits < best.bits * WORTH_IT) {
+            best = cost;
+            *low = (uint8_t)bits;
+        }
+    }
+    return best;
+}
+
+// ---- Whole numbers to a series
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// What most of them are, or else their median; of a sample.
+static int64_t centre_of(const int64_t *y, size_t from, size_t n)
+{
+    int64_t samples[CENTRE_SAMPLES];
+    size_t all = n - from, count = all < CENTRE_SAMPLES ? all : CENTRE_SAMPLES;
+    if (count == 0)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        samples[i] = y[from + i * all / count];
+    qsort(samples, count, sizeof samples[0], by_size);
+    size_t longest = 0, run = 0;
+    int64_t most = samples[count / 2];
+    for (size_t i = 0; i < count; i++) {
+        run = i > 0 && samples[i] == samples[i - 1] ? run + 1 : 1;
+        if (run > longest) {
+            longest = run;
+            if (run >= count / 4)
+                most = samples[i];
+        }
+    }
+    return most;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// Makes the series of the given order from whole numbers x. x and q may not overlap.
+struct series codec_series_of(const int64_t *x, size_t n, unsigned order, int64_t *q)
+{
+    size_t from = order == 0 ? 0 : 1;
+    struct series s = {.order = order};
+    q[0] = order == 0 ? x[0] : 0;
+    for (size_t k = 1; k < n; k++)
+        q[k] = order == 0 ? x[k] : difference(x[k], x[k - 1]);
+    if (order == 2)
+        for (size_t k = n - 1; k > 1; k--)
+            q[k] = difference(q[k], q[k - 1]);
+    s.centre = centre_of(q, from, n);
+    s.factor = 0;
+    for (size_t k = from; k < n; k++) {
+        q[k] = difference(q[k], s.centre);
+        if (s.factor != 1 && q[k] != 0)
+            s.factor = common_divisor(s.factor, size_of(q[k]));
+    }
+    // INT64_MIN is its own negative, and too large a factor would not be a positive int64_t.
+    if (s.factor == 0 || s.factor > INT64_MAX)
+        s.factor = 1;
+    if (s.factor > 1)
+        for (size_t k = from; k < n; k++)
+            q[k] /= (int64_t)s.factor;
+    s.cost = codec_form_of(q, from, n, &s.dense, &s.low);
+    return s;
+}

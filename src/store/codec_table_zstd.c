@@ -1,0 +1,37 @@
+// codec_table_zstd.c - a table as one zstd frame, cut where its streams end.
+//
+// zstd makes one Huffman code a block. Short gaps, long numbers and bits that are noise want different ones, so each stream
+// gets blocks of its own; the window goes on over them. To whoever reads it, it is an ordinary frame.
+#include "store/codec_table_parts.h"
+
+#include <errno.h>
+#include <zstd.h>
+
+size_t codec_table_compress_bound(size_t size)
+{
+    enum { BLOCK_HEADER = 3, FLUSHES = STREAMS + 1 };
+    return ZSTD_compressBound(size) + (size_t)FLUSHES * BLOCK_HEADER;
+}
+
+size_t codec_table_compress(const uint8_t *table, size_t size, int level, uint8_t *out)
+{
+    size_t ends[STREAMS + 1], n_ends = codec_table_ends(table, size, ends);
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    if (context == NULL || n_ends == 0) {
+        ZSTD_freeCCtx(context);
+        return 0;
+    }
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+    ZSTD_CCtx_setPledgedSrcSize(context, size);
+    ZSTD_inBuffer in = {table, 0, 0};
+    ZSTD_outBuffer to = {out, codec_table_compress_bound(size), 0};
+    size_t left = 0;
+    for (size_t i = 0; i < n_ends && left == 0; i++) {
+        if (ends[i] == in.size && i + 1 < n_ends)
+            continue;
+        in.size = ends[i];
+        left = ZSTD_compressStream2(context, &to, &in, i + 1 < n_ends ? ZSTD_e_flush : ZSTD_e_end);
+    }
+    ZSTD_freeCCtx(context);
+    return left == 0 ? to.pos : 0; // anything else is an error: the output is large enough
+}
