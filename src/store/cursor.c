@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 enum {
-    MOVES_MAX = 1000,    // of a snapshot while one cursor gathers its pieces
+    MOVES_MAX = 1000, // of a snapshot while one cursor gathers its pieces
     PREFETCH_BYTES_MAX = 4096,
     LINE_BYTES = 64,
     LOOKUPS_AHEAD = 6,
@@ -413,7 +413,6 @@ static int load(struct store_cursor *c, struct piece *p)
     if (p->loaded)
         return 0;
     p->loaded = true;
-    prefetch(c, p + 1);
     p->v = malloc(p->entry.count * sizeof *p->v);
     if (!p->v)
         return -ENOMEM;
@@ -571,6 +570,7 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
 int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values, size_t *count)
 {
     if (c->whole) {
+        prefetch(c, c->whole + 1);
         int rc = load(c, c->whole);
         *t_ns = c->whole->t;
         *values = c->whole->v;
