@@ -422,12 +422,38 @@ static void spill_is_bounded(void **state)
     assert_true(stats.memory_bytes < 4 << 20);
     x.space = 0;
     assert_int_equal(store_tick(s, INT64_C(1) << 40), 0);
-    assert_int_equal(store_append(s, id, t, 1), 0);
+    assert_int_equal(store_append(s, id, t - 2, 3), 0);
+    assert_int_equal(store_append(s, id, t - 1, 1), 0);
     close_store(s);
     struct store_reader *r = open_reader();
     struct store_snapshot *snap = store_snapshot_open(r);
     struct points p = points_of(snap, id, INT64_MIN, INT64_MAX);
     assert_int_equal(p.count, t);
+    assert_true(p.v[t - 2] == 3);
+    points_free(&p);
+    store_snapshot_close(snap);
+    store_reader_close(r);
+    log_setup(LOG_WARNING, "test");
+}
+
+static void order_survives_the_spill(void **state)
+{
+    (void)state;
+    log_setup(LOG_ERROR, "test");
+    struct scenario x = scenario();
+    x.io.user = &x;
+    struct store_options o = {.size_limit_bytes = 4 << 20, .io = &x.io};
+    struct store *s = open_with(&o);
+    uint32_t m = metric_named(s, "m"), id = series_numbered(s, m, 0);
+    x.space = 1;
+    assert_int_equal(store_append(s, id, 7, 1), 0); // waits in memory
+    x.space = 0;
+    assert_int_equal(store_append(s, id, 7, 2), 0); // must not overtake it
+    close_store(s);
+    struct store_reader *r = open_reader();
+    struct store_snapshot *snap = store_snapshot_open(r);
+    struct points p = points_of(snap, id, INT64_MIN, INT64_MAX);
+    assert_true(p.count == 1 && p.v[0] == 2);
     points_free(&p);
     store_snapshot_close(snap);
     store_reader_close(r);
@@ -439,7 +465,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         CASE(killed_at_any_step), CASE(machine_goes_down), CASE(nth_call_fails),
-        CASE(full_disk),          CASE(spill_is_bounded),
+        CASE(full_disk),          CASE(spill_is_bounded), CASE(order_survives_the_spill),
     };
     return cmocka_run_group_tests_name("store faults", tests, NULL, NULL);
 }

@@ -414,6 +414,27 @@ static void inspection(void **state)
     assert_int_equal(store_inspect("/nowhere", &in, &e), -ENOENT);
 }
 
+// Between a merge and the next sync both the merged block and those it replaces are in the file.
+static void merging_doubles_nothing(void **state)
+{
+    (void)state;
+    struct store *s = open_with(NULL);
+    uint32_t id, set = one_series_set(s, &id);
+    for (int64_t t = 0; t < 9000; t++) {
+        double v = (double)(t % 7);
+        assert_int_equal(store_append_row(s, set, t, &v), 0);
+    }
+    assert_int_equal(store_tick(s, 1), 0); // merges
+    struct store_inspection in;
+    struct error e = {0};
+    assert_int_equal(store_inspect(fixture_path, &in, &e), 0);
+    assert_int_equal(in.cold_blocks, 1);
+    assert_int_equal(in.values, 9000);
+    close_store(s);
+    assert_int_equal(store_inspect(fixture_path, &in, &e), 0);
+    assert_int_equal(in.values, 9000);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
@@ -428,7 +449,7 @@ int main(void)
         CASE(a_hundred_thousand_series),
         CASE(many_sets_within_memory),
         CASE(import_wide_csv),
-        CASE(inspection),
+        CASE(inspection),            CASE(merging_doubles_nothing),
     };
     return cmocka_run_group_tests_name("store limits", tests, NULL, NULL);
 }
