@@ -8,16 +8,33 @@
 #include "base/error.h"
 #include "store/read.h"
 
+// The name under which stores know the metric that `name` is another name for; empty when it is none.
+typedef struct str aggregator_alias_fn(struct str name);
+
+// Each limit has a name, which errors give; 0 takes the default that stands behind it.
+struct aggregator_limits {
+    size_t body_bytes;               // of a request, also after inflating: 16 MiB (413)
+    size_t header_bytes;             // request line and headers: 32 KiB (431)
+    unsigned connections;            // at a time: 256; past it the one that has been idle longest makes room
+    unsigned connections_per_client; // from one address: 128, likewise
+    int64_t idle_timeout_ns;         // without a whole request: 30 s, then the connection is closed
+    int64_t query_deadline_ns;       // 30 s (408)
+    size_t query_memory_bytes;       // 256 MiB (413)
+    size_t answer_bytes;             // 512 MiB (413)
+};
+
 struct aggregator_options {
     const char *const *paths; // files, or folders whose *.sonde are all taken (new ones as they appear)
     size_t path_count;
-    const char *listen;       // address; NULL = "127.0.0.1"
-    int port;                 // 0 = 4242, the next free one if taken
-    bool port_exact;          // a taken port is an error
-    const char *token;        // NULL = no protection (only on loopback, only when asked for)
+    const char *listen; // address; NULL = "127.0.0.1"
+    int port;           // 0 = 4242, the next free one if taken
+    bool port_exact;    // a taken port is an error
+    const char *token;  // NULL = no protection (only on loopback, only when asked for)
     const char *job;
     int level;
     bool dragon_compatible;
+    aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names
+    struct aggregator_limits limits;
 };
 
 struct aggregator;

@@ -1,5 +1,7 @@
 #include "base/json_writer.h"
 
+#include "base/shortest.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,63 +174,91 @@ void json_key_bool(struct json_writer *w, const char *key, bool value)
     json_bool(w, value);
 }
 
+// Two digits a step: half the divisions.
+static const char digit_pairs[] =
+    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
+    "495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596"
+    "979899";
+
+static void put_eight_digits(char *out, uint32_t value)
+{
+    uint32_t high = value / 10000, low = value % 10000;
+    memcpy(out, digit_pairs + 2 * (high / 100), 2);
+    memcpy(out + 2, digit_pairs + 2 * (high % 100), 2);
+    memcpy(out + 4, digit_pairs + 2 * (low / 100), 2);
+    memcpy(out + 6, digit_pairs + 2 * (low % 100), 2);
+}
+
 size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value)
 {
-    char reversed[20];
-    size_t n = 0, size = 0;
+    enum { EIGHT_DIGITS = 100000000 };
+    char text[24], *end = text + sizeof text, *at = end; // filled from the end
     uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do
-        reversed[n++] = (char)('0' + magnitude % 10);
-    while (magnitude /= 10);
+    for (; magnitude >= EIGHT_DIGITS; magnitude /= EIGHT_DIGITS)
+        put_eight_digits(at -= 8, (uint32_t)(magnitude % EIGHT_DIGITS));
+    uint32_t rest = (uint32_t)magnitude;
+    for (; rest >= 100; rest /= 100)
+        memcpy(at -= 2, digit_pairs + 2 * (rest % 100), 2);
+    if (rest >= 10)
+        memcpy(at -= 2, digit_pairs + 2 * rest, 2);
+    else
+        *--at = (char)('0' + rest);
     if (value < 0)
-        out[size++] = '-';
-    while (n)
-        out[size++] = reversed[--n];
-    return size;
+        *--at = '-';
+    memcpy(out, at, (size_t)(end - at));
+    return (size_t)(end - at);
+}
+
+// 1234 × 10^-2 is "12.34"; numbers from 10^17 on and below 10^-6 have an exponent.
+static size_t place_digits(char *out, uint64_t digits, int exponent)
+{
+    enum { PLAIN_MAX = 17, PLAIN_MIN = -6 };
+    char text[NUMBER_TEXT_MAX];
+    int n = (int)number_format_i64(text, (int64_t)digits), size = 0;
+    int first = n + exponent - 1; // the power of ten that the first digit stands for
+    if (first < PLAIN_MIN || first >= PLAIN_MAX) {
+        out[size++] = text[0];
+        if (n > 1)
+            out[size++] = '.';
+        memcpy(out + size, text + 1, (size_t)(n - 1));
+        size += n - 1;
+        int power = first < 0 ? -first : first;
+        out[size++] = 'e';
+        out[size++] = first < 0 ? '-' : '+';
+        if (power < 10)
+            out[size++] = '0';
+        return (size_t)size + number_format_i64(out + size, power);
+    }
+    if (first < 0) { // "0.00" in front
+        memcpy(out, "0.00000", (size_t)(1 - first));
+        memcpy(out + 1 - first, text, (size_t)n);
+        return (size_t)(1 - first + n);
+    }
+    int whole = first + 1 < n ? first + 1 : n; // of the digits, those in front of the point
+    memcpy(out, text, (size_t)whole);
+    if (whole < n) {
+        out[whole] = '.';
+        memcpy(out + whole + 1, text + whole, (size_t)(n - whole));
+        return (size_t)n + 1;
+    }
+    memset(out + n, '0', (size_t)exponent);
+    return (size_t)(n + exponent);
 }
 
 size_t number_format(char out[NUMBER_TEXT_MAX], double value)
 {
-    // Whole numbers and short decimals are what telemetry is made of: value × 10^d that is whole and below 2^53 with
-    // d ≤ 6 has at most 15 or 16 digits, and dividing the whole number by 10^d (exact as a double) gives the correctly rounded value, so
-    // that comparing tells whether the text reads back as the same. The rest goes the slow way.
-    static const double power[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
-    if (fabs(value) < 9e15 && !(value == 0 && signbit(value))) {
-        for (size_t d = 0; d < sizeof power / sizeof *power; d++) {
-            double scaled = value * power[d];
-            if (fabs(scaled) >= 9e15)
-                break;
-            int64_t whole = (int64_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
-            if ((double)whole / power[d] != value)
-                continue;
-            if (d == 0)
-                return number_format_i64(out, whole);
-            char digits[NUMBER_TEXT_MAX];
-            size_t n = number_format_i64(digits, whole < 0 ? -whole : whole), size = 0;
-            if (whole < 0)
-                out[size++] = '-';
-            if (n <= d) {
-                out[size++] = '0';
-                out[size++] = '.';
-                for (size_t zero = n; zero < d; zero++)
-                    out[size++] = '0';
-                memcpy(out + size, digits, n);
-                return size + n;
-            }
-            memcpy(out + size, digits, n - d);
-            size += n - d;
-            out[size++] = '.';
-            memcpy(out + size, digits + n - d, d);
-            return size + d;
-        }
-    }
-    if (isnan(value))
-        return (size_t)snprintf(out, NUMBER_TEXT_MAX, "NaN");
-    int n = 0;
-    for (int digits = 15; digits <= 17; digits++) {
-        n = snprintf(out, NUMBER_TEXT_MAX, "%.*g", digits, value);
-        if (strtod(out, NULL) == value)
-            break;
-    }
-    return (size_t)n;
+    static const double whole_max = 9e15; // below it every whole number is a double
+    if (fabs(value) < whole_max && (double)(int64_t)value == value && !(value == 0 && signbit(value)))
+        return number_format_i64(out, (int64_t)value);
+    if (!isfinite(value) || value == 0)
+        return (size_t)snprintf(out, NUMBER_TEXT_MAX, "%s",
+                                isnan(value) ? "NaN"
+                                : value > 0  ? "inf"
+                                : value < 0  ? "-inf"
+                                             : "-0");
+    size_t sign = signbit(value) ? 1 : 0;
+    if (sign)
+        out[0] = '-';
+    struct shortest s = shortest_decimal(fabs(value));
+    return sign + place_digits(out + sign, s.digits, s.exponent);
 }

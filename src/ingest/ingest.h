@@ -15,8 +15,8 @@ struct ingest_options {
     const char *socket_path;          // programs that carry another one in their segment are not ours
     const struct store_label *labels; // put on every series (host)
     size_t label_count;
-    int level;                        // metrics above it are not taken
-    size_t programs_max;              // 0 = 4096
+    int level;           // metrics above it are not taken
+    size_t programs_max; // 0 = 4096
 };
 
 struct ingest_stats {
@@ -27,6 +27,7 @@ struct ingest_stats {
     uint64_t dropped_corrupt;  // ring contents that made no sense (bytes / 8)
     uint64_t dropped_store;    // refused by the store
     uint64_t dropped_limit;    // over a limit of names, tags, series
+    uint64_t clamped;          // times of records that could not be, put right (they are also in points)
     uint64_t lines, lines_bad; // text protocols
 };
 

@@ -14,11 +14,40 @@
 
 enum query_aggregator {
     QUERY_NONE, // each series by itself
-    QUERY_SUM, QUERY_MIN, QUERY_MAX, QUERY_AVG, QUERY_MEDIAN, QUERY_MULT, QUERY_DEV, QUERY_DIFF, QUERY_COUNT, QUERY_FIRST, QUERY_LAST,
-    QUERY_SQUARE_SUM, QUERY_ZIMSUM, QUERY_MIMMIN, QUERY_MIMMAX, QUERY_PFSUM,
-    QUERY_P50, QUERY_P75, QUERY_P90, QUERY_P95, QUERY_P99, QUERY_P999,
-    QUERY_EP50R3, QUERY_EP50R7, QUERY_EP75R3, QUERY_EP75R7, QUERY_EP90R3, QUERY_EP90R7, QUERY_EP95R3, QUERY_EP95R7,
-    QUERY_EP99R3, QUERY_EP99R7, QUERY_EP999R3, QUERY_EP999R7,
+    QUERY_SUM,
+    QUERY_MIN,
+    QUERY_MAX,
+    QUERY_AVG,
+    QUERY_MEDIAN,
+    QUERY_MULT,
+    QUERY_DEV,
+    QUERY_DIFF,
+    QUERY_COUNT,
+    QUERY_FIRST,
+    QUERY_LAST,
+    QUERY_SQUARE_SUM,
+    QUERY_ZIMSUM,
+    QUERY_MIMMIN,
+    QUERY_MIMMAX,
+    QUERY_PFSUM,
+    QUERY_P50,
+    QUERY_P75,
+    QUERY_P90,
+    QUERY_P95,
+    QUERY_P99,
+    QUERY_P999,
+    QUERY_EP50R3,
+    QUERY_EP50R7,
+    QUERY_EP75R3,
+    QUERY_EP75R7,
+    QUERY_EP90R3,
+    QUERY_EP90R7,
+    QUERY_EP95R3,
+    QUERY_EP95R7,
+    QUERY_EP99R3,
+    QUERY_EP99R7,
+    QUERY_EP999R3,
+    QUERY_EP999R7,
     QUERY_AGGREGATOR_COUNT
 };
 
@@ -30,10 +59,10 @@ enum query_fill { QUERY_FILL_NONE, QUERY_FILL_NAN, QUERY_FILL_NULL, QUERY_FILL_Z
 
 struct query_downsample {
     bool on;
-    bool all;          // "0all": one bucket
-    bool calendar;     // "1dc"
-    int64_t interval;  // count of units when calendar, else ns
-    char unit;         // as written: 'a' ms, s, m, h, d, w, n, y
+    bool all;         // "0all": one bucket
+    bool calendar;    // "1dc"
+    int64_t interval; // count of units when calendar, else ns
+    char unit;        // as written: 'a' ms, s, m, h, d, w, n, y
     enum query_aggregator function;
     enum query_fill fill;
     struct str time_zone; // IANA name; empty = UTC
@@ -46,7 +75,14 @@ struct query_rate {
 };
 
 enum query_filter_kind {
-    QUERY_LITERAL_OR, QUERY_ILITERAL_OR, QUERY_NOT_LITERAL_OR, QUERY_NOT_ILITERAL_OR, QUERY_WILDCARD, QUERY_IWILDCARD, QUERY_REGEXP, QUERY_NOT_KEY,
+    QUERY_LITERAL_OR,
+    QUERY_ILITERAL_OR,
+    QUERY_NOT_LITERAL_OR,
+    QUERY_NOT_ILITERAL_OR,
+    QUERY_WILDCARD,
+    QUERY_IWILDCARD,
+    QUERY_REGEXP,
+    QUERY_NOT_KEY,
     QUERY_FILTER_COUNT
 };
 
@@ -73,6 +109,9 @@ int query_parse_m(struct str expression, struct arena *arena, struct query *out,
 // "1s-avg-nan", "0all-sum", "1dc-max". -EINVAL with OpenTSDB's words.
 int query_parse_downsample(struct str text, struct query_downsample *out, struct error *e);
 
+// A request's useCalendar: "1d" means what "1dc" says. Leaves alone what has no interval or is calendar already.
+void query_downsample_use_calendar(struct query_downsample *d);
+
 // "now", "1h-ago", "2012/12/20-12:42:42", seconds or milliseconds since the epoch: to ns. -EINVAL with the reason.
 int query_parse_time(struct str text, int64_t now_ns, struct str time_zone, int64_t *out_ns, struct error *e);
 
@@ -82,15 +121,17 @@ struct query_request {
     size_t count;
     bool ms_resolution, show_query, show_tsuids, show_summary, show_stats;
     bool no_annotations, global_annotations, delete_requested;
-    bool dragon_compatible; // a wildcard filter groups, whatever its groupBy says. Not in the body: the caller sets it
+    bool
+        dragon_compatible; // a wildcard filter groups, whatever its groupBy says. Not in the body: the caller sets it before parsing
 };
+// Reads *out for dragon_compatible, so it must be initialised. -EINVAL with the reason.
 int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struct query_request *out, struct error *e);
 
 struct query_limits {
-    size_t memory_bytes;   // 0 = 256 MiB
-    uint64_t series_max;   // 0 = 1,000,000 matched series
-    uint64_t points_max;   // 0 = 100,000,000 points read
-    int64_t deadline_ns;   // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
+    size_t memory_bytes; // 0 = 256 MiB
+    uint64_t series_max; // 0 = 1,000,000 matched series
+    uint64_t points_max; // 0 = 100,000,000 points read
+    int64_t deadline_ns; // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
 };
 
 struct query_series {
@@ -99,7 +140,7 @@ struct query_series {
     size_t tag_count;
     const struct str *aggregate_tags; // sorted
     size_t aggregate_tag_count;
-    const int64_t *t_ns; // ascending, in [start, end]
+    const int64_t *t_ns;  // ascending, in [start, end]
     const double *values; // NaN where a fill policy put it (query_fill says how to write it)
     size_t count;
     size_t source_series; // how many series went into it
@@ -113,12 +154,13 @@ struct query_result {
 
 // Everything in *out lives in `arena`. -ENOENT: no such metric (e says "No such name for 'metrics': 'x'"); a known metric without
 // data in the range is an empty result. -E2BIG: a limit, named in e. -ETIMEDOUT: the deadline.
-int query_run(const struct query *q, struct store_snapshot *const *stores, size_t store_count, const struct query_limits *limits, struct arena *arena,
-              struct query_result *out, struct error *e);
+int query_run(const struct query *q, struct store_snapshot *const *stores, size_t store_count,
+              const struct query_limits *limits, struct arena *arena, struct query_result *out, struct error *e);
 
 // Names that match, sorted, each once: for /api/suggest and completion. `kind` is "metrics", "tagk" or "tagv"; text is a prefix, or with
 // `anywhere` a substring. At most `max`.
-int query_suggest(struct store_snapshot *const *stores, size_t store_count, struct str kind, struct str text, bool anywhere, size_t max, struct arena *arena,
-                  const struct str **out, size_t *count, struct error *e);
+int query_suggest(struct store_snapshot *const *stores, size_t store_count, struct str kind, struct str text,
+                  bool anywhere, size_t max, struct arena *arena, const struct str **out, size_t *count,
+                  struct error *e);
 
 #endif

@@ -20,7 +20,7 @@ void lock_unmap(void *base, size_t size);
 // What closed_crc has to be.
 uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment_entry *table);
 
-// Whether `sb` begins a file that this version can read: 0, -EINVAL (no store), -ENOTSUP (another version), -EBADMSG (damaged).
+// Whether `sb` begins a file that this version can read: 0, -EINVAL (no store), -ENODATA (not yet one), -ENOTSUP (another version), -EBADMSG (damaged).
 int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path, struct error *e);
 
 #endif

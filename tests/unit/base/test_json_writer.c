@@ -83,8 +83,13 @@ static void numbers_are_short(void **state)
     assert_number(37.5, "37.5");
     assert_number(123456.789, "123456.789");
     assert_number(0.000001, "0.000001");
+    assert_number(0.00000125, "0.00000125");
+    assert_number(1.25e-7, "1.25e-07");
+    assert_number(12345678901234567000.0, "1.2345678901234567e+19");
+    assert_number(1e16, "10000000000000000");
+    assert_number(-1.7976931348623157e308, "-1.7976931348623157e+308");
     assert_number(1e300, "1e+300");
-    assert_number(5e-324, "4.94065645841247e-324");
+    assert_number(5e-324, "5e-324");
     assert_number(1.0 / 3, "0.3333333333333333");
     assert_number(9007199254740993.0, "9007199254740992");
     assert_number(NAN, "NaN");

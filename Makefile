@@ -1,0 +1,64 @@
+# sonde: the short way. Meson does the work; `make help` says what there is.
+#
+#   make run      from nothing to a running demo: installs what is missing, builds, runs it
+#   make test     from nothing to tested: installs what is missing, builds, runs every test
+BUILD  ?= build
+PREFIX ?= /usr/local
+MESON   = meson
+NINJA   = ninja -C $(BUILD)
+
+all: build ## build into build/
+	@$(NINJA) --quiet
+
+.PHONY: all build run test bench lint format fuzz sanitize install uninstall clean help
+
+build: $(BUILD)/build.ninja
+
+$(BUILD)/build.ninja:
+	@tools/deps build
+	@$(MESON) setup $(BUILD) --prefix=$(PREFIX) >$(BUILD).log || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+run: ## install what is missing, build, run the demo job (20 s)
+	@tools/deps build
+	@$(MAKE) --no-print-directory -s all
+	@tools/demo $(BUILD)
+
+test: ## install what is missing, build, run every test
+	@tools/deps build test
+	@$(MAKE) --no-print-directory -s build
+	@tools/test $(BUILD)
+
+bench: ## measure everything against its peers; BENCH=emit for one
+	@tools/deps build bench
+	@$(MAKE) --no-print-directory -s build
+	@tools/bench $(BUILD) $(BENCH)
+
+lint: ## compiler warnings as errors under gcc and clang, clang-format, clang-tidy
+	@tools/deps build test lint
+	@tools/lint
+
+format: ## put every source file into the house's format
+	@tools/deps lint
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+sanitize: ## unit tests under the address, undefined and thread sanitizers
+	@tools/deps build test
+	@tools/sanitize
+
+fuzz: ## a minute on the fuzz targets; SECONDS_EACH=n for more
+	@tools/deps build test fuzz
+	@tools/fuzz $(or $(SECONDS_EACH),12)
+
+install: all ## install under PREFIX (default /usr/local; DESTDIR is honoured)
+	@$(MESON) configure $(BUILD) --prefix=$(PREFIX) >/dev/null
+	@$(MESON) install -C $(BUILD) --quiet && echo "installed under $(DESTDIR)$(PREFIX)"
+
+uninstall: ## take it away again
+	@$(NINJA) --quiet uninstall
+
+clean: ## remove the build folders
+	@rm -rf build build-*
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile

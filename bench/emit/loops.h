@@ -1,0 +1,17 @@
+// loops.h - what is measured, each in a loop of its own in loops.c, which sees only sonde.h: nothing folds away.
+#ifndef SONDE_BENCH_EMIT_LOOPS_H
+#define SONDE_BENCH_EMIT_LOOPS_H
+
+#include "sonde.h"
+
+struct loop_target {
+    sonde_handle metric, group;
+    const double *row;
+};
+
+// Does it `times` times.
+typedef void loop(const struct loop_target *t, long times);
+
+loop loop_empty, loop_emit, loop_emit_at, loop_row, loop_set, loop_add, loop_clock_gettime, loop_ticks, loop_span;
+
+#endif

@@ -1,0 +1,153 @@
+"""Real programs that benches measure beside sonde, each started on a free loopback port with data in a folder of its own.
+
+A peer that is not installed raises Missing; benches then say so in a word and go on.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+
+class Missing(Exception):
+    """The peer is not on this machine."""
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr)
+
+
+def report(bench, metric, value, unit, peer=None, peer_value=None, **more):
+    """One measurement: one JSON object on a line of stdout. ratio is value over peer_value."""
+    line = {"bench": bench, "metric": metric, "value": value, "unit": unit}
+    if peer is not None:
+        line |= {"peer": peer, "peer_value": peer_value, "ratio": round(value / peer_value, 4) if peer_value else None}
+    print(json.dumps(line | more), flush=True)
+
+
+def folder_bytes(path):
+    return sum(os.path.getsize(os.path.join(where, name)) for where, _, names in os.walk(path) for name in names)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def metric_name(column):
+    return re.sub(r"[^a-zA-Z0-9_]", "_", column)
+
+
+class Server:
+    """A peer that serves HTTP; use it as a context."""
+
+    program = ready_path = None
+
+    def __init__(self):
+        if not shutil.which(self.program):
+            raise Missing(self.program)
+        self.folder = tempfile.mkdtemp(prefix="sonde-bench-")
+        self.port = free_port()
+        self.process = None
+
+    def command(self):
+        raise NotImplementedError
+
+    def start(self):
+        log = open(os.path.join(self.folder, "log"), "ab")
+        self.process = subprocess.Popen([self.program, *self.command()], stdout=log, stderr=log)
+        give_up = time.monotonic() + 30
+        while True:
+            try:
+                self.get(self.ready_path)
+                return
+            except OSError:
+                if time.monotonic() > give_up or self.process.poll() is not None:
+                    raise RuntimeError(f"{self.program} does not come up: {self.folder}/log")
+                time.sleep(0.05)
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait(30)
+            self.process = None
+
+    def get(self, path, body=None):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", data=body, timeout=60) as answer:
+            return answer.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class VictoriaMetrics(Server):
+    program = "victoria-metrics"
+    ready_path = "/health"
+
+    def command(self):
+        return [f"-storageDataPath={self.folder}/data", f"-httpListenAddr=127.0.0.1:{self.port}",
+                "-retentionPeriod=100y", "-search.disableCache"]
+
+    def load(self, columns, stamps_ns):
+        """columns: {name: [values]}; its stamps are milliseconds."""
+        stamps = [t // 1_000_000 for t in stamps_ns]
+        lines = (json.dumps({"metric": {"__name__": metric_name(name), "host": "n1"}, "values": values, "timestamps": stamps})
+                 for name, values in columns.items())
+        self.get("/api/v1/import", "\n".join(lines).encode())
+        self.get("/internal/force_flush")
+        self.get("/internal/force_merge")
+        # It merges in the background: wait until all rows are in parts on disk and no merge is going on.
+        rows = len(columns) * len(stamps_ns)
+        give_up = time.monotonic() + 60
+        while time.monotonic() < give_up:
+            metrics = self.get("/metrics").decode()
+            stored = sum(int(v) for v in re.findall(r'^vm_rows\{type="storage/(?:small|big)"\} (\d+)', metrics, re.M))
+            active = sum(int(v) for v in re.findall(r"^vm_active_merges\{.*\} (\d+)", metrics, re.M))
+            if stored >= rows and not active:
+                return
+            time.sleep(0.2)
+        raise RuntimeError("victoria-metrics did not merge its parts within a minute")
+
+    def stored_bytes(self):
+        """Blocks and index, without its caches. All rows are in merged parts on disk since load(); it may panic when it is stopped."""
+        return folder_bytes(f"{self.folder}/data/data") + folder_bytes(f"{self.folder}/data/indexdb")
+
+
+class Prometheus(Server):
+    program = "prometheus"
+    ready_path = "/-/ready"
+
+    def command(self):
+        config = os.path.join(self.folder, "prometheus.yml")
+        with open(config, "w") as f:
+            f.write("global: {}\n")
+        return [f"--config.file={config}", f"--storage.tsdb.path={self.folder}/data", "--storage.tsdb.retention.time=100y",
+                f"--web.listen-address=127.0.0.1:{self.port}"]
+
+    def load(self, columns, stamps_ns):
+        """Makes blocks offline, before start(); its stamps are milliseconds."""
+        text = os.path.join(self.folder, "openmetrics")
+        with open(text, "w") as f:
+            for name, values in columns.items():
+                f.write(f"# TYPE {metric_name(name)} gauge\n")
+                for t, v in zip(stamps_ns, values):
+                    f.write(f'{metric_name(name)}{{host="n1"}} {v!r} {t // 1_000_000 / 1000:.3f}\n')
+            f.write("# EOF\n")
+        subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", text, f"{self.folder}/data"],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.remove(text)
+
+    def stored_bytes(self):
+        self.stop()
+        return folder_bytes(f"{self.folder}/data")

@@ -1,0 +1,471 @@
+// agent.c - the agent's life: start, the event loop, the end.
+//
+//   sampling thread ──rows──▶ queue ──wake──▶┐
+//   programs ──rings, doorbells─────────────▶│ this thread: store, ingest, sockets, timers
+//   senders ──text lines────────────────────▶┘
+//
+// Rings are looked at by themselves: DRAIN_FAST_MS after one was found more than a quarter full, then at doubling intervals up to
+// DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some seconds; a doorbell is answered at once; without programs nobody
+// looks. What goes wrong while it runs (a full disk, a source that fails) is counted and the rest goes on. At the end nothing that was
+// sent is left behind: knocking connections are let in, all are read to their end, the rings drained, a last sample taken, the store closed.
+#include "agent/agent.h"
+
+#include "agent/connections.h"
+#include "agent/folder.h"
+#include "agent/own.h"
+#include "agent/sampler.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "collect/catalogue.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    DRAIN_FAST_MS = 1,
+    DRAIN_SLOW_MS = 100,
+    DRAIN_QUIET_MS = 500, // after QUIET_ROUNDS with nothing: a ring that fills up rings the bell all the same
+    QUIET_ROUNDS = 30,
+    TICK_MS = 250,       // of the store's own work while something comes
+    TICK_IDLE_MS = 2000, // while there are only samples, each of which is followed by a tick
+    END_DRAIN_MS = 2000, // programs that go on writing at the end are not followed for longer
+    META_MAX = 64,
+    HOST_MAX = 256,
+};
+static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
+static const double FULL_FAST = 0.25; // of the fullest ring: look again soon
+
+struct agent {
+    const struct agent_options *options;
+    char host[HOST_MAX], socket_path[PATH_MAX], file_path[PATH_MAX];
+    struct store_label labels[1];
+    double rate_s;
+    int listening, udp; // -1 = none, or `connections` has them
+
+    struct store *store;
+    struct ingest *ingest;
+    struct collect *collect;
+    struct sampler *sampler;
+    struct connections *connections;
+    struct own *own;
+    struct own_figures figures;
+
+    uv_loop_t loop;
+    bool loop_made, stopping;
+    bool reachable; // the socket's name is ours to take away
+    uv_async_t rows;
+    uv_timer_t drain, tick;
+    uv_signal_t signals[3];
+    uv_poll_t control;
+    uint64_t drain_ms;
+    unsigned empty_rounds; // drains on end that found nothing
+};
+
+// ---- rings ----
+
+static void on_drain(uv_timer_t *timer);
+static void on_tick(uv_timer_t *timer);
+static void tick(struct agent *a);
+
+static void drain(struct agent *a)
+{
+    double fullest = 0;
+    a->empty_rounds = ingest_drain(a->ingest, &fullest) ? 0 : a->empty_rounds + 1;
+    uint64_t slowest_ms = a->empty_rounds > QUIET_ROUNDS ? DRAIN_QUIET_MS : DRAIN_SLOW_MS;
+    a->drain_ms = fullest > FULL_FAST ? DRAIN_FAST_MS : a->drain_ms * 2;
+    if (a->drain_ms > slowest_ms)
+        a->drain_ms = slowest_ms;
+    struct ingest_stats stats;
+    ingest_get_stats(a->ingest, &stats);
+    if (stats.programs && !a->stopping)
+        uv_timer_start(&a->drain, on_drain, a->drain_ms, 0);
+    else
+        uv_timer_stop(&a->drain);
+    if (!stats.programs)
+        a->empty_rounds = QUIET_ROUNDS + 1;
+}
+
+static void on_drain(uv_timer_t *timer)
+{
+    struct agent *a = timer->data;
+    drain(a);
+    if (uv_timer_get_due_in(&a->tick) <= a->drain_ms)
+        tick(a); // now that we are awake
+}
+
+// A ring is filling up, or somebody has connected.
+static void on_bell(void *user)
+{
+    struct agent *a = user;
+    a->drain_ms = DRAIN_FAST_MS;
+    a->empty_rounds = 0;
+    drain(a);
+    if (!a->stopping && uv_timer_get_due_in(&a->tick) > TICK_MS)
+        uv_timer_start(&a->tick, on_tick, TICK_MS, 0);
+}
+
+// ---- samples ----
+
+static void define_set(struct agent *a, struct sampler_set *set)
+{
+    sampler_forget_older(set);
+    set->defined = true;
+    uint32_t *ids = calloc(set->count, sizeof *ids);
+    set->failed = ids ? 0 : -ENOMEM;
+    for (size_t i = 0; !set->failed && i < set->count; i++) {
+        const struct collect_series *series = &set->series[i];
+        uint32_t metric;
+        set->failed = store_define_metric(a->store, &series->metric->metric, &metric);
+        if (!set->failed)
+            set->failed = store_define_series(a->store, metric, series->labels, series->label_count, &ids[i]);
+    }
+    if (!set->failed)
+        set->failed = store_define_set(a->store, ids, set->count, &set->store_id);
+    if (set->failed)
+        log_warning("metrics of this node cannot be stored: %s", strerror(-set->failed));
+    free(ids);
+}
+
+static void take_row(struct agent *a, const struct sampler_row *row)
+{
+    if (row->set) {
+        if (!row->set->defined)
+            define_set(a, row->set);
+        if (row->set->failed || store_append_row(a->store, row->set->store_id, row->t_ns, row->values) != 0)
+            a->figures.rows_refused += row->set->count;
+        return;
+    }
+    // The instant is complete: now what programs and StatsD add up.
+    a->figures.sampler = row->figures;
+    ingest_sample_cells(a->ingest, row->t_ns);
+    ingest_lines_sample(a->ingest, row->t_ns);
+    agent_connections_get_stats(a->connections, &a->figures.connections);
+    own_sample(a->own, a->ingest, &a->figures, row->t_ns);
+}
+
+static void take_rows(struct agent *a)
+{
+    for (const struct sampler_row *row = sampler_next(a->sampler); row; row = sampler_next(a->sampler)) {
+        take_row(a, row);
+        sampler_done(a->sampler);
+    }
+}
+
+// Does the store's due work, and says when to come back.
+static void tick(struct agent *a)
+{
+    store_tick(a->store, clock_realtime_ns()); // what goes wrong is logged once and counted by the store
+    struct connections_stats connections;
+    agent_connections_get_stats(a->connections, &connections);
+    bool busy = a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->options->udp_port;
+    uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    tick(timer->data);
+}
+
+static void on_rows(uv_async_t *async)
+{
+    struct agent *a = async->data;
+    take_rows(a);
+    tick(a);
+}
+
+// In the sampling thread.
+static void wake(void *user)
+{
+    struct agent *a = user;
+    uv_async_send(&a->rows);
+}
+
+// ---- the end ----
+
+static void stop(struct agent *a)
+{
+    a->stopping = true;
+    uv_stop(&a->loop);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    stop(handle->data);
+}
+
+// What comes on it has no meaning; its end is the end.
+static void on_control(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+    char ignored[64];
+    (void)events;
+    ssize_t got = read(a->options->control_fd, ignored, sizeof ignored);
+    if (status < 0 || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        stop(a);
+}
+
+static void finish(struct agent *a)
+{
+    sampler_stop(a->sampler);
+    agent_connections_finish(a->connections);
+    int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
+    while (ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
+        ;
+    take_rows(a);
+    sampler_take(a->sampler, clock_realtime_ns());
+    take_rows(a);
+}
+
+// ---- the start ----
+
+static void tell(int fd, const char *format, const char *text)
+{
+    char line[ERROR_TEXT_MAX + 16];
+    int size = snprintf(line, sizeof line, format, text);
+    if (fd >= 0 && size > 0 && write(fd, line, (size_t)size) < 0)
+        log_debug("nobody waits for this agent's start: %s", strerror(errno));
+}
+
+static int check_options(struct agent *a, struct error *e)
+{
+    const struct agent_options *o = a->options;
+    if (!o->folder || !o->folder[0])
+        return error_set(e, -EINVAL, "no run folder is given");
+    if (o->level < 1 || o->level > 4)
+        return error_set(e, -EINVAL, "level %d is not between 1 and 4", o->level);
+    a->rate_s = o->rate_s > 0 ? o->rate_s : RATE_DEFAULT_S; // also for a NaN
+    if (a->rate_s < RATE_MIN_S || a->rate_s > RATE_MAX_S)
+        return error_set(e, -EINVAL, "a rate of %g s is not between %g and %g s", a->rate_s, RATE_MIN_S, RATE_MAX_S);
+    if (!(o->window_s >= 0) || o->window_s > 1e9)
+        return error_set(e, -EINVAL, "a window of %g s is not between 0 and 1e9 s", o->window_s);
+    if (o->meta_count > META_MAX - 2)
+        return error_set(e, -E2BIG, "more than %d entries about the run", META_MAX - 2);
+    return 0;
+}
+
+static int make_names(struct agent *a, struct error *e)
+{
+    const struct agent_options *o = a->options;
+    if (o->host && o->host[0]) {
+        snprintf(a->host, sizeof a->host, "%s", o->host);
+    } else if (gethostname(a->host, sizeof a->host - 1) != 0 || !a->host[0] || a->host[0] == '.') {
+        strcpy(a->host, "localhost");
+    } else {
+        a->host[strcspn(a->host, ".")] = 0;
+    }
+    if (strchr(a->host, '/'))
+        return error_set(e, -EINVAL, "the host's name '%s' holds a slash", a->host);
+    int socket_size = o->socket_path ? snprintf(a->socket_path, sizeof a->socket_path, "%s", o->socket_path)
+                                     : snprintf(a->socket_path, sizeof a->socket_path, "%s/agent.sock", o->folder);
+    int file_size = o->file_path ? snprintf(a->file_path, sizeof a->file_path, "%s", o->file_path)
+                                 : snprintf(a->file_path, sizeof a->file_path, "%s/%s.sonde", o->folder, a->host);
+    if (socket_size >= PATH_MAX || file_size >= PATH_MAX)
+        return error_set(e, -ENAMETOOLONG, "the run folder's path is longer than %d bytes", PATH_MAX - 1);
+    a->labels[0] = (struct store_label){STR("host"), str_of(a->host)};
+    return 0;
+}
+
+static int open_store(struct agent *a, struct error *e)
+{
+    const struct agent_options *o = a->options;
+    struct store_label meta[META_MAX];
+    size_t count = 0;
+    meta[count++] = (struct store_label){STR("host"), str_of(a->host)};
+    if (o->job && o->job[0])
+        meta[count++] = (struct store_label){STR("job"), str_of(o->job)};
+    for (size_t i = 0; i < o->meta_count; i++)
+        meta[count++] = o->meta[i];
+    struct store_options options = {.size_limit_bytes = o->size_limit_bytes,
+                                    .window_ns = (int64_t)(o->window_s * NS_PER_S),
+                                    .meta = meta,
+                                    .meta_count = count};
+    return store_open(a->file_path, &options, &a->store, e);
+}
+
+static int open_parts(struct agent *a, struct error *e)
+{
+    const struct agent_options *o = a->options;
+    struct ingest_options ingest = {
+        .socket_path = a->socket_path, .labels = a->labels, .label_count = 1, .level = o->level};
+    int failed = ingest_create(a->store, &ingest, &a->ingest, e);
+    if (failed)
+        return failed;
+    struct collect_options collect = {.root = "",
+                                      .labels = a->labels,
+                                      .label_count = 1,
+                                      .level = o->level,
+                                      .rate_s = a->rate_s,
+                                      .folder = o->folder,
+                                      .uid = geteuid()};
+    failed = collect_create(&collect, &a->collect, e);
+    if (failed)
+        return failed;
+    failed = sampler_create(a->collect, a->rate_s, wake, a, &a->sampler, e);
+    if (failed)
+        return failed;
+    a->own = own_create(a->store, a->labels, 1, o->level, e);
+    return a->own ? 0 : e->code;
+}
+
+// First of all: an agent that cannot be reached makes no file, and one that is there already is told from a damaged one.
+static int open_sockets(struct agent *a, struct error *e)
+{
+    a->listening = folder_listen(a->socket_path, e);
+    if (a->listening < 0)
+        return a->listening;
+    a->reachable = true;
+    if (a->options->udp_port) {
+        a->udp = agent_connections_udp(a->options->udp_port, e);
+        if (a->udp < 0)
+            return a->udp;
+    }
+    return 0;
+}
+
+// Whoever has knocked since open_sockets is let in.
+static int serve_sockets(struct agent *a, struct error *e)
+{
+    int listening = a->listening, udp = a->udp;
+    a->listening = a->udp = -1;
+    return agent_connections_create(&a->loop, a->ingest, listening, udp, on_bell, a, &a->connections, e);
+}
+
+static int watch(struct agent *a, struct error *e)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    uv_async_init(&a->loop, &a->rows, on_rows);
+    uv_timer_init(&a->loop, &a->drain);
+    uv_timer_init(&a->loop, &a->tick);
+    a->rows.data = a->drain.data = a->tick.data = a->control.data = a;
+    int failed = 0;
+    for (size_t i = 0; i < 3 && !failed; i++) {
+        failed = uv_signal_init(&a->loop, &a->signals[i]);
+        a->signals[i].data = a;
+        if (!failed)
+            failed = uv_signal_start(&a->signals[i], on_signal, numbers[i]);
+    }
+    if (!failed && a->options->control_fd >= 0) {
+        failed = uv_poll_init(&a->loop, &a->control, a->options->control_fd);
+        if (!failed)
+            failed = uv_poll_start(&a->control, UV_READABLE | UV_DISCONNECT, on_control);
+        if (failed)
+            return error_set(e, failed, "descriptor %d cannot control the agent: %s (is it a pipe or a socket?)",
+                             a->options->control_fd, uv_strerror(failed));
+    }
+    return failed ? error_set(e, failed, "cannot set up the event loop: %s", uv_strerror(failed)) : 0;
+}
+
+// Every program keeps a connection: as many descriptors as the system lets us have.
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            log_debug("cannot raise the limit of open files: %s", strerror(errno));
+    }
+}
+
+static int start(struct agent *a, struct error *e)
+{
+    int failed = check_options(a, e);
+    if (!failed)
+        failed = make_names(a, e);
+    if (!failed)
+        failed = folder_prepare(a->options->folder, e);
+    if (!failed)
+        failed = open_sockets(a, e);
+    if (!failed)
+        failed = open_store(a, e);
+    if (!failed)
+        failed = open_parts(a, e);
+    if (!failed) {
+        failed = uv_loop_init(&a->loop);
+        a->loop_made = failed == 0;
+        if (failed)
+            error_set(e, failed, "cannot set up the event loop: %s", uv_strerror(failed));
+    }
+    if (!failed)
+        failed = watch(a, e);
+    if (!failed)
+        failed = serve_sockets(a, e);
+    if (!failed)
+        failed = sampler_start(a->sampler, e);
+    return failed;
+}
+
+static void close_handle(uv_handle_t *handle, void *user)
+{
+    (void)user;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+// In the order that each part needs the ones below it; what was not made is passed over.
+static int close_all(struct agent *a, struct error *e)
+{
+    sampler_destroy(a->sampler);
+    collect_destroy(a->collect);
+    if (a->connections)
+        agent_connections_finish(a->connections);
+    if (a->loop_made) {
+        uv_walk(&a->loop, close_handle, NULL);
+        uv_run(&a->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&a->loop);
+    }
+    agent_connections_destroy(a->connections);
+    if (a->udp >= 0)
+        close(a->udp);
+    if (a->listening >= 0)
+        close(a->listening);
+    if (a->reachable)
+        folder_unlisten(a->socket_path);
+    ingest_destroy(a->ingest);
+    own_destroy(a->own);
+    return a->store ? store_close(a->store, e) : 0;
+}
+
+int agent_run(const struct agent_options *options, struct error *e)
+{
+    struct error unheard;
+    e = e ? e : &unheard;
+    *e = (struct error){0};
+    struct agent *a = calloc(1, sizeof *a);
+    if (!a) {
+        error_set(e, -ENOMEM, "no memory for the agent");
+        tell(options->control_fd, "error %s\n", e->text);
+        return 1;
+    }
+    a->options = options;
+    a->listening = a->udp = -1;
+    a->drain_ms = DRAIN_FAST_MS;
+    prctl(PR_SET_NAME, "sonde-agent");
+    log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a file at its size limit is a full disk, not a reason to die
+    raise_descriptor_limit();
+    int failed = start(a, e);
+    if (failed) {
+        tell(options->control_fd, "error %s\n", e->text);
+        close_all(a, NULL);
+        free(a);
+        return 1;
+    }
+    ingest_adopt(a->ingest);
+    drain(a);
+    tick(a);
+    tell(options->control_fd, "%s\n", "ready");
+    while (!a->stopping)
+        uv_run(&a->loop, UV_RUN_DEFAULT);
+    finish(a);
+    failed = close_all(a, e);
+    free(a);
+    return failed ? 1 : 0;
+}

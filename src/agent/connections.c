@@ -1,0 +1,409 @@
+// connections.c - sockets, each watched by one uv_poll_t.
+//
+// The first bytes of a connection say what it is (ingest/hello.h). A program's connection carries nothing but doorbells, and its end says that the
+// program may be gone. On a text connection lines come in and answers to bad ones go out; at its end the last line is taken, the answers are
+// sent, then it is closed: a sender that half-closes and reads until the end knows what became of its lines.
+#include "agent/connections.h"
+
+#include "base/log.h"
+#include "ingest/hello.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    READ_SIZE = 65536,    // more than any datagram
+    ACCEPTS_A_ROUND = 64, // then others have their turn
+    READS_A_ROUND = 16,
+    READS_AT_END = 4096, // 256 MiB: who sends more than that without a pause is not waited for
+};
+
+enum kind { NEW, TEXT, PROGRAM };
+
+struct connection {
+    uv_poll_t poll; // first: the handle is the connection
+    struct connections *all;
+    struct connection *next, **link; // in all->first
+    int fd;
+    enum kind kind;
+    pid_t pid;
+    struct ingest_lines *lines;
+    struct buf reply;
+    size_t sent; // of reply
+    bool ended;  // nothing more comes from the other side
+    bool closing;
+};
+
+struct connections {
+    uv_loop_t *loop;
+    struct ingest *in;
+    void (*bell)(void *user);
+    void *user;
+    uv_poll_t listener, datagrams;
+    int listening, udp;
+    bool listener_open, datagrams_open; // their handles
+    int spare;                          // closed to make room for refusing a connection when no descriptor is left
+    struct ingest_lines *udp_lines;
+    struct connection *first;
+    struct connections_stats stats;
+    char piece[READ_SIZE];
+};
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void close_connection(struct connection *c)
+{
+    if (c->closing)
+        return;
+    c->closing = true;
+    *c->link = c->next;
+    if (c->next)
+        c->next->link = c->link;
+    c->all->stats.open--;
+    c->all->stats.senders -= c->kind == TEXT;
+    uv_close((uv_handle_t *)&c->poll, on_closed);
+    close(c->fd); // behind uv_close, which still speaks of it to the kernel
+    ingest_lines_destroy(c->lines);
+    buf_free(&c->reply);
+}
+
+static void on_event(uv_poll_t *poll, int status, int events);
+
+// Sends what there is; false when the other side will not have it. Leaves `reply` empty when all is out.
+static bool send_reply(struct connection *c)
+{
+    while (c->sent < c->reply.size) {
+        ssize_t n = send(c->fd, c->reply.data + c->sent, c->reply.size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EAGAIN || errno == EWOULDBLOCK;
+        c->sent += (size_t)n;
+    }
+    c->sent = 0;
+    c->reply.size = 0;
+    c->reply.failed = false;
+    return true;
+}
+
+static void end_program(struct connection *c)
+{
+    struct connections *all = c->all;
+    pid_t pid = c->pid;
+    close_connection(c);
+    if (pid > 0)
+        ingest_hangup(all->in, pid);
+    all->bell(all->user);
+}
+
+static void begin_program(struct connection *c, int segment)
+{
+    c->kind = PROGRAM;
+    int failed = ingest_attach(c->all->in, segment, c->pid);
+    // One that was found before it said hello keeps its connection for the doorbell.
+    if (failed && failed != -EBUSY) {
+        c->all->stats.refused_hello++;
+        log_warning("process %ld cannot hand over its data: %s", (long)c->pid, strerror(-failed));
+        close_connection(c);
+        return;
+    }
+    c->all->bell(c->all->user);
+}
+
+// What the connection is. True when it is known, and may have more to read.
+static bool recognise(struct connection *c)
+{
+    int segment;
+    pid_t pid;
+    int what = ingest_receive_hello(c->fd, &segment, &pid);
+    if (what == -EAGAIN || what == -EINTR)
+        return false;
+    if (what == 0) {
+        c->pid = pid;
+        begin_program(c, segment);
+        return !c->closing;
+    }
+    if (what != -ENOMSG) {
+        c->all->stats.refused_hello += what != -ENOTCONN;
+        close_connection(c);
+        return false;
+    }
+    c->kind = TEXT;
+    c->all->stats.senders++;
+    c->reply.limit = CONNECTION_REPLY_MAX;
+    if (ingest_lines_create(c->all->in, &c->lines) != 0) {
+        log_warning("no memory for a connection");
+        close_connection(c);
+        return false;
+    }
+    return true;
+}
+
+// Reads once; false when there is nothing more now.
+static bool read_piece(struct connection *c)
+{
+    ssize_t n = recv(c->fd, c->all->piece, READ_SIZE, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return false;
+    if (n < 0 && errno == EINTR)
+        return true;
+    if (c->kind == PROGRAM) {
+        if (n <= 0)
+            end_program(c);
+        else
+            c->all->bell(c->all->user);
+        return n > 0;
+    }
+    if (n > 0) {
+        ingest_lines_feed(c->lines, (struct str){c->all->piece, (size_t)n}, &c->reply);
+        return true;
+    }
+    ingest_lines_end(c->lines, &c->reply);
+    c->ended = true;
+    return false;
+}
+
+static void watch(struct connection *c)
+{
+    int events = (c->ended ? 0 : UV_READABLE) | (c->reply.size ? UV_WRITABLE : 0);
+    uv_poll_start(&c->poll, events, on_event);
+}
+
+static void serve(struct connection *c, unsigned reads)
+{
+    if (c->kind == NEW && !recognise(c))
+        return;
+    while (!c->closing && !c->ended && reads-- > 0 && read_piece(c))
+        ;
+    if (c->closing || c->kind == PROGRAM)
+        return;
+    bool reachable = send_reply(c);
+    if (!reachable) {
+        c->reply.size = 0;
+        c->sent = 0;
+    }
+    if (c->ended && c->reply.size == 0)
+        close_connection(c);
+    else
+        watch(c);
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct connection *c = (struct connection *)poll;
+    (void)events;
+    if (status < 0 && c->ended) {
+        close_connection(c); // gone before it had its answers
+        return;
+    }
+    // An error is met again, and understood, in recv.
+    serve(c, READS_A_ROUND);
+}
+
+// Whether the peer may speak: this user, or root.
+static bool is_ours(struct connections *all, int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return false;
+    if (peer.uid == geteuid() || peer.uid == 0)
+        return true;
+    if (all->stats.refused_user++ == 0)
+        log_warning("refused a connection of user %u (process %ld); more are counted, not listed", (unsigned)peer.uid,
+                    (long)peer.pid);
+    return false;
+}
+
+static void refuse(int fd, struct str words)
+{
+    if (send(fd, words.data, words.size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        log_debug("a refused connection was gone already");
+    close(fd);
+}
+
+static void add_connection(struct connections *all, int fd)
+{
+    struct connection *c = calloc(1, sizeof *c);
+    if (!c || uv_poll_init(all->loop, &c->poll, fd) != 0) {
+        free(c);
+        all->stats.refused_limit++;
+        close(fd);
+        return;
+    }
+    c->all = all;
+    c->fd = fd;
+    c->next = all->first;
+    c->link = &all->first;
+    if (c->next)
+        c->next->link = &c->next;
+    all->first = c;
+    all->stats.open++;
+    uv_poll_start(&c->poll, UV_READABLE, on_event);
+    all->bell(all->user);
+}
+
+// False when nobody knocks.
+static bool accept_one(struct connections *all)
+{
+    int fd = accept4(all->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && all->spare >= 0) {
+        // Let it in only to shut the door: else it would knock for ever, and so would the event loop.
+        close(all->spare);
+        fd = accept4(all->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            all->stats.refused_limit++;
+            refuse(fd, STR("the agent has too many files open\n"));
+        }
+        all->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        return fd >= 0;
+    }
+    if (fd < 0)
+        return errno == EINTR || errno == ECONNABORTED;
+    if (!is_ours(all, fd)) {
+        refuse(fd, STR("this agent serves another user\n"));
+    } else if (all->stats.open >= CONNECTIONS_MAX) {
+        all->stats.refused_limit++;
+        refuse(fd, STR("the agent has too many connections\n"));
+    } else {
+        add_connection(all, fd);
+    }
+    return true;
+}
+
+static void on_knock(uv_poll_t *poll, int status, int events)
+{
+    struct connections *all = poll->data;
+    (void)status, (void)events;
+    for (int i = 0; i < ACCEPTS_A_ROUND && accept_one(all); i++)
+        ;
+}
+
+static void read_datagrams(struct connections *all, unsigned most)
+{
+    struct buf answers = {.limit = CONNECTION_REPLY_MAX}; // nobody to send them to: bad lines are counted
+    for (unsigned i = 0; i < most; i++) {
+        ssize_t n = recv(all->udp, all->piece, READ_SIZE, MSG_DONTWAIT);
+        if (n < 0)
+            break;
+        ingest_lines_feed(all->udp_lines, (struct str){all->piece, (size_t)n}, &answers);
+        ingest_lines_end(all->udp_lines, &answers);
+        answers.size = 0;
+    }
+    buf_free(&answers);
+}
+
+static void on_datagram(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    read_datagrams(poll->data, READS_A_ROUND);
+}
+
+int agent_connections_udp(int port, struct error *e)
+{
+    if (port < 1 || port > 65535)
+        return error_set(e, -EINVAL, "UDP port %d is not between 1 and 65535", port);
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        int code = -errno;
+        if (fd >= 0)
+            close(fd);
+        return error_set(e, code, "cannot listen on UDP port %d: %s", port, strerror(-code));
+    }
+    return fd;
+}
+
+int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user),
+                             void *user, struct connections **out, struct error *e)
+{
+    *out = NULL;
+    struct connections *all = calloc(1, sizeof *all);
+    if (!all) {
+        close(listening);
+        if (udp >= 0)
+            close(udp);
+        return error_set(e, -ENOMEM, "no memory for connections");
+    }
+    all->loop = loop;
+    all->in = in;
+    all->bell = bell;
+    all->user = user;
+    all->listening = listening;
+    all->udp = udp;
+    all->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    *out = all;
+    int failed = uv_poll_init(loop, &all->listener, listening);
+    if (!failed) {
+        all->listener_open = true;
+        all->listener.data = all;
+        failed = uv_poll_start(&all->listener, UV_READABLE, on_knock);
+    }
+    if (!failed && udp >= 0) {
+        failed = ingest_lines_create(in, &all->udp_lines);
+        if (!failed)
+            failed = uv_poll_init(loop, &all->datagrams, udp);
+        if (!failed) {
+            all->datagrams_open = true;
+            all->datagrams.data = all;
+            failed = uv_poll_start(&all->datagrams, UV_READABLE, on_datagram);
+        }
+    }
+    return failed ? error_set(e, failed, "cannot watch the agent's socket: %s", uv_strerror(failed)) : 0;
+}
+
+void agent_connections_finish(struct connections *all)
+{
+    if (all->listener_open) {
+        while (accept_one(all))
+            ;
+        uv_close((uv_handle_t *)&all->listener, NULL);
+        all->listener_open = false;
+        close(all->listening);
+        all->listening = -1;
+    }
+    if (all->datagrams_open) {
+        read_datagrams(all, READS_AT_END);
+        uv_close((uv_handle_t *)&all->datagrams, NULL);
+        all->datagrams_open = false;
+    }
+    for (struct connection *c = all->first, *next; c; c = next) {
+        next = c->next;
+        serve(c, READS_AT_END);
+        if (c->closing)
+            continue;
+        if (c->kind == TEXT && !c->ended) {
+            ingest_lines_end(c->lines, &c->reply);
+            send_reply(c);
+        }
+        close_connection(c);
+    }
+}
+
+void agent_connections_destroy(struct connections *all)
+{
+    if (!all)
+        return;
+    ingest_lines_destroy(all->udp_lines);
+    if (all->listening >= 0)
+        close(all->listening);
+    if (all->udp >= 0)
+        close(all->udp);
+    if (all->spare >= 0)
+        close(all->spare);
+    free(all);
+}
+
+void agent_connections_get_stats(const struct connections *all, struct connections_stats *out)
+{
+    *out = all->stats;
+}

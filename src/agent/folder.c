@@ -1,0 +1,112 @@
+// folder.c - see the header.
+#include "agent/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { LISTEN_BACKLOG = 1024 };
+
+static int make_folders(const char *path, struct error *e)
+{
+    char part[PATH_MAX];
+    size_t size = strlen(path);
+    if (size == 0 || size >= sizeof part)
+        return error_set(e, -ENAMETOOLONG, "the run folder's path is empty or longer than %d bytes", PATH_MAX - 1);
+    memcpy(part, path, size + 1);
+    for (size_t i = 1; i <= size; i++) {
+        if (part[i] != '/' && part[i] != 0)
+            continue;
+        part[i] = 0;
+        if (mkdir(part, 0700) != 0 && errno != EEXIST) {
+            int code = -errno;
+            struct stat about; // on a read-only file system mkdir does not say that the folder is there
+            if (stat(part, &about) != 0 || !S_ISDIR(about.st_mode))
+                return error_set(e, code, "cannot make the run folder %s: %s", path, strerror(-code));
+        }
+        part[i] = path[i];
+    }
+    return 0;
+}
+
+int folder_prepare(const char *path, struct error *e)
+{
+    int failed = make_folders(path, e);
+    if (failed)
+        return failed;
+    struct stat about;
+    if (lstat(path, &about) != 0)
+        return error_set(e, -errno, "cannot look at the run folder %s: %s", path, strerror(errno));
+    if (!S_ISDIR(about.st_mode))
+        return error_set(e, -ENOTDIR, "the run folder %s is not a folder", path);
+    if (about.st_uid != geteuid())
+        return error_set(e, -EPERM, "the run folder %s belongs to user %u, not to user %u: choose another", path,
+                         (unsigned)about.st_uid, (unsigned)geteuid());
+    if (about.st_mode & 077)
+        return error_set(e, -EPERM, "the run folder %s is open to others (mode %04o): chmod 700 it, or choose another",
+                         path, (unsigned)about.st_mode & 07777);
+    if (access(path, W_OK | X_OK) != 0)
+        return error_set(e, -errno, "cannot write to the run folder %s: %s", path, strerror(errno));
+    return 0;
+}
+
+// Whether a dead agent left a socket of that name; it is taken away then.
+static int clear_name(const char *path, const struct sockaddr_un *address, struct error *e)
+{
+    struct stat about;
+    if (lstat(path, &about) != 0)
+        return errno == ENOENT ? 0 : error_set(e, -errno, "cannot look at %s: %s", path, strerror(errno));
+    if (!S_ISSOCK(about.st_mode))
+        return error_set(e, -EEXIST, "%s is in the way: it is not a socket", path);
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe < 0)
+        return error_set(e, -errno, "cannot make a socket: %s", strerror(errno));
+    int refused = connect(probe, (const struct sockaddr *)address, sizeof *address) != 0 ? errno : 0;
+    close(probe);
+    if (refused == 0 || refused == EAGAIN)
+        return error_set(e, -EADDRINUSE, "another agent is listening on %s", path);
+    if (refused != ECONNREFUSED && refused != ENOENT)
+        return error_set(e, -refused, "cannot tell who listens on %s: %s", path, strerror(refused));
+    if (unlink(path) != 0 && errno != ENOENT)
+        return error_set(e, -errno, "cannot remove the socket %s that a dead agent left: %s", path, strerror(errno));
+    return 0;
+}
+
+int folder_listen(const char *path, struct error *e)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t size = strlen(path), most = sizeof address.sun_path - 1;
+    if (size > most)
+        return error_set(
+            e, -ENAMETOOLONG,
+            "the socket's path is %zu bytes long, and the system allows %zu: choose a shorter folder (TMPDIR): %s",
+            size, most, path);
+    memcpy(address.sun_path, path, size);
+    int failed = clear_name(path, &address, e);
+    if (failed)
+        return failed;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set(e, -errno, "cannot make a socket: %s", strerror(errno));
+    // The mode of an unbound socket is that of the file which bind makes.
+    if (fchmod(fd, 0600) != 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(fd, LISTEN_BACKLOG) != 0) {
+        int code = -errno;
+        close(fd);
+        return error_set(e, code, "cannot listen on %s: %s", path, strerror(-code));
+    }
+    return fd;
+}
+
+void folder_unlisten(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path));
+    clear_name(path, &address, NULL);
+}

@@ -1,0 +1,17 @@
+// folder.h - the private folder of a run and the socket in it.
+#ifndef SONDE_AGENT_FOLDER_H
+#define SONDE_AGENT_FOLDER_H
+
+#include "base/error.h"
+
+// Makes the folder (and those above it) with mode 0700, or checks the one that is there: a folder, ours, closed to others.
+int folder_prepare(const char *path, struct error *e);
+
+// Listens on a Unix stream socket (mode 0600, not blocking). The socket of an agent that is dead is replaced; one that answers is an error
+// (-EADDRINUSE). The descriptor or a negative errno.
+int folder_listen(const char *path, struct error *e);
+
+// Takes the socket's name away, unless another agent listens there. The listening descriptor is closed before.
+void folder_unlisten(const char *path);
+
+#endif

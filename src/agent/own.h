@@ -1,0 +1,28 @@
+// own.h - sonde's own metrics: what the agent takes, drops, stores and costs.
+//
+// All of them at level 4. What was dropped is recorded at every level, from the moment that there is something: nothing is lost in silence, and
+// nothing is listed where nothing is lost.
+#ifndef SONDE_AGENT_OWN_H
+#define SONDE_AGENT_OWN_H
+
+#include "agent/connections.h"
+#include "agent/sampler.h"
+
+// What is counted where nobody else counts it.
+struct own_figures {
+    struct sampler_figures sampler;
+    struct connections_stats connections;
+    uint64_t rows_refused; // values of sampled rows that the store did not take
+};
+
+struct own;
+
+// `labels` live as long as it does. NULL with e set when there is no memory or the store will not have the series.
+struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count, int level,
+                       struct error *e);
+void own_destroy(struct own *o);
+
+// Records one row at t_ns. 0 or what store_append_row said.
+int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures, int64_t t_ns);
+
+#endif

@@ -1,0 +1,58 @@
+// sampler.h - the thread that samples, and the queue on which its rows reach the thread that owns the store.
+//
+// The queue has a fixed number of places and one thread at each end; no locks. Where the store's thread is so late that all places are
+// taken, rows are dropped and counted: sampling is never late because of the store.
+#ifndef SONDE_AGENT_SAMPLER_H
+#define SONDE_AGENT_SAMPLER_H
+
+#include "base/arena.h"
+#include "collect/collect.h"
+
+enum { SAMPLER_PLACES = 64 }; // a few instants of all sources
+
+// What a source samples, copied, so that it can be defined in the store while the next sample is taken.
+struct sampler_set {
+    uint32_t generation;
+    size_t count;
+    struct collect_series *series;
+    struct sampler_set *older; // replaced by this one
+    struct arena memory;
+
+    // The receiver's:
+    bool defined;
+    int failed; // could not be defined
+    uint32_t store_id;
+};
+
+struct sampler_figures {
+    int64_t lateness_ns; // of the last sample
+    int64_t sampling_ns; // spent sampling, ever
+    uint64_t skipped;    // instants
+    uint64_t dropped;    // values of rows that found no place
+};
+
+struct sampler_row {
+    int64_t t_ns;            // the instant's nominal time
+    struct sampler_set *set; // NULL: the instant is complete, and `figures` is set
+    struct sampler_figures figures;
+    double values[STORE_SET_SERIES_MAX]; // only pages that are used take memory
+};
+
+struct sampler;
+
+// `wake` is called in the sampling thread when rows are there. `c` stays the caller's, and must live as long.
+int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user, struct sampler **out,
+                   struct error *e);
+int sampler_start(struct sampler *s, struct error *e);
+void sampler_stop(struct sampler *s); // waits for the thread; what it has put into the queue stays there
+void sampler_destroy(struct sampler *s);
+
+// Takes one sample at t_ns in the caller's thread. Only before sampler_start or after sampler_stop.
+void sampler_take(struct sampler *s, int64_t t_ns);
+
+// The oldest row, or NULL; it is the receiver's until sampler_done. A set that has `older` ones: the receiver has seen the last of those.
+struct sampler_row *sampler_next(struct sampler *s);
+void sampler_done(struct sampler *s);
+void sampler_forget_older(struct sampler_set *set);
+
+#endif

@@ -1,0 +1,52 @@
+// connections.h - the table of open connections: how many, from where, and for how long each may do what it does.
+//
+// The HTTP library bounds inactivity, but a client that sends one byte a second is never inactive. So every connection is in a
+// phase, and each phase has a time after which the connection is shut down, however busy it looks:
+//
+//   WAITING (idle, or sending a request's first line) → READING (headers, body) → ANSWERING → SENDING → WAITING …
+//
+// When the table, or a client's share of it, is full, the connection that has been WAITING longest makes room: idle connections
+// never keep a new client out. Where all are busy the new one is shut down at once.
+//
+// Closing is shutdown(2) on the socket: its owner, a thread of the HTTP library, sees the end and cleans up. The table's lock is held
+// meanwhile, and connections_remove takes it before the library closes the socket: so the number is never somebody else's.
+#ifndef SONDE_AGGREGATOR_CONNECTIONS_H
+#define SONDE_AGGREGATOR_CONNECTIONS_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum connection_phase { PHASE_WAITING, PHASE_READING, PHASE_ANSWERING, PHASE_SENDING, PHASE_COUNT };
+
+struct connections;
+struct connection;
+
+struct connection_options {
+    unsigned most, most_per_client;
+    int64_t timeout_ns[PHASE_COUNT]; // 0 = none
+};
+
+// Starts the thread that watches over the time-outs.
+int connections_create(const struct connection_options *options, struct connections **out, struct error *e);
+void connections_destroy(struct connections *c); // when all connections are removed
+
+// A new connection; NULL: no memory, shut it down. Thread-safe, like all that follows.
+struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client);
+void connections_remove(struct connections *c, struct connection *connection);
+
+// Starts a phase, and its time.
+void connections_phase(struct connections *c, struct connection *connection, enum connection_phase phase);
+
+// Waits until no connection is in READING, ANSWERING or SENDING, but no longer than `most_ns`.
+void connections_drain(struct connections *c, int64_t most_ns);
+
+struct connection_counts {
+    unsigned open, busy;
+    uint64_t accepted, evicted, refused, timed_out;
+};
+void connections_counts(struct connections *c, struct connection_counts *out);
+
+#endif

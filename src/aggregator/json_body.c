@@ -1,0 +1,76 @@
+// json_body.c - the one place here that holds a JSON tree, for a moment. (Its library and our writer use the same names for
+// opposite things, which is why they do not meet in one file.)
+#include "aggregator/json_body.h"
+
+#include <errno.h>
+#include <jansson.h>
+
+static int add(struct request *r, struct str name, const char *value, struct error *e)
+{
+    if (r->parameter_count >= REQUEST_PARAMETERS_MAX)
+        return error_set(e, -E2BIG, "more than %d parameters in the body", REQUEST_PARAMETERS_MAX);
+    struct str kept = arena_str(&r->arena, name);
+    if (!kept.data || !value)
+        return error_set(e, -ENOMEM, "no memory for the request");
+    r->parameters[r->parameter_count++] = (struct request_parameter){kept, str_of(value)};
+    return 0;
+}
+
+static int add_tags(struct request *r, const json_t *tags, struct error *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < json_array_size(tags) && !rc; i++) {
+        const json_t *tag = json_array_get(tags, i);
+        const char *key = json_string_value(json_object_get(tag, "key"));
+        const char *value = json_string_value(json_object_get(tag, "value"));
+        if (!key || !value)
+            return error_set(e, -EINVAL, "tags have to look like {\"key\":\"host\",\"value\":\"*\"}");
+        rc = add(r, STR("tag"), arena_printf(&r->arena, "%s=%s", key, value), e);
+    }
+    return rc;
+}
+
+static int add_members(struct request *r, json_t *object, struct error *e)
+{
+    const char *key;
+    json_t *value;
+    int rc = 0;
+    json_object_foreach(object, key, value)
+    {
+        if (rc)
+            break;
+        if (json_is_string(value))
+            rc = add(r, str_of(key), arena_printf(&r->arena, "%s", json_string_value(value)), e);
+        else if (json_is_integer(value))
+            rc = add(r, str_of(key), arena_printf(&r->arena, "%lld", (long long)json_integer_value(value)), e);
+        else if (strcmp(key, "tags") == 0)
+            rc = add_tags(r, value, e);
+    }
+    return rc;
+}
+
+int json_body_take(struct request *r, struct error *e)
+{
+    if (r->method != METHOD_POST || !r->body.size)
+        return 0;
+    if (r->body.size > JSON_BODY_MAX)
+        return error_set(e, -E2BIG, "the body is larger than %d bytes", JSON_BODY_MAX);
+    json_error_t error;
+    json_t *object = json_loadb(r->body.data, r->body.size, JSON_REJECT_DUPLICATES, &error);
+    if (!object)
+        return error_set(e, -EINVAL, "the body is not JSON: %s (line %d)", error.text, error.line);
+    int rc = 0;
+    struct request_parameter *all = arena_array(&r->arena, REQUEST_PARAMETERS_MAX, sizeof *all);
+    if (!json_is_object(object)) {
+        rc = error_set(e, -EINVAL, "the body has to be a JSON object");
+    } else if (!all) {
+        rc = error_set(e, -ENOMEM, "no memory for the request");
+    } else {
+        if (r->parameter_count)
+            memcpy(all, r->parameters, r->parameter_count * sizeof *all);
+        r->parameters = all;
+        rc = add_members(r, object, e);
+    }
+    json_decref(object);
+    return rc;
+}

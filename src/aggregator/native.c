@@ -1,0 +1,174 @@
+// native.c - sonde's own face: what is served, whether we are up, and a page for people who open the address.
+#include "aggregator/routes.h"
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+// Resident memory of this process, 0 where the kernel does not say.
+static uint64_t resident_bytes(void)
+{
+    unsigned long long pages = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%llu %llu", &pages, &resident) != 2)
+        resident = 0;
+    fclose(f);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+struct totals {
+    uint64_t series, points, damaged_blocks, damaged_bytes;
+    bool any_time;
+    int64_t first_ns, last_ns;
+};
+
+static void write_range(struct json_writer *w, bool any, int64_t first_ns, int64_t last_ns)
+{
+    if (!any)
+        return;
+    json_key_i64(w, "first_ns", first_ns);
+    json_key_i64(w, "last_ns", last_ns);
+}
+
+static void write_file(struct json_writer *w, struct sources *sources, struct source *file,
+                       struct store_snapshot *snapshot, struct totals *t)
+{
+    static const char *const states[] = {[STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
+    const struct store_reader *reader = source_reader(file);
+    uint64_t points = source_points(sources, file, snapshot);
+    int64_t first_ns = 0, last_ns = 0;
+    bool any = store_time_range(snapshot, &first_ns, &last_ns);
+    struct store_damage damage = {0};
+    store_reader_damage(reader, &damage);
+    json_object(w);
+    json_key_string(w, "path", str_of(source_path(file)));
+    json_key_string(w, "state", str_of(states[store_reader_state(reader)]));
+    json_key_string(w, "host", store_reader_meta(reader, STR("host")));
+    json_key_string(w, "job", store_reader_meta(reader, STR("job")));
+    json_key_u64(w, "metrics", store_metric_count(snapshot));
+    json_key_u64(w, "series", store_series_count(snapshot));
+    json_key_u64(w, "points", points);
+    write_range(w, any, first_ns, last_ns);
+    json_key(w, STR("damage"));
+    json_object(w);
+    json_key_u64(w, "blocks", damage.blocks);
+    json_key_u64(w, "bytes", damage.bytes);
+    json_key_string(w, "first", str_of(damage.first));
+    json_object_end(w);
+    json_object_end(w);
+    t->series += store_series_count(snapshot);
+    t->points += points;
+    t->damaged_blocks += damage.blocks;
+    t->damaged_bytes += damage.bytes;
+    if (any && (!t->any_time || first_ns < t->first_ns))
+        t->first_ns = first_ns;
+    if (any && (!t->any_time || last_ns > t->last_ns))
+        t->last_ns = last_ns;
+    t->any_time |= any;
+}
+
+static void write_unreadable(struct json_writer *w, const struct source *file)
+{
+    json_object(w);
+    json_key_string(w, "path", str_of(source_path(file)));
+    json_key_string(w, "state", STR("unreadable"));
+    json_key_string(w, "error", str_of(source_problem(file)));
+    json_object_end(w);
+}
+
+static void write_connections(struct json_writer *w, struct service *service)
+{
+    struct connection_counts c;
+    connections_counts(service->connections, &c);
+    json_key(w, STR("connections"));
+    json_object(w);
+    json_key_u64(w, "open", c.open);
+    json_key_u64(w, "busy", c.busy);
+    json_key_u64(w, "accepted", c.accepted);
+    json_key_u64(w, "evicted", c.evicted);
+    json_key_u64(w, "refused", c.refused);
+    json_key_u64(w, "timed_out", c.timed_out);
+    json_object_end(w);
+}
+
+void native_status(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    struct sources_view view;
+    if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    struct totals t = {0};
+    struct json_writer w = json_to(&a->body);
+    json_object(&w);
+    json_key_string(&w, "job", service->job);
+    json_key_string(&w, "version", STR(SONDE_VERSION));
+    json_key_i64(&w, "level", service->level);
+    json_key_double(&w, "uptime_seconds", (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
+    json_key_u64(&w, "memory_bytes", resident_bytes());
+    write_connections(&w, service);
+    json_key(&w, STR("files"));
+    json_array(&w);
+    for (size_t i = 0; i < view.count; i++)
+        write_file(&w, service->sources, view.files[i], view.snapshots[i], &t);
+    for (size_t i = 0; i < view.unreadable_count; i++)
+        write_unreadable(&w, view.unreadable[i]);
+    json_array_end(&w);
+    json_key_u64(&w, "files_left_out", view.left_out);
+    json_key_u64(&w, "files_unreadable", view.unreadable_count);
+    json_key_u64(&w, "series", t.series);
+    json_key_u64(&w, "points", t.points);
+    write_range(&w, t.any_time, t.first_ns, t.last_ns);
+    json_key(&w, STR("damage"));
+    json_object(&w);
+    json_key_u64(&w, "blocks", t.damaged_blocks);
+    json_key_u64(&w, "bytes", t.damaged_bytes);
+    json_object_end(&w);
+    json_object_end(&w);
+    sources_close(&view);
+}
+
+void native_health(struct service *service, struct request *r, struct answer *a)
+{
+    (void)service, (void)r;
+    a->content_type = "text/plain; charset=UTF-8";
+    buf_add_str(&a->body, STR("ok\n"));
+}
+
+static void add_escaped(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (c == '<' || c == '>' || c == '&' || c == '"')
+            buf_printf(out, "&#%d;", c);
+        else
+            buf_add_char(out, c);
+    }
+}
+
+void native_start_page(struct service *service, struct request *r, struct answer *a)
+{
+    (void)r;
+    size_t count;
+    const struct route *routes = routes_all(&count);
+    a->content_type = "text/html; charset=UTF-8";
+    buf_add_str(
+        &a->body,
+        STR("<!doctype html><html lang=\"en\"><title>sonde</title><style>body{font-family:sans-serif;margin:2em}"
+            "td{padding:.2em 1em .2em 0}</style><h1>sonde</h1><p>Telemetry of "));
+    if (service->job.size) {
+        buf_add_str(&a->body, STR("job "));
+        add_escaped(&a->body, service->job);
+    } else {
+        buf_add_str(&a->body, STR("these recordings"));
+    }
+    buf_add_str(&a->body,
+                STR(". Point Grafana's OpenTSDB data source at this address. What is served here:</p><table>"));
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&a->body, "<tr><td><a href=\"%s\">%s</a><td>%s", routes[i].path.data, routes[i].path.data,
+                   routes[i].help);
+    buf_add_str(&a->body, STR("</table></html>\n"));
+}

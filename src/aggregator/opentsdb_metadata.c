@@ -1,0 +1,114 @@
+// opentsdb_metadata.c - what there is to ask for: names, aggregators, filters, versions.
+#include "aggregator/json_body.h"
+#include "aggregator/routes.h"
+#include "query/query.h"
+
+#include <errno.h>
+
+enum {
+    SUGGEST_DEFAULT = 25, // as OpenTSDB's
+    SUGGEST_MAX = 1000000,
+};
+
+static int suggest(struct service *service, struct request *r, struct answer *a, struct error *e)
+{
+    struct str kind = STR(""), text = STR("");
+    int64_t most;
+    int rc = json_body_take(r, e);
+    if (!rc)
+        rc = request_count(r, "max", SUGGEST_DEFAULT, &most, e);
+    if (rc)
+        return rc;
+    if (!request_parameter(r, "type", &kind) || !kind.size)
+        return error_set(e, -EINVAL, "Missing the parameter 'type': metrics, tagk or tagv");
+    if (!str_eq(kind, STR("metrics")) && !str_eq(kind, STR("tagk")) && !str_eq(kind, STR("tagv")))
+        return error_set(e, -EINVAL, "Invalid 'type' parameter:%.*s", STR_ARG(kind));
+    request_parameter(r, "q", &text);
+    if (!most)
+        most = SUGGEST_DEFAULT;
+    struct sources_view view;
+    rc = sources_open(service->sources, &r->arena, &view, e);
+    if (rc)
+        return rc;
+    const struct str *names;
+    size_t count;
+    rc = query_suggest(view.snapshots, view.count, kind, text, service->dragon_compatible,
+                       (size_t)(most < SUGGEST_MAX ? most : SUGGEST_MAX), &r->arena, &names, &count, e);
+    struct json_writer w = json_to(&a->body);
+    json_array(&w);
+    for (size_t i = 0; !rc && i < count; i++)
+        json_string(&w, names[i]);
+    json_array_end(&w);
+    sources_close(&view);
+    return rc;
+}
+
+void opentsdb_suggest(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    if (suggest(service, r, a, &e) != 0)
+        answer_failure(a, &e);
+}
+
+// ---- what the engine can do
+
+void opentsdb_aggregators(struct service *service, struct request *r, struct answer *a)
+{
+    (void)service, (void)r;
+    struct json_writer w = json_to(&a->body);
+    json_array(&w);
+    for (int i = 0; i < QUERY_AGGREGATOR_COUNT; i++)
+        json_string(&w, query_aggregator_name((enum query_aggregator)i));
+    json_array_end(&w);
+}
+
+void opentsdb_filters(struct service *service, struct request *r, struct answer *a)
+{
+    static const struct {
+        const char *name, *examples, *description;
+    } filters[QUERY_FILTER_COUNT] = {
+        [QUERY_LITERAL_OR] = {"literal_or", "host=literal_or(web01), host=literal_or(web01|web02)",
+                              "Takes series whose tag has one of the values."},
+        [QUERY_ILITERAL_OR] = {"iliteral_or", "host=iliteral_or(Web01|web02)",
+                               "Takes series whose tag has one of the values, upper and lower case being the same."},
+        [QUERY_NOT_LITERAL_OR] = {"not_literal_or", "host=not_literal_or(web01|web02)",
+                                  "Leaves out series whose tag has one of the values."},
+        [QUERY_NOT_ILITERAL_OR] =
+            {"not_iliteral_or", "host=not_iliteral_or(Web01|web02)",
+             "Leaves out series whose tag has one of the values, upper and lower case being the same."},
+        [QUERY_WILDCARD] = {"wildcard", "host=wildcard(*), host=wildcard(web*), host=wildcard(web*.lab)",
+                            "Takes series whose tag matches the pattern, in which each * stands for any text."},
+        [QUERY_IWILDCARD] = {"iwildcard", "host=iwildcard(Web*)",
+                             "Takes series whose tag matches the pattern, upper and lower case being the same."},
+        [QUERY_REGEXP] = {"regexp", "host=regexp(web[0-9]+)",
+                          "Takes series in whose tag the extended regular expression is found."},
+        [QUERY_NOT_KEY] = {"not_key", "host=not_key()", "Takes series that do not have the tag at all."},
+    };
+    (void)service, (void)r;
+    struct json_writer w = json_to(&a->body);
+    json_object(&w);
+    for (int i = 0; i < QUERY_FILTER_COUNT; i++) {
+        json_key(&w, str_of(filters[i].name));
+        json_object(&w);
+        json_key_string(&w, "examples", str_of(filters[i].examples));
+        json_key_string(&w, "description", str_of(filters[i].description));
+        json_object_end(&w);
+    }
+    json_object_end(&w);
+}
+
+void opentsdb_version(struct service *service, struct request *r, struct answer *a)
+{
+    (void)service, (void)r;
+    struct json_writer w = json_to(&a->body);
+    json_object(&w);
+    // The version of OpenTSDB whose answers these are, for programs that look at it.
+    json_key_string(&w, "version", STR("2.4.0"));
+    json_key_string(&w, "short_revision", STR(""));
+    json_key_string(&w, "full_revision", STR(""));
+    json_key_string(&w, "timestamp", STR("0"));
+    json_key_string(&w, "repo_status", STR(""));
+    json_key_string(&w, "repo", STR("sonde"));
+    json_key_string(&w, "sonde", STR(SONDE_VERSION));
+    json_object_end(&w);
+}

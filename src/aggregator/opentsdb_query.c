@@ -1,0 +1,268 @@
+// opentsdb_query.c - /api/query: from a request to a plan, from results to an answer.
+#include "aggregator/opentsdb_write.h"
+#include "aggregator/routes.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    QUERIES_MAX = 256,       // in one request
+    ANNOTATIONS_MAX = 10000, // in one answer; the earliest are taken
+};
+
+static bool any_parameter(const struct request *r, const char *name, const char *other)
+{
+    return request_flag(r, name) || request_flag(r, other);
+}
+
+// GET, and what stands in the address of a POST: m=, start=, end=, tz= and the flags.
+static void read_flags(const struct request *r, struct query_request *out)
+{
+    out->ms_resolution |= any_parameter(r, "ms", "msResolution");
+    out->show_query |= any_parameter(r, "show_query", "showQuery");
+    out->show_tsuids |= any_parameter(r, "show_tsuids", "showTSUIDs");
+    out->show_summary |= any_parameter(r, "show_summary", "showSummary");
+    out->show_stats |= any_parameter(r, "show_stats", "showStats");
+    out->no_annotations |= any_parameter(r, "no_annotations", "noAnnotations");
+    out->global_annotations |= any_parameter(r, "global_annotations", "globalAnnotations");
+    out->delete_requested |= request_flag(r, "delete");
+}
+
+// Dragon's dashboards expect a series per host where they ask with a wildcard that does not group.
+static bool group_by_wildcards(struct query *q, struct arena *arena)
+{
+    struct query_filter *filters = arena_array(arena, q->filter_count, sizeof *filters);
+    if (!filters)
+        return false;
+    for (size_t i = 0; i < q->filter_count; i++) {
+        filters[i] = q->filters[i];
+        filters[i].group_by |= filters[i].kind == QUERY_WILDCARD || filters[i].kind == QUERY_IWILDCARD;
+    }
+    q->filters = filters;
+    return true;
+}
+
+static int parse_parameters(struct request *r, int64_t now_ns, struct query_request *out, struct error *e)
+{
+    struct str start, end = STR("now"), zone = STR("");
+    int64_t start_ns, end_ns;
+    if (!request_parameter(r, "start", &start) || !start.size)
+        return error_set(e, -EINVAL, "Missing start time");
+    if (!request_parameter(r, "tz", &zone))
+        request_parameter(r, "timezone", &zone);
+    if (!request_parameter(r, "end", &end) || !end.size)
+        end = STR("now");
+    int rc = query_parse_time(start, now_ns, zone, &start_ns, e);
+    if (!rc)
+        rc = query_parse_time(end, now_ns, zone, &end_ns, e);
+    if (rc)
+        return rc;
+    if (end_ns < start_ns)
+        return error_set(e, -EINVAL, "end time is before start time: %.*s, %.*s", STR_ARG(end), STR_ARG(start));
+    for (size_t i = 0; i < r->parameter_count; i++)
+        out->count += str_eq(r->parameters[i].name, STR("m"));
+    if (!out->count)
+        return error_set(e, -EINVAL, "Missing the parameter m, the query: m=sum:metric{tag=value}");
+    out->queries = arena_array(&r->arena, out->count, sizeof *out->queries);
+    if (!out->queries)
+        return error_set(e, -ENOMEM, "no memory for the request");
+    memset(out->queries, 0, out->count * sizeof *out->queries);
+    struct query *q = out->queries;
+    for (size_t i = 0; i < r->parameter_count; i++) {
+        if (!str_eq(r->parameters[i].name, STR("m")))
+            continue;
+        rc = query_parse_m(r->parameters[i].value, &r->arena, q, e);
+        if (rc)
+            return rc;
+        q->start_ns = start_ns;
+        q->end_ns = end_ns;
+        q->downsample.time_zone = zone;
+        if (any_parameter(r, "use_calendar", "useCalendar"))
+            query_downsample_use_calendar(&q->downsample);
+        if (out->dragon_compatible && !group_by_wildcards(q, &r->arena))
+            return error_set(e, -ENOMEM, "no memory for the request");
+        q++;
+    }
+    return 0;
+}
+
+static int parse(struct service *service, struct request *r, struct query_request *out, struct error *e)
+{
+    *out = (struct query_request){.dragon_compatible = service->dragon_compatible};
+    int64_t now_ns = clock_realtime_ns();
+    int rc;
+    if (r->method == METHOD_POST && !r->body.size)
+        rc = error_set(e, -EINVAL, "Missing request content: a query as JSON");
+    else if (r->method == METHOD_POST)
+        rc = query_parse_json(r->body, now_ns, &r->arena, out, e);
+    else
+        rc = parse_parameters(r, now_ns, out, e);
+    if (rc)
+        return rc;
+    read_flags(r, out);
+    if (out->delete_requested)
+        return error_set(e, -EINVAL, "Deleting data is not enabled: recordings are never changed by a query");
+    if (out->count > QUERIES_MAX)
+        return error_set(e, -E2BIG, "more than %d queries in one request", QUERIES_MAX);
+    return 0;
+}
+
+struct collection {
+    struct arena *arena;
+    struct store_event *events;
+    size_t count, capacity;
+    bool failed;
+};
+
+static bool room_for_one(struct collection *c)
+{
+    if (c->count < c->capacity)
+        return true;
+    size_t capacity = c->capacity ? c->capacity * 2 : 16;
+    struct store_event *events = arena_array(c->arena, capacity, sizeof *events);
+    if (!events)
+        return false;
+    if (c->count)
+        memcpy(events, c->events, c->count * sizeof *events);
+    c->events = events;
+    c->capacity = capacity;
+    return true;
+}
+
+static bool collect(const struct store_event *event, void *user)
+{
+    struct collection *c = user;
+    if (event->kind != STORE_ANNOTATION)
+        return true;
+    struct store_event copy = *event;
+    copy.text = arena_str(c->arena, event->text);
+    struct store_label *labels = arena_array(c->arena, event->label_count, sizeof *labels);
+    c->failed = !copy.text.data || !labels || !room_for_one(c);
+    for (size_t i = 0; i < event->label_count && !c->failed; i++) {
+        labels[i].key = arena_str(c->arena, event->labels[i].key);
+        labels[i].value = arena_str(c->arena, event->labels[i].value);
+        c->failed = !labels[i].key.data || !labels[i].value.data;
+    }
+    copy.labels = labels;
+    if (!c->failed)
+        c->events[c->count++] = copy;
+    return !c->failed && c->count < ANNOTATIONS_MAX;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    int64_t x = ((const struct store_event *)a)->start_ns, y = ((const struct store_event *)b)->start_ns;
+    return (x > y) - (x < y);
+}
+
+static int read_annotations(const struct sources_view *view, const struct query *q, struct arena *arena,
+                            struct opentsdb_annotations *out, struct error *e)
+{
+    *out = (struct opentsdb_annotations){0};
+    struct collection c = {.arena = arena};
+    int rc = 0;
+    for (size_t i = 0; i < view->count && !rc && c.count < ANNOTATIONS_MAX; i++) {
+        rc = store_events(view->snapshots[i], q->start_ns, q->end_ns, collect, &c);
+        if (c.failed)
+            rc = -ENOMEM;
+    }
+    if (rc)
+        return error_set(e, rc, "cannot read annotations: %s", strerror(-rc));
+    if (c.count)
+        qsort(c.events, c.count, sizeof *c.events, by_start);
+    *out = (struct opentsdb_annotations){c.events, c.count};
+    return 0;
+}
+
+// A name that no recording knows may be another name of a metric that some know.
+static int run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
+               struct arena *arena, struct query_result *out, struct error *e)
+{
+    struct query_limits limits = {.memory_bytes = service->limits.query_memory_bytes, .deadline_ns = deadline_ns};
+    int rc = query_run(&q, view->snapshots, view->count, &limits, arena, out, e);
+    if (rc != -ENOENT || !service->resolve_alias)
+        return rc;
+    q.metric = service->resolve_alias(q.metric);
+    struct error again = {0};
+    int second = q.metric.size ? query_run(&q, view->snapshots, view->count, &limits, arena, out, &again) : -ENOENT;
+    if (second != -ENOENT && second != 0)
+        *e = again;
+    return second == -ENOENT ? rc : second;
+}
+
+static void write_summary(struct json_writer *w, const struct query_result *total, uint64_t points, int64_t began_ns)
+{
+    json_object(w);
+    json_key(w, STR("statsSummary"));
+    json_object(w);
+    json_key_u64(w, "seriesRead", total->series_read);
+    json_key_u64(w, "pointsRead", total->points_read);
+    json_key_u64(w, "pointsFromSummaries", total->points_from_summaries);
+    json_key_u64(w, "seriesEmitted", total->count);
+    json_key_u64(w, "pointsEmitted", points);
+    json_key_double(w, "totalTime", (double)(clock_monotonic_ns() - began_ns) / NS_PER_MS);
+    json_object_end(w);
+    json_object_end(w);
+}
+
+static int answer_queries(struct service *service, const struct request *r, const struct query_request *request,
+                          const struct sources_view *view, struct answer *a, struct error *e)
+{
+    struct opentsdb_style style = {
+        .arrays = request_flag(r, "arrays"),
+        .ms = request->ms_resolution,
+        .show_query = request->show_query,
+        .show_tsuids = request->show_tsuids,
+        .show_stats = request->show_stats,
+        .annotations = !request->no_annotations,
+        .global_annotations = request->global_annotations,
+    };
+    struct arena annotations_arena = {0}, work = {0};
+    struct opentsdb_annotations annotations = {0};
+    struct query_result total = {0};
+    uint64_t points = 0;
+    int rc = 0;
+    if (request->count && (style.annotations || style.global_annotations))
+        rc = read_annotations(view, &request->queries[0], &annotations_arena, &annotations, e);
+    struct json_writer w = json_to(&a->body);
+    json_array(&w);
+    for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
+        const struct query *q = &request->queries[i];
+        struct query_result result = {0};
+        rc = run(service, view, *q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
+        for (size_t s = 0; s < result.count && !rc; s++) {
+            opentsdb_write_series(&w, q, i, q->metric, &result.series[s], &result, &annotations, &style);
+            points += result.series[s].count;
+        }
+        total.count += result.count;
+        total.series_read += result.series_read;
+        total.points_read += result.points_read;
+        total.points_from_summaries += result.points_from_summaries;
+        arena_reset(&work); // one query's memory at a time
+    }
+    if (request->show_summary && !rc)
+        write_summary(&w, &total, points, r->arrived_ns);
+    json_array_end(&w);
+    arena_free(&work);
+    arena_free(&annotations_arena);
+    return rc;
+}
+
+void opentsdb_query(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    struct query_request request;
+    struct sources_view view;
+    if (parse(service, r, &request, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    if (answer_queries(service, r, &request, &view, a, &e) != 0)
+        answer_failure(a, &e);
+    sources_close(&view);
+}

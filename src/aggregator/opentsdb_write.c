@@ -1,0 +1,298 @@
+// opentsdb_write.c - from query results to OpenTSDB's JSON.
+//
+// Points are most of any answer, so they are formatted straight into the buffer: room for one is reserved, then its two numbers
+// are written where they stay.
+#include "aggregator/opentsdb_write.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+#include <math.h>
+
+// Rounds towards the past, also before 1970.
+static int64_t divide_down(int64_t value, int64_t by)
+{
+    int64_t quotient = value / by;
+    return quotient - (value % by < 0);
+}
+
+// Whether the value is written at all, and as what: *special is NULL for a number.
+static bool is_written(double value, enum query_fill fill, const char **special)
+{
+    *special = NULL;
+    if (isfinite(value))
+        return true;
+    if (!isnan(value) || (fill != QUERY_FILL_NAN && fill != QUERY_FILL_NULL))
+        return false;
+    *special = fill == QUERY_FILL_NAN ? "\"NaN\"" : "null";
+    return true;
+}
+
+static void write_point(struct buf *out, bool comma, int64_t stamp, double value, const char *special, bool arrays)
+{
+    enum { POINT_TEXT_MAX = 2 * NUMBER_TEXT_MAX + 8 };
+    if (!buf_reserve(out, POINT_TEXT_MAX))
+        return;
+    char *start = out->data + out->size, *to = start;
+    if (comma)
+        *to++ = ',';
+    *to++ = arrays ? '[' : '"';
+    to += number_format_i64(to, stamp);
+    if (!arrays)
+        *to++ = '"';
+    *to++ = arrays ? ',' : ':';
+    if (special) {
+        size_t size = strlen(special);
+        memcpy(to, special, size);
+        to += size;
+    } else {
+        to += number_format(to, value);
+    }
+    if (arrays)
+        *to++ = ']';
+    out->size += (size_t)(to - start);
+}
+
+void opentsdb_write_points(struct json_writer *w, const struct query_series *s, enum query_fill fill,
+                           const struct opentsdb_style *style)
+{
+    int64_t resolution_ns = style->ms ? NS_PER_MS : NS_PER_S;
+    if (style->arrays)
+        json_array(w);
+    else
+        json_object(w);
+    bool pending = false, comma = false;
+    int64_t stamp = 0;
+    double value = 0;
+    const char *special = NULL;
+    // A point is held back until it is clear that none after it has the same stamp.
+    for (size_t i = 0; i < s->count; i++) {
+        const char *next_special;
+        if (!is_written(s->values[i], fill, &next_special))
+            continue;
+        int64_t next_stamp = divide_down(s->t_ns[i], resolution_ns);
+        if (pending && next_stamp == stamp && next_special && !special)
+            continue; // a number is not replaced by a gap
+        if (pending && next_stamp != stamp) {
+            write_point(w->out, comma, stamp, value, special, style->arrays);
+            comma = true;
+        }
+        pending = true;
+        stamp = next_stamp;
+        value = s->values[i];
+        special = next_special;
+    }
+    if (pending)
+        write_point(w->out, comma, stamp, value, special, style->arrays);
+    if (style->arrays)
+        json_array_end(w);
+    else
+        json_object_end(w);
+}
+
+static void write_downsample(struct json_writer *w, const struct query_downsample *d)
+{
+    static const struct {
+        char unit;
+        const char *text;
+        int64_t ns;
+    } units[] = {
+        {'a', "ms", NS_PER_MS},
+        {'s', "s", NS_PER_S},
+        {'m', "m", INT64_C(60) * NS_PER_S},
+        {'h', "h", INT64_C(3600) * NS_PER_S},
+        {'d', "d", INT64_C(86400) * NS_PER_S},
+        {'w', "w", INT64_C(7) * 86400 * NS_PER_S},
+        {'n', "n", INT64_C(30) * 86400 * NS_PER_S},
+        {'y', "y", INT64_C(365) * 86400 * NS_PER_S},
+    };
+    static const char *const fills[] = {
+        [QUERY_FILL_NONE] = "none", [QUERY_FILL_NAN] = "nan", [QUERY_FILL_NULL] = "null", [QUERY_FILL_ZERO] = "zero"};
+    if (!d->on) {
+        json_null(w);
+        return;
+    }
+    struct buf text = {0};
+    if (d->all)
+        buf_add_str(&text, STR("0all"));
+    for (size_t i = 0; i < sizeof units / sizeof *units && !d->all; i++)
+        if (units[i].unit == d->unit)
+            buf_printf(&text, "%lld%s%s", (long long)(d->calendar ? d->interval : d->interval / units[i].ns),
+                       units[i].text, d->calendar ? "c" : "");
+    struct str function = query_aggregator_name(d->function);
+    buf_printf(&text, "-%.*s", STR_ARG(function));
+    if (d->fill != QUERY_FILL_NONE)
+        buf_printf(&text, "-%s", fills[d->fill]);
+    json_string(w, buf_str(&text));
+    buf_free(&text);
+}
+
+static void write_filters(struct json_writer *w, const struct query *q)
+{
+    static const char *const kinds[QUERY_FILTER_COUNT] = {
+        [QUERY_LITERAL_OR] = "literal_or",
+        [QUERY_ILITERAL_OR] = "iliteral_or",
+        [QUERY_NOT_LITERAL_OR] = "not_literal_or",
+        [QUERY_NOT_ILITERAL_OR] = "not_iliteral_or",
+        [QUERY_WILDCARD] = "wildcard",
+        [QUERY_IWILDCARD] = "iwildcard",
+        [QUERY_REGEXP] = "regexp",
+        [QUERY_NOT_KEY] = "not_key",
+    };
+    json_array(w);
+    for (size_t i = 0; i < q->filter_count; i++) {
+        const struct query_filter *f = &q->filters[i];
+        json_object(w);
+        json_key_string(w, "tagk", f->key);
+        json_key_string(w, "filter", f->text);
+        json_key_bool(w, "group_by", f->group_by);
+        json_key_string(w, "type", str_of(kinds[f->kind]));
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+void opentsdb_write_query(struct json_writer *w, const struct query *q, struct str metric, size_t index)
+{
+    json_object(w);
+    json_key_string(w, "aggregator", query_aggregator_name(q->aggregator));
+    json_key_string(w, "metric", metric);
+    json_key(w, STR("tsuids"));
+    json_null(w);
+    json_key(w, STR("downsample"));
+    write_downsample(w, &q->downsample);
+    json_key_bool(w, "rate", q->rate.on);
+    json_key(w, STR("filters"));
+    write_filters(w, q);
+    json_key(w, STR("rateOptions"));
+    if (q->rate.on) {
+        json_object(w);
+        json_key_bool(w, "counter", q->rate.counter);
+        json_key_double(w, "counterMax", q->rate.counter_max > 0 ? q->rate.counter_max : 18446744073709551615.0);
+        json_key_double(w, "resetValue", q->rate.reset_value);
+        json_key_bool(w, "dropResets", q->rate.drop_resets);
+        json_object_end(w);
+    } else {
+        json_null(w);
+    }
+    json_key(w, STR("tags"));
+    json_object(w);
+    json_object_end(w);
+    json_key_bool(w, "explicitTags", q->explicit_tags);
+    json_key_u64(w, "index", index);
+    json_object_end(w);
+}
+
+void opentsdb_tsuid(char out[OPENTSDB_TSUID_SIZE], struct str metric, const struct store_label *tags, size_t count)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t half[2] = {1, 2};
+    for (int h = 0; h < 2; h++) {
+        half[h] = hash_bytes(metric.data, metric.size, half[h]);
+        for (size_t i = 0; i < count; i++) {
+            half[h] = hash_bytes(tags[i].key.data, tags[i].key.size, half[h]);
+            half[h] = hash_bytes(tags[i].value.data, tags[i].value.size, half[h]);
+        }
+        for (int d = 0; d < OPENTSDB_TSUID_SIZE / 2; d++)
+            out[h * OPENTSDB_TSUID_SIZE / 2 + d] = digits[half[h] >> (60 - 4 * d) & 15];
+    }
+}
+
+// An annotation speaks of a series when none of its tags says otherwise.
+static bool speaks_of(const struct store_event *event, const struct query_series *s)
+{
+    for (size_t i = 0; i < event->label_count; i++)
+        for (size_t k = 0; k < s->tag_count; k++)
+            if (str_eq(event->labels[i].key, s->tags[k].key) && !str_eq(event->labels[i].value, s->tags[k].value))
+                return false;
+    return true;
+}
+
+static void write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid)
+{
+    json_object(w);
+    if (tsuid.size)
+        json_key_string(w, "tsuid", tsuid);
+    json_key_i64(w, "startTime", divide_down(event->start_ns, NS_PER_S));
+    json_key_i64(w, "endTime", 0);
+    json_key_string(w, "description", event->text);
+    json_key_string(w, "notes", STR(""));
+    json_key(w, STR("custom"));
+    json_object(w);
+    for (size_t i = 0; i < event->label_count; i++) {
+        json_key(w, event->labels[i].key);
+        json_string(w, event->labels[i].value);
+    }
+    json_object_end(w);
+    json_object_end(w);
+}
+
+// `of` NULL: all of them, of no series in particular.
+static void write_annotations(struct json_writer *w, const char *key, const struct opentsdb_annotations *annotations,
+                              const struct query_series *of, struct str tsuid)
+{
+    bool any = false;
+    for (size_t i = 0; i < annotations->count; i++) {
+        if (of && !speaks_of(&annotations->events[i], of))
+            continue;
+        if (!any) {
+            json_key(w, str_of(key));
+            json_array(w);
+        }
+        any = true;
+        write_annotation(w, &annotations->events[i], tsuid);
+    }
+    if (any)
+        json_array_end(w);
+}
+
+void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t index, struct str metric,
+                           const struct query_series *s, const struct query_result *result,
+                           const struct opentsdb_annotations *annotations, const struct opentsdb_style *style)
+{
+    char tsuid_text[OPENTSDB_TSUID_SIZE];
+    struct str tsuid = {tsuid_text, sizeof tsuid_text};
+    opentsdb_tsuid(tsuid_text, metric, s->tags, s->tag_count);
+    json_object(w);
+    json_key_string(w, "metric", metric);
+    json_key(w, STR("tags"));
+    json_object(w);
+    for (size_t i = 0; i < s->tag_count; i++) {
+        json_key(w, s->tags[i].key);
+        json_string(w, s->tags[i].value);
+    }
+    json_object_end(w);
+    json_key(w, STR("aggregateTags"));
+    json_array(w);
+    for (size_t i = 0; i < s->aggregate_tag_count; i++)
+        json_string(w, s->aggregate_tags[i]);
+    json_array_end(w);
+    if (style->show_query) {
+        json_key(w, STR("query"));
+        opentsdb_write_query(w, q, metric, index);
+    }
+    if (style->show_tsuids) {
+        json_key(w, STR("tsuids"));
+        json_array(w);
+        // Only a series that stands for itself has one: those that went into an aggregate are not listed.
+        if (s->source_series == 1)
+            json_string(w, tsuid);
+        json_array_end(w);
+    }
+    if (style->annotations)
+        write_annotations(w, "annotations", annotations, s, tsuid);
+    if (style->global_annotations)
+        write_annotations(w, "globalAnnotations", annotations, NULL, STR(""));
+    json_key(w, STR("dps"));
+    opentsdb_write_points(w, s, q->downsample.on ? q->downsample.fill : QUERY_FILL_NONE, style);
+    if (style->show_stats) {
+        json_key(w, STR("stats"));
+        json_object(w);
+        json_key_u64(w, "queryIndex", index);
+        json_key_u64(w, "seriesRead", result->series_read);
+        json_key_u64(w, "pointsRead", result->points_read);
+        json_key_u64(w, "pointsFromSummaries", result->points_from_summaries);
+        json_object_end(w);
+    }
+    json_object_end(w);
+}

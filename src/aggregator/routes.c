@@ -1,0 +1,116 @@
+// routes.c - the table of routes, and the way through it.
+#include "aggregator/routes.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const struct route routes[] = {
+    {STR("/"), METHOD_GET, false, native_start_page, "this page"},
+    {STR("/healthz"), METHOD_GET, true, native_health, "whether the server is up; needs no token"},
+    {STR("/sonde/v1/status"), METHOD_GET, false, native_status, "what is served: files, series, points, damage"},
+    {STR("/api/query"), METHOD_GET | METHOD_POST, false, opentsdb_query, "points, as OpenTSDB answers"},
+    {STR("/api/suggest"), METHOD_GET | METHOD_POST, false, opentsdb_suggest, "names of metrics, tag keys, tag values"},
+    {STR("/api/search/lookup"), METHOD_GET | METHOD_POST, false, opentsdb_lookup, "series of a metric"},
+    {STR("/api/aggregators"), METHOD_GET | METHOD_POST, false, opentsdb_aggregators, "names of the aggregators"},
+    {STR("/api/config/filters"), METHOD_GET | METHOD_POST, false, opentsdb_filters, "the tag filters, described"},
+    {STR("/api/version"), METHOD_GET | METHOD_POST, false, opentsdb_version, "versions"},
+};
+
+static const struct {
+    enum request_method method;
+    const char *name;
+} method_names[] = {
+    {METHOD_GET, "GET"}, {METHOD_HEAD, "HEAD"}, {METHOD_POST, "POST"}, {METHOD_PUT, "PUT"}, {METHOD_DELETE, "DELETE"},
+};
+
+const struct route *routes_all(size_t *count)
+{
+    *count = sizeof routes / sizeof *routes;
+    return routes;
+}
+
+// "/api/v1/x" is "/api/x"; of a higher version there is none: false, and the answer is made.
+static bool strip_version(struct request *r, struct str *path, struct answer *a)
+{
+    static const struct str api = {"/api/v", sizeof "/api/v" - 1};
+    *path = r->path;
+    while (path->size > 1 && path->data[path->size - 1] == '/')
+        path->size--;
+    if (!str_starts(*path, api))
+        return true;
+    struct str rest = str_slice(*path, api.size, path->size), number = str_cut(&rest, '/');
+    uint64_t version;
+    if (!str_to_u64(number, &version))
+        return true; // "/api/version"
+    if (version != 1) {
+        answer_error(a, 501, "this version of the API is not there; use /api/v1/ or /api/", NULL);
+        return false;
+    }
+    char *plain = arena_printf(&r->arena, "/api/%.*s", STR_ARG(rest));
+    *path = plain ? str_of(plain) : STR("");
+    return true;
+}
+
+static const struct route *find(struct str path)
+{
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+        if (str_eq(routes[i].path, path))
+            return &routes[i];
+    return NULL;
+}
+
+static unsigned methods_of(const struct route *route)
+{
+    return route->methods | (route->methods & METHOD_GET ? METHOD_HEAD : 0u);
+}
+
+static void refuse_method(const struct route *route, struct request *r, struct answer *a)
+{
+    struct buf allow = {0};
+    for (size_t i = 0; i < sizeof method_names / sizeof *method_names; i++)
+        if (methods_of(route) & method_names[i].method)
+            buf_printf(&allow, "%s%s", allow.size ? ", " : "", method_names[i].name);
+    answer_header(a, "Allow", arena_strdup(&r->arena, buf_str(&allow)));
+    buf_free(&allow);
+    answer_error(a, 405, "Method not allowed",
+                 "The HTTP method is not allowed for this endpoint; see the Allow header.");
+}
+
+// NULL when the answer is made already.
+static const struct route *admit(struct service *service, struct request *r, struct answer *a)
+{
+    struct str path;
+    const struct route *route = strip_version(r, &path, a) ? find(path) : NULL;
+    bool open = route && route->open;
+    // Without the token nobody learns which routes there are.
+    if (!open && !auth_check(&service->auth, r, a))
+        return NULL;
+    if (a->status != 200)
+        return NULL; // the version
+    if (!route) {
+        answer_error(a, 404, "Endpoint not found", "The requested endpoint was not found; / lists those there are.");
+        return NULL;
+    }
+    if (!(methods_of(route) & r->method)) {
+        refuse_method(route, r, a);
+        return NULL;
+    }
+    return route;
+}
+
+bool routes_admit(struct service *service, struct request *r, struct answer *a)
+{
+    return admit(service, r, a) != NULL;
+}
+
+void routes_answer(struct service *service, struct request *r, struct answer *a)
+{
+    const struct route *route = admit(service, r, a);
+    if (!route)
+        return;
+    struct error e = {0};
+    if (request_decode_body(r, service->limits.body_bytes, &e) != 0)
+        answer_failure(a, &e);
+    else
+        route->handle(service, r, a);
+}

@@ -1,0 +1,57 @@
+// routes.h - what is served where: one table, from which dispatch, 404, 405, the start page and docs/http.md come.
+#ifndef SONDE_AGGREGATOR_ROUTES_H
+#define SONDE_AGGREGATOR_ROUTES_H
+
+#include "aggregator/aggregator.h"
+#include "aggregator/auth.h"
+#include "aggregator/connections.h"
+#include "aggregator/request.h"
+#include "aggregator/respond.h"
+#include "aggregator/sources.h"
+
+// What handlers may use. Constant after the start, except what is behind the pointers (thread-safe).
+struct service {
+    struct sources *sources;
+    struct connections *connections;
+    struct auth auth;
+    struct aggregator_limits limits; // no zeros
+    aggregator_alias_fn *resolve_alias;
+    struct str job;
+    int level;
+    bool dragon_compatible;
+    int64_t started_ns; // clock_monotonic_ns
+};
+
+typedef void route_fn(struct service *service, struct request *r, struct answer *a);
+
+struct route {
+    struct str path;
+    unsigned methods; // enum request_method; HEAD goes where GET goes
+    bool open;        // needs no token
+    route_fn *handle;
+    const char *help; // for the start page
+};
+const struct route *routes_all(size_t *count);
+
+// Finds, checks and calls: the whole way from a request to an answer, but for answer_finish.
+void routes_answer(struct service *service, struct request *r, struct answer *a);
+
+// Whether a body is worth reading: false when the answer is known without it (no token, no such route…) and is in *a. Of the
+// request, everything but the body must be there.
+bool routes_admit(struct service *service, struct request *r, struct answer *a);
+
+// opentsdb_query.c
+void opentsdb_query(struct service *service, struct request *r, struct answer *a);
+// opentsdb_lookup.c
+void opentsdb_lookup(struct service *service, struct request *r, struct answer *a);
+// opentsdb_metadata.c
+void opentsdb_suggest(struct service *service, struct request *r, struct answer *a);
+void opentsdb_aggregators(struct service *service, struct request *r, struct answer *a);
+void opentsdb_filters(struct service *service, struct request *r, struct answer *a);
+void opentsdb_version(struct service *service, struct request *r, struct answer *a);
+// native.c
+void native_status(struct service *service, struct request *r, struct answer *a);
+void native_health(struct service *service, struct request *r, struct answer *a);
+void native_start_page(struct service *service, struct request *r, struct answer *a);
+
+#endif

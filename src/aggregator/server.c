@@ -1,0 +1,380 @@
+// server.c - the HTTP server: libmicrohttpd's threads on one side, the table of routes on the other.
+//
+// A few threads with an epoll each serve all connections; a request is answered in the thread that received it. A request goes
+// through three calls of receive(): its headers (where what needs no body, such as a missing token, is decided), the pieces of its
+// body, its end.
+//
+//   socket ── libmicrohttpd ── receive ── routes_answer ── handlers
+//                  └── connections: limits and time-outs
+#include "aggregator/aggregator.h"
+#include "aggregator/listen.h"
+#include "aggregator/routes.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    THREADS_MIN = 2,
+    THREADS_MAX = 4,
+    // What the library needs per connection beside the headers' text: a node for each parameter and header, the read buffer's
+    // slack, the answer's headers. Mapped, so that only what is used takes memory.
+    POOL_EXTRA_BYTES = 128 * 1024,
+    // The table evicts before the library's own limit, which makes new clients wait, is reached.
+    CONNECTIONS_MARGIN = 2,
+    SEND_TIMEOUT_S = 600, // for an answer, however slowly it is taken
+    STALL_EXTRA_S = 30,   // without any progress, beyond the query deadline
+    DRAIN_S = 5,          // for answers under way when the server stops
+    OVERSIZE_FACTOR =
+        4, // so many times the largest body is read and thrown away to be able to say that it was too large
+};
+
+static const struct aggregator_limits default_limits = {
+    .body_bytes = 16u << 20,
+    .header_bytes = 32u << 10,
+    .connections = 256,
+    .connections_per_client = 128,
+    .idle_timeout_ns = INT64_C(30) * NS_PER_S,
+    .query_deadline_ns = INT64_C(30) * NS_PER_S,
+    .query_memory_bytes = 256u << 20,
+    .answer_bytes = 512u << 20,
+};
+
+struct aggregator {
+    struct service service;
+    struct MHD_Daemon *daemon;
+    int port;
+    char *token, *listen, *job;
+};
+
+// One request on its way.
+struct exchange {
+    struct request request;
+    struct answer answer;
+    struct buf body;
+    size_t body_seen; // also what did not fit
+    struct connection *connection;
+    bool began;
+    bool decided; // the answer is there, the body is only read to its end
+};
+
+static void free_exchange(struct exchange *x)
+{
+    answer_free(&x->answer);
+    buf_free(&x->body);
+    request_free(&x->request);
+    free(x);
+}
+
+// ---- answering
+
+static struct MHD_Response *response_of(struct answer *a)
+{
+    // The buffer was made with malloc, so the library can take it over.
+    struct MHD_Response *response = MHD_create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
+    if (!response)
+        return NULL;
+    a->body = (struct buf){0};
+    if (a->content_type)
+        MHD_add_response_header(response, "Content-Type", a->content_type);
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer"); // an address may hold the token
+    for (size_t i = 0; i < a->header_count; i++)
+        MHD_add_response_header(response, a->headers[i].name, a->headers[i].value);
+    return response;
+}
+
+static enum MHD_Result send_answer(struct aggregator *g, struct exchange *x, struct MHD_Connection *connection)
+{
+    answer_finish(&x->answer, &x->request);
+    struct MHD_Response *response = response_of(&x->answer);
+    if (!response)
+        return MHD_NO; // no memory: the connection is closed
+    connections_phase(g->service.connections, x->connection, PHASE_SENDING);
+    enum MHD_Result rc = MHD_queue_response(connection, (unsigned)x->answer.status, response);
+    MHD_destroy_response(response);
+    return rc;
+}
+
+// ---- receiving
+
+static void read_headers(struct exchange *x, struct MHD_Connection *connection)
+{
+    for (int i = 0; i < HEADER_COUNT; i++) {
+        const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, request_header_names[i]);
+        if (value)
+            x->request.headers[i] = arena_str(&x->request.arena, str_of(value));
+    }
+}
+
+static void refuse_headers(struct exchange *x, const struct service *service)
+{
+    char text[128];
+    snprintf(text, sizeof text, "the request's headers are larger than %zu bytes (limit header_bytes)",
+             service->limits.header_bytes);
+    answer_error(&x->answer, 431, text, NULL);
+    x->decided = true;
+}
+
+static void refuse_size(struct exchange *x, const struct service *service)
+{
+    struct error e = {0};
+    error_set(&e, -E2BIG, "the body is larger than %zu bytes (limit body_bytes)", service->limits.body_bytes);
+    answer_failure(&x->answer, &e);
+    x->decided = true;
+}
+
+// What can be said from the headers alone.
+static enum MHD_Result begin(struct aggregator *g, struct exchange *x, struct MHD_Connection *connection,
+                             const char *method)
+{
+    struct service *service = &g->service;
+    struct error e = {0};
+    uint64_t length = 0;
+    x->began = true;
+    x->request.method = request_method_of(str_of(method));
+    read_headers(x, connection);
+    answer_begin(&x->answer, service->limits.answer_bytes);
+    const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+    bool too_large = text && str_to_u64(str_of(text), &length) && length > service->limits.body_bytes;
+    bool asks = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
+    const union MHD_ConnectionInfo *size = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (size && size->header_size > service->limits.header_bytes) {
+        refuse_headers(x, service);
+    } else if (request_parse_target(&x->request, x->request.target, &e) != 0) {
+        answer_failure(&x->answer, &e);
+        x->decided = true;
+    } else if (!routes_admit(service, &x->request, &x->answer)) {
+        x->decided = true;
+    } else if (too_large) {
+        refuse_size(x, service);
+    } else {
+        answer_free(&x->answer);
+        answer_begin(&x->answer, service->limits.answer_bytes);
+    }
+    // A body that is small is read to its end all the same, for clients that read no answer before they have sent everything.
+    if (x->decided && (too_large || asks))
+        return send_answer(g, x, connection);
+    return MHD_YES;
+}
+
+static enum MHD_Result take_body(struct aggregator *g, struct exchange *x, const char *data, size_t *size)
+{
+    size_t limit = g->service.limits.body_bytes;
+    x->body_seen += *size;
+    if (!x->decided && x->body_seen > limit)
+        refuse_size(x, &g->service);
+    if (!x->decided)
+        buf_add(&x->body, data, *size);
+    *size = 0;
+    return x->body_seen / OVERSIZE_FACTOR > limit || x->body.failed ? MHD_NO : MHD_YES;
+}
+
+static enum MHD_Result receive(void *user, struct MHD_Connection *connection, const char *url, const char *method,
+                               const char *version, const char *upload, size_t *upload_size, void **context)
+{
+    (void)url, (void)version;
+    struct aggregator *g = user;
+    struct exchange *x = *context;
+    if (!x)
+        return MHD_NO;
+    if (!x->began)
+        return begin(g, x, connection, method);
+    if (*upload_size)
+        return take_body(g, x, upload, upload_size);
+    if (!x->decided) {
+        connections_phase(g->service.connections, x->connection, PHASE_ANSWERING);
+        x->request.arrived_ns = clock_monotonic_ns();
+        x->request.body = buf_str(&x->body);
+        routes_answer(&g->service, &x->request, &x->answer);
+    }
+    return send_answer(g, x, connection);
+}
+
+// ---- what the library tells about connections and requests
+
+static void *begin_exchange(void *user, const char *target, struct MHD_Connection *connection)
+{
+    struct aggregator *g = user;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct exchange *x = info && info->socket_context ? calloc(1, sizeof *x) : NULL;
+    if (!x)
+        return NULL;
+    x->connection = info->socket_context;
+    x->request.target = arena_str(&x->request.arena, str_of(target));
+    connections_phase(g->service.connections, x->connection, PHASE_READING);
+    return x;
+}
+
+static void end_exchange(void *user, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode how)
+{
+    (void)connection, (void)how;
+    struct aggregator *g = user;
+    struct exchange *x = *context;
+    if (!x)
+        return;
+    connections_phase(g->service.connections, x->connection, PHASE_WAITING);
+    free_exchange(x);
+    *context = NULL;
+}
+
+static void notice_connection(void *user, struct MHD_Connection *connection, void **context,
+                              enum MHD_ConnectionNotificationCode what)
+{
+    struct aggregator *g = user;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (*context)
+            connections_remove(g->service.connections, *context);
+        *context = NULL;
+        return;
+    }
+    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    const union MHD_ConnectionInfo *client = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    *context = connections_add(g->service.connections, fd, client ? client->client_addr : NULL);
+    if (!*context)
+        shutdown(fd, SHUT_RDWR);
+}
+
+static void log_library(void *user, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+static void log_library(void *user, const char *format, va_list args)
+{
+    (void)user;
+    char text[256];
+    vsnprintf(text, sizeof text, format, args);
+    text[strcspn(text, "\n")] = 0;
+    log_debug("http: %s", text); // what clients do wrong is not worth a line otherwise
+}
+
+// ---- start and stop
+
+#define TAKE_LIMIT(name) limits.name = given->name ? given->name : default_limits.name
+static struct aggregator_limits limits_of(const struct aggregator_limits *given)
+{
+    struct aggregator_limits limits;
+    TAKE_LIMIT(body_bytes);
+    TAKE_LIMIT(header_bytes);
+    TAKE_LIMIT(connections);
+    TAKE_LIMIT(connections_per_client);
+    TAKE_LIMIT(idle_timeout_ns);
+    TAKE_LIMIT(query_deadline_ns);
+    TAKE_LIMIT(query_memory_bytes);
+    TAKE_LIMIT(answer_bytes);
+    return limits;
+}
+#undef TAKE_LIMIT
+
+static int copy_options(struct aggregator *g, const struct aggregator_options *o, struct error *e)
+{
+    g->token = strdup(o->token ? o->token : "");
+    g->listen = strdup(o->listen && *o->listen ? o->listen : "127.0.0.1");
+    g->job = strdup(o->job ? o->job : "");
+    if (!g->token || !g->listen || !g->job)
+        return error_set(e, -ENOMEM, "no memory for the server");
+    if (o->token && !auth_token_valid(str_of(g->token)))
+        return error_set(e, -EINVAL, "the token has to consist of 1 to 512 of A-Z a-z 0-9 - . _ ~");
+    g->service = (struct service){
+        .auth = {.token = str_of(g->token), .listen = str_of(g->listen)},
+        .limits = limits_of(&o->limits),
+        .resolve_alias = o->resolve_alias,
+        .job = str_of(g->job),
+        .level = o->level,
+        .dragon_compatible = o->dragon_compatible,
+        .started_ns = clock_monotonic_ns(),
+    };
+    return 0;
+}
+
+static int start_daemon(struct aggregator *g, int fd, struct error *e)
+{
+    const struct aggregator_limits *limits = &g->service.limits;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned thread_count = processors < THREADS_MIN   ? THREADS_MIN
+                            : processors > THREADS_MAX ? THREADS_MAX
+                                                       : (unsigned)processors;
+    unsigned stall_s = (unsigned)(limits->query_deadline_ns / NS_PER_S) + STALL_EXTRA_S;
+    // The library's threads are to take no signals: those are the process' own business.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    g->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+                                 receive, g, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_LISTEN_SOCKET,
+                                 fd, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
+                                 limits->connections * CONNECTIONS_MARGIN + thread_count, MHD_OPTION_CONNECTION_TIMEOUT,
+                                 stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits->header_bytes + POOL_EXTRA_BYTES,
+                                 MHD_OPTION_NOTIFY_CONNECTION, notice_connection, g, MHD_OPTION_URI_LOG_CALLBACK,
+                                 begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, g, MHD_OPTION_END);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return g->daemon ? 0 : error_set(e, -EIO, "cannot start the HTTP server: %s", strerror(errno));
+}
+
+static void free_aggregator(struct aggregator *g)
+{
+    connections_destroy(g->service.connections);
+    sources_destroy(g->service.sources);
+    free(g->token);
+    free(g->listen);
+    free(g->job);
+    free(g);
+}
+
+int aggregator_start(const struct aggregator_options *options, struct aggregator **out, struct error *e)
+{
+    *out = NULL;
+    struct aggregator *g = calloc(1, sizeof *g);
+    if (!g)
+        return error_set(e, -ENOMEM, "no memory for the server");
+    struct listener listener = {.fd = -1};
+    int rc = copy_options(g, options, e);
+    if (!rc)
+        rc = sources_create(options->paths, options->path_count, &g->service.sources, e);
+    if (!rc)
+        rc = listen_on(options->listen, options->port, options->port_exact, !options->token, &listener, e);
+    if (!rc) {
+        int64_t idle_ns = g->service.limits.idle_timeout_ns;
+        struct connection_options connections = {
+            .most = g->service.limits.connections,
+            .most_per_client = g->service.limits.connections_per_client,
+            .timeout_ns = {[PHASE_WAITING] = idle_ns,
+                           [PHASE_READING] = idle_ns,
+                           [PHASE_SENDING] = (int64_t)SEND_TIMEOUT_S * NS_PER_S},
+        };
+        rc = connections_create(&connections, &g->service.connections, e);
+    }
+    if (!rc)
+        rc = start_daemon(g, listener.fd, e);
+    if (rc) {
+        if (listener.fd >= 0)
+            close(listener.fd);
+        free_aggregator(g);
+        return rc;
+    }
+    g->port = listener.port;
+    *out = g;
+    return 0;
+}
+
+int aggregator_port(const struct aggregator *g)
+{
+    return g->port;
+}
+
+void aggregator_stop(struct aggregator *g)
+{
+    if (!g)
+        return;
+    int listening = MHD_quiesce_daemon(g->daemon);
+    connections_drain(g->service.connections, (int64_t)DRAIN_S * NS_PER_S);
+    MHD_stop_daemon(g->daemon);
+    if (listening >= 0)
+        close(listening);
+    free_aggregator(g);
+}

@@ -1,0 +1,47 @@
+// sources.h - the files that are served: given one by one, or as folders in which files come and go.
+//
+// Each request opens a view: a snapshot of every readable file, as if they were one store. Folders are looked through again when a
+// view is opened, at most once a second. A file that cannot be read (damaged, of a newer version) is kept in the list with the
+// reason and tried again when it changes; the others are served. A file that is gone or was replaced stays open while a view uses it.
+#ifndef SONDE_AGGREGATOR_SOURCES_H
+#define SONDE_AGGREGATOR_SOURCES_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "store/read.h"
+
+enum {
+    SOURCES_FILES_MAX = 16384, // more are left out, and counted
+};
+
+struct sources;
+struct source;
+
+// -ENOENT: a path that is not there. A folder may be empty, a file unreadable.
+int sources_create(const char *const *paths, size_t count, struct sources **out, struct error *e);
+void sources_destroy(struct sources *s); // after all views
+
+// Looks through the folders now. sources_open does it by itself when a second has passed.
+void sources_look(struct sources *s);
+
+struct sources_view {
+    struct store_snapshot **snapshots;
+    struct source **files; // the file of each snapshot
+    size_t count;
+    struct source **unreadable;
+    size_t unreadable_count;
+    size_t left_out; // files over SOURCES_FILES_MAX
+    struct sources *sources;
+};
+
+// Thread-safe; the view belongs to one thread. Arrays live in `arena`.
+int sources_open(struct sources *s, struct arena *arena, struct sources_view *out, struct error *e);
+void sources_close(struct sources_view *view);
+
+const char *source_path(const struct source *file);
+const struct store_reader *source_reader(const struct source *file); // NULL: unreadable
+const char *source_problem(const struct source *file);               // why
+// Points in the file, also those in live tails; counted anew only when the snapshot's version has changed.
+uint64_t source_points(struct sources *s, struct source *file, struct store_snapshot *snapshot);
+
+#endif

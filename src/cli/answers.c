@@ -1,0 +1,276 @@
+#include "cli/answers.h"
+
+#include "aggregator/opentsdb_write.h"
+#include "base/clock.h"
+#include "cli/columns.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    SIDE_BY_SIDE_MAX = 8,     // series in columns of their own
+    SIDE_BY_SIDE_WIDTH = 140, // characters of their titles together
+};
+
+// ---------------------------------------------------------------- times
+
+int answers_digits(const struct query_result *result)
+{
+    int digits = 0;
+    for (size_t s = 0; s < result->count; s++) {
+        for (size_t i = 0; i < result->series[s].count && digits < 9; i++) {
+            int64_t t_ns = result->series[s].t_ns[i];
+            if (t_ns % NS_PER_US)
+                digits = 9;
+            else if (t_ns % NS_PER_MS && digits < 6)
+                digits = 6;
+            else if (t_ns % NS_PER_S && digits < 3)
+                digits = 3;
+        }
+    }
+    return digits;
+}
+
+static void add_fraction(int64_t ns, int digits, char *out, size_t size)
+{
+    char fraction[16];
+    snprintf(fraction, sizeof fraction, ".%09lld", (long long)ns);
+    if (digits > 0)
+        snprintf(out, size, "%.*s", digits + 1, fraction);
+    else
+        out[0] = 0;
+}
+
+static void time_text(int64_t t_ns, int digits, bool local, char *out, size_t size)
+{
+    int64_t ns = t_ns % NS_PER_S;
+    if (ns < 0)
+        ns += NS_PER_S;
+    time_t seconds = (time_t)((t_ns - ns) / NS_PER_S);
+    struct tm parts;
+    char fraction[16], date[40];
+    if (local)
+        localtime_r(&seconds, &parts);
+    else
+        gmtime_r(&seconds, &parts);
+    strftime(date, sizeof date, local ? "%Y-%m-%d %H:%M:%S" : "%Y-%m-%dT%H:%M:%S", &parts);
+    add_fraction(ns, digits, fraction, sizeof fraction);
+    snprintf(out, size, "%s%s%s", date, fraction, local ? "" : "Z");
+}
+
+void answers_local_time(int64_t t_ns, int digits, char *out, size_t size)
+{
+    time_text(t_ns, digits, true, out, size);
+}
+
+// ---------------------------------------------------------------- the table
+
+// Six digits are what a person reads; whole numbers stay whole.
+static void add_value(struct columns *table, double value)
+{
+    if (isnan(value))
+        columns_cell(table, "-");
+    else if (value == floor(value) && fabs(value) < 1e15)
+        columns_cell(table, "%.0f", value);
+    else
+        columns_cell(table, "%.6g", value);
+}
+
+// "cpu_percent{host=n1}"
+static void add_name(struct buf *out, const struct query_series *s)
+{
+    buf_add_str(out, s->metric);
+    for (size_t i = 0; i < s->tag_count; i++) {
+        buf_add_char(out, i == 0 ? '{' : ',');
+        buf_printf(out, "%.*s=%.*s", STR_ARG(s->tags[i].key), STR_ARG(s->tags[i].value));
+    }
+    if (s->tag_count > 0)
+        buf_add_char(out, '}');
+}
+
+static bool fits(const struct query_result *result)
+{
+    struct buf names = {0};
+    for (size_t s = 0; s < result->count && s < SIDE_BY_SIDE_MAX; s++)
+        add_name(&names, &result->series[s]);
+    bool ok = result->count <= SIDE_BY_SIDE_MAX && names.size <= SIDE_BY_SIDE_WIDTH;
+    buf_free(&names);
+    return ok;
+}
+
+// One line a time stamp that any series has: a merge of all, which are sorted.
+static void side_by_side(struct columns *table, const struct query_result *result, int digits)
+{
+    struct buf names[SIDE_BY_SIDE_MAX] = {0};
+    const char *titles[SIDE_BY_SIDE_MAX + 1] = {"time"};
+    size_t at[SIDE_BY_SIDE_MAX] = {0};
+    for (size_t s = 0; s < result->count; s++) {
+        add_name(&names[s], &result->series[s]);
+        titles[s + 1] = buf_cstr(&names[s]);
+    }
+    columns_titles(table, titles, result->count + 1);
+    while (true) {
+        bool any = false;
+        int64_t t_ns = 0;
+        for (size_t s = 0; s < result->count; s++) {
+            const struct query_series *one = &result->series[s];
+            if (at[s] < one->count && (!any || one->t_ns[at[s]] < t_ns)) {
+                t_ns = one->t_ns[at[s]];
+                any = true;
+            }
+        }
+        if (!any)
+            break;
+        char when[64];
+        answers_local_time(t_ns, digits, when, sizeof when);
+        columns_cell(table, "%s", when);
+        for (size_t s = 0; s < result->count; s++) {
+            const struct query_series *one = &result->series[s];
+            if (at[s] < one->count && one->t_ns[at[s]] == t_ns)
+                add_value(table, one->values[at[s]++]);
+            else
+                columns_cell(table, "%s", "");
+        }
+    }
+    for (size_t s = 0; s < result->count; s++)
+        buf_free(&names[s]);
+}
+
+static void one_below_the_other(struct columns *table, const struct query_result *result, int digits)
+{
+    static const char *const titles[] = {"time", "series", "value"};
+    columns_titles(table, titles, sizeof titles / sizeof titles[0]);
+    for (size_t s = 0; s < result->count; s++) {
+        const struct query_series *one = &result->series[s];
+        struct buf name = {0};
+        add_name(&name, one);
+        for (size_t i = 0; i < one->count; i++) {
+            char when[64];
+            answers_local_time(one->t_ns[i], digits, when, sizeof when);
+            columns_cell(table, "%s", when);
+            columns_cell(table, "%s", buf_cstr(&name));
+            add_value(table, one->values[i]);
+        }
+        buf_free(&name);
+    }
+}
+
+void answers_table(struct buf *out, const struct query_result *result, struct str unit)
+{
+    struct columns table = {0};
+    int digits = answers_digits(result);
+    if (fits(result))
+        side_by_side(&table, result, digits);
+    else
+        one_below_the_other(&table, result, digits);
+    if (unit.size > 0)
+        buf_printf(out, "in %.*s\n", STR_ARG(unit));
+    columns_write(&table, out);
+    columns_free(&table);
+}
+
+// ---------------------------------------------------------------- CSV
+
+static void add_field(struct buf *out, struct str s)
+{
+    bool quoted = false;
+    for (size_t i = 0; i < s.size; i++)
+        quoted |= strchr(",\"\r\n", s.data[i]) != NULL;
+    if (!quoted) {
+        buf_add_str(out, s);
+        return;
+    }
+    buf_add_char(out, '"');
+    for (size_t i = 0; i < s.size; i++) {
+        if (s.data[i] == '"')
+            buf_add_char(out, '"');
+        buf_add_char(out, s.data[i]);
+    }
+    buf_add_char(out, '"');
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return str_compare(*(const struct str *)a, *(const struct str *)b);
+}
+
+// All tag keys of the result, sorted, each once. The array is the caller's.
+static struct str *tag_keys(const struct query_result *result, size_t *count)
+{
+    size_t all = 0, n = 0;
+    for (size_t s = 0; s < result->count; s++)
+        all += result->series[s].tag_count;
+    struct str *keys = malloc((all + 1) * sizeof *keys);
+    *count = 0;
+    if (!keys)
+        return NULL;
+    for (size_t s = 0; s < result->count; s++) {
+        for (size_t i = 0; i < result->series[s].tag_count; i++)
+            keys[n++] = result->series[s].tags[i].key;
+    }
+    qsort(keys, n, sizeof *keys, by_text);
+    for (size_t i = 0; i < n; i++) {
+        if (*count == 0 || !str_eq(keys[*count - 1], keys[i]))
+            keys[(*count)++] = keys[i];
+    }
+    return keys;
+}
+
+static struct str tag_value(const struct query_series *s, struct str key)
+{
+    for (size_t i = 0; i < s->tag_count; i++) {
+        if (str_eq(s->tags[i].key, key))
+            return s->tags[i].value;
+    }
+    return (struct str){"", 0};
+}
+
+void answers_csv(struct buf *out, const struct query_result *result)
+{
+    size_t key_count;
+    struct str *keys = tag_keys(result, &key_count);
+    if (!keys) {
+        out->failed = true;
+        return;
+    }
+    int digits = answers_digits(result);
+    buf_add_str(out, STR("metric"));
+    for (size_t k = 0; k < key_count; k++) {
+        buf_add_char(out, ',');
+        add_field(out, keys[k]);
+    }
+    buf_add_str(out, STR(",time,value\r\n"));
+    for (size_t s = 0; s < result->count; s++) {
+        const struct query_series *one = &result->series[s];
+        for (size_t i = 0; i < one->count; i++) {
+            char when[64], number[NUMBER_TEXT_MAX];
+            add_field(out, one->metric);
+            for (size_t k = 0; k < key_count; k++) {
+                buf_add_char(out, ',');
+                add_field(out, tag_value(one, keys[k]));
+            }
+            time_text(one->t_ns[i], digits, false, when, sizeof when);
+            buf_printf(out, ",%s,", when);
+            if (!isnan(one->values[i]))
+                buf_add(out, number, number_format(number, one->values[i]));
+            buf_add_str(out, STR("\r\n"));
+        }
+    }
+    free(keys);
+}
+
+// ---------------------------------------------------------------- JSON
+
+void answers_json(struct buf *out, const struct query *q, struct str metric, const struct query_result *result)
+{
+    static const struct opentsdb_style style = {.ms = true};
+    static const struct opentsdb_annotations none = {0};
+    struct json_writer w = json_to(out);
+    json_array(&w);
+    for (size_t i = 0; i < result->count; i++)
+        opentsdb_write_series(&w, q, 0, metric, &result->series[i], result, &none, &style);
+    json_array_end(&w);
+    buf_add_char(out, '\n');
+}

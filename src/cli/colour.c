@@ -1,0 +1,11 @@
+#include "cli/colour.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool colour_wanted(int fd)
+{
+    const char *off = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return isatty(fd) && !(off && *off) && !(terminal && strcmp(terminal, "dumb") == 0);
+}

@@ -1,0 +1,16 @@
+// colour.h - colours on terminals, for those who want them (NO_COLOR is not set, TERM is not "dumb").
+#ifndef SONDE_CLI_COLOUR_H
+#define SONDE_CLI_COLOUR_H
+
+#include <stdbool.h>
+
+#define COLOUR_BOLD "\033[1m"
+#define COLOUR_GREEN "\033[32m"
+#define COLOUR_YELLOW "\033[33m"
+#define COLOUR_RED "\033[31m"
+#define COLOUR_OFF "\033[0m"
+
+// Whether what is written to fd may be coloured.
+bool colour_wanted(int fd);
+
+#endif

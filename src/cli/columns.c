@@ -1,0 +1,86 @@
+#include "cli/columns.h"
+
+#include <stdlib.h>
+
+static void end_cell(struct columns *c)
+{
+    if (c->cells == c->capacity) {
+        size_t capacity = c->capacity ? 2 * c->capacity : 64;
+        size_t *more = realloc(c->ends, capacity * sizeof *more);
+        if (!more) {
+            c->failed = true;
+            return;
+        }
+        c->ends = more;
+        c->capacity = capacity;
+    }
+    c->ends[c->cells++] = c->text.size;
+}
+
+void columns_titles(struct columns *c, const char *const *titles, size_t count)
+{
+    c->count = count < COLUMNS_MAX ? count : COLUMNS_MAX;
+    for (size_t i = 0; i < c->count; i++)
+        columns_cell(c, "%s", titles[i]);
+}
+
+void columns_cell(struct columns *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&c->text, format, args);
+    va_end(args);
+    end_cell(c);
+}
+
+void columns_free(struct columns *c)
+{
+    buf_free(&c->text);
+    free(c->ends);
+    *c = (struct columns){0};
+}
+
+static struct str cell(const struct columns *c, size_t i)
+{
+    size_t from = i ? c->ends[i - 1] : 0;
+    return (struct str){c->text.data + from, c->ends[i] - from};
+}
+
+static size_t width(struct str s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s.size; i++)
+        n += ((unsigned char)s.data[i] & 0xc0) != 0x80;
+    return n;
+}
+
+void columns_write(const struct columns *c, struct buf *out)
+{
+    size_t widest[COLUMNS_MAX] = {0};
+    bool numbers[COLUMNS_MAX];
+    memset(numbers, true, sizeof numbers);
+    if (c->failed || c->text.failed) {
+        out->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < c->cells; i++) {
+        struct str s = cell(c, i);
+        double ignored;
+        if (width(s) > widest[i % c->count])
+            widest[i % c->count] = width(s);
+        if (i >= c->count && s.size > 0 && !str_to_double(s, &ignored))
+            numbers[i % c->count] = false;
+    }
+    for (size_t i = 0; i < c->cells; i++) {
+        struct str s = cell(c, i);
+        size_t column = i % c->count;
+        bool last = column + 1 == c->count;
+        int blanks = (int)(widest[column] - width(s));
+        if (numbers[column])
+            buf_printf(out, "%*s", blanks, "");
+        buf_add_str(out, s);
+        if (!numbers[column] && !last)
+            buf_printf(out, "%*s", blanks, "");
+        buf_add_str(out, last ? STR("\n") : STR("  "));
+    }
+}

@@ -1,0 +1,370 @@
+// `sonde doctor`: what works on this machine, in words.
+//
+// One row of the table a check. A check says one of three things and, unless it is ok, what to do:
+//   ok       works
+//   no       works less well, or not at all, but level 2 does without
+//   missing  level 2 needs it; the exit code becomes 1
+#include "cli/colour.h"
+#include "cli/commands.h"
+
+#include "base/clock.h"
+#include "launch/folder.h"
+#include "launch/runs.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+enum verdict { OK, NO, MISSING };
+
+struct finding {
+    enum verdict verdict;
+    char words[ERROR_TEXT_MAX];
+};
+
+static void find(struct finding *f, enum verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void find(struct finding *f, enum verdict verdict, const char *format, ...)
+{
+    va_list args;
+    f->verdict = verdict;
+    va_start(args, format);
+    vsnprintf(f->words, sizeof f->words, format, args);
+    va_end(args);
+}
+
+// The first line of a small file, without its newline; false when it cannot be read.
+static bool first_line(const char *path, char *out, size_t size)
+{
+    FILE *f = fopen(path, "re");
+    bool got = f && fgets(out, (int)size, f);
+    if (f)
+        fclose(f);
+    if (got)
+        out[strcspn(out, "\n")] = 0;
+    return got;
+}
+
+// ---------------------------------------------------------------- time
+
+static void check_cycle_counter(const struct options *o, struct finding *f)
+{
+    (void)o;
+    if (clock_ticks_usable())
+        find(f, OK, "runs at one rate: points are stamped with it");
+    else
+        find(f, NO, "is not invariant here: points are stamped with clock_gettime, which costs more; nothing to do");
+}
+
+static void check_clock_source(const struct options *o, struct finding *f)
+{
+    (void)o;
+    char source[64];
+    if (!first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof source))
+        find(f, NO, "the kernel does not say which it uses; nothing to do");
+    else if (strcmp(source, "tsc") == 0 || strcmp(source, "kvm-clock") == 0 || strcmp(source, "arch_sys_counter") == 0)
+        find(f, OK, "%s", source);
+    else
+        find(f, NO, "%s: reading the time is a slow call here; boot with clocksource=tsc where the processor allows it",
+             source);
+}
+
+// ---------------------------------------------------------------- the kernel
+
+static void check_memfd(const struct options *o, struct finding *f)
+{
+    (void)o;
+    int fd = memfd_create("sonde-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool sealed = fd >= 0 && ftruncate(fd, 4096) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0;
+    if (sealed)
+        find(f, OK, "memfd_create with sealing");
+    else
+        find(f, MISSING,
+             "memfd_create with sealing: %s; programs cannot share their rings (Linux 3.17 or newer is needed)",
+             strerror(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+static void check_pidfd(const struct options *o, struct finding *f)
+{
+    (void)o;
+    enum { PIDFD_OPEN = 434 }; // everywhere; older headers lack the name
+    int fd = (int)syscall(PIDFD_OPEN, getpid(), 0);
+    if (fd >= 0)
+        find(f, OK, "pidfd_open");
+    else
+        find(f, NO, "pidfd_open: %s; the end of programs is noticed a little later (Linux 5.3 or newer has it)",
+             strerror(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+static void check_perf(const struct options *o, struct finding *f)
+{
+    (void)o;
+    char text[32];
+    if (!first_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof text))
+        find(f, NO, "the kernel has no perf events; processor counters stay out of the recording");
+    else if (geteuid() == 0 || atoi(text) <= 1)
+        find(f, OK, "perf_event_paranoid is %s", text);
+    else
+        find(f, NO,
+             "perf_event_paranoid is %s: own programs at most; an administrator can set kernel.perf_event_paranoid=1",
+             text);
+}
+
+static void check_memory_lock(const struct options *o, struct finding *f)
+{
+    (void)o;
+    enum { WANTED_BYTES = 1 << 20 };
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_cur == RLIM_INFINITY)
+        find(f, OK, "unlimited");
+    else if (limit.rlim_cur >= WANTED_BYTES)
+        find(f, OK, "%llu KiB", (unsigned long long)limit.rlim_cur / 1024);
+    else
+        find(f, NO, "only %llu KiB may be locked: perf buffers and RDMA want more; see ulimit -l and limits.conf",
+             (unsigned long long)limit.rlim_cur / 1024);
+}
+
+static void check_proc(const struct options *o, struct finding *f)
+{
+    (void)o;
+    char line[512];
+    if (!first_line("/proc/stat", line, sizeof line) || !first_line("/proc/meminfo", line, sizeof line)) {
+        find(f, MISSING, "/proc cannot be read: there are no node metrics; mount it");
+        return;
+    }
+    FILE *mounts = fopen("/proc/self/mounts", "re");
+    bool hidden = false;
+    while (mounts && fgets(line, sizeof line, mounts)) {
+        if (strncmp(line, "proc /proc ", strlen("proc /proc ")) == 0)
+            hidden = strstr(line, "hidepid=") && !strstr(line, "hidepid=0") && !strstr(line, "hidepid=off");
+    }
+    if (mounts)
+        fclose(mounts);
+    if (hidden)
+        find(f, OK, "readable; other users' processes are hidden, which sonde does not need");
+    else
+        find(f, OK, "readable");
+}
+
+// ---------------------------------------------------------------- devices
+
+static void check_library(struct finding *f, const char *const *names)
+{
+    for (size_t i = 0; names[i]; i++) {
+        void *library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
+        if (library) {
+            find(f, OK, "%s", names[i]);
+            dlclose(library);
+            return;
+        }
+    }
+    find(f, NO, "%s is not here: no metrics of such GPUs; where there are some, their driver brings it", names[0]);
+}
+
+static void check_nvidia(const struct options *o, struct finding *f)
+{
+    (void)o;
+    static const char *const names[] = {"libnvidia-ml.so.1", "libnvidia-ml.so", NULL};
+    check_library(f, names);
+}
+
+static void check_amd(const struct options *o, struct finding *f)
+{
+    (void)o;
+    static const char *const names[] = {"librocm_smi64.so",
+                                        "librocm_smi64.so.7",
+                                        "librocm_smi64.so.6",
+                                        "librocm_smi64.so.1",
+                                        "/opt/rocm/lib/librocm_smi64.so",
+                                        NULL};
+    check_library(f, names);
+}
+
+static void check_intel(const struct options *o, struct finding *f)
+{
+    (void)o;
+    static const char *const names[] = {"libze_loader.so.1", "libze_loader.so", NULL};
+    check_library(f, names);
+}
+
+// ---------------------------------------------------------------- port and folders
+
+static void check_port(const struct options *o, struct finding *f)
+{
+    int port = options_int(o, OPT_PORT);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 1) == 0)
+        find(f, OK, "%d is free", port);
+    else
+        find(f, NO, "%d cannot be used (%s): the next free one is taken; --port chooses another", port,
+             strerror(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+static const char *file_system_name(long type)
+{
+    static const struct {
+        long type;
+        const char *name;
+    } names[] = {{0xEF53, "ext4"},       {0x01021994, "tmpfs"},     {0x58465342, "xfs"},    {0x9123683E, "btrfs"},
+                 {0x6969, "nfs"},        {0x794c7630, "overlayfs"}, {0x0BD00BD0, "lustre"}, {0x47504653, "gpfs"},
+                 {0x65735546, "fuse"},   {0x2FC12FC1, "zfs"},       {0x517B, "smb"},        {0xFF534D42, "cifs"},
+                 {0x19830326, "beegfs"}, {0x00C36400, "ceph"},      {0x858458f6, "ramfs"},  {0x01021997, "9p"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (names[i].type == type)
+            return names[i].name;
+    }
+    return "unknown";
+}
+
+// What the store does to its file: space set aside, mapped and shared, written to.
+static int try_store_file(const char *folder, struct error *e)
+{
+    enum { TRIAL_BYTES = 64 * 1024 };
+    char path[FOLDER_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/.doctor-XXXXXX", folder);
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return error_set(e, -errno, "cannot write there: %s", strerror(errno));
+    unlink(path);
+    int code = posix_fallocate(fd, 0, TRIAL_BYTES);
+    if (code != 0) {
+        close(fd);
+        return error_set(e, -code, "cannot set space aside (fallocate): %s", strerror(code));
+    }
+    char *map = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    code = errno;
+    close(fd);
+    if (map == MAP_FAILED)
+        return error_set(e, -code, "cannot map a shared file: %s", strerror(code));
+    map[TRIAL_BYTES - 1] = 1;
+    munmap(map, TRIAL_BYTES);
+    return 0;
+}
+
+static void check_run_folder(const struct options *o, struct finding *f)
+{
+    enum { FREE_WANTED_MIB = 256 };
+    struct error e;
+    char base[FOLDER_PATH_MAX];
+    bool made = false;
+    int status = folder_base_path(options_text(o, OPT_RUN_DIR), base, &e);
+    if (status == 0) {
+        made = mkdir(base, 0700) == 0;
+        status = folder_make_private(base, &e);
+    }
+    if (status < 0) {
+        find(f, MISSING, "%s", e.text);
+        return;
+    }
+    close(status);
+    struct statfs kind;
+    struct statvfs space;
+    if (statfs(base, &kind) < 0 || statvfs(base, &space) < 0) {
+        find(f, MISSING, "%s: %s", base, strerror(errno));
+    } else if (try_store_file(base, &e) < 0) {
+        find(f, MISSING, "%s (%s): %s; set TMPDIR or --run-dir to another folder", base,
+             file_system_name((long)kind.f_type), e.text);
+    } else {
+        unsigned long long free_mib = (unsigned long long)space.f_bavail * space.f_frsize >> 20;
+        find(f, free_mib < FREE_WANTED_MIB ? NO : OK, "%s: %s, %llu MiB free%s", base,
+             file_system_name((long)kind.f_type), free_mib,
+             free_mib < FREE_WANTED_MIB ? ", which is little: set TMPDIR or --run-dir to another folder" : "");
+    }
+    if (made)
+        rmdir(base);
+}
+
+static void check_runs_folder(const struct options *o, struct finding *f)
+{
+    struct error e;
+    char path[FOLDER_PATH_MAX], part[FOLDER_PATH_MAX];
+    if (runs_path(options_text(o, OPT_RUNS), path, &e) < 0) {
+        find(f, MISSING, "%s", e.text);
+        return;
+    }
+    // What is not there yet is made by the first run: its nearest parent has to allow that.
+    memcpy(part, path, sizeof part);
+    while (access(part, F_OK) < 0 && errno == ENOENT && strrchr(part, '/') > part)
+        *strrchr(part, '/') = 0;
+    if (folder_check_writable(part, &e) == 0)
+        find(f, OK, "%s", path);
+    else
+        find(f, MISSING, "%s: %.300s; set SONDE_RUNS, or use --record DIR", path, e.text);
+}
+
+// ---------------------------------------------------------------- where we are
+
+static void check_scheduler(const struct options *o, struct finding *f)
+{
+    (void)o;
+    const char *slurm = getenv("SLURM_JOB_ID"), *pbs = getenv("PBS_JOBID");
+    if (slurm)
+        find(f, OK, "inside Slurm job %s", slurm);
+    else if (pbs)
+        find(f, OK, "inside PBS job %s", pbs);
+    else
+        find(f, OK, "no Slurm or PBS job around us: this machine alone");
+}
+
+static const struct {
+    const char *name;
+    void (*check)(const struct options *o, struct finding *f);
+} checks[] = {
+    {"cycle counter", check_cycle_counter},
+    {"clock source", check_clock_source},
+    {"shared memory", check_memfd},
+    {"process handles", check_pidfd},
+    {"/proc", check_proc},
+    {"perf events", check_perf},
+    {"memory locks", check_memory_lock},
+    {"NVIDIA GPUs", check_nvidia},
+    {"AMD GPUs", check_amd},
+    {"Intel GPUs", check_intel},
+    {"HTTP port", check_port},
+    {"run folder", check_run_folder},
+    {"recordings", check_runs_folder},
+    {"allocation", check_scheduler},
+};
+
+int command_doctor(const struct options *o)
+{
+    static const char *const words[] = {[OK] = "ok", [NO] = "no", [MISSING] = "missing"};
+    static const char *const colours[] = {[OK] = COLOUR_GREEN, [NO] = COLOUR_YELLOW, [MISSING] = COLOUR_RED};
+    struct buf out = {0};
+    bool coloured = colour_wanted(STDOUT_FILENO);
+    int code = EXIT_OK;
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+        struct finding f = {0};
+        checks[i].check(o, &f);
+        if (f.verdict == MISSING)
+            code = EXIT_FAILED;
+        buf_printf(&out, "%s%-8s%s %-16s %s\n", coloured ? colours[f.verdict] : "", words[f.verdict],
+                   coloured ? COLOUR_OFF : "", checks[i].name, f.words);
+    }
+    int printed = command_print(&out);
+    return printed ? printed : code;
+}

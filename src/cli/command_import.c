@@ -1,0 +1,55 @@
+#include "cli/commands.h"
+
+#include "base/log.h"
+#include "launch/folder.h"
+#include "store/import.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { HOST_MAX = 64 };
+
+// The file's name up to its first dot, as a host's: "node-10hz.csv.gz" gives "node-10hz".
+static void host_of(const char *path, char out[HOST_MAX + 1])
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t n = 0;
+    for (; name[n] && name[n] != '.' && n < HOST_MAX; n++)
+        out[n] = name[n];
+    out[n] = 0;
+    if (n == 0)
+        strcpy(out, "imported");
+}
+
+int command_import(const struct options *o)
+{
+    struct error e;
+    const char *folder = options_text(o, OPT_OUTPUT), *given = options_text(o, OPT_HOST);
+    if (!folder)
+        return command_failed(EXIT_USAGE,
+                              (error_set(&e, -EINVAL, "-o DIR is missing: where is the recording to go?"), &e));
+    if (given && (strchr(given, '/') || given[0] == '.' || strlen(given) > HOST_MAX))
+        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--host: '%.80s' is no host's name", given), &e));
+    char host[HOST_MAX + 1], path[FOLDER_PATH_MAX];
+    if (given)
+        snprintf(host, sizeof host, "%s", given);
+    else
+        host_of(o->arguments[0], host);
+    int n = snprintf(path, sizeof path, "%s/%s.sonde", folder, host);
+    int status = n < 0 || n >= (int)sizeof path ? error_set(&e, -ENAMETOOLONG, "the path of the recording is too long")
+                                                : folder_make_all(folder, &e);
+    struct store_import_stats stats = {0};
+    if (status == 0)
+        status = store_import_wide_csv(o->arguments[0], path, str_of(host), &stats, &e);
+    if (status < 0)
+        return command_failed(EXIT_FAILED, &e);
+    if (stats.bad_rows || stats.bad_cells)
+        log_warning("%s: %llu rows and %llu cells could not be read and are left out", o->arguments[0],
+                    (unsigned long long)stats.bad_rows, (unsigned long long)stats.bad_cells);
+    struct buf out = {0};
+    buf_printf(&out, "%s: %llu values in %llu series, %llu rows, %llu bytes (%.3f a value)\n", path,
+               (unsigned long long)stats.values, (unsigned long long)stats.columns, (unsigned long long)stats.rows,
+               (unsigned long long)stats.file_bytes,
+               stats.values ? (double)stats.file_bytes / (double)stats.values : 0);
+    return command_print(&out);
+}

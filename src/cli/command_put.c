@@ -1,0 +1,142 @@
+// `sonde put`: lines to the agent's socket, and what it has to say about them.
+#include "cli/commands.h"
+
+#include "base/log.h"
+#include "launch/job.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    PUT_PIECE_BYTES = 64 * 1024,
+    PUT_REPLY_MAX = 64 * 1024,    // bytes of the agent's words that are kept
+    PUT_ANSWER_TIMEOUT_MS = 10000 // for the agent to take the lines and say what it thinks
+};
+
+static int find_socket(const struct options *o, char out[FOLDER_SOCKET_MAX + 1], struct error *e)
+{
+    char path[FOLDER_PATH_MAX + 16];
+    if (options_text(o, OPT_SOCKET) && o->value[OPT_JOB].source != FROM_FLAG) {
+        snprintf(path, sizeof path, "%s", options_text(o, OPT_SOCKET));
+    } else {
+        struct job job;
+        int status = job_find(options_text(o, OPT_RUN_DIR), options_text(o, OPT_JOB), &job, e);
+        if (status < 0)
+            return status;
+        snprintf(path, sizeof path, "%s/agent.sock", job.folder);
+        job_free(&job);
+    }
+    if (strlen(path) > FOLDER_SOCKET_MAX)
+        return error_set(e, -ENAMETOOLONG, "the path of the socket is longer than %d bytes: %.60s…", FOLDER_SOCKET_MAX,
+                         path);
+    memcpy(out, path, strlen(path) + 1);
+    return 0;
+}
+
+static int connect_to(const char *path, struct error *e)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    int code = errno;
+    if (fd >= 0)
+        close(fd);
+    return error_set(e, -code, "no agent answers at %s: %s", path,
+                     code == ENOENT || code == ECONNREFUSED ? "its job is over" : strerror(code));
+}
+
+// The agent may answer while it is still being written to: both directions are served, or both sides might wait for each other.
+static int exchange(int fd, struct str text, bool from_stdin, struct buf *reply, struct error *e)
+{
+    char piece[PUT_PIECE_BYTES], answer[4096];
+    bool sending = true;
+    while (true) {
+        bool want_input = sending && from_stdin && text.size == 0;
+        if (sending && !want_input && text.size == 0) {
+            shutdown(fd, SHUT_WR);
+            sending = false;
+        }
+        struct pollfd fds[] = {{.fd = fd, .events = (short)(POLLIN | (text.size > 0 ? POLLOUT : 0))},
+                               {.fd = want_input ? STDIN_FILENO : -1, .events = POLLIN}};
+        int n = poll(fds, 2, want_input ? -1 : PUT_ANSWER_TIMEOUT_MS);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n == 0)
+            return error_set(e, -ETIMEDOUT, "the agent does not answer");
+        if (fds[1].revents) {
+            ssize_t got = read(STDIN_FILENO, piece, sizeof piece);
+            if (got < 0 && errno != EINTR)
+                return error_set(e, -errno, "cannot read standard input: %s", strerror(errno));
+            if (got == 0)
+                from_stdin = false;
+            if (got > 0)
+                text = (struct str){piece, (size_t)got};
+        }
+        if (fds[0].revents & POLLOUT) {
+            ssize_t put = send(fd, text.data, text.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (put < 0 && errno != EAGAIN && errno != EINTR)
+                return error_set(e, -errno, "the agent has hung up: %s", strerror(errno));
+            if (put > 0)
+                text = str_slice(text, (size_t)put, text.size);
+        }
+        if (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) {
+            ssize_t got = recv(fd, answer, sizeof answer, MSG_DONTWAIT);
+            if (got == 0 && !sending)
+                return 0;
+            if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+                return error_set(e, -EPIPE, "the agent has hung up before it had everything");
+            if (got > 0)
+                buf_add(reply, answer, (size_t)got);
+        }
+    }
+}
+
+// NAME VALUE KEY=VALUE… as one plain line. Blanks would make other words of them.
+static int make_line(const struct options *o, struct buf *line, struct error *e)
+{
+    if (o->argument_count == 1)
+        return error_set(e, -EINVAL, "a value is missing: sonde put %.80s VALUE", o->arguments[0]);
+    for (int i = 0; i < o->argument_count; i++) {
+        if (!o->arguments[i][0] || o->arguments[i][strcspn(o->arguments[i], " \t\r\n")])
+            return error_set(e, -EINVAL, "argument %d is empty or has a blank in it", i + 1);
+        buf_printf(line, "%s%s", i > 0 ? " " : "", o->arguments[i]);
+    }
+    buf_add_char(line, '\n');
+    return 0;
+}
+
+int command_put(const struct options *o)
+{
+    struct error e;
+    char path[FOLDER_SOCKET_MAX + 1];
+    struct buf line = {0}, reply = {.limit = PUT_REPLY_MAX};
+    if (o->argument_count > 0 && make_line(o, &line, &e) < 0) {
+        buf_free(&line);
+        return command_failed(EXIT_USAGE, &e);
+    }
+    int status = find_socket(o, path, &e);
+    int fd = status < 0 ? status : connect_to(path, &e);
+    if (fd >= 0) {
+        status = exchange(fd, buf_str(&line), o->argument_count == 0, &reply, &e);
+        close(fd);
+    } else {
+        status = fd;
+    }
+    // One line for each that was refused, in the agent's words.
+    struct str rest = buf_str(&reply);
+    while (rest.data && rest.size > 0) {
+        struct str words = str_trim(str_cut(&rest, '\n'));
+        if (words.size > 0)
+            log_error("%.*s", STR_ARG(words));
+    }
+    int code = reply.size > 0 ? EXIT_FAILED : EXIT_OK;
+    buf_free(&line);
+    buf_free(&reply);
+    return status < 0 ? command_failed(EXIT_FAILED, &e) : code;
+}

@@ -1,0 +1,298 @@
+#include "cli/answers.h"
+#include "cli/columns.h"
+#include "cli/commands.h"
+#include "cli/local_zone.h"
+#include "cli/nearest.h"
+#include "cli/recordings.h"
+
+#include "base/clock.h"
+#include "base/json_writer.h"
+#include "base/log.h"
+#include "collect/collect.h"
+#include "query/query.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+// ---------------------------------------------------------------- --list
+
+struct listed {
+    uint64_t points;
+    int64_t first_ns, last_ns;
+};
+
+static int walk(struct store_snapshot *s, uint32_t series, struct listed *out)
+{
+    struct store_cursor *cursor = store_cursor_open(s, series, INT64_MIN, INT64_MAX);
+    if (!cursor)
+        return -ENOMEM;
+    struct store_run run;
+    int status;
+    *out = (struct listed){0};
+    while ((status = store_cursor_next(cursor, &run)) > 0) {
+        if (out->points == 0)
+            out->first_ns = run.first_ns;
+        out->last_ns = run.last_ns;
+        out->points += run.count;
+    }
+    store_cursor_close(cursor);
+    return status;
+}
+
+static const char *const kinds[] = {[STORE_GAUGE] = "gauge", [STORE_COUNTER] = "counter"};
+
+static void list_as_text(struct columns *table, const struct store_metric *m, const struct store_series_info *info,
+                         const struct listed *l)
+{
+    struct buf name = {0};
+    char first[64] = "", last[64] = "";
+    buf_add_str(&name, m->name);
+    for (uint32_t i = 0; i < info->label_count; i++)
+        buf_printf(&name, "%s%.*s=%.*s", i == 0 ? "{" : ",", STR_ARG(info->labels[i].key),
+                   STR_ARG(info->labels[i].value));
+    if (info->label_count > 0)
+        buf_add_char(&name, '}');
+    if (l->points > 0) {
+        answers_local_time(l->first_ns, 3, first, sizeof first);
+        answers_local_time(l->last_ns, 3, last, sizeof last);
+    }
+    columns_cell(table, "%s", buf_cstr(&name));
+    columns_cell(table, "%s", kinds[m->kind == STORE_COUNTER]);
+    columns_cell(table, "%.*s", STR_ARG(m->unit));
+    columns_cell(table, "%llu", (unsigned long long)l->points);
+    columns_cell(table, "%s", first);
+    columns_cell(table, "%s", last);
+    buf_free(&name);
+}
+
+static void list_as_json(struct json_writer *w, const struct store_metric *m, const struct store_series_info *info,
+                         const struct listed *l)
+{
+    json_object(w);
+    json_key_string(w, "metric", m->name);
+    json_key(w, STR("tags"));
+    json_object(w);
+    for (uint32_t i = 0; i < info->label_count; i++) {
+        json_key(w, info->labels[i].key);
+        json_string(w, info->labels[i].value);
+    }
+    json_object_end(w);
+    json_key_string(w, "kind", str_of(kinds[m->kind == STORE_COUNTER]));
+    json_key_string(w, "unit", m->unit);
+    json_key_u64(w, "points", l->points);
+    if (l->points > 0) {
+        json_key_i64(w, "first_ms", l->first_ns / NS_PER_MS);
+        json_key_i64(w, "last_ms", l->last_ns / NS_PER_MS);
+    }
+    json_object_end(w);
+}
+
+static int list(const struct options *o, const struct recordings *r)
+{
+    struct buf out = {0};
+    struct columns table = {0};
+    struct json_writer w = json_to(&out);
+    bool json = options_flag(o, OPT_JSON);
+    static const char *const titles[] = {"series", "kind", "unit", "points", "first", "last"};
+    columns_titles(&table, titles, sizeof titles / sizeof titles[0]);
+    if (json)
+        json_array(&w);
+    for (size_t f = 0; f < r->count; f++) {
+        struct store_snapshot *s = r->snapshots[f];
+        for (uint32_t metric = 0; metric < store_metric_count(s); metric++) {
+            size_t count;
+            const struct store_metric *m = store_metric_get(s, metric);
+            const uint32_t *ids = store_metric_series(s, metric, &count);
+            for (size_t i = 0; i < count; i++) {
+                struct store_series_info info;
+                struct listed l;
+                if (!store_series_get(s, ids[i], &info) || walk(s, ids[i], &l) < 0)
+                    continue;
+                if (json)
+                    list_as_json(&w, m, &info, &l);
+                else
+                    list_as_text(&table, m, &info, &l);
+            }
+        }
+    }
+    if (json) {
+        json_array_end(&w);
+        buf_add_char(&out, '\n');
+    } else {
+        columns_write(&table, &out);
+    }
+    columns_free(&table);
+    return command_print(&out);
+}
+
+// ---------------------------------------------------------------- the question
+
+static bool any_has(const struct recordings *r, struct str name)
+{
+    uint32_t id;
+    for (size_t i = 0; i < r->count; i++) {
+        if (store_metric_find(r->snapshots[i], name, &id))
+            return true;
+    }
+    return false;
+}
+
+// Built-in metrics answer to other names, too.
+static void resolve_alias(const struct recordings *r, struct query *q)
+{
+    const struct collect_metric *known = any_has(r, q->metric) ? NULL : collect_find(q->metric);
+    if (known)
+        q->metric = known->metric.name;
+}
+
+static void unknown_metric(const struct recordings *r, struct str name, struct error *e)
+{
+    struct nearest near = nearest_to(name);
+    for (size_t i = 0; i < r->count; i++) {
+        for (uint32_t id = 0; id < store_metric_count(r->snapshots[i]); id++)
+            nearest_offer(&near, store_metric_get(r->snapshots[i], id)->name);
+    }
+    if (near.best.data)
+        error_set(e, -ENOENT, "there is no metric '%.*s'; did you mean %.*s?", STR_ARG(name), STR_ARG(near.best));
+    else
+        error_set(e, -ENOENT, "there is no metric '%.*s'; sonde query --list names them", STR_ARG(name));
+}
+
+static struct str unit_of(const struct recordings *r, const struct query *q)
+{
+    const struct store_metric *m = NULL;
+    uint32_t id;
+    for (size_t i = 0; i < r->count && !m; i++) {
+        if (store_metric_find(r->snapshots[i], q->metric, &id))
+            m = store_metric_get(r->snapshots[i], id);
+    }
+    // Counts and squares are in no unit of the metric's.
+    return m && q->aggregator != QUERY_COUNT && q->aggregator != QUERY_SQUARE_SUM ? m->unit : (struct str){"", 0};
+}
+
+// "All of it": from the first point to the last. Buckets that lie only partly in the range are left out of an answer (OpenTSDB's rule), so the range is widened to
+// whole ones; a calendar's first bucket is made to begin early enough.
+static void whole_range(const struct recordings *r, struct query *q)
+{
+    static const struct {
+        char unit;
+        int64_t days; // at most
+    } longest[] = {{'d', 1}, {'w', 7}, {'n', 31}, {'y', 366}};
+    const struct query_downsample *d = &q->downsample;
+    q->start_ns = q->end_ns = 0;
+    if (!recordings_range(r, &q->start_ns, &q->end_ns) || !d->on)
+        return;
+    if (d->all) {
+        q->end_ns += 1;
+    } else if (d->calendar) {
+        int64_t days = 1;
+        for (size_t i = 0; i < sizeof longest / sizeof longest[0]; i++) {
+            if (longest[i].unit == d->unit)
+                days = longest[i].days;
+        }
+        q->start_ns -= days * d->interval * 86400 * NS_PER_S;
+    } else if (d->interval > 0) {
+        int64_t before = q->start_ns % d->interval, behind = q->end_ns % d->interval;
+        q->start_ns -= before < 0 ? before + d->interval : before;
+        if (d->fill != QUERY_FILL_NONE)
+            q->end_ns += d->interval - (behind < 0 ? behind + d->interval : behind);
+    }
+}
+
+static int find_range(const struct options *o, const struct recordings *r, struct query *q, struct error *e)
+{
+    char zone[LOCAL_ZONE_MAX];
+    struct str local = local_zone(zone);
+    int64_t now_ns = clock_realtime_ns();
+    whole_range(r, q);
+    const char *start = options_text(o, OPT_START), *end = options_text(o, OPT_END);
+    int status = 0;
+    if (start) {
+        status = query_parse_time(str_of(start), now_ns, local, &q->start_ns, e);
+        if (status < 0)
+            error_prefix(e, "--start");
+    }
+    if (status == 0 && end) {
+        status = query_parse_time(str_of(end), now_ns, local, &q->end_ns, e);
+        if (status < 0)
+            error_prefix(e, "--end");
+    } else if (status == 0 && q->end_ns < q->start_ns) {
+        q->end_ns = now_ns; // --start lies behind the last point: there may be more soon
+    }
+    if (status == 0 && q->end_ns < q->start_ns)
+        return error_set(e, -EINVAL, "the end lies before the start");
+    return status;
+}
+
+static int ask(const struct options *o, const struct recordings *r, struct query *q, struct arena *arena,
+               struct error *e)
+{
+    struct query_result result;
+    struct str asked = q->metric;
+    resolve_alias(r, q);
+    int status = query_run(q, r->snapshots, r->count, NULL, arena, &result, e);
+    if (status == -ENOENT)
+        unknown_metric(r, asked, e);
+    if (status < 0)
+        return command_failed(EXIT_FAILED, e);
+    struct buf out = {0};
+    if (options_flag(o, OPT_JSON))
+        answers_json(&out, q, asked, &result);
+    else if (options_flag(o, OPT_CSV))
+        answers_csv(&out, &result);
+    else if (result.count == 0)
+        log_line(LOG_WARNING, "no points of %.*s in this range", STR_ARG(asked));
+    else
+        answers_table(&out, &result, unit_of(r, q));
+    return command_print(&out);
+}
+
+static void report_damage(const struct recordings *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        struct store_damage damage;
+        store_reader_damage(r->readers[i], &damage);
+        if (damage.blocks > 0)
+            log_warning("%s: %llu blocks are damaged and left out (%s)", r->paths[i], (unsigned long long)damage.blocks,
+                        damage.first);
+    }
+}
+
+int command_query(const struct options *o)
+{
+    struct error e;
+    bool listing = options_flag(o, OPT_LIST);
+    struct arena arena = {0};
+    struct query q = {0};
+    if (options_flag(o, OPT_JSON) && options_flag(o, OPT_CSV))
+        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--json and --csv contradict each other"), &e));
+    if (!listing && o->argument_count == 0)
+        return command_failed(
+            EXIT_USAGE,
+            (error_set(&e, -EINVAL,
+                       "an expression is missing, as in sonde query 'avg:1s-avg:cpu_percent'; --list names the series"),
+             &e));
+    if (!listing && query_parse_m(str_of(o->arguments[0]), &arena, &q, &e) < 0) {
+        arena_free(&arena);
+        return command_failed(EXIT_USAGE, &e);
+    }
+    struct recordings r;
+    int skip = listing ? 0 : 1;
+    if (recordings_open(o, o->arguments + skip, (size_t)(o->argument_count - skip), &r, &e) < 0) {
+        arena_free(&arena);
+        return command_failed(EXIT_FAILED, &e);
+    }
+    if (r.what[0])
+        fprintf(stderr, "sonde: %s\n", r.what);
+    int code;
+    if (listing)
+        code = list(o, &r);
+    else if (find_range(o, &r, &q, &e) < 0)
+        code = command_failed(EXIT_USAGE, &e);
+    else
+        code = ask(o, &r, &q, &arena, &e);
+    report_damage(&r);
+    recordings_close(&r);
+    arena_free(&arena);
+    return code;
+}

@@ -1,0 +1,42 @@
+#include "base/log.h"
+#include "cli/commands.h"
+#include "launch/run.h"
+
+#include <errno.h>
+
+int command_run(const struct options *o)
+{
+    struct error e;
+    if (options_flag(o, OPT_NO_RECORD) && options_text(o, OPT_RECORD)) {
+        // Of two that contradict each other the nearer one counts: a flag before the environment before the file.
+        if (o->value[OPT_NO_RECORD].source == o->value[OPT_RECORD].source)
+            return command_failed(EXIT_USAGE,
+                                  (error_set(&e, -EINVAL, "--record and --no-record contradict each other"), &e));
+    }
+    bool no_record = options_flag(o, OPT_NO_RECORD) && o->value[OPT_NO_RECORD].source >= o->value[OPT_RECORD].source;
+    log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
+    struct launch_options launch = {
+        .command = o->arguments,
+        .level = options_int(o, OPT_LEVEL),
+        .rate_s = options_number(o, OPT_RATE),
+        .window_s = options_number(o, OPT_WINDOW),
+        .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),
+        .port = options_int(o, OPT_PORT),
+        .udp_port = options_int(o, OPT_UDP_PORT),
+        .listen = options_text(o, OPT_LISTEN),
+        .run_dir = options_text(o, OPT_RUN_DIR),
+        .config = options_text(o, OPT_CONFIG),
+        .record = no_record ? NULL : options_text(o, OPT_RECORD),
+        .runs = options_text(o, OPT_RUNS),
+        .no_record = no_record,
+        .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
+        .quiet = options_flag(o, OPT_QUIET),
+        .verbose = options_flag(o, OPT_VERBOSE),
+        .stop_timeout_s = options_number(o, OPT_STOP_TIMEOUT),
+    };
+    e.code = 0;
+    int code = launch_run(&launch, &e);
+    if (e.code != 0)
+        log_error("%s", e.text);
+    return code;
+}

@@ -1,0 +1,122 @@
+#include "cli/columns.h"
+#include "cli/commands.h"
+
+#include "base/clock.h"
+#include "base/json_writer.h"
+#include "launch/job.h"
+#include "launch/summary.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum { COMMAND_SHOWN_MAX = 60 };
+
+// The URL with the token that opens it; empty when there is none.
+static void full_url(const struct job *j, char *out, size_t size)
+{
+    char path[FOLDER_PATH_MAX + 16];
+    struct buf token = {0};
+    snprintf(path, sizeof path, "%s/token", j->folder);
+    out[0] = 0;
+    if (j->url[0] && folder_read(path, 256, &token, NULL) == 0) {
+        token.size = strcspn(buf_cstr(&token), "\r\n");
+        snprintf(out, size, "%s/?token=%s", j->url, buf_cstr(&token));
+    }
+    buf_free(&token);
+}
+
+static void write_json(struct buf *out, const struct job *jobs, size_t count)
+{
+    struct json_writer w = json_to(out);
+    json_array(&w);
+    for (size_t i = 0; i < count; i++) {
+        const struct job *j = &jobs[i];
+        struct summary s = {0};
+        char url[JOB_URL_MAX + 300], token_file[FOLDER_PATH_MAX + 16];
+        bool known = summary_add_folder(j->folder, &s, NULL) == 0;
+        full_url(j, url, sizeof url);
+        snprintf(token_file, sizeof token_file, "%s/token", j->folder);
+        json_object(&w);
+        json_key_string(&w, "job", str_of(j->id));
+        json_key_string(&w, "command", str_of(j->command));
+        json_key_string(&w, "host", str_of(j->host));
+        json_key_i64(&w, "pid", j->pid);
+        json_key_i64(&w, "level", j->level);
+        json_key_i64(&w, "start_ns", j->start_ns);
+        json_key_string(&w, "folder", str_of(j->folder));
+        json_key_string(&w, "url", str_of(j->url));
+        json_key_string(&w, "url_with_token", str_of(url));
+        json_key_string(&w, "token_file", str_of(token_file));
+        if (known) {
+            json_key_u64(&w, "points", s.points);
+            json_key_u64(&w, "series", s.series);
+            json_key_u64(&w, "dropped", s.dropped);
+        }
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    buf_add_char(out, '\n');
+}
+
+static void add_count(struct columns *table, bool known, uint64_t count)
+{
+    if (known)
+        columns_cell(table, "%llu", (unsigned long long)count);
+    else
+        columns_cell(table, "%s", "");
+}
+
+static void write_table(struct buf *out, const struct job *jobs, size_t count)
+{
+    static const char *const titles[] = {"job", "since", "points", "dropped", "command", "URL"};
+    struct columns table = {0};
+    columns_titles(&table, titles, sizeof titles / sizeof titles[0]);
+    for (size_t i = 0; i < count; i++) {
+        const struct job *j = &jobs[i];
+        struct summary s = {0};
+        char url[JOB_URL_MAX + 300], since[32];
+        bool known = summary_add_folder(j->folder, &s, NULL) == 0;
+        full_url(j, url, sizeof url);
+        time_t start = (time_t)(j->start_ns / NS_PER_S);
+        struct tm local;
+        localtime_r(&start, &local);
+        strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S", &local);
+        columns_cell(&table, "%s", j->id);
+        columns_cell(&table, "%s", since);
+        add_count(&table, known, s.points);
+        add_count(&table, known, s.dropped);
+        if (strlen(j->command) > COMMAND_SHOWN_MAX) {
+            int shown = COMMAND_SHOWN_MAX;
+            while (shown > 0 && ((unsigned char)j->command[shown] & 0xc0) == 0x80)
+                shown--; // not in the middle of a character
+            columns_cell(&table, "%.*s…", shown, j->command);
+        } else {
+            columns_cell(&table, "%s", j->command);
+        }
+        columns_cell(&table, "%s", url);
+    }
+    columns_write(&table, out);
+    columns_free(&table);
+}
+
+int command_status(const struct options *o)
+{
+    struct error e;
+    char base[FOLDER_PATH_MAX];
+    struct job *jobs;
+    size_t count;
+    int status = folder_base_path(options_text(o, OPT_RUN_DIR), base, &e);
+    if (status == 0)
+        status = job_list(base, false, &jobs, &count, &e);
+    if (status < 0)
+        return command_failed(EXIT_FAILED, &e);
+    struct buf out = {0};
+    if (options_flag(o, OPT_JSON))
+        write_json(&out, jobs, count);
+    else if (count == 0)
+        buf_printf(&out, "no job runs here; start one with sonde run\n");
+    else
+        write_table(&out, jobs, count);
+    job_list_free(jobs, count);
+    return command_print(&out);
+}

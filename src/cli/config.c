@@ -1,0 +1,149 @@
+#include "cli/config.h"
+
+#include "base/log.h"
+#include "cli/nearest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml.h>
+
+static int read_file(const char *path, struct buf *out, struct error *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return error_set(e, -errno, "cannot read configuration file %s: %s", path, strerror(errno));
+    out->limit = CONFIG_SIZE_MAX;
+    ssize_t n = 0;
+    while (!out->failed && buf_reserve(out, 4096) && (n = read(fd, out->data + out->size, 4096)) > 0)
+        out->size += (size_t)n;
+    int saved = errno;
+    close(fd);
+    if (n < 0)
+        return error_set(e, -saved, "cannot read configuration file %s: %s", path, strerror(saved));
+    if (out->failed)
+        return error_set(e, -EFBIG, "configuration file %s: more than %d bytes", path, CONFIG_SIZE_MAX);
+    return 0;
+}
+
+static bool is_key(const struct option_row *row, struct str key)
+{
+    return (row->key[0] && str_eq(key, str_of(row->key))) ||
+           (row->dragon_key[0] && str_eq(key, str_of(row->dragon_key)));
+}
+
+static const struct unused_key *find_unused(struct str key)
+{
+    for (size_t i = 0; i < unused_key_count; i++) {
+        if (str_eq(key, str_of(unused_keys[i].key)))
+            return &unused_keys[i];
+    }
+    return NULL;
+}
+
+static int unknown_key(const char *path, size_t line, struct str key, struct error *e)
+{
+    struct nearest near = nearest_to(key);
+    for (int id = 0; id < OPT_COUNT; id++) {
+        if (option_rows[id].key[0])
+            nearest_offer(&near, str_of(option_rows[id].key));
+        if (option_rows[id].dragon_key[0])
+            nearest_offer(&near, str_of(option_rows[id].dragon_key));
+    }
+    for (size_t i = 0; i < unused_key_count; i++)
+        nearest_offer(&near, str_of(unused_keys[i].key));
+    int shown = key.size > 80 ? 80 : (int)key.size;
+    if (near.best.data)
+        return error_set(e, -EINVAL, "%s:%zu: unknown key '%.*s'; did you mean %s?", path, line, shown, key.data,
+                         near.best.data);
+    return error_set(e, -EINVAL, "%s:%zu: unknown key '%.*s'; see sonde help run", path, line, shown, key.data);
+}
+
+// One "key: value". `given` marks the options that the file has set already.
+static int apply(const char *path, const yaml_node_t *key, const yaml_node_t *value, struct options *o, bool *given,
+                 struct error *e)
+{
+    size_t line = key->start_mark.line + 1;
+    if (key->type != YAML_SCALAR_NODE)
+        return error_set(e, -EINVAL, "%s:%zu: a key has to be a word", path, line);
+    struct str name = {(const char *)key->data.scalar.value, key->data.scalar.length};
+    int id = 0;
+    while (id < OPT_COUNT && !is_key(&option_rows[id], name))
+        id++;
+    const struct unused_key *unused = id == OPT_COUNT ? find_unused(name) : NULL;
+    if (id == OPT_COUNT && !unused)
+        return unknown_key(path, line, name, e);
+    if (value->type != YAML_SCALAR_NODE)
+        return error_set(e, -EINVAL, "%s:%zu: %.*s takes one value, not a list or a mapping", path, line,
+                         STR_ARG(name));
+    if (unused) {
+        if (o->command == COMMAND_RUN)
+            log_warning("%s:%zu: '%s' is not used here: %s", path, line, unused->key, unused->why);
+        return 0;
+    }
+    if (given[id])
+        return error_set(e, -EINVAL, "%s:%zu: '%.*s' is given twice", path, line, STR_ARG(name));
+    given[id] = true;
+    const char *text = (const char *)value->data.scalar.value;
+    if (strlen(text) != value->data.scalar.length)
+        return error_set(e, -EINVAL, "%s:%zu: %.*s: a NUL byte", path, line, STR_ARG(name));
+    struct options checked = *o;
+    int status = options_set(&checked, (enum option_id)id, text, FROM_FILE, e);
+    if (status < 0) {
+        error_prefix(e, "%s:%zu: %.*s", path, line, STR_ARG(name));
+        return status;
+    }
+    if (o->value[id].source > FROM_FILE || !option_on(&option_rows[id], o->command))
+        return 0;
+    char *copy = strdup(text); // the document's own is freed with it
+    if (!copy)
+        return error_set(e, -ENOMEM, "out of memory");
+    o->value[id] = checked.value[id];
+    o->value[id].text = copy;
+    o->value[id].owned = copy;
+    return 0;
+}
+
+static int read_document(const char *path, yaml_document_t *document, struct options *o, struct error *e)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(document);
+    if (!root) // an empty file says nothing
+        return 0;
+    if (root->type != YAML_MAPPING_NODE)
+        return error_set(e, -EINVAL, "%s:%zu: expected lines of the form key: value", path, root->start_mark.line + 1);
+    bool given[OPT_COUNT] = {false};
+    int status = 0;
+    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
+         status == 0 && pair < root->data.mapping.pairs.top; pair++)
+        status = apply(path, yaml_document_get_node(document, pair->key), yaml_document_get_node(document, pair->value),
+                       o, given, e);
+    return status;
+}
+
+int config_read(const char *path, struct options *o, struct error *e)
+{
+    struct buf text = {0};
+    int status = read_file(path, &text, e);
+    yaml_parser_t parser;
+    if (status == 0 && !yaml_parser_initialize(&parser))
+        status = error_set(e, -ENOMEM, "out of memory");
+    if (status < 0) {
+        buf_free(&text);
+        return status;
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)(text.data ? text.data : ""), text.size);
+    yaml_document_t document;
+    if (yaml_parser_load(&parser, &document)) {
+        status = read_document(path, &document, o, e);
+        yaml_document_delete(&document);
+    } else {
+        status = error_set(e, -EINVAL, "%s:%zu: %s", path, parser.problem_mark.line + 1,
+                           parser.problem ? parser.problem : "not YAML");
+    }
+    yaml_parser_delete(&parser);
+    buf_free(&text);
+    return status;
+}

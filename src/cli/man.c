@@ -1,0 +1,179 @@
+// The tables as a man page and as Markdown.
+#include "cli/help.h"
+
+// ---------------------------------------------------------------- roff
+
+// Text of a line: backslashes and hyphens as they are, no line may begin with a control character.
+static void add_roff(struct buf *out, struct str text)
+{
+    if (text.size > 0 && (text.data[0] == '.' || text.data[0] == '\''))
+        buf_printf(out, "\\&");
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] == '\\')
+            buf_printf(out, "\\e");
+        else if (text.data[i] == '-')
+            buf_printf(out, "\\-");
+        else
+            buf_add_char(out, text.data[i]);
+    }
+}
+
+static void add_roff_text(struct buf *out, const char *text)
+{
+    add_roff(out, str_of(text));
+}
+
+static void man_option(struct buf *out, const struct option_row *row)
+{
+    buf_printf(out, ".TP\n\\fB");
+    if (row->letter)
+        buf_printf(out, "\\-%c\\fR, \\fB", row->letter);
+    buf_printf(out, "\\-\\-");
+    add_roff_text(out, row->name);
+    buf_printf(out, "\\fR");
+    if (row->argument[0])
+        buf_printf(out, " \\fI%s\\fR", row->argument);
+    buf_add_char(out, '\n');
+    add_roff_text(out, row->help);
+    struct buf origins = {0};
+    help_origins(&origins, row);
+    if (origins.size > 0) {
+        buf_printf(out, " (");
+        add_roff(out, buf_str(&origins));
+        buf_add_char(out, ')');
+    }
+    buf_free(&origins);
+    buf_add_char(out, '\n');
+}
+
+static void man_command(struct buf *out, enum command_id command)
+{
+    const struct command_row *row = &command_rows[command];
+    buf_printf(out, ".SS sonde %s\n\\fBsonde %s\\fR [OPTION\\&...] ", row->name, row->name);
+    add_roff_text(out, row->arguments);
+    buf_printf(out, "\n.PP\n");
+    buf_add_char(out, (char)(row->summary[0] & ~32));
+    add_roff_text(out, row->summary + 1);
+    buf_printf(out, ".\n");
+    struct str rest = str_of(row->text);
+    while (rest.data && rest.size > 0) {
+        buf_printf(out, ".PP\n");
+        add_roff(out, str_cut(&rest, '\n'));
+        buf_add_char(out, '\n');
+    }
+    for (int id = 0; id < OPT_COUNT; id++) {
+        if (help_shows(&option_rows[id], command) && id != OPT_HELP)
+            man_option(out, &option_rows[id]);
+    }
+}
+
+void help_man(struct buf *out)
+{
+    buf_printf(out, ".TH SONDE 1 \"\" \"sonde " SONDE_VERSION "\" \"User Commands\"\n"
+                    ".SH NAME\nsonde \\- telemetry for people who run workflows on clusters\n"
+                    ".SH SYNOPSIS\n\\fBsonde\\fR \\fICOMMAND\\fR [OPTION\\&...]\n"
+                    ".SH COMMANDS\n");
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        man_command(out, (enum command_id)i);
+    buf_printf(out, ".SH CONFIGURATION FILE\n"
+                    "YAML, one line \"key: value\" an option; the keys stand behind the options. What flags say goes "
+                    "before the environment, that before "
+                    "the file, that before the defaults.\n"
+                    ".SH EXIT STATUS\n");
+    for (size_t i = 0; i < exit_row_count; i++) {
+        buf_printf(out, ".TP\n%d\n", exit_rows[i].code);
+        add_roff_text(out, exit_rows[i].words);
+        buf_add_char(out, '\n');
+    }
+}
+
+// ---------------------------------------------------------------- Markdown
+
+// Text of a table's cell: bars would end it, angle brackets and stars would vanish.
+static void add_cell(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("|<>*_\\", *text))
+            buf_add_char(out, '\\');
+        buf_add_char(out, *text);
+    }
+}
+
+static void add_code(struct buf *out, const char *text)
+{
+    if (text[0])
+        buf_printf(out, "`%s`", text);
+}
+
+static void markdown_option(struct buf *out, const struct option_row *row)
+{
+    buf_printf(out, "| `");
+    if (row->letter)
+        buf_printf(out, "-%c`, `", row->letter);
+    buf_printf(out, "--%s%s%s` | ", row->name, row->argument[0] ? " " : "", row->argument);
+    add_cell(out, row->help);
+    buf_printf(out, " | ");
+    add_code(out, strcmp(row->initial, "-1") == 0 ? "" : row->initial);
+    buf_printf(out, " | ");
+    struct str names = str_of(row->environment);
+    for (struct str one = str_word(&names); one.size > 0; one = str_word(&names))
+        buf_printf(out, "`%.*s`%s", STR_ARG(one), names.size > 0 ? ", " : "");
+    buf_printf(out, " | ");
+    add_code(out, row->key);
+    if (row->key[0] && row->dragon_key[0])
+        buf_printf(out, ", ");
+    add_code(out, row->dragon_key);
+    buf_printf(out, " |\n");
+}
+
+static void markdown_command(struct buf *out, enum command_id command)
+{
+    const struct command_row *row = &command_rows[command];
+    buf_printf(out, "## sonde %s\n\n`sonde %s [OPTION…]%s%s`\n\n", row->name, row->name, row->arguments[0] ? " " : "",
+               row->arguments);
+    buf_add_char(out, (char)(row->summary[0] & ~32));
+    buf_printf(out, "%s.\n\n", row->summary + 1);
+    struct str rest = str_of(row->text);
+    while (rest.data && rest.size > 0) {
+        struct str paragraph = str_cut(&rest, '\n');
+        buf_printf(out, "%.*s\n\n", STR_ARG(paragraph));
+    }
+    bool any = false;
+    for (int id = 0; id < OPT_COUNT; id++) {
+        if (!help_shows(&option_rows[id], command) || id == OPT_HELP)
+            continue;
+        if (!any)
+            buf_printf(
+                out, "| option | what it does | default | environment | configuration key |\n|---|---|---|---|---|\n");
+        any = true;
+        markdown_option(out, &option_rows[id]);
+    }
+    if (any)
+        buf_add_char(out, '\n');
+}
+
+void help_markdown(struct buf *out)
+{
+    buf_printf(out, "# The sonde command\n\n"
+                    "Made from the table of options by `sonde help --markdown`; do not edit.\n\n"
+                    "What flags say goes before the environment, that before the configuration file, that before the "
+                    "defaults.\n\n");
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        markdown_command(out, (enum command_id)i);
+    buf_printf(out, "## Configuration file\n\n"
+                    "YAML, named by `--config`, `SONDE_CONFIG` or `DRAGON_TELEMETRY_CONFIG`: one line `key: value` an "
+                    "option. An unknown key is an error. "
+                    "These keys of the Dragon Telemetry Service are accepted and not used:\n\n"
+                    "| key | because |\n|---|---|\n");
+    for (size_t i = 0; i < unused_key_count; i++) {
+        buf_printf(out, "| `%s` | ", unused_keys[i].key);
+        add_cell(out, unused_keys[i].why);
+        buf_printf(out, " |\n");
+    }
+    buf_printf(out, "\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
+    for (size_t i = 0; i < exit_row_count; i++) {
+        buf_printf(out, "| %d | ", exit_rows[i].code);
+        add_cell(out, exit_rows[i].words);
+        buf_printf(out, " |\n");
+    }
+}

@@ -1,0 +1,351 @@
+#include "cli/options.h"
+
+#include "cli/config.h"
+#include "cli/nearest.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---------------------------------------------------------------- the tables
+
+#define ON(id) (1u << COMMAND_##id)
+#define EVERY_COMMAND ((1u << COMMAND_COUNT) - 1)
+
+const struct option_row option_rows[OPT_COUNT] = {
+#define OPTION(id, name, letter, argument, type, least, most, choices, initial, environment, key, dragon_key, \
+               commands, help)                                                                                \
+    [OPT_##id] = {name,    letter,      argument, OPTION_##type, least,    most, choices,                     \
+                  initial, environment, key,      dragon_key,    commands, help},
+#define UNUSED_KEY(key, why)
+#include "cli/options.def"
+#undef OPTION
+#undef UNUSED_KEY
+};
+
+#define MANY INT_MAX
+const struct command_row command_rows[COMMAND_COUNT] = {
+#define COMMAND(id, name, arguments, least, most, own, summary, text) \
+    [COMMAND_##id] = {#name, arguments, least, most, own, summary, text},
+#include "cli/commands.def"
+#undef COMMAND
+};
+
+const struct unused_key unused_keys[] = {
+#define OPTION(...)
+#define UNUSED_KEY(key, why) {key, why},
+#include "cli/options.def"
+#undef OPTION
+#undef UNUSED_KEY
+};
+const size_t unused_key_count = sizeof unused_keys / sizeof unused_keys[0];
+
+const struct exit_row exit_rows[] = {
+#define EXIT(id, code, words) {code, words},
+#include "cli/exits.def"
+#undef EXIT
+};
+const size_t exit_row_count = sizeof exit_rows / sizeof exit_rows[0];
+
+_Static_assert(COMMAND_COUNT <= 31, "commands are bits of an uint32_t");
+
+// ---------------------------------------------------------------- values
+
+void option_expects(const struct option_row *row, char *out, size_t size)
+{
+    switch (row->type) {
+    case OPTION_FLAG:
+        snprintf(out, size, "true or false");
+        break;
+    case OPTION_INT:
+        snprintf(out, size, "a whole number from %.0f to %.0f", row->least, row->most);
+        break;
+    case OPTION_SECONDS:
+        snprintf(out, size, "seconds from %.15g to %.15g", row->least, row->most);
+        break;
+    case OPTION_SIZE:
+        snprintf(out, size, "a size of at least %.0f bytes (512M, 2G…)", row->least);
+        break;
+    case OPTION_CHOICE:
+        snprintf(out, size, "one of %s", row->choices);
+        break;
+    case OPTION_TEXT:
+    case OPTION_PATH:
+        snprintf(out, size, "a text of 1 to %d bytes", OPTION_TEXT_MAX);
+        break;
+    }
+}
+
+static bool parse_flag(struct str s, double *out)
+{
+    static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no", "off"};
+    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
+        if (str_eq_nocase(s, str_of(yes[i])) || str_eq_nocase(s, str_of(no[i]))) {
+            *out = str_eq_nocase(s, str_of(yes[i]));
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_size(struct str s, double *out)
+{
+    static const char units[] = "kmgt";
+    // "512M", "512MB" and "512MiB" are the same.
+    if (s.size > 2 && str_eq_nocase(str_slice(s, s.size - 2, s.size), STR("ib")))
+        s.size -= 2;
+    else if (s.size > 1 && (s.data[s.size - 1] | 32) == 'b')
+        s.size -= 1;
+    double factor = 1;
+    const char *unit = s.size > 0 ? strchr(units, s.data[s.size - 1] | 32) : NULL;
+    if (unit && *unit) {
+        s.size -= 1;
+        factor = ldexp(1, 10 * (int)(unit - units + 1));
+    }
+    double number;
+    if (!str_to_double(s, &number))
+        return false;
+    *out = floor(number * factor);
+    return true;
+}
+
+static bool among(struct str choices, struct str s)
+{
+    while (choices.data) {
+        if (str_eq(str_cut(&choices, '|'), s))
+            return true;
+    }
+    return false;
+}
+
+static bool parse_value(const struct option_row *row, struct str s, double *number)
+{
+    int64_t whole;
+    switch (row->type) {
+    case OPTION_FLAG:
+        return parse_flag(s, number);
+    case OPTION_INT:
+        if (!str_to_i64(s, &whole))
+            return false;
+        *number = (double)whole;
+        break;
+    case OPTION_SECONDS:
+        if (!str_to_double(s, number))
+            return false;
+        break;
+    case OPTION_SIZE:
+        if (!parse_size(s, number))
+            return false;
+        break;
+    case OPTION_CHOICE:
+        return among(str_of(row->choices), s);
+    case OPTION_TEXT:
+    case OPTION_PATH:
+        return s.size > 0;
+    }
+    return *number >= row->least && *number <= row->most; // NaN is neither
+}
+
+int options_set(struct options *o, enum option_id id, const char *text, enum option_source source, struct error *e)
+{
+    const struct option_row *row = &option_rows[id];
+    struct str s = str_of(text);
+    double number = 0;
+    if (s.size > OPTION_TEXT_MAX || !parse_value(row, s, &number)) {
+        char expects[128];
+        option_expects(row, expects, sizeof expects);
+        return error_set(e, -EINVAL, "'%.60s' is not %s", text, expects);
+    }
+    o->value[id] = (struct option_value){source, text, number, NULL};
+    return 0;
+}
+
+// ---------------------------------------------------------------- flags
+
+static const char *option_nearest(enum command_id command, struct str typed)
+{
+    struct nearest near = nearest_to(typed);
+    for (int i = 0; i < OPT_COUNT; i++) {
+        if (option_on(&option_rows[i], command))
+            nearest_offer(&near, str_of(option_rows[i].name));
+    }
+    return near.best.data;
+}
+
+static int option_unknown(enum command_id command, const char *shown, struct str name, struct error *e)
+{
+    const char *near = option_nearest(command, name);
+    if (near)
+        return error_set(e, -EINVAL, "unknown option '%.80s'; did you mean --%s?", shown, near);
+    return error_set(e, -EINVAL, "unknown option '%.80s'; see sonde %s --help", shown, command_rows[command].name);
+}
+
+static int set_flag_value(struct options *o, int id, const char *shown, int shown_size, const char *text,
+                          struct error *e)
+{
+    int status = options_set(o, (enum option_id)id, text, FROM_FLAG, e);
+    if (status < 0)
+        error_prefix(e, "%.*s", shown_size, shown);
+    return status;
+}
+
+// "--name", "--name=value" or "--name value". *at is the index in argv; left at the last one used.
+static int parse_long(struct options *o, int argc, char **argv, int *at, struct error *e)
+{
+    const char *word = argv[*at];
+    struct str name = {word + 2, strcspn(word + 2, "=")};
+    const char *value = word[2 + name.size] == '=' ? word + 2 + name.size + 1 : NULL;
+    int shown = (int)name.size + 2;
+    for (int id = 0; id < OPT_COUNT; id++) {
+        const struct option_row *row = &option_rows[id];
+        if (!option_on(row, o->command) || !str_eq(name, str_of(row->name)))
+            continue;
+        if (row->type == OPTION_FLAG)
+            return set_flag_value(o, id, word, shown, value ? value : "true", e);
+        if (!value && *at + 1 >= argc)
+            return error_set(e, -EINVAL, "%s needs a value: %s=%s", word, word, row->argument);
+        return set_flag_value(o, id, word, shown, value ? value : argv[++*at], e);
+    }
+    return option_unknown(o->command, word, name, e);
+}
+
+// "-q", "-l 2", "-l2", "-ql2".
+static int parse_short(struct options *o, int argc, char **argv, int *at, struct error *e)
+{
+    const char *word = argv[*at];
+    for (const char *letter = word + 1; *letter; letter++) {
+        int id = 0;
+        while (id < OPT_COUNT && !(option_on(&option_rows[id], o->command) && option_rows[id].letter == *letter))
+            id++;
+        if (id == OPT_COUNT)
+            return option_unknown(o->command, word, str_of(word + 1), e);
+        char shown[3] = {'-', *letter, 0};
+        if (option_rows[id].type == OPTION_FLAG) {
+            int status = set_flag_value(o, id, shown, 2, "true", e);
+            if (status < 0)
+                return status;
+            continue;
+        }
+        if (!letter[1] && *at + 1 >= argc)
+            return error_set(e, -EINVAL, "%s needs a value: %s %s", shown, shown, option_rows[id].argument);
+        return set_flag_value(o, id, shown, 2, letter[1] ? letter + 1 : argv[++*at], e);
+    }
+    return 0;
+}
+
+static void set_defaults(struct options *o)
+{
+    for (int id = 0; id < OPT_COUNT; id++) {
+        const struct option_row *row = &option_rows[id];
+        if (row->initial[0])
+            options_set(o, (enum option_id)id, row->initial, FROM_DEFAULT, NULL);
+    }
+}
+
+// "-5" and "-.5" are numbers, no options.
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] && !(word[1] >= '0' && word[1] <= '9') && word[1] != '.';
+}
+
+int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o, bool *wants_help,
+                        struct error *e)
+{
+    const struct command_row *row = &command_rows[command];
+    memset(o, 0, sizeof *o);
+    o->command = command;
+    *wants_help = false;
+    set_defaults(o);
+    o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
+    if (!o->arguments)
+        return error_set(e, -ENOMEM, "out of memory");
+    bool only_arguments = false;
+    for (int i = 0; i < argc; i++) {
+        if (only_arguments || !is_option(argv[i])) {
+            o->arguments[o->argument_count++] = argv[i];
+            only_arguments |= row->own;
+            continue;
+        }
+        if (strcmp(argv[i], "--") == 0) {
+            only_arguments = true;
+            continue;
+        }
+        int status = argv[i][1] == '-' ? parse_long(o, argc, argv, &i, e) : parse_short(o, argc, argv, &i, e);
+        if (status < 0)
+            return status;
+        if (options_flag(o, OPT_HELP)) {
+            *wants_help = true;
+            return 0;
+        }
+    }
+    if (o->argument_count < row->least)
+        return error_set(e, -EINVAL, "something is missing: sonde %s %s", row->name, row->arguments);
+    if (o->argument_count > row->most)
+        return error_set(e, -EINVAL, "'%.80s' is too much; see sonde %s --help", o->arguments[row->most], row->name);
+    return 0;
+}
+
+// ---------------------------------------------------------------- environment and file
+
+// The first variable of the row's list that is set and not empty.
+static const char *from_environment(const struct option_row *row, char *name, size_t name_size)
+{
+    struct str names = str_of(row->environment);
+    for (struct str one = str_word(&names); one.size > 0; one = str_word(&names)) {
+        snprintf(name, name_size, "%.*s", STR_ARG(one));
+        const char *text = getenv(name);
+        if (text && *text)
+            return text;
+    }
+    return NULL;
+}
+
+int options_complete(struct options *o, struct error *e)
+{
+    for (int id = 0; id < OPT_COUNT; id++) {
+        const struct option_row *row = &option_rows[id];
+        char name[64];
+        if (o->value[id].source == FROM_FLAG || !option_on(row, o->command))
+            continue;
+        const char *text = from_environment(row, name, sizeof name);
+        if (!text)
+            continue;
+        int status = options_set(o, (enum option_id)id, text, FROM_ENVIRONMENT, e);
+        if (status < 0) {
+            error_prefix(e, "environment variable %s", name);
+            return status;
+        }
+    }
+    if (!option_on(&option_rows[OPT_CONFIG], o->command) || !options_text(o, OPT_CONFIG))
+        return 0;
+    return config_read(options_text(o, OPT_CONFIG), o, e);
+}
+
+void options_free(struct options *o)
+{
+    free(o->arguments);
+    o->arguments = NULL;
+    for (int id = 0; id < OPT_COUNT; id++) {
+        free(o->value[id].owned);
+        o->value[id] = (struct option_value){0};
+    }
+}
+
+// ---------------------------------------------------------------- commands
+
+enum command_id command_find(const char *name)
+{
+    int i = 0;
+    while (i < COMMAND_COUNT && strcmp(command_rows[i].name, name) != 0)
+        i++;
+    return (enum command_id)i;
+}
+
+const char *command_nearest(const char *name)
+{
+    struct nearest near = nearest_to(str_of(name));
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        nearest_offer(&near, str_of(command_rows[i].name));
+    return near.best.data;
+}

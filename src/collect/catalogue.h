@@ -1,0 +1,21 @@
+// catalogue.h - the rows of catalogue.def by symbol: catalogue_metrics[METRIC_CPU_PERCENT].
+//
+// For the code that gives the values (src/collect, and src/agent for sonde's own); everybody else asks collect_find.
+#ifndef SONDE_COLLECT_CATALOGUE_H
+#define SONDE_COLLECT_CATALOGUE_H
+
+#include "collect/collect.h"
+
+enum metric_symbol {
+#define METRIC(symbol, name, kind, unit, level, source, aliases, help) METRIC_##symbol,
+#include "collect/catalogue.def"
+#undef METRIC
+    METRIC_COUNT
+};
+
+extern const struct collect_metric catalogue_metrics[METRIC_COUNT];
+
+// The rows of a source stand together: [*first, *first + the result). 0 when no row names it.
+size_t catalogue_rows(struct str source, enum metric_symbol *first);
+
+#endif

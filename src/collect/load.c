@@ -1,0 +1,78 @@
+// load.c - /proc/loadavg: "0.41 0.12 0.04 1/93 7740", the one file here that has places instead of names.
+#include "collect/procfile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int load_open(struct source *s)
+{
+    struct procfile *file = malloc(sizeof *file);
+    if (!file)
+        return source_fail(s, -ENOMEM, "no memory");
+    int failed = procfile_open(file, s, "/proc/loadavg");
+    if (failed) {
+        free(file);
+        return failed;
+    }
+    s->state = file;
+    return 0;
+}
+
+static void load_close(struct source *s)
+{
+    procfile_close(s->state);
+    free(s->state);
+}
+
+// "0.41": digits, and at most so many behind the point that all fit into 2^53.
+static bool decimal(struct str word, double *out)
+{
+    uint64_t whole, part = 0;
+    double scale = 1;
+    if (!scan_u64(&word, &whole))
+        return false;
+    if (word.size && word.data[0] == '.') {
+        word = str_slice(word, 1, word.size);
+        size_t digits = word.size;
+        if (digits == 0 || digits > 9 || word.data[0] == ' ' || !scan_u64(&word, &part))
+            return false;
+        for (size_t i = 0; i < digits; i++)
+            scale *= 10;
+    }
+    if (word.size)
+        return false;
+    *out = (double)whole + (double)part / scale;
+    return true;
+}
+
+static int load_sample(struct source *s, double *values)
+{
+    static const enum metric_symbol averages[] = {METRIC_LOAD_1M, METRIC_LOAD_5M, METRIC_LOAD_15M};
+    struct str rest, line;
+    int failed = procfile_read(s->state, s, &rest);
+    if (failed)
+        return failed;
+    if (!scan_line(&rest, &line))
+        line = rest;
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof averages / sizeof *averages; i++) {
+        double value;
+        if (decimal(str_word(&line), &value)) {
+            source_put(s, values, averages[i], value);
+            found++;
+        }
+    }
+    struct str all = str_word(&line), runnable = str_cut(&all, '/');
+    uint64_t count;
+    if (scan_u64(&runnable, &count) && runnable.size == 0 && all.data) {
+        source_put(s, values, METRIC_LOAD_TASKS_RUNNABLE, (double)count);
+        found++;
+        if (scan_u64(&all, &count) && all.size == 0) {
+            source_put(s, values, METRIC_LOAD_TASKS, (double)count);
+            found++;
+        }
+    }
+    return found ? 0 : source_fail(s, -EBADMSG, "/proc/loadavg does not hold load averages");
+}
+
+const struct source_kind source_load = {{"load", 4}, load_open, load_sample, load_close};

@@ -1,0 +1,62 @@
+// procfile.h - a file in /proc or /sys that is opened once and read again with one pread a sample; and the numbers in it.
+//
+// The kernel makes the contents anew at every read from offset 0. One pread into a buffer with room to spare gets all of it, of one moment.
+// When the buffer turns out full it is doubled, up to PROCFILE_SIZE_MAX: after the first reads nothing is allocated.
+#ifndef SONDE_COLLECT_PROCFILE_H
+#define SONDE_COLLECT_PROCFILE_H
+
+#include "collect/source.h"
+
+enum {
+    // /proc/stat on a machine with 4,096 processors and as many interrupt lines stays below 1 MiB.
+    PROCFILE_SIZE_MAX = 4 << 20,
+    PROCFILE_SIZE_FIRST = 4096,
+};
+
+struct procfile {
+    int fd; // -1 = not open
+    char *data;
+    size_t capacity;
+    const char *path; // a constant, without the root: for messages
+};
+
+// Opens ROOT/path and reads it once. A failure is said with source_fail.
+int procfile_open(struct procfile *f, struct source *s, const char *path);
+void procfile_close(struct procfile *f);
+
+// Its contents now; valid until the next read. A failure (also: nothing in it) is said with source_fail.
+int procfile_read(struct procfile *f, struct source *s, struct str *out);
+
+// The next line of *rest, without its newline; false at the end.
+static inline bool scan_line(struct str *rest, struct str *line)
+{
+    if (rest->size == 0)
+        return false;
+    const char *newline = memchr(rest->data, '\n', rest->size);
+    size_t size = newline ? (size_t)(newline - rest->data) : rest->size;
+    *line = (struct str){rest->data, size};
+    size_t used = newline ? size + 1 : size;
+    rest->data += used;
+    rest->size -= used;
+    return true;
+}
+
+// Takes a decimal number and the blanks before it off the front of *s. False, and *s as it was, when there is none or it is too big.
+static inline bool scan_u64(struct str *s, uint64_t *out)
+{
+    const char *at = s->data, *end = s->data + s->size;
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    const char *digits = at;
+    uint64_t value = 0;
+    for (; at < end && (unsigned char)(*at - '0') <= 9; at++)
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+            return false;
+    if (at == digits)
+        return false;
+    *s = (struct str){at, (size_t)(end - at)};
+    *out = value;
+    return true;
+}
+
+#endif

@@ -1,0 +1,187 @@
+// events.c - spans and annotations.
+//
+// The open spans of a thread are a stack in its slot: what a span's end needs to write a whole record. A begin that
+// finds no room there (64 deep, or 64 KiB of tags) is not recorded, but counted, so that its end does not end another.
+#include "emit/ring.h"
+#include "emit/tags.h"
+
+#include "sonde.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum {
+    DEPTH_MAX = 64,
+    FRAME_FIXED = 24,
+    TEXT_BYTES_MAX = 4 + SEGMENT_TEXT_MAX + SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 8
+};
+
+// A frame: start, id, parent, text as in the record.
+struct span_stack {
+    uint32_t depth;
+    uint32_t unrecorded; // begun on top of a full stack
+    uint32_t ends[DEPTH_MAX];
+    char frames[SEGMENT_SPANS_BYTES - 8 - 4 * DEPTH_MAX];
+};
+
+_Static_assert(sizeof(struct span_stack) == SEGMENT_SPANS_BYTES, "it fills its part of the slot");
+
+static struct span_stack *stack_of(struct ring *r)
+{
+    return (struct span_stack *)(void *)((char *)r + SLOT_SPANS);
+}
+
+static void refuse(void)
+{
+    atomic_fetch_add_explicit(&emit_process.header->refused, 1, memory_order_relaxed);
+}
+
+// The text of a record, padded; returns its size. What is over a limit is cut (the name) or left out (a tag), and counted.
+static size_t encode_text(char *out, const char *name, size_t name_max, const struct sonde_tag *tags, size_t count)
+{
+    struct str whole = str_of(name ? name : ""), kept = emit_cut(whole, name_max);
+    if (kept.size < whole.size)
+        refuse();
+    char *at = emit_put_str(out, kept), *tags_at = at;
+    uint16_t taken = 0;
+    at += sizeof taken;
+    for (size_t i = 0; i < count; i++) {
+        if (taken == SEGMENT_TAGS_MAX || !emit_tag_valid(&tags[i])) {
+            refuse();
+            continue;
+        }
+        at = emit_put_str(at, str_of(tags[i].key));
+        at = emit_put_str(at, str_of(tags[i].value));
+        taken++;
+    }
+    memcpy(tags_at, &taken, sizeof taken);
+    while ((at - out) % 8)
+        *at++ = 0;
+    return (size_t)(at - out);
+}
+
+static void put_event(enum segment_type type, unsigned flags, uint64_t start, uint64_t end, uint64_t id,
+                      uint64_t parent, const char *text, size_t text_bytes)
+{
+    size_t bytes = SEGMENT_EVENT_WORDS * 8 + text_bytes;
+    struct ring *r = emit_room(bytes, 1);
+    if (!r)
+        return;
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+    uint64_t *word = emit_data(r, head);
+    word[0] = segment_word(type, flags, bytes / 8, 0);
+    word[1] = start;
+    word[2] = end;
+    word[3] = id;
+    word[4] = parent;
+    memcpy(&word[5], text, text_bytes);
+    emit_publish(r, head + bytes);
+}
+
+void sonde_span_begin_tags(const char *name, const struct sonde_tag *tags, size_t count)
+{
+    struct ring *r = emit_on() ? emit_ring(1) : NULL;
+    if (!r)
+        return;
+    uint64_t start = emit_time(r);
+    struct span_stack *s = stack_of(r);
+    uint32_t used = s->depth ? s->ends[s->depth - 1] : 0;
+    if (s->unrecorded || s->depth == DEPTH_MAX || sizeof s->frames - used < FRAME_FIXED + TEXT_BYTES_MAX) {
+        s->unrecorded++;
+        refuse();
+        return;
+    }
+    uint64_t parent = 0, id = ((uint64_t)r->index << 40) + ++r->spans;
+    if (s->depth) // the frame below: start, id, parent …
+        memcpy(&parent, s->frames + (s->depth > 1 ? s->ends[s->depth - 2] : 0) + 8, sizeof parent);
+    char *frame = s->frames + used;
+    memcpy(frame, &start, 8);
+    memcpy(frame + 8, &id, 8);
+    memcpy(frame + 16, &parent, 8);
+    size_t text_bytes = encode_text(frame + FRAME_FIXED, name, SEGMENT_NAME_MAX, tags, count);
+    s->ends[s->depth++] = used + FRAME_FIXED + (uint32_t)text_bytes;
+    put_event(SEGMENT_SPAN_BEGIN, 0, start, 0, id, parent, frame + FRAME_FIXED, text_bytes);
+}
+
+void sonde_span_end(void)
+{
+    struct ring *r = emit_on() ? emit_ring(0) : NULL;
+    if (!r)
+        return;
+    struct span_stack *s = stack_of(r);
+    if (s->unrecorded) {
+        s->unrecorded--;
+        return;
+    }
+    if (!s->depth)
+        return; // an end without a begin, or begun before a fork
+    uint32_t end_of_frame = s->ends[--s->depth], at = s->depth ? s->ends[s->depth - 1] : 0;
+    uint64_t start, id, parent;
+    memcpy(&start, s->frames + at, 8);
+    memcpy(&id, s->frames + at + 8, 8);
+    memcpy(&parent, s->frames + at + 16, 8);
+    put_event(SEGMENT_SPAN_END, 0, start, emit_time(r), id, parent, s->frames + at + FRAME_FIXED,
+              end_of_frame - at - FRAME_FIXED);
+}
+
+void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const struct sonde_tag *tags, size_t count)
+{
+    struct ring *r = emit_on() ? emit_ring(1) : NULL;
+    if (!r)
+        return;
+    char text[TEXT_BYTES_MAX];
+    size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
+    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns,
+              ((uint64_t)r->index << 40) + ++r->spans, 0, text, bytes);
+}
+
+void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count)
+{
+    struct ring *r = emit_on() ? emit_ring(1) : NULL;
+    if (!r)
+        return;
+    char encoded[TEXT_BYTES_MAX];
+    size_t bytes = encode_text(encoded, text, SEGMENT_TEXT_MAX, tags, count);
+    uint64_t now = emit_time(r);
+    put_event(SEGMENT_NOTE, 0, now, now, 0, 0, encoded, bytes);
+}
+
+// key, value, … up to NULL; a key without a value is left out.
+static size_t gather(struct sonde_tag tags[SEGMENT_TAGS_MAX], va_list args)
+{
+    size_t count = 0;
+    for (;;) {
+        const char *key = va_arg(args, const char *);
+        const char *value = key ? va_arg(args, const char *) : NULL;
+        if (!value)
+            return count;
+        if (count < SEGMENT_TAGS_MAX)
+            tags[count++] = (struct sonde_tag){key, value};
+        else
+            refuse();
+    }
+}
+
+void sonde_span_begin_strings(const char *name, ...)
+{
+    if (!emit_on())
+        return;
+    struct sonde_tag tags[SEGMENT_TAGS_MAX];
+    va_list args;
+    va_start(args, name);
+    size_t count = gather(tags, args);
+    va_end(args);
+    sonde_span_begin_tags(name, tags, count);
+}
+
+void sonde_annotate_strings(const char *text, ...)
+{
+    if (!emit_on())
+        return;
+    struct sonde_tag tags[SEGMENT_TAGS_MAX];
+    va_list args;
+    va_start(args, text);
+    size_t count = gather(tags, args);
+    va_end(args);
+    sonde_annotate_tags(text, tags, count);
+}

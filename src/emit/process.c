@@ -1,0 +1,276 @@
+// process.c - starts sonde in a process, gives rings to threads, and starts it again in forked children.
+//
+// fork(): the handlers hold the lock over it, so that what the child inherits is whole. The child closes its copies of our
+// descriptors, forgets its ring and changes `mark`; nothing more, as most children only exec. Its first call that
+// has something to say finds `mark` changed and moves a fresh segment, with the same definitions, to the place of the parent's: all pointers
+// and handles stay good. A child of a bare clone() runs no handlers, but `mark` lies in a page that the kernel wipes
+// (MADV_WIPEONFORK): it is found out at the next slow path, at most a quarter of a ring later.
+#include "emit/process.h"
+#include "base/clock.h"
+#include "emit/process_start.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MARK_CLEARED = 0, MARK_OURS = 1, MARK_FORKED = 2 };
+
+struct emit_process emit_process = {.lock = PTHREAD_MUTEX_INITIALIZER, .segment_fd = -1, .socket_fd = -1};
+struct ring emit_no_ring;
+__thread struct ring *emit_self = &emit_no_ring;
+
+static pthread_key_t thread_ends;
+
+static struct ring *slot(const struct emit_process *p, uint32_t i)
+{
+    return (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);
+}
+
+// All but the definitions.
+static void fill_header(const struct emit_process *p, char *base)
+{
+    struct segment_header *h = (struct segment_header *)(void *)base;
+    h->version = SEGMENT_VERSION;
+    h->pid = (uint32_t)getpid();
+    h->start_ticks = process_start_ticks("/proc/self/stat");
+    h->bytes = p->at.bytes;
+    h->ring_bytes = p->ring_bytes;
+    h->slots = p->slots;
+    h->level = (uint32_t)p->level;
+    h->clock = p->clock;
+    memcpy(h->socket_path, p->socket_path, sizeof h->socket_path);
+    h->magic = SEGMENT_MAGIC;
+}
+
+static void adopt_base(struct emit_process *p, char *base)
+{
+    p->base = base;
+    p->header = (struct segment_header *)(void *)base;
+    p->agent = (struct segment_agent *)(void *)(base + p->at.agent);
+}
+
+// In a child, with the lock: its own segment in the place of the parent's.
+static bool start_in_child(struct emit_process *p)
+{
+    emit_self = &emit_no_ring;
+    atomic_store(&p->cells_end, 0);
+    emit_close(&p->socket_fd, p->socket_inode);
+    emit_close(&p->segment_fd, p->segment_inode);
+    struct error e;
+    uint32_t slots = p->slots;
+    size_t bytes = p->at.bytes;
+    char *fresh = emit_segment_create(p, &p->segment_fd, &e);
+    if (fresh && p->slots == slots) {
+        fill_header(p, fresh);
+        memcpy(fresh + p->at.definitions, p->base + p->at.definitions, p->definitions_bytes);
+        struct segment_header *h = (struct segment_header *)(void *)fresh;
+        atomic_store_explicit(&h->definitions_bytes, p->definitions_bytes, memory_order_release);
+        if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->base) != MAP_FAILED) {
+            p->segment_inode = emit_inode(p->segment_fd);
+            atomic_store(&p->slots_free, p->slots);
+            atomic_store(&p->cells_end, p->definitions);
+            atomic_store(p->mark, MARK_OURS);
+            emit_connect(p);
+            return true;
+        }
+    }
+    if (fresh) {
+        munmap(fresh, p->at.bytes);
+        close(p->segment_fd);
+        p->segment_fd = -1;
+    }
+    // Not enough memory, descriptors, address space. Nothing may go into the parent's segment, so this process is off.
+    emit_say("off in the forked process %d: cannot make its shared memory", (int)getpid());
+    atomic_store(&p->state, EMIT_OFF);
+    return false;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&emit_process.lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&emit_process.lock);
+}
+
+static void after_fork_in_child(void)
+{
+    struct emit_process *p = &emit_process;
+    if (atomic_load(&p->state) == EMIT_ON) {
+        emit_self = &emit_no_ring;
+        atomic_store(&p->cells_end, 0);
+        atomic_store(p->mark, MARK_FORKED);
+        emit_close(&p->socket_fd, p->socket_inode);
+        emit_close(&p->segment_fd, p->segment_inode);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+// Before the lock is taken for the first time: a fork() beside that waits for it, rather than leave a child with a lock that nobody holds.
+static void watch_forks(void)
+{
+    static atomic_flag done = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&done))
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
+}
+
+static void thread_has_ended(void *unused)
+{
+    (void)unused;
+    struct ring *r = emit_self;
+    if (r == &emit_no_ring || atomic_load(emit_process.mark) != MARK_OURS)
+        return;
+    emit_self = &emit_no_ring;
+    atomic_store_explicit(&r->used, false, memory_order_release);
+    atomic_fetch_add(&emit_process.slots_free, 1);
+}
+
+static uint64_t ring_bytes_wanted(void)
+{
+    const char *text = secure_getenv("SONDE_RING_BYTES");
+    uint64_t wanted = SEGMENT_RING_DEFAULT, bytes = SEGMENT_RING_MIN;
+    if (text && *text && !str_to_u64(str_of(text), &wanted))
+        emit_say("SONDE_RING_BYTES=%s is not a number of bytes; using %d", text, SEGMENT_RING_DEFAULT);
+    while (bytes < wanted && bytes < SEGMENT_RING_MAX)
+        bytes *= 2;
+    return bytes;
+}
+
+// Room for four threads a processor.
+static uint32_t slots_wanted(void)
+{
+    enum { THREADS_PER_PROCESSOR = 4, SLOTS_AT_LEAST = 64 };
+    long wanted = sysconf(_SC_NPROCESSORS_CONF) * THREADS_PER_PROCESSOR;
+    if (wanted < SLOTS_AT_LEAST)
+        return SLOTS_AT_LEAST;
+    return wanted > SEGMENT_SLOTS_MAX ? SEGMENT_SLOTS_MAX : (uint32_t)wanted;
+}
+
+static bool read_environment(struct emit_process *p)
+{
+    const char *log = secure_getenv("SONDE_LOG");
+    const char *level = secure_getenv("SONDE_LEVEL");
+    const char *path = secure_getenv("SONDE_SOCKET");
+    p->log = log && *log && strcmp(log, "0") != 0;
+    if (!level || !*level || !path || !*path)
+        return false;
+    int64_t wanted;
+    if (!str_to_i64(str_of(level), &wanted) || wanted < 0) {
+        emit_say("off: SONDE_LEVEL=%s is not a level (0 to 4)", level);
+        return false;
+    }
+    p->level = wanted > 4 ? 4 : (int)wanted;
+    if (strlen(path) >= sizeof p->socket_path) {
+        emit_say("off: SONDE_SOCKET is longer than a socket's path can be (%zu bytes)", sizeof p->socket_path - 1);
+        return false;
+    }
+    memcpy(p->socket_path, path, strlen(path) + 1);
+    p->clock = clock_ticks_usable() ? SEGMENT_CLOCK_TICKS : SEGMENT_CLOCK_REALTIME;
+    p->ring_bytes = ring_bytes_wanted();
+    p->slots = slots_wanted();
+    return p->level > 0;
+}
+
+static bool start(struct emit_process *p)
+{
+    struct error e;
+    if (!read_environment(p))
+        return false;
+    void *mark = mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mark == MAP_FAILED || pthread_key_create(&thread_ends, thread_has_ended) != 0) {
+        emit_say("off: no memory");
+        return false;
+    }
+    madvise(mark, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
+    p->mark = mark;
+    atomic_store(p->mark, MARK_OURS);
+    char *base = emit_segment_create(p, &p->segment_fd, &e);
+    if (!base) {
+        emit_say("off: %s", e.text);
+        return false;
+    }
+    p->segment_inode = emit_inode(p->segment_fd);
+    adopt_base(p, base);
+    fill_header(p, base);
+    atomic_store(&p->slots_free, p->slots);
+    if (!emit_define_process(p)) {
+        emit_say("off: no memory");
+        return false;
+    }
+    emit_connect(p);
+    return true;
+}
+
+bool emit_on(void)
+{
+    struct emit_process *p = &emit_process;
+    int state = atomic_load_explicit(&p->state, memory_order_acquire);
+    uint8_t mark = state == EMIT_ON ? atomic_load_explicit(p->mark, memory_order_relaxed) : MARK_OURS;
+    if (state != EMIT_NEW && mark == MARK_OURS)
+        return state == EMIT_ON;
+    if (state == EMIT_NEW)
+        watch_forks();
+    if (mark != MARK_CLEARED)
+        pthread_mutex_lock(&p->lock); // the first call of all; it waits for no more than another one
+    else if (pthread_mutex_trylock(&p->lock) != 0)
+        return false; // a bare clone() may have left it locked for ever
+    state = atomic_load(&p->state);
+    if (state == EMIT_NEW) {
+        state = start(p) ? EMIT_ON : EMIT_OFF;
+        if (state == EMIT_OFF)
+            p->level = 0;
+        atomic_store_explicit(&p->state, state, memory_order_release);
+    } else if (state == EMIT_ON && atomic_load(p->mark) != MARK_OURS) {
+        state = start_in_child(p) ? EMIT_ON : EMIT_OFF;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return state == EMIT_ON;
+}
+
+static struct ring *claim(struct emit_process *p)
+{
+    for (uint32_t i = 0; i < p->slots; i++) {
+        struct ring *r = slot(p, i);
+        if (i < atomic_load_explicit(&p->header->slots_used, memory_order_relaxed) &&
+            atomic_load_explicit(&r->used, memory_order_acquire))
+            continue;
+        // The head goes on from where the last thread left it, and so do the cells: nothing is lost in between.
+        r->mask = p->ring_bytes - 1;
+        r->index = i;
+        r->ticks = p->header->clock == SEGMENT_CLOCK_TICKS;
+        memset((char *)r + SLOT_SPANS, 0, SEGMENT_LINE); // no open spans
+        atomic_store_explicit(&r->used, true, memory_order_relaxed);
+        atomic_fetch_sub(&p->slots_free, 1);
+        if (i >= atomic_load_explicit(&p->header->slots_used, memory_order_relaxed))
+            atomic_store_explicit(&p->header->slots_used, i + 1, memory_order_release);
+        return r;
+    }
+    return NULL;
+}
+
+struct ring *emit_ring(uint64_t points)
+{
+    struct emit_process *p = &emit_process;
+    if (!emit_on())
+        return NULL;
+    if (emit_self != &emit_no_ring)
+        return emit_self;
+    struct ring *r = NULL;
+    if (atomic_load_explicit(&p->slots_free, memory_order_relaxed)) {
+        pthread_mutex_lock(&p->lock);
+        r = claim(p);
+        pthread_mutex_unlock(&p->lock);
+    }
+    if (!r) {
+        atomic_fetch_add_explicit(&p->header->dropped_slots, points, memory_order_relaxed);
+        return NULL;
+    }
+    emit_self = r;
+    pthread_setspecific(thread_ends, r); // so that thread_has_ended is called
+    return r;
+}

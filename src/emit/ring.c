@@ -1,0 +1,184 @@
+// ring.c - the hot paths: points, rows and cells.
+//
+// A point is: one comparison with `limit`, the clock, three stores, and the store of head that publishes them. `limit` is the
+// least of three marks, so that one comparison answers all of "is there room, does it fit before the ring's end, is it time to
+// look whether the agent sleeps". A thread that has no ring yet has emit_no_ring, whose limit is 0. Whatever is rare is in emit_room().
+#include "emit/ring.h"
+
+#include "sonde.h"
+
+#include <string.h>
+
+enum { POINT_BYTES = 24, MARKS_PER_RING = 4 };
+
+__attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t points)
+{
+    struct emit_process *p = &emit_process;
+    struct ring *r = emit_ring(points);
+    if (!r)
+        return NULL;
+    uint64_t size = r->mask + 1;
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+    // Acquire: the agent has read what lies before its tail, so it may be overwritten.
+    uint64_t tail = atomic_load_explicit(&p->agent->tails[r->index].bytes, memory_order_acquire);
+    uint64_t used = head - tail <= size ? head - tail : size;
+    uint64_t to_end = size - (head & r->mask);
+    uint64_t pad = to_end < bytes ? to_end : 0;
+    if (used >= size / 2)
+        emit_bell(p);
+    if (size - used < pad + bytes) {
+        atomic_store_explicit(&r->dropped, atomic_load_explicit(&r->dropped, memory_order_relaxed) + points,
+                              memory_order_relaxed);
+        r->limit = head;
+        return NULL;
+    }
+    if (pad) {
+        *emit_data(r, head) = segment_word(SEGMENT_PAD, 0, pad / 8, 0);
+        head += pad;
+        emit_publish(r, head);
+        to_end = size;
+    }
+    uint64_t mark = head + size / MARKS_PER_RING;
+    uint64_t limit = tail + size;
+    if (limit > head + to_end)
+        limit = head + to_end;
+    r->limit = limit > mark ? mark : limit;
+    if (r->limit < head + bytes)
+        r->limit = head + bytes;
+    return r;
+}
+
+__attribute__((noinline, cold)) static void point_slow(sonde_handle metric, double value)
+{
+    if (emit_room(POINT_BYTES, 1))
+        sonde_put_point(metric, value);
+}
+
+void sonde_put_point(sonde_handle metric, double value)
+{
+    struct ring *r = emit_self;
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+    if (__builtin_expect(head + POINT_BYTES > r->limit, 0)) {
+        point_slow(metric, value);
+        return;
+    }
+    uint64_t *word = emit_data(r, head);
+    word[0] = segment_word(SEGMENT_POINT, 0, POINT_BYTES / 8, metric);
+    word[1] = emit_time(r);
+    memcpy(&word[2], &value, sizeof value);
+    emit_publish(r, head + POINT_BYTES);
+}
+
+// For what is not worth a path of its own.
+static struct ring *room_if_needed(size_t bytes, uint64_t points)
+{
+    struct ring *r = emit_self;
+    return atomic_load_explicit(&r->head, memory_order_relaxed) + bytes > r->limit ? emit_room(bytes, points) : r;
+}
+
+void sonde_put_point_at(sonde_handle metric, double value, int64_t time_ns)
+{
+    struct ring *r = room_if_needed(POINT_BYTES, 1);
+    if (!r)
+        return;
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+    uint64_t *word = emit_data(r, head);
+    word[0] = segment_word(SEGMENT_POINT, SEGMENT_TIME_NS, POINT_BYTES / 8, metric);
+    word[1] = (uint64_t)time_ns;
+    memcpy(&word[2], &value, sizeof value);
+    emit_publish(r, head + POINT_BYTES);
+}
+
+static void put_row(sonde_handle group, const double *values, unsigned flags, int64_t time_ns)
+{
+    unsigned count = emit_group_members(group);
+    size_t bytes = 16 + 8 * (size_t)count;
+    struct ring *r = count ? room_if_needed(bytes, count) : NULL;
+    if (!r)
+        return;
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+    uint64_t *word = emit_data(r, head);
+    word[0] = segment_word(SEGMENT_ROW, flags, bytes / 8, group);
+    word[1] = flags ? (uint64_t)time_ns : emit_time(r);
+    memcpy(&word[2], values, 8 * (size_t)count);
+    emit_publish(r, head + bytes);
+}
+
+void sonde_put_row(sonde_handle group, const double *values)
+{
+    put_row(group, values, 0, 0);
+}
+
+void sonde_put_row_at(sonde_handle group, const double *values, int64_t time_ns)
+{
+    put_row(group, values, SEGMENT_TIME_NS, time_ns);
+}
+
+// Cells ------------------------------------------------------------------------------------------------
+
+__attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double amount)
+{
+    enum { CELLS_A_PAGE = SEGMENT_PAGE / 8 };
+    struct ring *r = emit_ring(0);
+    if (!r || metric >= atomic_load_explicit(&emit_process.cells_end, memory_order_acquire))
+        return;
+    // A page at a time: the agent looks no further, so it makes no pages that nobody has written.
+    uint32_t end = (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
+    if (end > atomic_load_explicit(&r->cells_end, memory_order_relaxed))
+        atomic_store_explicit(&r->cells_end, end, memory_order_release);
+    sonde_cell_add(metric, amount);
+}
+
+void sonde_cell_add(sonde_handle metric, double amount)
+{
+    struct ring *r = emit_self;
+    if (__builtin_expect(metric >= atomic_load_explicit(&r->cells_end, memory_order_relaxed), 0)) {
+        add_slow(metric, amount);
+        return;
+    }
+    // No other thread writes it, and an aligned double is stored whole: volatile is all that is needed for the agent to see it.
+    volatile double *cell = (volatile double *)(void *)((char *)r + SLOT_CELLS) + metric;
+    *cell = *cell + amount;
+}
+
+__attribute__((noinline, cold)) static bool set_slow(sonde_handle metric)
+{
+    return emit_on() && metric < atomic_load_explicit(&emit_process.cells_end, memory_order_acquire);
+}
+
+void sonde_cell_set(sonde_handle metric, double value)
+{
+    struct emit_process *p = &emit_process;
+    if (__builtin_expect(metric >= atomic_load_explicit(&p->cells_end, memory_order_relaxed), 0) && !set_slow(metric))
+        return;
+    uint64_t bits, missing;
+    double none = sonde_missing();
+    memcpy(&bits, &value, sizeof bits);
+    memcpy(&missing, &none, sizeof missing);
+    _Atomic uint64_t *cell = (_Atomic uint64_t *)(void *)(p->base + p->at.gauges) + metric;
+    atomic_store_explicit(cell, bits ^ missing, memory_order_relaxed);
+}
+
+uint64_t sonde_dropped(void)
+{
+    struct emit_process *p = &emit_process;
+    if (!emit_on())
+        return 0;
+    uint64_t sum = atomic_load_explicit(&p->header->dropped_slots, memory_order_relaxed);
+    uint32_t used = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
+    for (uint32_t i = 0; i < used; i++) {
+        struct ring *r = (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);
+        sum += atomic_load_explicit(&r->dropped, memory_order_relaxed);
+    }
+    return sum;
+}
+
+int sonde_level(void)
+{
+    return emit_on() ? emit_process.level : 0;
+}
+
+const char *sonde_version(void)
+{
+    return SONDE_VERSION;
+}

@@ -1,0 +1,26 @@
+// ring.h - room in this thread's ring. Internal to src/emit.
+#ifndef SONDE_EMIT_RING_H
+#define SONDE_EMIT_RING_H
+
+#include "base/clock.h"
+#include "emit/process.h"
+
+// This thread's ring with room for `bytes` (a multiple of 8, at most a record) in one piece behind its head. NULL: the ring
+// is full, or there is none; `points` are counted as dropped.
+struct ring *emit_room(size_t bytes, uint64_t points);
+
+static inline uint64_t emit_time(const struct ring *r)
+{
+    return __builtin_expect(r->ticks, 1) ? clock_ticks() : (uint64_t)clock_realtime_ns();
+}
+
+// The record is whole: the agent may see it.
+static inline void emit_publish(struct ring *r, uint64_t head)
+{
+    atomic_store_explicit(&r->head, head, memory_order_release);
+}
+
+// Members of a group; 0 when the handle is no group's.
+unsigned emit_group_members(uint32_t group);
+
+#endif

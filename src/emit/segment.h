@@ -1,0 +1,196 @@
+// segment.h - the memory that a program shares with the agent of its node, byte by byte.
+//
+// One sparse memfd a process, named "sonde", sealed against a change of its size. The program maps all of it for writing; the
+// agent maps all of it read-only, and only the agent's area for writing. Pages are made when they are touched, so the size
+// below is address space, not memory. Shared by emit (which writes it) and ingest (which believes nothing in it).
+//
+//    0 ┌─────────────────────────────┐
+//      │ header              4 KiB   │ struct segment_header: fixed at creation, and a few numbers that grow
+// 4096 ├─────────────────────────────┤
+//      │ agent's area                │ struct segment_agent: the only part the agent writes: asleep, one tail a slot
+//      ├─────────────────────────────┤
+//      │ definitions        64 MiB   │ what the handles mean; append-only
+//      ├─────────────────────────────┤
+//      │ gauge cells         1 MiB   │ one 64-bit word a handle: bits of the double XOR STORE_MISSING_BITS, so 0 = never set
+//      ├─────────────────────────────┤
+//      │ slot 0                      │ one a thread
+//      │  ├ struct ring      4 KiB   │ head, limit, drops
+//      │  ├ spans           64 KiB   │ the thread's open spans; private to the program
+//      │  ├ counter cells    1 MiB   │ one double a handle, added to by this thread alone; the agent sums over slots
+//      │  └ data        ring_bytes   │ records
+//      ├─────────────────────────────┤
+//      │ slot 1 …                    │
+//      └─────────────────────────────┘
+//
+// Definitions. Handles count from 1 in the order of the definitions; number 0 says what the process itself is. Each starts on a
+// multiple of 8 and is written whole before `definitions_bytes` is raised over it (release):
+//
+//    u32 size (all of it, with padding; a multiple of 8)   u8 kind   u8 level   u8 what   u8 tags
+//    what = SEGMENT_PROCESS, SEGMENT_METRIC:  u16 size, name;  `tags` times (u16 size, key; u16 size, value);  u16 size, unit;  u16 size, help
+//    what = SEGMENT_GROUP:                    u32 count;  u32 handles[count]     (0 = a metric that is off: its values are passed over)
+//
+// Records. A stream of 64-bit words in the ring data; `head` and the tail count bytes since the ring was made, data[position % ring_bytes]
+// is where a byte lies. No record wraps: what is left at the end is filled with a pad.
+//
+//    63                        32 31            16 15     8 7      0
+//    ┌───────────────────────────┬────────────────┬────────┬────────┐
+//    │ handle                    │ words, this one│ flags  │ type   │
+//    └───────────────────────────┴────────────────┴────────┴────────┘
+//    POINT       time, double
+//    ROW         time, double × members of the group
+//    SPAN_BEGIN, SPAN_END, NOTE
+//                start, end, id, parent, text    (times; SPAN_BEGIN: end 0; NOTE: end = start, id = parent = 0)
+//                text = u16 size, name;  u16 tags;  tags × (u16 size, key; u16 size, value);  zeros to the next multiple of 8
+//                Both records of a span carry all of it: either alone is enough.
+//    PAD         anything
+//    A time is what header.clock says; with SEGMENT_TIME_NS in flags it is ns since the epoch, given by the caller.
+//
+// HELLO, program → agent, the first thing on a connection to the agent's Unix socket (SOCK_STREAM): struct segment_hello in
+// one sendmsg with the segment's descriptor (SCM_RIGHTS). No text protocol begins with its first byte. Every byte that follows
+// is a doorbell: "a ring is filling up, and you said that you sleep". The agent sends nothing back.
+#ifndef SONDE_EMIT_SEGMENT_H
+#define SONDE_EMIT_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SEGMENT_MAGIC UINT64_C(0x67657365646e6f73)       // "sondeseg"
+#define SEGMENT_HELLO_MAGIC UINT64_C(0x0a1a65646e6f737f) // "\x7fsonde\x1a\n"
+#define SEGMENT_NAME "sonde"
+#define SEGMENT_LINK "/memfd:sonde (deleted)" // how /proc/PID/fd shows it
+
+enum {
+    SEGMENT_VERSION = 1,
+    SEGMENT_PAGE = 4096,
+    SEGMENT_LINE = 64,      // bytes of a cache line
+    SEGMENT_PATH_MAX = 108, // a Unix socket's path with its NUL
+    SEGMENT_DEFINITIONS_MAX = 131072,
+    SEGMENT_DEFINITIONS_BYTES = 64 << 20,
+    SEGMENT_SLOTS_MIN = 4,
+    SEGMENT_SLOTS_MAX = 512,
+    SEGMENT_RING_MIN = 128 << 10,
+    SEGMENT_RING_MAX = 64 << 20,
+    SEGMENT_RING_DEFAULT = 1 << 20,
+    SEGMENT_SPANS_BYTES = 64 << 10,
+    SEGMENT_RECORD_WORDS_MAX = 8191, // just under 64 KiB, half of the smallest ring
+    SEGMENT_GROUP_MAX = 4096,        // members; the store's limit of a set
+    SEGMENT_TAGS_MAX = 16,
+    SEGMENT_NAME_MAX = 255,
+    SEGMENT_UNIT_MAX = 32,
+    SEGMENT_KEY_MAX = 128,
+    SEGMENT_VALUE_MAX = 1024,
+    SEGMENT_TEXT_MAX = 4096, // an annotation, a help text
+};
+
+enum segment_clock { SEGMENT_CLOCK_REALTIME = 0, SEGMENT_CLOCK_TICKS = 1 };
+
+enum segment_what { SEGMENT_PROCESS = 1, SEGMENT_METRIC = 2, SEGMENT_GROUP = 3 };
+
+enum segment_type {
+    SEGMENT_PAD = 1,
+    SEGMENT_POINT = 2,
+    SEGMENT_ROW = 3,
+    SEGMENT_SPAN_BEGIN = 4,
+    SEGMENT_SPAN_END = 5,
+    SEGMENT_NOTE = 6,
+};
+
+enum { SEGMENT_TIME_NS = 1 }; // flags
+
+enum { SEGMENT_EVENT_WORDS = 5 }; // of a span or a note, in front of the text
+
+struct segment_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t pid;
+    uint64_t start_ticks; // of the process, field 22 of /proc/PID/stat: a pid may come back, the pair does not
+    uint64_t bytes;       // of the segment, as segment_layout() has it
+    uint64_t ring_bytes;  // a power of two
+    uint32_t slots;
+    uint32_t level;
+    uint32_t clock;
+    uint32_t reserved;
+    char socket_path[SEGMENT_PATH_MAX]; // whose agent this is for
+
+    // Written by the program as it runs, read by the agent.
+    _Alignas(SEGMENT_LINE) _Atomic uint64_t definitions_bytes; // published with release
+    _Atomic uint32_t slots_used;                               // slots from here on were never touched
+    _Atomic uint64_t refused;                                  // definitions and tags over a limit or with a bad name
+    _Atomic uint64_t dropped_slots;                            // points of threads that found no slot
+};
+
+struct segment_agent {
+    // 1: the agent sleeps; the program that makes it 0 rings. One bell a sleep.
+    _Alignas(SEGMENT_LINE) _Atomic uint32_t asleep;
+    // How far the agents so far have read what is counted elsewhere, for the next one: header.dropped_slots, header.refused, ring.dropped.
+    _Atomic uint64_t dropped_slots, refused;
+    struct {
+        _Alignas(SEGMENT_LINE) _Atomic uint64_t bytes; // what the agent has taken
+        _Atomic uint64_t dropped;
+    } tails[];
+};
+
+// The head of a slot. One thread writes it; the agent reads head, cells_end, dropped.
+struct ring {
+    _Alignas(SEGMENT_LINE) _Atomic uint64_t head; // published with release behind the record
+    uint64_t
+        limit; // the producer's own: up to here it may write without looking; head + record ≤ limit and no record wraps
+    uint64_t mask;              // ring_bytes - 1
+    _Atomic uint32_t cells_end; // handles from here on were never added to in this slot
+    uint32_t index;             // of the slot
+    _Atomic uint64_t dropped;   // points (a row of n counts n), spans and notes that did not fit
+    uint64_t spans;             // ever begun here: makes ids
+    bool ticks;                 // header.clock, close at hand
+    _Atomic bool used;          // a thread has it
+};
+
+struct segment_hello {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header has one page");
+_Static_assert(sizeof(struct ring) == SEGMENT_LINE, "what the hot path touches is one cache line");
+_Static_assert(sizeof(struct segment_agent) == SEGMENT_LINE &&
+                   sizeof(((struct segment_agent *)0)->tails[0]) == SEGMENT_LINE,
+               "the agent's words do not share lines");
+_Static_assert(SEGMENT_RECORD_WORDS_MAX * 8 * 2 <= SEGMENT_RING_MIN, "a pad and a record fit into any ring");
+_Static_assert((SEGMENT_GROUP_MAX + 2) <= SEGMENT_RECORD_WORDS_MAX, "a full row is a record");
+_Static_assert((SEGMENT_EVENT_WORDS + 1) * 8 + 4 + SEGMENT_TEXT_MAX +
+                       SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) <=
+                   SEGMENT_RECORD_WORDS_MAX * 8,
+               "the largest annotation is a record");
+
+// Offsets in the segment and, within a slot, from its struct ring.
+enum {
+    SEGMENT_CELLS_BYTES = SEGMENT_DEFINITIONS_MAX * 8,
+    SLOT_SPANS = SEGMENT_PAGE,
+    SLOT_CELLS = SLOT_SPANS + SEGMENT_SPANS_BYTES,
+    SLOT_DATA = SLOT_CELLS + SEGMENT_CELLS_BYTES,
+};
+
+struct segment_layout {
+    size_t agent, agent_bytes, definitions, gauges, slots, slot_bytes, bytes;
+};
+
+static inline struct segment_layout segment_layout(uint32_t slots, uint64_t ring_bytes)
+{
+    struct segment_layout l;
+    l.agent = SEGMENT_PAGE;
+    l.agent_bytes = (SEGMENT_LINE * ((size_t)slots + 1) + SEGMENT_PAGE - 1) / SEGMENT_PAGE * SEGMENT_PAGE;
+    l.definitions = l.agent + l.agent_bytes;
+    l.gauges = l.definitions + SEGMENT_DEFINITIONS_BYTES;
+    l.slots = l.gauges + SEGMENT_CELLS_BYTES;
+    l.slot_bytes = SLOT_DATA + (size_t)ring_bytes;
+    l.bytes = l.slots + l.slot_bytes * slots;
+    return l;
+}
+
+static inline uint64_t segment_word(enum segment_type type, unsigned flags, uint64_t words, uint32_t handle)
+{
+    return (uint64_t)type | (uint64_t)flags << 8 | words << 16 | (uint64_t)handle << 32;
+}
+
+#endif

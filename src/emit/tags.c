@@ -1,0 +1,92 @@
+// tags.c - which names and tags are valid (as the store has it), and the tags that everything from this process carries.
+#include "emit/tags.h"
+#include "emit/process.h"
+
+#include <stdlib.h>
+
+bool emit_name_valid(struct str name, size_t bytes_max)
+{
+    for (size_t i = 0; i < name.size && i < bytes_max; i++) {
+        unsigned char c = (unsigned char)name.data[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c >= 0x80 ||
+                    c == '_' || c == '.' || c == '/' || c == ':' || c == '-';
+        if (!good)
+            return false;
+    }
+    return name.size > 0 && name.size <= bytes_max;
+}
+
+bool emit_tag_valid(const struct sonde_tag *tag)
+{
+    return tag->key && tag->value && emit_name_valid(str_of(tag->key), SEGMENT_KEY_MAX) &&
+           strlen(tag->value) <= SEGMENT_VALUE_MAX;
+}
+
+struct str emit_cut(struct str s, size_t bytes)
+{
+    if (s.size <= bytes)
+        return s;
+    while (bytes > 0 && ((unsigned char)s.data[bytes] & 0xc0) == 0x80)
+        bytes--;
+    return str_slice(s, 0, bytes);
+}
+
+// Where launchers put the rank; the first that is set counts. Slurm's comes last: it is also set where srun starts mpirun.
+static const char *const rank_variables[] = {
+    "PMIX_RANK",    "OMPI_COMM_WORLD_RANK", "PMI_RANK",       "MV2_COMM_WORLD_RANK",
+    "MPT_MPI_RANK", "PALS_RANKID",          "FLUX_TASK_RANK", "SLURM_PROCID",
+};
+
+static const char *rank_of_process(void)
+{
+    for (size_t i = 0; i < sizeof rank_variables / sizeof *rank_variables; i++) {
+        const char *text = secure_getenv(rank_variables[i]);
+        uint64_t rank;
+        if (text && str_to_u64(str_of(text), &rank))
+            return text;
+    }
+    return NULL;
+}
+
+unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct emit_tag_store *store, unsigned *refused)
+{
+    unsigned count = 0;
+    bool has_rank = false;
+    const char *given = secure_getenv("SONDE_TAGS");
+    size_t size = given ? strlen(given) : 0;
+    if (size >= sizeof store->text) {
+        emit_say("SONDE_TAGS is longer than %zu bytes and is not used", sizeof store->text - 1);
+        (*refused)++;
+        size = 0;
+    }
+    if (given)
+        memcpy(store->text, given, size);
+    store->text[size] = 0;
+    for (char *at = store->text, *next; *at; at = next) {
+        next = strchrnul(at, ',');
+        if (*next)
+            *next++ = 0;
+        char *equals = strchr(at, '=');
+        if (!equals && !*at)
+            continue;
+        if (equals)
+            *equals = 0;
+        struct sonde_tag tag = {at, equals ? equals + 1 : NULL};
+        bool good = emit_tag_valid(&tag) && *tag.value && count < SEGMENT_TAGS_MAX - 2;
+        for (unsigned i = 0; good && i < count; i++)
+            good = strcmp(tags[i].key, tag.key) != 0;
+        if (!good) {
+            emit_say(
+                "the tag \"%.60s\" in SONDE_TAGS is not used: write key=value,key=value, each key once, at most %d", at,
+                SEGMENT_TAGS_MAX - 2);
+            (*refused)++;
+            continue;
+        }
+        has_rank = has_rank || strcmp(tag.key, "rank") == 0;
+        tags[count++] = tag;
+    }
+    const char *rank = rank_of_process();
+    if (rank && !has_rank)
+        tags[count++] = (struct sonde_tag){"rank", rank};
+    return count;
+}

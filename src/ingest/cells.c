@@ -1,0 +1,182 @@
+// cells.c - samples the cells of all programs.
+//
+// A metric's cell in one program is its gauge word plus the sum of what its threads have added. A series may have cells in several
+// programs (they share name and tags): one of them *owns* it, that is, has it in its set of the store, and the others add to it. When the
+// owner goes, the next one takes it over, and what the gone one had counted stays in the total.
+//
+// Cells that nobody has touched are not recorded: all-zero memory is "never set, nothing added".
+#include "ingest/ingest_internal.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static double value_of(uint64_t word)
+{
+    double v;
+    word ^= STORE_MISSING_BITS;
+    memcpy(&v, &word, sizeof v);
+    return v;
+}
+
+static struct accumulator *accumulator(struct ingest *in, uint32_t series)
+{
+    if (!ingest_grow(&in->accumulator_of, &in->accumulator_of_capacity, (size_t)series + 1, sizeof *in->accumulator_of))
+        return NULL;
+    if (!in->accumulator_of[series]) {
+        if (!ingest_grow(&in->accumulators, &in->accumulator_capacity, in->accumulator_count + 1,
+                         sizeof *in->accumulators))
+            return NULL;
+        in->accumulators[in->accumulator_count] = (struct accumulator){.owner = INGEST_NOBODY};
+        in->accumulator_of[series] = (uint32_t)++in->accumulator_count;
+    }
+    return &in->accumulators[in->accumulator_of[series] - 1];
+}
+
+static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
+{
+    struct cells *c = &p->cells;
+    size_t capacity = c->capacity, chunks = c->chunks, more;
+    if (!accumulator(in, p->definitions[definition].series) ||
+        !ingest_grow(&c->definitions, &c->capacity, c->count + 1, sizeof *c->definitions))
+        return false;
+    if (capacity != c->capacity) {
+        double *values = reallocarray(c->values, c->capacity, sizeof *values);
+        if (!values) {
+            c->capacity = capacity;
+            return false;
+        }
+        c->values = values;
+    }
+    if (c->count / INGEST_CELL_CHUNK >= c->chunks) {
+        more = chunks;
+        if (!ingest_grow(&c->sets, &more, chunks + 1, sizeof *c->sets))
+            return false;
+        if (!ingest_grow(&c->set_columns, &c->chunks, chunks + 1, sizeof *c->set_columns))
+            return false;
+    }
+    p->definitions[definition].has_cell = true;
+    c->definitions[c->count++] = definition;
+    return true;
+}
+
+// Reads the program's cells; new ones join the list.
+static void read_cells(struct ingest *in, struct program *p)
+{
+    const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
+    struct cells *c = &p->cells;
+    program_definitions(in, p);
+    if (p->definition_count == 0 || !ingest_grow(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
+        return;
+    memset(c->sums, 0, p->definition_count * sizeof *c->sums);
+    uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
+    for (uint32_t s = 0; s < used && s < p->slots; s++) {
+        const char *slot = p->base + p->at.slots + p->at.slot_bytes * s;
+        const volatile double *cell = (const volatile double *)(const volatile void *)(slot + SLOT_CELLS);
+        uint32_t end =
+            atomic_load_explicit(&((const struct ring *)(const void *)slot)->cells_end, memory_order_acquire);
+        for (uint32_t i = 0; i < end && i < p->definition_count; i++)
+            c->sums[i] += cell[i];
+    }
+    const volatile uint64_t *gauge = (const volatile uint64_t *)(const volatile void *)(p->base + p->at.gauges);
+    for (uint32_t i = 1; i < p->definition_count; i++) {
+        if (p->definitions[i].state != DEFINITION_METRIC)
+            continue;
+        uint64_t word = gauge[i];
+        struct definition *d = &p->definitions[i];
+        if (!d->has_cell && ((word == 0 && c->sums[i] == 0) || !add_cell(in, p, i)))
+            continue;
+        d->has_sum = d->has_sum || c->sums[i] != 0;
+        if (word)
+            c->sums[i] += value_of(word);
+        else if (!d->has_sum)
+            c->sums[i] = store_missing(); // set to that
+    }
+    for (size_t k = 0; k < c->count; k++)
+        c->values[k] = c->sums[c->definitions[k]];
+}
+
+static void accumulate(struct ingest *in, struct program *p)
+{
+    for (size_t k = 0; k < p->cells.count; k++) {
+        const struct definition *d = &p->definitions[p->cells.definitions[k]];
+        struct accumulator *a = accumulator(in, d->series);
+        if (a->epoch != in->epoch) {
+            a->epoch = in->epoch;
+            a->sum = d->kind == STORE_COUNTER ? a->gone : store_missing();
+        }
+        if (!store_is_missing(p->cells.values[k]))
+            a->sum = d->kind == STORE_COUNTER ? a->sum + p->cells.values[k] : p->cells.values[k];
+        if (a->owner == INGEST_NOBODY) {
+            a->owner = p->id;
+            a->column = (uint32_t)k;
+        }
+    }
+}
+
+static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, int64_t t_ns)
+{
+    struct cells *c = &p->cells;
+    size_t from = chunk * INGEST_CELL_CHUNK,
+           count = c->count - from < INGEST_CELL_CHUNK ? c->count - from : INGEST_CELL_CHUNK, owned = 0;
+    uint32_t series[INGEST_CELL_CHUNK];
+    double values[INGEST_CELL_CHUNK];
+    for (size_t i = 0; i < count; i++) {
+        const struct accumulator *a = accumulator(in, series[i] = p->definitions[c->definitions[from + i]].series);
+        bool owner = a->owner == p->id && a->column == from + i;
+        values[i] = owner ? a->sum : store_missing();
+        owned += owner && !store_is_missing(a->sum);
+    }
+    if (!owned)
+        return 0;
+    if (c->set_columns[chunk] != count) {
+        if (store_define_set(in->store, series, count, &c->sets[chunk]) != 0) {
+            in->stats.dropped_limit += owned;
+            return 0;
+        }
+        c->set_columns[chunk] = (uint32_t)count;
+    }
+    if (store_append_row(in->store, c->sets[chunk], t_ns, values) != 0) {
+        in->stats.dropped_store += owned;
+        return 0;
+    }
+    return owned;
+}
+
+size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_gone)
+{
+    size_t cells = 0;
+    in->epoch++;
+    for (size_t i = 0; i < in->program_count; i++) {
+        read_cells(in, in->programs[i]);
+        accumulate(in, in->programs[i]);
+    }
+    for (size_t i = 0; i < in->program_count; i++) {
+        struct program *p = in->programs[i];
+        if (only_gone && !p->gone)
+            continue;
+        for (size_t chunk = 0; chunk * INGEST_CELL_CHUNK < p->cells.count; chunk++)
+            cells += append_chunk(in, p, chunk, t_ns);
+    }
+    return cells;
+}
+
+void cells_let_go(struct ingest *in, struct program *p)
+{
+    for (size_t k = 0; k < p->cells.count; k++) {
+        const struct definition *d = &p->definitions[p->cells.definitions[k]];
+        struct accumulator *a = accumulator(in, d->series);
+        if (d->kind == STORE_COUNTER && !store_is_missing(p->cells.values[k]))
+            a->gone += p->cells.values[k];
+        if (a->owner == p->id)
+            a->owner = INGEST_NOBODY;
+    }
+}
+
+void cells_free(struct cells *c)
+{
+    free(c->definitions);
+    free(c->values);
+    free(c->sets);
+    free(c->set_columns);
+    free(c->sums);
+}

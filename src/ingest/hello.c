@@ -1,0 +1,69 @@
+// hello.c - takes a program's HELLO (emit/segment.h) and its descriptor off a socket. The peer may send anything.
+#include "ingest/hello.h"
+#include "emit/segment.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+// Takes the message and its descriptor. Descriptors that nobody asked for are closed.
+static int receive(int socket, struct segment_hello *hello, int *fd)
+{
+    enum { FDS_MAX = 8 };
+    struct iovec piece = {hello, sizeof *hello};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+    } control;
+    struct msghdr message = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    *fd = -1;
+    if (n < 0)
+        return -errno;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+            int one;
+            memcpy(&one, CMSG_DATA(c) + at, sizeof one);
+            if (*fd < 0)
+                *fd = one;
+            else
+                close(one);
+        }
+    }
+    return n == (ssize_t)sizeof *hello && *fd >= 0 ? 0 : -EPROTO;
+}
+
+int ingest_receive_hello(int socket, int *segment_fd, pid_t *pid)
+{
+    *segment_fd = -1;
+    *pid = 0;
+    unsigned char first;
+    ssize_t n = recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 0)
+        return -ENOTCONN;
+    if (n < 0)
+        return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    if (first != (SEGMENT_HELLO_MAGIC & 0xff))
+        return -ENOMSG;
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return -errno;
+    if (peer.uid != geteuid())
+        return -EPERM;
+    struct segment_hello hello;
+    int r = receive(socket, &hello, segment_fd);
+    if (r == 0 && (hello.magic != SEGMENT_HELLO_MAGIC || hello.version != SEGMENT_VERSION))
+        r = -EPROTO;
+    if (r != 0 && *segment_fd >= 0) {
+        close(*segment_fd);
+        *segment_fd = -1;
+    }
+    static pid_t invisible = 0;
+    *pid = peer.pid > 0 ? peer.pid : --invisible;
+    return r;
+}

@@ -1,0 +1,140 @@
+// ingest.c - the ingest as a whole: its life, and one round over all programs.
+#include "ingest/ingest_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { CLOCK_SETTLE_MS = 10 };
+
+bool ingest_grow(void *array, size_t *capacity, size_t wanted, size_t each)
+{
+    if (wanted <= *capacity)
+        return true;
+    size_t more = *capacity ? *capacity : 16;
+    while (more < wanted)
+        more *= 2;
+    void *old, *bigger;
+    memcpy(&old, array, sizeof old);
+    bigger = reallocarray(old, more, each);
+    if (!bigger)
+        return false;
+    memset((char *)bigger + *capacity * each, 0, (more - *capacity) * each);
+    memcpy(array, &bigger, sizeof bigger);
+    *capacity = more;
+    return true;
+}
+
+static bool copy_labels(struct ingest *in, const struct store_label *labels, size_t count)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < count; i++)
+        size += labels[i].key.size + labels[i].value.size;
+    char *at = in->label_text = malloc(size);
+    if (!at)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        in->labels[i] = (struct store_label){{at, labels[i].key.size}, {at + labels[i].key.size, labels[i].value.size}};
+        memcpy(at, labels[i].key.data, labels[i].key.size);
+        memcpy(at + labels[i].key.size, labels[i].value.data, labels[i].value.size);
+        at += labels[i].key.size + labels[i].value.size;
+    }
+    in->label_count = count;
+    return true;
+}
+
+int ingest_create(struct store *store, const struct ingest_options *options, struct ingest **out, struct error *e)
+{
+    *out = NULL;
+    if (options->label_count > STORE_LABELS_MAX)
+        return error_set(e, -E2BIG, "more than %d labels for all series", STORE_LABELS_MAX);
+    struct ingest *in = calloc(1, sizeof *in);
+    if (!in)
+        return error_set(e, -ENOMEM, "no memory for the ingest");
+    in->store = store;
+    in->level = options->level;
+    in->programs_max = options->programs_max ? options->programs_max : INGEST_PROGRAMS_MAX_DEFAULT;
+    in->points = malloc(INGEST_BATCH_POINTS * sizeof *in->points);
+    in->socket_path = options->socket_path ? strdup(options->socket_path) : NULL;
+    if (!in->points || !copy_labels(in, options->labels, options->label_count) ||
+        (options->socket_path && !in->socket_path)) {
+        ingest_destroy(in);
+        return error_set(e, -ENOMEM, "no memory for the ingest");
+    }
+    clock_fit_start(&in->fit, CLOCK_SETTLE_MS);
+    in->checked_at_ns = clock_monotonic_ns();
+    *out = in;
+    return 0;
+}
+
+void ingest_destroy(struct ingest *in)
+{
+    if (!in)
+        return;
+    in->closing = true;
+    if (in->points)
+        ingest_drain(in, NULL);
+    for (size_t i = 0; i < in->program_count; i++)
+        program_free(in->programs[i]);
+    if (in->lines_free)
+        in->lines_free(in);
+    free(in->programs);
+    free(in->points);
+    free(in->socket_path);
+    free(in->label_text);
+    free(in->accumulator_of);
+    free(in->accumulators);
+    free(in);
+}
+
+bool ingest_labels(const struct ingest *in, const struct program *p, const struct store_label *own, size_t own_count,
+                   struct store_label *out, size_t *count)
+{
+    const struct store_label *from[] = {in->labels, own, p ? p->tags : NULL};
+    size_t sizes[] = {in->label_count, own_count, p ? p->tag_count : 0};
+    size_t n = 0;
+    for (size_t f = 0; f < 3; f++) {
+        for (size_t i = 0; i < sizes[f]; i++) {
+            bool known = false;
+            for (size_t j = 0; j < n && !known; j++)
+                known = str_eq(out[j].key, from[f][i].key);
+            if (known)
+                continue;
+            if (n == STORE_LABELS_MAX)
+                return false;
+            out[n++] = from[f][i];
+        }
+    }
+    *count = n;
+    return true;
+}
+
+size_t ingest_drain(struct ingest *in, double *fullest)
+{
+    double full = 0;
+    int64_t now = clock_monotonic_ns();
+    if (now - in->checked_at_ns >= NS_PER_S) {
+        in->checked_at_ns = now;
+        clock_fit_update(&in->fit);
+        for (size_t i = 0; i < in->program_count; i++)
+            program_look(in->programs[i]);
+    }
+    size_t points = 0;
+    // Whether a program is gone was known before its rings are read: what it wrote is all there now.
+    for (size_t i = 0; i < in->program_count; i++)
+        points += program_drain(in, in->programs[i], &full);
+    points += programs_gone(in);
+    if (fullest)
+        *fullest = full;
+    return points;
+}
+
+size_t ingest_sample_cells(struct ingest *in, int64_t t_ns)
+{
+    return cells_sample(in, t_ns, false);
+}
+
+void ingest_get_stats(const struct ingest *in, struct ingest_stats *out)
+{
+    *out = in->stats;
+    out->programs = in->program_count;
+}

@@ -1,0 +1,155 @@
+// ingest_internal.h - what the files of src/ingest share. Nobody else includes it.
+#ifndef SONDE_INGEST_INGEST_INTERNAL_H
+#define SONDE_INGEST_INGEST_INTERNAL_H
+
+#include "base/clock.h"
+#include "emit/segment.h"
+#include "ingest/ingest.h"
+
+enum {
+    INGEST_PROGRAMS_MAX_DEFAULT = 4096,
+    INGEST_BATCH_POINTS = 4096,
+    INGEST_CELL_CHUNK = 256, // series of a set of cells
+    INGEST_NOBODY = UINT32_MAX,
+};
+
+enum definition_state {
+    DEFINITION_OFF,   // above the level: its values are not taken, and not missed
+    DEFINITION_LIMIT, // refused by the store: its values are counted as dropped_limit
+    DEFINITION_METRIC,
+    DEFINITION_GROUP,
+    DEFINITION_PROCESS, // number 0
+};
+
+struct group {
+    uint32_t set;
+    uint32_t members; // values in a record
+    uint32_t columns; // values in a row of the set: the members that are on, each series once
+    uint32_t from[];  // columns: which member
+};
+
+struct definition {
+    uint8_t state, kind;
+    bool has_cell;   // its cell has been seen in use
+    bool has_sum;    // …added to
+    uint32_t series; // of a metric
+    struct group *group;
+};
+
+// The cells in use of one program, in the order in which they were found. A chunk of them is a set of the store; only the last one
+// grows, so few sets are ever made.
+struct cells {
+    uint32_t *definitions; // which
+    double *values;        // as last read
+    size_t count, capacity;
+    uint32_t *sets;        // by chunk
+    uint32_t *set_columns; // how many the set was made for; 0 = none yet
+    size_t chunks;
+    double *sums; // scratch, by definition
+    size_t sums_capacity;
+};
+
+struct program {
+    uint32_t id; // of this program in this ingest; never used twice
+    pid_t pid;
+    uint64_t start_ticks; // of the process; 0 = not to be seen
+    int pidfd;            // -1 = gone, or none could be had
+    bool gone;            // seen dead: the next drain is the last
+    bool warned;          // that it writes nonsense
+    dev_t device;
+    ino_t inode;
+    uint64_t salt;    // makes span ids of programs differ
+    int64_t start_ns; // no record is older
+    uint32_t clock, slots;
+    uint64_t ring_bytes;
+    struct segment_layout at;
+    const char *base; // all of it, read-only
+    struct segment_agent *agent;
+    size_t agent_bytes;
+
+    uint64_t *tails;   // ours; those in the segment are for the program and for the next agent
+    uint64_t *dropped; // as last read, by slot
+    uint64_t dropped_slots, refused;
+
+    size_t definitions_at; // bytes read
+    bool definitions_bad;  // they made no sense; no more are read
+    struct definition *definitions;
+    size_t definition_count, definition_capacity;
+    struct store_label tags[SEGMENT_TAGS_MAX]; // of the process
+    size_t tag_count;
+    char *tag_text;
+
+    struct cells cells;
+};
+
+// One a series that has cells: programs come and go, its total does not fall.
+struct accumulator {
+    double gone;    // counters: what programs that are gone had added
+    double sum;     // of this sample
+    uint64_t epoch; // the sample that sum belongs to
+    uint32_t owner; // id of the program whose set has the series; INGEST_NOBODY
+    uint32_t column;
+};
+
+struct ingest_lines_state; // of lines*.c
+
+struct ingest {
+    struct store *store;
+    char *socket_path; // NULL = any
+    struct store_label labels[STORE_LABELS_MAX];
+    size_t label_count;
+    char *label_text;
+    int level;
+    size_t programs_max;
+    struct ingest_stats stats;
+
+    struct program **programs;
+    size_t program_count, program_capacity;
+    uint32_t next_id;
+    bool closing; // in the last drain
+
+    struct clock_fit fit;
+    int64_t now_ns;             // of this drain
+    int64_t checked_at_ns;      // monotonic: when clocks and programs were looked at last
+    struct store_point *points; // INGEST_BATCH_POINTS
+    size_t point_count;
+
+    uint32_t *accumulator_of; // by series: index + 1
+    size_t accumulator_of_capacity;
+    struct accumulator *accumulators;
+    size_t accumulator_count, accumulator_capacity;
+    uint64_t epoch;
+
+    // For lines*.c: its state, and how ingest_destroy frees it.
+    struct ingest_lines_state *lines;
+    void (*lines_free)(struct ingest *in);
+};
+
+// Labels of a series: the agent's, then those given, then those of the program, of which each key is taken once, first come. False: over
+// STORE_LABELS_MAX. `out` has room for STORE_LABELS_MAX.
+bool ingest_labels(const struct ingest *in, const struct program *p, const struct store_label *own, size_t own_count,
+                   struct store_label *out, size_t *count);
+
+// programs.c
+void program_free(struct program *p);
+void program_look(struct program *p);    // sets gone
+size_t programs_gone(struct ingest *in); // lets go of them
+
+// definitions.c: reads what is new.
+void program_definitions(struct ingest *in, struct program *p);
+
+void program_warn(struct program *p, const char *what); // once a program
+
+// rings.c
+size_t program_drain(struct ingest *in, struct program *p, double *fullest);
+void ingest_flush_points(struct ingest *in);
+
+// cells.c
+size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_gone);
+void cells_let_go(struct ingest *in, struct program *p); // its counters stay in the totals
+void cells_free(struct cells *c);
+
+// Room for `wanted` elements of `each` bytes, new ones cleared; false without memory.
+bool ingest_grow(void *array, size_t *capacity, size_t wanted, size_t each);
+
+#endif

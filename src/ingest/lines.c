@@ -1,0 +1,217 @@
+// lines.c - text lines from a connection into the store, with an answer for every bad one.
+//
+// The first line of a connection is line 1. A bad line costs itself: "line 3: value 'abc' is not a number" goes back, it is counted, and the
+// lines behind it are taken. After ANSWERS_MAX answers bad lines are only counted, and ingest_lines_end says how many there were.
+#include "ingest/lines_cells.h"
+#include "ingest/lines_split.h"
+
+#include "base/clock.h"
+#include "ingest/ingest.h"
+#include "ingest/ingest_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { ANSWERS_MAX = 100 };
+
+// A point far in the future would make everything else too old to keep. A clock may be wrong by this much.
+#define FUTURE_MAX_NS (INT64_C(3600) * NS_PER_S)
+
+// One for all connections of an agent.
+struct ingest_lines_state {
+    struct line line; // the one being taken
+    struct line_cells *cells;
+    int64_t last_ns; // the last "now" that was given out
+};
+
+struct ingest_lines {
+    struct ingest *in;
+    struct lines_split split;
+    uint64_t bad;
+    struct buf *reply; // of the call that is going on
+};
+
+static void free_state(struct ingest *in)
+{
+    line_free(&in->lines->line);
+    line_cells_destroy(in->lines->cells);
+    free(in->lines);
+    in->lines = NULL;
+}
+
+static struct ingest_lines_state *state_of(struct ingest *in)
+{
+    if (in->lines)
+        return in->lines;
+    struct ingest_lines_state *state = malloc(sizeof *state);
+    if (!state)
+        return NULL;
+    line_init(&state->line);
+    state->last_ns = 0;
+    state->cells = line_cells_create();
+    if (!state->cells) {
+        free(state);
+        return NULL;
+    }
+    in->lines = state;
+    in->lines_free = free_state;
+    return state;
+}
+
+int ingest_lines_create(struct ingest *in, struct ingest_lines **out)
+{
+    *out = state_of(in) ? calloc(1, sizeof **out) : NULL;
+    if (!*out)
+        return -ENOMEM;
+    (*out)->in = in;
+    return 0;
+}
+
+void ingest_lines_destroy(struct ingest_lines *l)
+{
+    if (!l)
+        return;
+    lines_split_free(&l->split);
+    free(l);
+}
+
+// The time for what came without one: now, and never twice the same, because of two points of a series at one time only one is kept.
+static int64_t stamp_now(struct ingest_lines_state *state)
+{
+    int64_t now = clock_realtime_ns();
+    // A clock that was set back by more than a moment is believed.
+    if (now <= state->last_ns && state->last_ns - now < NS_PER_MS)
+        now = state->last_ns + 1;
+    state->last_ns = now;
+    return now;
+}
+
+static const char *store_words(int code)
+{
+    static const struct {
+        int code;
+        const char *words;
+    } table[] = {
+        {-E2BIG, "too many tags (16 with host), or a name that is too long"},
+        {-ERANGE, "older than what is kept"},
+        {-ENOSPC, "no room for more series or points"},
+        {-EOVERFLOW, "the set has too many members (65536 between two samples)"},
+        {-EEXIST, "this series is of another StatsD type"},
+        {-ENOMEM, "no memory"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].code == code)
+            return table[i].words;
+    return "a bad name, tag or time";
+}
+
+static int define(struct ingest *in, const struct line *line, const struct line_item *item, uint32_t *series)
+{
+    struct store_metric metric = {.name = item->name,
+                                  .unit = item->unit,
+                                  .kind = item->kind == LINE_COUNT ? STORE_COUNTER : STORE_GAUGE,
+                                  .level = 1};
+    uint32_t id;
+    int failed = store_define_metric(in->store, &metric, &id);
+    if (failed)
+        return failed;
+    // The line's own tags stand above those that everything on this node has: a relay may say host=.
+    struct store_label labels[2 * STORE_LABELS_MAX];
+    size_t count = line->label_count;
+    memcpy(labels, line->labels, count * sizeof *labels);
+    for (size_t i = 0; i < in->label_count && count < 2 * STORE_LABELS_MAX; i++) {
+        bool overridden = false;
+        for (size_t j = 0; j < line->label_count; j++)
+            overridden |= str_eq(line->labels[j].key, in->labels[i].key);
+        if (!overridden)
+            labels[count++] = in->labels[i];
+    }
+    return store_define_series(in->store, id, labels, count, series);
+}
+
+static void count_refusal(struct ingest *in, int code)
+{
+    if (code == -E2BIG || code == -EEXIST || code == -EOVERFLOW)
+        in->stats.dropped_limit++;
+    else
+        in->stats.dropped_store++;
+}
+
+// Everything the line says; false and line->error when something of it was refused.
+static bool take_items(struct ingest *in, struct line *line)
+{
+    struct ingest_lines_state *state = in->lines;
+    bool all = true;
+    int64_t t_ns = 0;
+    if (line->has_time && line->t_ns > clock_realtime_ns() + FUTURE_MAX_NS)
+        return line_fail(line, "the time is more than an hour in the future");
+    for (size_t i = 0; i < line->item_count; i++) {
+        const struct line_item *item = &line->items[i];
+        uint32_t series;
+        int failed = define(in, line, item, &series);
+        if (!failed && item->kind != LINE_POINT)
+            failed = line_cells_apply(state->cells, series, item);
+        else if (!failed) {
+            // Values of one line are of one moment, unless they are of one series.
+            if (t_ns == 0 || str_eq(item->name, item[-1].name))
+                t_ns = line->has_time ? line->t_ns : stamp_now(state);
+            failed = store_append(in->store, series, t_ns, item->value);
+        }
+        if (failed) {
+            count_refusal(in, failed);
+            all = line_fail(line, "'%s' is not stored: %s", line_quote(item->name), store_words(failed));
+        }
+    }
+    return all;
+}
+
+static void answer(struct ingest_lines *l, const char *words)
+{
+    l->bad++;
+    l->in->stats.lines_bad++;
+    if (l->bad <= ANSWERS_MAX)
+        buf_printf(l->reply, "line %llu: %s\n", (unsigned long long)l->split.number, words);
+}
+
+static void take_line(void *user, struct str text, bool too_long)
+{
+    struct ingest_lines *l = user;
+    struct line *line = &l->in->lines->line;
+    struct str bare = str_trim(text);
+    if (!too_long && (bare.size == 0 || bare.data[0] == '#'))
+        return; // an empty line, a comment
+    l->in->stats.lines++;
+    if (too_long) {
+        line_fail(line, "longer than %d bytes", LINE_SIZE_MAX);
+        answer(l, line->error);
+    } else if (str_eq(bare, STR("version"))) {
+        buf_printf(l->reply, "sonde %s\n", SONDE_VERSION); // how OpenTSDB's collectors ask whether anybody is there
+    } else if (!line_parse(line, text) || !take_items(l->in, line)) {
+        answer(l, line->error);
+    }
+}
+
+void ingest_lines_feed(struct ingest_lines *l, struct str piece, struct buf *reply)
+{
+    l->reply = reply;
+    lines_split_feed(&l->split, piece, LINE_SIZE_MAX, take_line, l);
+    l->reply = NULL;
+}
+
+void ingest_lines_end(struct ingest_lines *l, struct buf *reply)
+{
+    l->reply = reply;
+    lines_split_end(&l->split, LINE_SIZE_MAX, take_line, l);
+    if (l->bad > ANSWERS_MAX)
+        buf_printf(reply, "%llu lines were refused, the first %d are listed\n", (unsigned long long)l->bad,
+                   ANSWERS_MAX);
+    l->bad = 0;
+    l->split.number = 0;
+    l->reply = NULL;
+}
+
+void ingest_lines_sample(struct ingest *in, int64_t t_ns)
+{
+    if (in->lines)
+        in->stats.dropped_store += line_cells_sample(in->lines->cells, in->store, t_ns);
+}

@@ -1,0 +1,26 @@
+// lines_cells.h - what StatsD lines add up to between two samples: counters, gauges, sets.
+//
+// One cell a series. Counters keep growing for the life of the agent, gauges keep their value, sets are counted and emptied at every sample.
+#ifndef SONDE_INGEST_LINES_CELLS_H
+#define SONDE_INGEST_LINES_CELLS_H
+
+#include "ingest/lines_parse.h"
+
+enum {
+    LINE_CELLS_MAX = 262144,
+    LINE_MEMBERS_MAX = 65536, // of one set between two samples
+};
+
+struct line_cells;
+
+struct line_cells *line_cells_create(void); // NULL: no memory
+void line_cells_destroy(struct line_cells *c);
+
+// Takes an item of any kind but LINE_POINT to the series' cell. 0; -EEXIST: the series has a cell of another type; -EOVERFLOW: the set
+// is full; -ENOSPC: LINE_CELLS_MAX; -ENOMEM.
+int line_cells_apply(struct line_cells *c, uint32_t series, const struct line_item *item);
+
+// Appends every cell's value at t_ns. Returns how many the store refused.
+size_t line_cells_sample(struct line_cells *c, struct store *store, int64_t t_ns);
+
+#endif

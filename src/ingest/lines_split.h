@@ -1,0 +1,21 @@
+// lines_split.h - a stream of bytes cut into lines of bounded size.
+#ifndef SONDE_INGEST_LINES_SPLIT_H
+#define SONDE_INGEST_LINES_SPLIT_H
+
+#include "base/str.h"
+
+struct lines_split {
+    struct buf partial; // the front of a line whose newline has not come yet
+    bool skipping;      // in the rest of a line that was too long
+    uint64_t number;    // of the last line given out, from 1
+};
+
+// `line` is without its newline (and the carriage return before it). too_long: only that there was such a line.
+typedef void lines_split_fn(void *user, struct str line, bool too_long);
+
+void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max, lines_split_fn *each, void *user);
+void lines_split_end(struct lines_split *s, size_t size_max, lines_split_fn *each,
+                     void *user); // gives out a last line without newline
+void lines_split_free(struct lines_split *s);
+
+#endif

@@ -1,0 +1,229 @@
+// rings.c - takes the records of a program's rings into the store.
+//
+// The memory belongs to somebody who may change it while it is read. So: tail and sizes are our own copies, every word is read once,
+// everything that is looked at twice is copied first, and lengths are compared with what there is. A ring whose contents make no
+// sense is skipped up to its head, and what was skipped is counted.
+//
+// The fast case is a point: header word, time, value, a look into the table of definitions, and a struct store_point in the batch.
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "ingest/ingest_internal.h"
+
+#include <stdatomic.h>
+
+enum { PUBLISH_BYTES = 128 << 10 }; // how often a busy program learns that there is room again
+
+void ingest_flush_points(struct ingest *in)
+{
+    if (!in->point_count)
+        return;
+    size_t refused = 0;
+    store_append_points(in->store, in->points, in->point_count, &refused);
+    in->stats.points += in->point_count - refused;
+    in->stats.dropped_store += refused;
+    in->point_count = 0;
+}
+
+static uint64_t read_word(const uint64_t *at)
+{
+    return *(const volatile uint64_t *)at;
+}
+
+static int64_t clamp_time(struct ingest *in, const struct program *p, int64_t t)
+{
+    in->stats.clamped++;
+    return t < p->start_ns ? p->start_ns : in->now_ns;
+}
+
+// A time as the program's clock gives it. One that cannot be is put to the nearest that can.
+static int64_t time_of(struct ingest *in, const struct program *p, uint64_t word, unsigned flags)
+{
+    if (flags & SEGMENT_TIME_NS)
+        return (int64_t)word;
+    int64_t t = p->clock == SEGMENT_CLOCK_TICKS ? clock_fit_ns(&in->fit, word) : (int64_t)word;
+    if (__builtin_expect(t < p->start_ns || t > in->now_ns + NS_PER_S, 0))
+        return clamp_time(in, p, t);
+    return t;
+}
+
+static void take_row(struct ingest *in, const struct program *p, const uint64_t *data, unsigned flags, uint64_t words,
+                     uint32_t handle)
+{
+    double values[SEGMENT_GROUP_MAX], row[SEGMENT_GROUP_MAX];
+    const struct definition *d = handle < p->definition_count ? &p->definitions[handle] : NULL;
+    if (d && d->state == DEFINITION_OFF)
+        return;
+    if (!d || d->state != DEFINITION_GROUP || d->group->members != words - 2) {
+        if (d && d->state == DEFINITION_LIMIT)
+            in->stats.dropped_limit += words - 2;
+        else
+            in->stats.dropped_corrupt += words;
+        return;
+    }
+    const struct group *g = d->group;
+    memcpy(values, data + 2, g->members * sizeof *values);
+    for (uint32_t i = 0; i < g->columns; i++)
+        row[i] = values[g->from[i]];
+    if (store_append_row(in->store, g->set, time_of(in, p, read_word(data + 1), flags), row) == 0)
+        in->stats.points += g->columns;
+    else
+        in->stats.dropped_store += g->columns;
+}
+
+static void take_event(struct ingest *in, const struct program *p, const uint64_t *data, unsigned type, unsigned flags,
+                       uint64_t words)
+{
+    uint64_t copy[SEGMENT_RECORD_WORDS_MAX];
+    memcpy(copy, data, words * 8);
+    struct store_label own[SEGMENT_TAGS_MAX], all[STORE_LABELS_MAX];
+    struct bytes b = bytes_of(copy + SEGMENT_EVENT_WORDS, (words - SEGMENT_EVENT_WORDS) * 8);
+    struct str text = bytes_take(&b, bytes_u16(&b));
+    unsigned tags = bytes_u16(&b);
+    for (unsigned i = 0; i < tags && i < SEGMENT_TAGS_MAX; i++) {
+        own[i].key = bytes_take(&b, bytes_u16(&b));
+        own[i].value = bytes_take(&b, bytes_u16(&b));
+    }
+    if (b.failed || tags > SEGMENT_TAGS_MAX) {
+        in->stats.dropped_corrupt += words;
+        return;
+    }
+    struct store_event e = {.kind = type == SEGMENT_NOTE ? STORE_ANNOTATION : STORE_SPAN, .text = text, .labels = all};
+    e.start_ns = time_of(in, p, copy[1], flags);
+    e.end_ns = type == SEGMENT_SPAN_BEGIN ? INT64_MAX : time_of(in, p, copy[2], flags);
+    if (e.end_ns < e.start_ns)
+        e.end_ns = e.start_ns;
+    if (e.kind == STORE_SPAN) {
+        e.id = hash_u64(copy[3] ^ p->salt);
+        e.parent = copy[4] ? hash_u64(copy[4] ^ p->salt) : 0;
+    }
+    if (!ingest_labels(in, p, own, tags, all, &e.label_count)) {
+        // The event matters more than the last of its tags.
+        in->stats.dropped_limit++;
+        e.label_count = STORE_LABELS_MAX;
+    }
+    if (store_append_event(in->store, &e) != 0)
+        in->stats.dropped_store++;
+}
+
+// One record that is no point. False: it makes no sense.
+static bool take_record(struct ingest *in, const struct program *p, const uint64_t *data, uint64_t word, uint64_t words)
+{
+    unsigned type = word & 0xff, flags = word >> 8 & 0xff;
+    switch (type) {
+    case SEGMENT_PAD:
+        return true;
+    case SEGMENT_ROW:
+        if (words < 3)
+            return false;
+        take_row(in, p, data, flags, words, (uint32_t)(word >> 32));
+        return true;
+    case SEGMENT_SPAN_BEGIN:
+    case SEGMENT_SPAN_END:
+    case SEGMENT_NOTE:
+        if (words <= SEGMENT_EVENT_WORDS || words > SEGMENT_RECORD_WORDS_MAX)
+            return false;
+        take_event(in, p, data, type, flags, words);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void publish_tail(struct program *p, uint32_t slot, uint64_t tail)
+{
+    p->tails[slot] = tail;
+    // Release: all reads of what lies before it are done.
+    atomic_store_explicit(&p->agent->tails[slot].bytes, tail, memory_order_release);
+}
+
+static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, const struct ring *r, uint64_t head)
+{
+    const char *base = (const char *)r + SLOT_DATA;
+    uint64_t tail = p->tails[slot], mask = p->ring_bytes - 1, published = tail;
+    if (head - tail > p->ring_bytes || head % 8) {
+        in->stats.dropped_corrupt += head - tail > p->ring_bytes ? p->ring_bytes / 8 : (head - tail) / 8;
+        publish_tail(p, slot, head & ~UINT64_C(7));
+        program_warn(p, "a ring's head");
+        return;
+    }
+    while (tail != head) {
+        uint64_t at = tail & mask, word, words;
+        const uint64_t *data = (const uint64_t *)(const void *)(base + at);
+        word = read_word(data);
+        words = word >> 16 & 0xffff;
+        if (__builtin_expect(words == 0 || words * 8 > head - tail || words * 8 > p->ring_bytes - at, 0))
+            break;
+        if (__builtin_expect((word & 0xff) == SEGMENT_POINT && words == 3, 1)) {
+            uint32_t handle = (uint32_t)(word >> 32);
+            uint64_t when = read_word(data + 1), bits = read_word(data + 2);
+            const struct definition *d = handle < p->definition_count ? &p->definitions[handle] : NULL;
+            if (__builtin_expect(d && d->state == DEFINITION_METRIC, 1)) {
+                struct store_point *point = &in->points[in->point_count];
+                point->t_ns = time_of(in, p, when, word >> 8 & 0xff);
+                memcpy(&point->value, &bits, sizeof bits);
+                point->series = d->series;
+                if (++in->point_count == INGEST_BATCH_POINTS)
+                    ingest_flush_points(in);
+            } else if (d && d->state == DEFINITION_LIMIT) {
+                in->stats.dropped_limit++;
+            } else if (!d || d->state != DEFINITION_OFF) {
+                in->stats.dropped_corrupt += words;
+            }
+        } else if (!take_record(in, p, data, word, words)) {
+            break;
+        }
+        tail += words * 8;
+        if (tail - published >= PUBLISH_BYTES) {
+            ingest_flush_points(in); // in the store before the program may overwrite it
+            publish_tail(p, slot, tail);
+            published = tail;
+        }
+    }
+    if (tail != head) {
+        in->stats.dropped_corrupt += (head - tail) / 8;
+        program_warn(p, "a record");
+    }
+    ingest_flush_points(in);
+    publish_tail(p, slot, head);
+}
+
+// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as nothing. `told` is where the
+// next agent will find what this one has counted.
+static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count, _Atomic uint64_t *told)
+{
+    enum { PLAUSIBLE_SHIFT = 48 };
+    uint64_t now = atomic_load_explicit(count, memory_order_relaxed), more = now - *last;
+    if (!more || in->closing) // nobody will read our numbers any more: they are left for the next agent
+        return 0;
+    *last = now;
+    atomic_store_explicit(told, now, memory_order_relaxed);
+    return more >> PLAUSIBLE_SHIFT ? 0 : more;
+}
+
+size_t program_drain(struct ingest *in, struct program *p, double *fullest)
+{
+    const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
+    uint64_t before = in->stats.points;
+    in->now_ns = clock_realtime_ns(); // a round over many full rings may take its time
+    uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
+    if (used > p->slots)
+        used = p->slots;
+    for (uint32_t i = 0; i < used; i++) {
+        const struct ring *r = (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * i);
+        // Acquire: the records before head, and the definitions they name, are there.
+        uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
+        in->stats.dropped_full += growth(in, &p->dropped[i], &r->dropped, &p->agent->tails[i].dropped);
+        if (head == p->tails[i])
+            continue;
+        program_definitions(in, p);
+        double full = (double)(head - p->tails[i]) / (double)p->ring_bytes;
+        if (full > *fullest)
+            *fullest = full < 1 ? full : 1;
+        drain_slot(in, p, i, r, head);
+    }
+    in->stats.dropped_full += growth(in, &p->dropped_slots, &h->dropped_slots, &p->agent->dropped_slots);
+    in->stats.dropped_limit += growth(in, &p->refused, &h->refused, &p->agent->refused);
+    if (!atomic_load_explicit(&p->agent->asleep, memory_order_relaxed))
+        atomic_store_explicit(&p->agent->asleep, 1, memory_order_relaxed);
+    return in->stats.points - before;
+}

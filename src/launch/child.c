@@ -1,0 +1,170 @@
+#include "launch/child.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { DESCRIPTORS_CLOSED_MAX = 4096 }; // looked at one by one where the kernel cannot close them all
+
+void child_command_add(struct child_command *c, const char *format, ...)
+{
+    if (c->argc == CHILD_ARGUMENTS_MAX)
+        c->failed = true;
+    if (c->failed)
+        return;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&c->argv[c->argc], format, args) < 0)
+        c->failed = true;
+    else
+        c->argc++;
+    va_end(args);
+    c->argv[c->argc] = NULL;
+}
+
+void child_command_free(struct child_command *c)
+{
+    for (int i = 0; i < c->argc; i++)
+        free(c->argv[i]);
+    *c = (struct child_command){0};
+}
+
+// What the user's shell left open is the command's, not ours to keep open.
+static void close_from(unsigned first)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, first, ~0u, 0) == 0)
+        return;
+#endif
+    for (unsigned fd = first; fd < DESCRIPTORS_CLOSED_MAX; fd++) // Linux before 5.9
+        close((int)fd);
+}
+
+// In the new process: from here on only what is allowed between fork and exec.
+static _Noreturn void become(struct child_command *command, int control, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) // it died before the line above
+        _exit(1);
+    setsid();
+    for (int s = 1; s < NSIG; s++)
+        signal(s, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    if (control == CHILD_CONTROL_FD)
+        fcntl(control, F_SETFD, 0);
+    else
+        dup2(control, CHILD_CONTROL_FD);
+    close_from(CHILD_CONTROL_FD + 1);
+    if (chdir("/") < 0)
+        _exit(1);
+    // Everything it has to know is in its arguments.
+    unsetenv("SONDE_CONFIG");
+    unsetenv("DRAGON_TELEMETRY_CONFIG");
+    execv("/proc/self/exe", command->argv);
+    static const char words[] = "error cannot run /proc/self/exe\n";
+    ssize_t written = write(CHILD_CONTROL_FD, words, sizeof words - 1);
+    (void)written;
+    _exit(127);
+}
+
+int child_start(struct child *c, const char *what, struct child_command *command, struct error *e)
+{
+    *c = (struct child){.what = what, .state = CHILD_GONE, .control = -1};
+    if (command->failed)
+        return error_set(e, -ENOMEM, "cannot start the %s: out of memory", what);
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_set(e, -errno, "cannot start the %s: %s", what, strerror(errno));
+    fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    pid_t self = getpid();
+    pid_t pid = fork();
+    if (pid == 0)
+        become(command, pair[1], self);
+    int code = errno;
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return error_set(e, -code, "cannot start the %s: %s", what, strerror(code));
+    }
+    c->state = CHILD_STARTING;
+    c->pid = pid;
+    c->control = pair[0];
+    return 0;
+}
+
+static void close_control(struct child *c)
+{
+    if (c->control >= 0)
+        close(c->control);
+    c->control = -1;
+}
+
+// A whole line has come.
+static void take_line(struct child *c)
+{
+    struct str line = {c->line, c->line_size};
+    c->said = true;
+    if (!str_starts(line, STR("ready")))
+        return;
+    line = str_trim(str_slice(line, strlen("ready"), line.size));
+    memmove(c->line, line.data, line.size);
+    c->line[line.size] = 0;
+    c->state = CHILD_READY;
+}
+
+void child_read(struct child *c)
+{
+    char piece[256];
+    ssize_t n = 0;
+    while (c->control >= 0 && (n = read(c->control, piece, sizeof piece)) > 0) {
+        for (ssize_t i = 0; i < n && !c->said; i++) {
+            if (piece[i] == '\n')
+                take_line(c);
+            else if (c->line_size < CHILD_LINE_MAX - 1)
+                c->line[c->line_size++] = piece[i]; // the last byte stays NUL
+        }
+    }
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        close_control(c);
+}
+
+bool child_refused(const struct child *c)
+{
+    return strncmp(c->line, "error ", strlen("error ")) == 0;
+}
+
+void child_stop(struct child *c)
+{
+    c->stopping = true;
+    close_control(c);
+}
+
+void child_reaped(struct child *c, int status)
+{
+    child_read(c); // its last words
+    close_control(c);
+    c->state = CHILD_GONE;
+    c->status = status;
+}
+
+void child_status_text(int status, char *out, size_t size)
+{
+    if (WIFSIGNALED(status))
+        snprintf(out, size, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, size, "exit code %d", WEXITSTATUS(status));
+}

@@ -1,0 +1,73 @@
+// child.h - a process of ours that must not outlive us: the agent, the aggregator.
+//
+// It runs in a session of its own, so that Ctrl-C on the terminal does not reach it, and holds one end of a socket pair. It writes
+// "ready …\n" there once it serves, or "error TEXT\n", and ends when the other end is closed; the kernel closes ours however we end, kill -9 included.
+//
+//   STARTING ──"ready"──▶ READY ──control closed──▶ (finishes) ──▶ GONE
+//       └────"error", exit, time-out──────────────────────────────▶ GONE
+#ifndef SONDE_LAUNCH_CHILD_H
+#define SONDE_LAUNCH_CHILD_H
+
+#include "base/error.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+    CHILD_LINE_MAX = 600, // bytes of what it may say before its newline
+    CHILD_CONTROL_FD = 3, // the descriptor that it finds its end under
+    CHILD_ARGUMENTS_MAX = 48,
+};
+
+enum child_state { CHILD_NONE, CHILD_STARTING, CHILD_READY, CHILD_GONE };
+
+struct child {
+    const char *what; // "agent"
+    enum child_state state;
+    pid_t pid;
+    int control;               // our end; -1 once closed
+    bool stopping;             // we closed it
+    char line[CHILD_LINE_MAX]; // what it has said so far, without the newline
+    size_t line_size;
+    bool said;  // the line is whole; what comes after it is not read
+    int status; // wait status, when gone
+};
+
+// What to run, put together piece by piece. Texts are copied.
+struct child_command {
+    char *argv[CHILD_ARGUMENTS_MAX + 1];
+    int argc;
+    bool failed; // too many, or no memory
+};
+void child_command_add(struct child_command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void child_command_free(struct child_command *c);
+
+// Runs this program again (/proc/self/exe) with the arguments; its standard input and output are /dev/null, its standard error is ours, the signals are unblocked and
+// at their defaults. It gets SIGTERM when we die. 0 or a negative errno with words; *c is STARTING or GONE.
+int child_start(struct child *c, const char *what, struct child_command *command, struct error *e);
+
+// Reads what there is on the control socket. Call it when it is readable; the state goes to READY when "ready" was said. What
+// stands behind it ("ready 4242": "4242") is in line. After "error …" or the end of the stream the control socket is closed; the words are in line.
+void child_read(struct child *c);
+
+// Whether it said "error".
+bool child_refused(const struct child *c);
+
+// Asks it to end. Idempotent.
+void child_stop(struct child *c);
+
+// It has been reaped with this wait status.
+void child_reaped(struct child *c, int status);
+
+static inline bool child_runs(const struct child *c)
+{
+    return c->state == CHILD_STARTING || c->state == CHILD_READY;
+}
+
+// "exit code 3", "signal 9 (Killed)".
+void child_status_text(int status, char *out, size_t size);
+
+#endif

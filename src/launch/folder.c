@@ -1,0 +1,217 @@
+#include "launch/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// ---------------------------------------------------------------- making
+
+int folder_base_path(const char *parent, char out[FOLDER_PATH_MAX], struct error *e)
+{
+    if (!parent)
+        parent = getenv("TMPDIR");
+    if (!parent || !*parent)
+        parent = "/tmp";
+    char whole[FOLDER_PATH_MAX];
+    if (!realpath(parent, whole))
+        return error_set(e, -errno, "cannot use %s for running jobs: %s; set TMPDIR or --run-dir", parent,
+                         strerror(errno));
+    int n = snprintf(out, FOLDER_PATH_MAX, "%s/sonde-%u", strcmp(whole, "/") == 0 ? "" : whole, (unsigned)getuid());
+    if (n < 0 || n >= FOLDER_PATH_MAX)
+        return error_set(e, -ENAMETOOLONG, "the path %s is too long", whole);
+    return 0;
+}
+
+int folder_open_private(const char *path, struct error *e)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        int code = errno;
+        struct stat link;
+        if ((code == ELOOP || code == ENOTDIR) && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
+            return error_set(
+                e, -ELOOP,
+                "%s is a link, which somebody else may have put there: remove it, or set TMPDIR or --run-dir", path);
+        return error_set(e, -code, "cannot open folder %s: %s", path, strerror(code));
+    }
+    struct stat info;
+    int status = 0;
+    if (fstat(fd, &info) < 0)
+        status = error_set(e, -errno, "cannot look at folder %s: %s", path, strerror(errno));
+    else if (info.st_uid != geteuid())
+        status = error_set(e, -EPERM, "%s belongs to user %u, not to you: set TMPDIR or --run-dir to another folder",
+                           path, (unsigned)info.st_uid);
+    else if (info.st_mode & 077)
+        status = error_set(e, -EPERM, "%s is open to other users (mode %04o): chmod 700 it, or remove it", path,
+                           (unsigned)info.st_mode & 07777);
+    if (status < 0) {
+        close(fd);
+        return status;
+    }
+    return fd;
+}
+
+int folder_make_private(const char *path, struct error *e)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+        int code = errno;
+        if (code != ENOENT)
+            return error_set(e, -code, "cannot make folder %s: %s", path, strerror(code));
+        int status = folder_make_all(path, e);
+        if (status < 0)
+            return status;
+    }
+    return folder_open_private(path, e);
+}
+
+int folder_make_all(const char *path, struct error *e)
+{
+    char part[FOLDER_PATH_MAX];
+    size_t size = strlen(path);
+    if (size == 0 || size >= sizeof part)
+        return error_set(e, -ENAMETOOLONG, "the path '%.60s' is empty or too long", path);
+    for (size_t i = 1; i <= size; i++) {
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        // Some file systems say EROFS or EACCES before EEXIST: what is there is no failure.
+        struct stat info;
+        if (mkdir(part, 0700) < 0) {
+            int code = errno;
+            if (stat(part, &info) < 0)
+                return error_set(e, -code, "cannot make folder %s: %s", part, strerror(code));
+            if (!S_ISDIR(info.st_mode))
+                return error_set(e, -ENOTDIR, "cannot make folder %s: %s is not a folder", path, part);
+        }
+    }
+    return 0;
+}
+
+int folder_check_writable(const char *path, struct error *e)
+{
+    char name[FOLDER_PATH_MAX];
+    int n = snprintf(name, sizeof name, "%s/.sonde-%d-XXXXXX", path, (int)getpid());
+    if (n < 0 || n >= (int)sizeof name)
+        return error_set(e, -ENAMETOOLONG, "the path %.60s… is too long", path);
+    int fd = mkostemp(name, O_CLOEXEC);
+    if (fd < 0)
+        return error_set(e, -errno, "cannot write in folder %s: %s", path, strerror(errno));
+    close(fd);
+    unlink(name);
+    return 0;
+}
+
+// ---------------------------------------------------------------- files
+
+static int write_all(int fd, struct str text)
+{
+    while (text.size > 0) {
+        ssize_t n = write(fd, text.data, text.size);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0)
+            text = str_slice(text, (size_t)n, text.size);
+    }
+    return 0;
+}
+
+int folder_write(const char *folder, const char *name, struct str text, bool durable, struct error *e)
+{
+    char path[FOLDER_PATH_MAX], draft[FOLDER_PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    int m = snprintf(draft, sizeof draft, "%s/.%s.new", folder, name);
+    if (n < 0 || n >= (int)sizeof path || m < 0 || m >= (int)sizeof draft)
+        return error_set(e, -ENAMETOOLONG, "the path %.60s… is too long", folder);
+    int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set(e, -errno, "cannot write %s: %s", path, strerror(errno));
+    int status = write_all(fd, text);
+    if (status == 0 && durable && fsync(fd) < 0)
+        status = -errno;
+    if (close(fd) < 0 && status == 0)
+        status = -errno;
+    if (status == 0 && rename(draft, path) < 0)
+        status = -errno;
+    if (status < 0) {
+        unlink(draft);
+        return error_set(e, status, "cannot write %s: %s", path, strerror(-status));
+    }
+    return 0;
+}
+
+int folder_read(const char *path, size_t limit, struct buf *out, struct error *e)
+{
+    *out = (struct buf){.limit = limit};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return error_set(e, -errno, "cannot read %s: %s", path, strerror(errno));
+    int status = 0;
+    char piece[4096];
+    for (;;) {
+        ssize_t n = read(fd, piece, sizeof piece);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            status = error_set(e, -errno, "cannot read %s: %s", path, strerror(errno));
+        if (n <= 0)
+            break;
+        buf_add(out, piece, (size_t)n);
+    }
+    close(fd);
+    if (status == 0 && out->failed)
+        status = error_set(e, -EFBIG, "%s is larger than %zu bytes", path, limit);
+    if (status < 0)
+        buf_free(out);
+    return status;
+}
+
+bool folder_is_recording(const char *name)
+{
+    return name[0] != '.' && str_ends(str_of(name), STR(".sonde"));
+}
+
+// ---------------------------------------------------------------- removing
+
+static int remove_in(int parent, const char *name, int depth)
+{
+    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -errno;
+    if (depth > FOLDER_DEPTH_MAX)
+        return -ELOOP;
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    DIR *folder = fdopendir(fd);
+    if (!folder) {
+        int code = errno;
+        close(fd);
+        return -code;
+    }
+    int status = 0;
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        int one = remove_in(fd, entry->d_name, depth + 1);
+        if (one < 0)
+            status = one;
+    }
+    closedir(folder);
+    if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT && status == 0)
+        status = -errno;
+    return status;
+}
+
+int folder_remove(const char *path, struct error *e)
+{
+    int status = remove_in(AT_FDCWD, path, 0);
+    if (status < 0)
+        return error_set(e, status, "cannot remove %s: %s", path, strerror(-status));
+    return 0;
+}

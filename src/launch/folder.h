@@ -1,0 +1,53 @@
+// folder.h - the folders that a job lives in.
+//
+//   ${TMPDIR:-/tmp}/sonde-UID/       the base: ours, mode 0700, no link
+//     JOB/                           a run folder, mode 0700: made by the launcher, gone when the job is
+//       lock                         held (flock) by the launcher as long as it lives
+//       job.json  token  hostfile  agent.sock  HOST.sonde
+//
+// /tmp belongs to everybody, so nothing is taken on trust: a base that is a link, another user's or open to others is refused.
+#ifndef SONDE_LAUNCH_FOLDER_H
+#define SONDE_LAUNCH_FOLDER_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+enum {
+    FOLDER_PATH_MAX = PATH_MAX,
+    FOLDER_SOCKET_MAX = 107, // bytes of a Unix socket's path (sun_path less its NUL)
+    FOLDER_DEPTH_MAX = 16,   // folders in folders that folder_remove goes down
+    FOLDER_TWINS_MAX = 1000, // JOB, JOB-2, … JOB-1000
+};
+
+// PARENT/sonde-UID; parent NULL = $TMPDIR, else /tmp. -ENAMETOOLONG.
+int folder_base_path(const char *parent, char out[FOLDER_PATH_MAX], struct error *e);
+
+// Opens a folder that must be ours, mode 0700, no link: the descriptor, or a negative errno with the reason and what to do. -ENOENT when there is none.
+int folder_open_private(const char *path, struct error *e);
+
+// The same, made first (with what is missing above it) where there is none.
+int folder_make_private(const char *path, struct error *e);
+
+// mkdir -p with mode 0700; what is there already is left as it is. -ENOTDIR, -EACCES, … with the path that failed.
+int folder_make_all(const char *path, struct error *e);
+
+// Whether files can be made in the folder: makes one and removes it. 0 or a negative errno with the reason.
+int folder_check_writable(const char *path, struct error *e);
+
+// Writes a whole file (mode 0600) beside its final place and renames it there, so that readers see the old or the new one. With `durable` it is on
+// disk on return.
+int folder_write(const char *folder, const char *name, struct str text, bool durable, struct error *e);
+
+// Reads a file of at most `limit` bytes into *out (which is freed by the caller). -EFBIG when it is longer.
+int folder_read(const char *path, size_t limit, struct buf *out, struct error *e);
+
+// Whether a file of this name holds a node's data: it ends in ".sonde" and is not hidden.
+bool folder_is_recording(const char *name);
+
+// Removes a folder and all in it. Links are removed, not followed. 0 also when it was not there.
+int folder_remove(const char *path, struct error *e);
+
+#endif

@@ -1,0 +1,326 @@
+#include "launch/job.h"
+
+#include "base/clock.h"
+#include "base/json_writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOCK_FILE "lock"
+
+void job_free(struct job *j)
+{
+    free(j->command);
+    *j = (struct job){0};
+}
+
+// ---------------------------------------------------------------- names
+
+static void copy_name(const char *text, char *out, size_t most)
+{
+    size_t n = 0;
+    for (; text[n] && n < most; n++) {
+        char c = text[n];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                     c == '_' || (c == '.' && n > 0);
+        out[n] = plain ? c : '_';
+    }
+    out[n] = 0;
+}
+
+void job_choose_id(int64_t now_ns, char out[JOB_ID_MAX + 1])
+{
+    static const char *const variables[] = {"SONDE_JOB", "SLURM_JOB_ID", "PBS_JOBID"};
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *text = getenv(variables[i]);
+        if (text && *text) {
+            copy_name(text, out, JOB_ID_MAX);
+            return;
+        }
+    }
+    time_t seconds = (time_t)(now_ns / NS_PER_S);
+    struct tm local;
+    char date[32];
+    localtime_r(&seconds, &local);
+    strftime(date, sizeof date, "%Y%m%d-%H%M%S", &local);
+    snprintf(out, JOB_ID_MAX + 1, "%s-%d", date, (int)getpid());
+}
+
+void job_host(char out[JOB_HOST_MAX + 1])
+{
+    char name[256] = "";
+    if (gethostname(name, sizeof name - 1) < 0 || !name[0])
+        strcpy(name, "localhost");
+    name[strcspn(name, ".")] = 0;
+    copy_name(name, out, JOB_HOST_MAX);
+}
+
+static void add_quoted(struct buf *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%^";
+    if (word[0] && word[strspn(word, plain)] == 0) {
+        buf_add_str(out, str_of(word));
+        return;
+    }
+    buf_add_char(out, '\'');
+    for (; *word; word++) {
+        if (*word == '\'')
+            buf_add_str(out, STR("'\\''"));
+        else
+            buf_add_char(out, *word);
+    }
+    buf_add_char(out, '\'');
+}
+
+char *job_command_text(char *const *command)
+{
+    struct buf text = {0};
+    for (size_t i = 0; command[i] && text.size < JOB_COMMAND_MAX; i++) {
+        if (i > 0)
+            buf_add_char(&text, ' ');
+        add_quoted(&text, command[i]);
+    }
+    if (text.size > JOB_COMMAND_MAX) {
+        text.size = JOB_COMMAND_MAX;
+        buf_add_str(&text, STR("…"));
+    }
+    char *out = text.failed ? NULL : strdup(buf_cstr(&text));
+    buf_free(&text);
+    return out;
+}
+
+// ---------------------------------------------------------------- the run folder
+
+static int take_lock(const char *folder, int *lock_fd, struct error *e)
+{
+    char path[FOLDER_PATH_MAX + sizeof LOCK_FILE + 1];
+    snprintf(path, sizeof path, "%s/" LOCK_FILE, folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set(e, -errno, "cannot write %s: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        int code = errno;
+        close(fd);
+        return error_set(e, -code, "cannot lock %s: %s", path, strerror(code));
+    }
+    *lock_fd = fd;
+    return 0;
+}
+
+static bool exists_in(const char *folder, const char *name)
+{
+    char path[FOLDER_PATH_MAX + JOB_ID_MAX + 16];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
+int job_make_folder(struct job *j, const char *base, const char *taken, int *lock_fd, struct error *e)
+{
+    // What FOLDER/agent.sock may take of a Unix socket's path.
+    size_t most = FOLDER_SOCKET_MAX - strlen("/agent.sock");
+    for (int twin = 1; twin <= FOLDER_TWINS_MAX; twin++) {
+        char id[JOB_ID_MAX + 16], path[FOLDER_PATH_MAX + JOB_ID_MAX + 16];
+        if (twin == 1)
+            snprintf(id, sizeof id, "%s", j->id);
+        else
+            snprintf(id, sizeof id, "%.*s-%d", JOB_ID_MAX - 5, j->id, twin);
+        snprintf(path, sizeof path, "%s/%s", base, id);
+        if (strlen(path) > most)
+            return error_set(e, -ENAMETOOLONG,
+                             "the run folder %.80s… is too long for a socket's path (at most %zu bytes): set TMPDIR or "
+                             "--run-dir to a shorter one",
+                             path, most);
+        if (taken && exists_in(taken, id))
+            continue;
+        if (mkdir(path, 0700) == 0) {
+            snprintf(j->folder, sizeof j->folder, "%s", path);
+            memcpy(j->id, id, strlen(id) + 1);
+            int status = take_lock(path, lock_fd, e);
+            if (status < 0)
+                folder_remove(path, NULL);
+            return status;
+        }
+        if (errno != EEXIST)
+            return error_set(e, -errno, "cannot make run folder %s: %s", path, strerror(errno));
+    }
+    return error_set(e, -EEXIST, "there are %d jobs called %s in %s", FOLDER_TWINS_MAX, j->id, base);
+}
+
+static int lock_of(const char *folder, int how)
+{
+    char path[FOLDER_PATH_MAX + sizeof LOCK_FILE + 1];
+    snprintf(path, sizeof path, "%s/" LOCK_FILE, folder);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    if (flock(fd, how | LOCK_NB) < 0) {
+        int code = errno;
+        close(fd);
+        return code == EWOULDBLOCK ? -EBUSY : -code;
+    }
+    return fd;
+}
+
+bool job_lives(const char *folder)
+{
+    int fd = lock_of(folder, LOCK_SH);
+    if (fd >= 0)
+        close(fd); // gives the lock back
+    return fd == -EBUSY;
+}
+
+int job_claim(const char *folder)
+{
+    return lock_of(folder, LOCK_EX);
+}
+
+// ---------------------------------------------------------------- job.json
+
+int job_write(const struct job *j, const char *folder, const char *name, struct error *e)
+{
+    struct buf text = {0};
+    struct json_writer w = json_to(&text);
+    json_object(&w);
+    json_key_string(&w, "format", STR(JOB_FORMAT));
+    json_key_string(&w, "version", STR(SONDE_VERSION));
+    json_key_string(&w, "job", str_of(j->id));
+    json_key_string(&w, "host", str_of(j->host));
+    json_key_string(&w, "command", str_of(j->command ? j->command : ""));
+    json_key_i64(&w, "pid", j->pid);
+    json_key_i64(&w, "level", j->level);
+    json_key_double(&w, "rate", j->rate_s);
+    json_key_i64(&w, "start_ns", j->start_ns);
+    if (j->record[0])
+        json_key_string(&w, "record", str_of(j->record));
+    if (j->url[0])
+        json_key_string(&w, "url", str_of(j->url));
+    if (j->end_ns) {
+        json_key_i64(&w, "end_ns", j->end_ns);
+        json_key_i64(&w, "exit_code", j->exit_code);
+        json_key_i64(&w, "agent_restarts", j->agent_restarts);
+    }
+    json_object_end(&w);
+    buf_add_char(&text, '\n');
+    int status =
+        text.failed ? error_set(e, -ENOMEM, "out of memory") : folder_write(folder, name, buf_str(&text), false, e);
+    buf_free(&text);
+    return status;
+}
+
+// ---------------------------------------------------------------- lists
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct job *x = a, *y = b;
+    return (x->start_ns < y->start_ns) - (x->start_ns > y->start_ns);
+}
+
+void job_list_free(struct job *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        job_free(&list[i]);
+    free(list);
+}
+
+// One folder below the base; true when it was added to the list's end.
+static bool look_at(const char *base, const char *name, bool dead, struct job *out)
+{
+    char folder[FOLDER_PATH_MAX], path[FOLDER_PATH_MAX + sizeof JOB_FILE + 1];
+    int n = snprintf(folder, sizeof folder, "%s/%s", base, name);
+    if (n < 0 || n >= (int)sizeof folder)
+        return false;
+    snprintf(path, sizeof path, "%s/" JOB_FILE, folder);
+    // First the text, then the lock: a launcher that is about to begin has no text yet, and is neither.
+    if (job_read(path, out, NULL) < 0) {
+        job_free(out);
+        return false;
+    }
+    if (job_lives(folder) == dead) {
+        job_free(out);
+        return false;
+    }
+    memcpy(out->folder, folder, sizeof folder);
+    return true;
+}
+
+int job_list(const char *base, bool dead, struct job **out, size_t *count, struct error *e)
+{
+    *out = NULL;
+    *count = 0;
+    struct error why;
+    int fd = folder_open_private(base, &why);
+    if (fd == -ENOENT)
+        return 0;
+    if (fd < 0) {
+        if (e)
+            *e = why;
+        return fd;
+    }
+    DIR *folder = fdopendir(fd);
+    struct job *list = NULL;
+    size_t n = 0, capacity = 0;
+    int status = folder ? 0 : error_set(e, -errno, "cannot read folder %s: %s", base, strerror(errno));
+    if (!folder)
+        close(fd);
+    for (struct dirent *entry = folder ? readdir(folder) : NULL; entry && n < JOB_LIST_MAX; entry = readdir(folder)) {
+        if (entry->d_name[0] == '.')
+            continue;
+        if (n == capacity) {
+            capacity = capacity ? 2 * capacity : 8;
+            struct job *more = realloc(list, capacity * sizeof *list);
+            if (!more) {
+                status = error_set(e, -ENOMEM, "out of memory");
+                break;
+            }
+            list = more;
+        }
+        n += look_at(base, entry->d_name, dead, &list[n]);
+    }
+    if (folder)
+        closedir(folder);
+    if (status < 0) {
+        job_list_free(list, n);
+        return status;
+    }
+    if (n == 0) {
+        free(list);
+        return 0;
+    }
+    qsort(list, n, sizeof *list, newest_first);
+    *out = list;
+    *count = n;
+    return 0;
+}
+
+int job_find(const char *parent, const char *id, struct job *out, struct error *e)
+{
+    char base[FOLDER_PATH_MAX];
+    struct job *list;
+    size_t count;
+    int status = folder_base_path(parent, base, e);
+    if (status == 0)
+        status = job_list(base, false, &list, &count, e);
+    if (status < 0)
+        return status;
+    size_t found = 0;
+    while (found < count && id && *id && strcmp(list[found].id, id) != 0)
+        found++;
+    if (found < count) {
+        *out = list[found];
+        list[found] = (struct job){0};
+    } else if (id && *id) {
+        status = error_set(e, -ENOENT, "job %s does not run here; sonde status shows those that do", id);
+    } else {
+        status = error_set(e, -ENOENT, "no job runs here; start one with sonde run");
+    }
+    job_list_free(list, count);
+    return status;
+}

@@ -1,0 +1,499 @@
+#include "launch/run.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "launch/child.h"
+#include "launch/command.h"
+#include "launch/folder.h"
+#include "launch/job.h"
+#include "launch/runs.h"
+#include "launch/signals.h"
+#include "launch/summary.h"
+#include "launch/sweep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    TOKEN_BYTES = 32,
+    PATH_BYTES = FOLDER_PATH_MAX + 128,
+    // A signal that comes later than this after the command's end is meant for us: it has hit us alone.
+    HURRY_AFTER_MS = 500,
+    BASE_TRIES_MAX = 10,
+    KILL_WAIT_MS = 2000, // for a process that was killed to be gone
+};
+
+struct launch {
+    const struct launch_options *o;
+    struct job job;
+    struct signals signals;
+    int lock_fd;
+    char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX]; // runs: empty unless the recording goes there
+    char socket[PATH_BYTES], token_file[PATH_BYTES], hostfile[PATH_BYTES];
+    char token[2 * TOKEN_BYTES + 1];
+    struct child agent, aggregator;
+    int agent_starts, aggregator_starts;
+    bool up;       // the start is over: what is there can be named to others
+    pid_t command; // 0 before it starts and after it has ended
+    int command_status;
+    int64_t ended_ns; // CLOCK_MONOTONIC
+    int interrupted;  // the signal that came before the command was started
+    bool hurry;       // the user does not want to wait for the end of the agent
+};
+
+static int start_agent(struct launch *l, struct error *e);
+static int start_aggregator(struct launch *l, struct error *e);
+
+// ---------------------------------------------------------------- before the command: what must work
+
+static int find_places(struct launch *l, struct error *e)
+{
+    int status = folder_base_path(l->o->run_dir, l->base, e);
+    if (status < 0)
+        return status;
+    if (l->o->no_record)
+        return 0;
+    char *place = l->o->record ? l->job.record : l->runs;
+    status = runs_path(l->o->record ? l->o->record : l->o->runs, place, e);
+    if (status == 0)
+        status = folder_make_all(place, e);
+    if (status == 0)
+        status = folder_check_writable(place, e);
+    if (status == 0 && l->o->record && runs_is_run(place))
+        return error_set(e, -EEXIST, "%s holds a recording already: choose another folder for --record, or remove it",
+                         place);
+    if (status < 0)
+        error_prefix(e, "there is no place for the recording (--record DIR or --no-record changes it)");
+    return status;
+}
+
+static int make_token(struct launch *l, struct error *e)
+{
+    unsigned char bytes[TOKEN_BYTES];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return error_set(e, -errno, "cannot make a token: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(l->token + 2 * i, 3, "%02x", bytes[i]);
+    char line[sizeof l->token + 1];
+    snprintf(line, sizeof line, "%s\n", l->token);
+    return folder_write(l->job.folder, "token", str_of(line), false, e);
+}
+
+static int make_run_folder(struct launch *l, struct error *e)
+{
+    job_choose_id(l->job.start_ns, l->job.id);
+    int status = -ENOENT;
+    // Another run that ends just now removes the base when it is empty: make it again.
+    for (int tries = 0; status == -ENOENT && tries < BASE_TRIES_MAX; tries++) {
+        int fd = folder_make_private(l->base, e);
+        if (fd < 0)
+            return fd;
+        close(fd);
+        status = job_make_folder(&l->job, l->base, l->runs[0] ? l->runs : NULL, &l->lock_fd, e);
+    }
+    if (status < 0)
+        return status;
+    if (l->runs[0])
+        snprintf(l->job.record, sizeof l->job.record, "%.*s/%s", FOLDER_PATH_MAX - JOB_ID_MAX - 2, l->runs, l->job.id);
+    snprintf(l->socket, sizeof l->socket, "%s/agent.sock", l->job.folder);
+    snprintf(l->token_file, sizeof l->token_file, "%s/token", l->job.folder);
+    snprintf(l->hostfile, sizeof l->hostfile, "%s/hostfile", l->job.folder);
+    char line[JOB_HOST_MAX + 2];
+    snprintf(line, sizeof line, "%s\n", l->job.host);
+    status = make_token(l, e);
+    if (status == 0)
+        status = folder_write(l->job.folder, "hostfile", str_of(line), false, e);
+    if (status == 0)
+        status = job_write(&l->job, l->job.folder, JOB_FILE, e);
+    return status;
+}
+
+// ---------------------------------------------------------------- agent and aggregator
+
+static int start_agent(struct launch *l, struct error *e)
+{
+    struct child_command c = {0};
+    child_command_add(&c, "sonde");
+    child_command_add(&c, "agent");
+    child_command_add(&c, "--folder=%s", l->job.folder);
+    child_command_add(&c, "--socket=%s", l->socket);
+    child_command_add(&c, "--host=%s", l->job.host);
+    child_command_add(&c, "--job=%s", l->job.id);
+    child_command_add(&c, "--telemetry-level=%d", l->o->level);
+    child_command_add(&c, "--rate=%.17g", l->o->rate_s);
+    child_command_add(&c, "--window=%.17g", l->o->window_s);
+    child_command_add(&c, "--size-limit=%llu", (unsigned long long)l->o->size_limit_bytes);
+    child_command_add(&c, "--udp-port=%d", l->o->udp_port);
+    child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
+    if (l->o->verbose)
+        child_command_add(&c, "--verbose");
+    int status = child_start(&l->agent, "agent", &c, e);
+    child_command_free(&c);
+    l->agent_starts++;
+    return status;
+}
+
+static int start_aggregator(struct launch *l, struct error *e)
+{
+    struct child_command c = {0};
+    child_command_add(&c, "sonde");
+    child_command_add(&c, "aggregator");
+    child_command_add(&c, "--listen=%s", l->o->listen);
+    child_command_add(&c, "--port=%d", l->o->port);
+    child_command_add(&c, "--token-file=%s", l->token_file);
+    child_command_add(&c, "--job=%s", l->job.id);
+    child_command_add(&c, "--telemetry-level=%d", l->o->level);
+    child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
+    child_command_add(&c, "--dragon-compatible=%s", l->o->dragon_compatible ? "true" : "false");
+    if (l->o->verbose)
+        child_command_add(&c, "--verbose");
+    child_command_add(&c, "--");
+    child_command_add(&c, "%s", l->job.folder);
+    int status = child_start(&l->aggregator, "aggregator", &c, e);
+    child_command_free(&c);
+    l->aggregator_starts++;
+    return status;
+}
+
+// It ended although nobody asked it to.
+static void on_lost(struct launch *l, struct child *c, int starts, int (*start)(struct launch *l, struct error *e))
+{
+    char how[64];
+    child_status_text(c->status, how, sizeof how);
+    if (child_refused(c)) {
+        log_warning("the %s cannot work: %s; the command goes on without it", c->what, c->line + strlen("error "));
+        return;
+    }
+    if (starts > LAUNCH_RESTARTS_MAX) {
+        log_warning("the %s has ended again (%s) and is not started any more; the command goes on without it", c->what,
+                    how);
+        return;
+    }
+    log_warning("the %s has ended (%s); starting it again", c->what, how);
+    struct error e;
+    if (start(l, &e) < 0)
+        log_warning("%s; the command goes on without it", e.text);
+}
+
+// Where the aggregator can be reached goes into job.json: not before the agent is there, too, so that who finds the job finds all of it.
+static void publish(struct launch *l)
+{
+    if (!l->up || l->aggregator.state != CHILD_READY)
+        return;
+    const char *host = l->o->listen;
+    if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
+        host = l->job.host;
+    bool v6 = strchr(host, ':') != NULL;
+    snprintf(l->job.url, sizeof l->job.url, "http://%s%.200s%s:%d", v6 ? "[" : "", host, v6 ? "]" : "",
+             atoi(l->aggregator.line));
+    struct error e;
+    if (job_write(&l->job, l->job.folder, JOB_FILE, &e) < 0)
+        log_warning("%s", e.text);
+}
+
+// ---------------------------------------------------------------- what happens
+
+static void reap(struct launch *l)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        bool stopped = WIFSTOPPED(status);
+        if (pid == l->command && stopped) {
+            // Ctrl-Z: the shell waits for us, so we stop, too. Without a terminal nobody would wake us.
+            int signal = WSTOPSIG(status), terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+            if (terminal >= 0)
+                close(terminal);
+            if (terminal >= 0 && (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU))
+                kill(getpid(), SIGSTOP);
+        } else if (pid == l->command) {
+            l->command = 0;
+            l->command_status = status;
+            l->ended_ns = clock_monotonic_ns();
+            l->job.end_ns = clock_realtime_ns();
+        } else if (!stopped && pid == l->agent.pid && child_runs(&l->agent)) {
+            child_reaped(&l->agent, status);
+            if (!l->agent.stopping)
+                on_lost(l, &l->agent, l->agent_starts, start_agent);
+        } else if (!stopped && pid == l->aggregator.pid && child_runs(&l->aggregator)) {
+            child_reaped(&l->aggregator, status);
+            if (!l->aggregator.stopping)
+                on_lost(l, &l->aggregator, l->aggregator_starts, start_aggregator);
+        }
+    }
+}
+
+static void on_signal(struct launch *l, int number, bool from_terminal)
+{
+    if (number == SIGCHLD) {
+        reap(l);
+    } else if (l->command > 0) {
+        if (!from_terminal)
+            kill(l->command, number);
+    } else if (signals_ends(number)) {
+        if (!l->ended_ns)
+            l->interrupted = number;
+        else if (clock_monotonic_ns() - l->ended_ns > (int64_t)HURRY_AFTER_MS * NS_PER_MS)
+            l->hurry = true;
+    }
+}
+
+// Waits for the next thing to happen, at most until deadline_ns (0 = for ever), and deals with it.
+static void turn(struct launch *l, int64_t deadline_ns)
+{
+    int timeout_ms = -1;
+    if (deadline_ns) {
+        int64_t left_ns = deadline_ns - clock_monotonic_ns();
+        timeout_ms = left_ns <= 0 ? 0 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
+    }
+    struct pollfd fds[] = {{.fd = l->signals.fd, .events = POLLIN},
+                           {.fd = l->agent.control, .events = POLLIN},
+                           {.fd = l->aggregator.control, .events = POLLIN}};
+    if (poll(fds, sizeof fds / sizeof fds[0], timeout_ms) <= 0)
+        return;
+    if (fds[1].revents)
+        child_read(&l->agent);
+    if (fds[2].revents) {
+        bool was_ready = l->aggregator.state == CHILD_READY;
+        child_read(&l->aggregator);
+        if (!was_ready)
+            publish(l);
+    }
+    bool from_terminal;
+    for (int number = signals_next(&l->signals, &from_terminal); number;
+         number = signals_next(&l->signals, &from_terminal))
+        on_signal(l, number, from_terminal);
+}
+
+// ---------------------------------------------------------------- the stages
+
+static void start_telemetry(struct launch *l)
+{
+    struct error e;
+    if (start_agent(l, &e) < 0)
+        log_warning("%s; the command runs without telemetry", e.text);
+    if (start_aggregator(l, &e) < 0)
+        log_warning("%s; nobody answers over HTTP", e.text);
+    int64_t deadline_ns = clock_monotonic_ns() + (int64_t)LAUNCH_START_TIMEOUT_MS * NS_PER_MS;
+    while ((l->agent.state == CHILD_STARTING || l->aggregator.state == CHILD_STARTING) && !l->interrupted &&
+           clock_monotonic_ns() < deadline_ns)
+        turn(l, deadline_ns);
+    l->up = true;
+    publish(l);
+    const struct child *both[] = {&l->agent, &l->aggregator};
+    for (size_t i = 0; i < 2 && !l->interrupted; i++) {
+        if (both[i]->state == CHILD_STARTING)
+            log_warning("the %s is not ready after %d s; the command starts all the same", both[i]->what,
+                        LAUNCH_START_TIMEOUT_MS / 1000);
+    }
+}
+
+static void say_where(const struct launch *l)
+{
+    if (l->o->quiet || !l->job.url[0] || !(l->o->verbose || isatty(STDERR_FILENO)))
+        return;
+    fprintf(stderr, "sonde: job %s: %s/?token=%s (sonde status shows it again)\n", l->job.id, l->job.url, l->token);
+}
+
+static void set_environment(const struct launch *l, struct command_environment *env)
+{
+    command_set(env, "SONDE_LEVEL", "%d", child_runs(&l->agent) ? l->o->level : 0);
+    command_set(env, "SONDE_SOCKET", "%s", l->socket);
+    command_set(env, "SONDE_URL", "%s", l->job.url);
+    command_set(env, "SONDE_TOKEN_FILE", "%s", l->token_file);
+    command_set(env, "SONDE_JOB", "%s", l->job.id);
+    command_set(env, "SONDE_RUN_DIR", "%.*s", (int)(strrchr(l->base, '/') - l->base), l->base);
+    char config[FOLDER_PATH_MAX]; // the command may go to another folder
+    if (l->o->config && realpath(l->o->config, config))
+        command_set(env, "SONDE_CONFIG", "%s", config);
+    command_set(env, "SONDE_NODELIST", "%s", l->job.host);
+    command_set(env, "SONDE_HOSTFILE", "%s", l->hostfile);
+    command_set(env, "SONDE_RESTART", "0");
+}
+
+// Runs the command to its end. Returns the exit code.
+static int run_command(struct launch *l)
+{
+    struct command_environment env = {0};
+    struct error e;
+    set_environment(l, &env);
+    pid_t pid = command_start(l->o->command, &env, &l->signals, &e);
+    command_environment_free(&env);
+    l->job.start_ns = clock_realtime_ns();
+    if (pid < 0) {
+        log_error("%s", e.text);
+        l->ended_ns = clock_monotonic_ns();
+        l->job.end_ns = clock_realtime_ns();
+        return command_failure_code(pid);
+    }
+    l->command = pid;
+    while (l->command > 0)
+        turn(l, 0);
+    return command_exit_code(l->command_status);
+}
+
+static void stop_telemetry(struct launch *l)
+{
+    child_stop(&l->agent);
+    child_stop(&l->aggregator);
+    int64_t deadline_ns = clock_monotonic_ns() + (int64_t)(l->o->stop_timeout_s * NS_PER_S);
+    while ((child_runs(&l->agent) || child_runs(&l->aggregator)) && !l->hurry && clock_monotonic_ns() < deadline_ns)
+        turn(l, deadline_ns);
+    struct child *both[] = {&l->agent, &l->aggregator};
+    for (size_t i = 0; i < 2; i++) {
+        if (!child_runs(both[i]))
+            continue;
+        log_warning("the %s has not ended %s and is killed; what it had taken over is in its file", both[i]->what,
+                    l->hurry ? "yet" : "in time");
+        kill(both[i]->pid, SIGKILL);
+    }
+    deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
+    while ((child_runs(&l->agent) || child_runs(&l->aggregator)) && clock_monotonic_ns() < deadline_ns)
+        turn(l, deadline_ns);
+}
+
+static void print_figure(const char *name, const struct summary_figure *figure, bool bytes)
+{
+    char mean[32], peak[32];
+    if (bytes) {
+        summary_bytes_text(figure->mean, mean, sizeof mean);
+        summary_bytes_text(figure->peak, peak, sizeof peak);
+    } else {
+        snprintf(mean, sizeof mean, "%.1f %%", figure->mean);
+        snprintf(peak, sizeof peak, "%.1f %%", figure->peak);
+    }
+    fprintf(stderr, "%s mean %s, peak %s", name, mean, peak);
+}
+
+static void print_summary(const struct launch *l, const struct summary *s)
+{
+    char duration[32];
+    summary_duration_text(l->job.end_ns - l->job.start_ns, duration, sizeof duration);
+    fprintf(stderr, "sonde: ran %s; %llu points in %llu series, %llu dropped", duration, (unsigned long long)s->points,
+            (unsigned long long)s->series, (unsigned long long)s->dropped);
+    if (s->damaged_blocks)
+        fprintf(stderr, "; %llu blocks are damaged", (unsigned long long)s->damaged_blocks);
+    fputc('\n', stderr);
+    if (s->cpu_percent.count || s->memory_bytes.count) {
+        char total[32];
+        fprintf(stderr, "sonde: ");
+        if (s->cpu_percent.count)
+            print_figure("CPU", &s->cpu_percent, false);
+        if (s->memory_bytes.count)
+            print_figure(s->cpu_percent.count ? "; memory" : "memory", &s->memory_bytes, true);
+        summary_bytes_text(s->memory_total_bytes, total, sizeof total);
+        if (s->memory_bytes.count && s->memory_total_bytes > 0)
+            fprintf(stderr, " of %s", total);
+        fputc('\n', stderr);
+    }
+    if (l->job.exit_code != 0)
+        fprintf(stderr, "sonde: exit code %d\n", l->job.exit_code);
+}
+
+static void print_where(const struct launch *l, const struct summary *s)
+{
+    const char *path = l->o->record ? l->job.record : l->job.id;
+    fprintf(stderr, "sonde: recorded in %s\n", l->job.record);
+    fprintf(stderr, "sonde: try: sonde query --list %s", path);
+    if (s->cpu_percent.count)
+        fprintf(stderr, "; sonde query 'avg:1s-avg:cpu_percent' %s", path);
+    fputc('\n', stderr);
+}
+
+// What the run leaves behind: a summary, a recording, nothing else.
+static void conclude(struct launch *l)
+{
+    struct summary summary = {0};
+    struct error e;
+    bool recorded = summary_add_folder(l->job.folder, &summary, &e) == 0;
+    if (!l->o->quiet && recorded)
+        print_summary(l, &summary);
+    else if (!recorded)
+        log_warning("%s", e.text);
+    bool kept = true;
+    if (l->job.record[0] && recorded) {
+        kept = runs_keep(&l->job, l->job.folder, l->job.record, &e) == 0;
+        if (!kept)
+            log_error("the recording is not kept: %s; it is still in %s", e.text, l->job.folder);
+        else if (!l->o->quiet)
+            print_where(l, &summary);
+    }
+    if (kept && folder_remove(l->job.folder, &e) < 0)
+        log_warning("%s", e.text);
+    sweep_dead_jobs(l->base);
+    static const struct runs_limits limits = {RUNS_KEPT_MAX, RUNS_BYTES_MAX};
+    if (l->runs[0] && runs_prune(l->runs, &limits, l->job.record, &e) < 0)
+        log_warning("%s", e.text);
+    rmdir(l->base); // when it was the last
+}
+
+static int run_with_telemetry(struct launch *l)
+{
+    start_telemetry(l);
+    if (l->interrupted) {
+        stop_telemetry(l);
+        folder_remove(l->job.folder, NULL);
+        rmdir(l->base);
+        return LAUNCH_SIGNALLED + l->interrupted;
+    }
+    say_where(l);
+    l->job.exit_code = run_command(l);
+    stop_telemetry(l);
+    l->job.agent_restarts = l->agent_starts > 0 ? l->agent_starts - 1 : 0;
+    conclude(l);
+    return l->job.exit_code;
+}
+
+static int run_plain(const struct launch_options *o)
+{
+    struct command_environment env = {0};
+    struct error e;
+    command_set(&env, "SONDE_LEVEL", "0");
+    int status = command_become(o->command, &env, &e);
+    log_error("%s", e.text);
+    command_environment_free(&env);
+    return command_failure_code(status);
+}
+
+int launch_run(const struct launch_options *options, struct error *e)
+{
+    if (options->level == 0)
+        return run_plain(options);
+    struct launch *l = calloc(1, sizeof *l);
+    if (!l) {
+        error_set(e, -ENOMEM, "out of memory");
+        return 1;
+    }
+    l->o = options;
+    l->lock_fd = l->agent.control = l->aggregator.control = -1;
+    l->job.start_ns = clock_realtime_ns();
+    l->job.pid = getpid();
+    l->job.level = options->level;
+    l->job.rate_s = options->rate_s;
+    l->job.exit_code = -1;
+    l->job.command = job_command_text(options->command);
+    job_host(l->job.host);
+    // First the signals: one that comes between the steps must not leave a folder behind.
+    int code = 1, status = signals_open(&l->signals, e);
+    if (status == 0) {
+        status = find_places(l, e);
+        if (status == 0)
+            status = make_run_folder(l, e);
+        if (status == 0)
+            code = run_with_telemetry(l);
+        else if (l->job.folder[0])
+            folder_remove(l->job.folder, NULL);
+        signals_close(&l->signals);
+    }
+    if (l->lock_fd >= 0)
+        close(l->lock_fd);
+    job_free(&l->job);
+    free(l);
+    return code;
+}

@@ -1,0 +1,45 @@
+// run.h - the life of a job on this machine: what `sonde run` does.
+//
+//   folders checked and made ─▶ agent and aggregator started, side by side ─▶ both ready ─▶ the command ─▶ it ends
+//   ─▶ agent and aggregator end ─▶ summary ─▶ recording kept ─▶ run folder removed
+//
+// What cannot be set up before the command starts (a folder that cannot be written) is an error. After that telemetry never stands in the command's
+// way: what fails is said in one line, and the command goes on. An agent that dies is started again and takes up its file.
+#ifndef SONDE_LAUNCH_RUN_H
+#define SONDE_LAUNCH_RUN_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct launch_options {
+    char *const *command; // ends with NULL, not empty
+    int level;            // 0..4; 0: the command and nothing else
+    double rate_s;
+    double window_s;
+    uint64_t size_limit_bytes;
+    int port, udp_port;
+    const char *listen;
+    const char *run_dir; // parent of the run folders; NULL = $TMPDIR, else /tmp
+    const char *config;  // file that the options came from; NULL = none. Told to the command
+    const char *record;  // folder for the recording; NULL = among the kept runs
+    const char *runs;    // where those are; NULL = the default
+    bool no_record;
+    bool dragon_compatible;
+    bool quiet, verbose;
+    double stop_timeout_s;
+};
+
+enum {
+    LAUNCH_START_TIMEOUT_MS = 10000, // for agent and aggregator to say "ready"
+    LAUNCH_RESTARTS_MAX = 5,         // of the agent, of the aggregator
+    LAUNCH_NOT_EXECUTABLE = 126,
+    LAUNCH_NOT_FOUND = 127,
+    LAUNCH_SIGNALLED = 128,
+};
+
+// The exit code: the command's, or 1 with e set when nothing was started.
+int launch_run(const struct launch_options *options, struct error *e);
+
+#endif

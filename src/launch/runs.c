@@ -1,0 +1,245 @@
+#include "launch/runs.h"
+
+#include "store/read.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { COPY_PIECE_BYTES = 1 << 20 };
+
+int runs_path(const char *runs, char out[FOLDER_PATH_MAX], struct error *e)
+{
+    int n;
+    if (runs && runs[0] == '/') {
+        n = snprintf(out, FOLDER_PATH_MAX, "%s", runs);
+    } else if (runs) {
+        char here[FOLDER_PATH_MAX];
+        if (!getcwd(here, sizeof here))
+            return error_set(e, -errno, "cannot find the working folder: %s", strerror(errno));
+        n = snprintf(out, FOLDER_PATH_MAX, "%s/%s", here, runs);
+    } else {
+        const char *home = getenv("HOME");
+        struct passwd *me = home && *home ? NULL : getpwuid(getuid());
+        if (me)
+            home = me->pw_dir;
+        if (!home || !*home)
+            return error_set(
+                e, -ENOENT,
+                "there is no home folder to keep recordings in: set SONDE_RUNS, or use --record DIR or --no-record");
+        n = snprintf(out, FOLDER_PATH_MAX, "%s/.local/state/sonde/runs", home);
+    }
+    if (n < 0 || n >= FOLDER_PATH_MAX)
+        return error_set(e, -ENAMETOOLONG, "the path of the recordings is too long");
+    return 0;
+}
+
+bool runs_is_run(const char *folder)
+{
+    char path[FOLDER_PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/" JOB_RUN_FILE, folder);
+    struct job j;
+    bool is = job_read(path, &j, NULL) == 0;
+    job_free(&j);
+    return is;
+}
+
+// ---------------------------------------------------------------- keeping
+
+// Across file systems: a whole copy under another name first.
+static int copy_file(const char *from, const char *to, struct error *e)
+{
+    char draft[FOLDER_PATH_MAX + 8];
+    snprintf(draft, sizeof draft, "%s.new", to);
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (in < 0)
+        return error_set(e, -errno, "cannot read %s: %s", from, strerror(errno));
+    int out = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (out < 0) {
+        int code = errno;
+        close(in);
+        return error_set(e, -code, "cannot write %s: %s", to, strerror(code));
+    }
+    ssize_t n;
+    do
+        n = sendfile(out, in, NULL, COPY_PIECE_BYTES);
+    while (n > 0 || (n < 0 && errno == EINTR));
+    int code = n < 0 ? errno : 0;
+    if (code == 0 && fsync(out) < 0)
+        code = errno;
+    if (close(out) < 0 && code == 0)
+        code = errno;
+    close(in);
+    if (code == 0 && rename(draft, to) < 0)
+        code = errno;
+    if (code != 0) {
+        unlink(draft);
+        return error_set(e, -code, "cannot write %s: %s", to, strerror(code));
+    }
+    return 0;
+}
+
+static int move_file(const char *from, const char *to, struct error *e)
+{
+    if (rename(from, to) == 0)
+        return 0;
+    if (errno != EXDEV)
+        return error_set(e, -errno, "cannot move %s to %s: %s", from, to, strerror(errno));
+    int status = copy_file(from, to, e);
+    if (status == 0)
+        unlink(from);
+    return status;
+}
+
+int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e)
+{
+    int status = folder_make_all(to, e);
+    if (status < 0)
+        return status;
+    DIR *folder = opendir(run_folder);
+    if (!folder)
+        return error_set(e, -errno, "cannot read folder %s: %s", run_folder, strerror(errno));
+    for (struct dirent *entry = readdir(folder); entry && status == 0; entry = readdir(folder)) {
+        char from[FOLDER_PATH_MAX + 256], into[FOLDER_PATH_MAX + 256];
+        if (!folder_is_recording(entry->d_name))
+            continue;
+        snprintf(from, sizeof from, "%s/%s", run_folder, entry->d_name);
+        snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
+        if (strlen(into) >= FOLDER_PATH_MAX)
+            status = error_set(e, -ENAMETOOLONG, "the path %.80s… is too long", into);
+        else
+            status = move_file(from, into, e);
+    }
+    closedir(folder);
+    if (status == 0)
+        status = job_write(j, to, JOB_RUN_FILE, e);
+    return status;
+}
+
+// ---------------------------------------------------------------- pruning
+
+// Bytes that the files of a recording take on the disk.
+static uint64_t folder_bytes(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (!folder)
+        return 0;
+    uint64_t bytes = 0;
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        struct stat info;
+        if (fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode))
+            bytes += (uint64_t)info.st_blocks * 512;
+    }
+    closedir(folder);
+    return bytes;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct runs_entry *x = a, *y = b;
+    return (x->start_ns < y->start_ns) - (x->start_ns > y->start_ns);
+}
+
+// Ours: a folder, no link, that belongs to us and carries our run.json.
+static bool look_at(const char *runs, const char *name, struct runs_entry *out)
+{
+    struct stat info;
+    int n = snprintf(out->path, sizeof out->path, "%s/%s", runs, name);
+    if (name[0] == '.' || n < 0 || n >= (int)sizeof out->path || lstat(out->path, &info) < 0 ||
+        !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
+        return false;
+    char path[FOLDER_PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/" JOB_RUN_FILE, out->path);
+    struct job j;
+    bool is = job_read(path, &j, NULL) == 0;
+    out->start_ns = j.start_ns;
+    job_free(&j);
+    if (is)
+        out->bytes = folder_bytes(out->path);
+    return is;
+}
+
+int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct error *e)
+{
+    *out = NULL;
+    *count = 0;
+    DIR *folder = opendir(runs);
+    if (!folder)
+        return errno == ENOENT ? 0 : error_set(e, -errno, "cannot read folder %s: %s", runs, strerror(errno));
+    struct runs_entry *list = NULL;
+    size_t n = 0, capacity = 0, seen = 0;
+    int status = 0;
+    for (struct dirent *entry = readdir(folder); entry && seen < RUNS_LOOKED_AT_MAX; entry = readdir(folder), seen++) {
+        if (n == capacity) {
+            capacity = capacity ? 2 * capacity : 32;
+            struct runs_entry *more = realloc(list, capacity * sizeof *list);
+            if (!more) {
+                status = error_set(e, -ENOMEM, "out of memory");
+                break;
+            }
+            list = more;
+        }
+        n += look_at(runs, entry->d_name, &list[n]);
+    }
+    closedir(folder);
+    if (status < 0) {
+        free(list);
+        return status;
+    }
+    if (n == 0) {
+        free(list);
+        return 0;
+    }
+    qsort(list, n, sizeof *list, newest_first);
+    *out = list;
+    *count = n;
+    return 0;
+}
+
+bool runs_being_written(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (!folder)
+        return true; // cannot tell: leave it
+    bool live = false;
+    for (struct dirent *entry = readdir(folder); entry && !live; entry = readdir(folder)) {
+        char file[FOLDER_PATH_MAX + 256];
+        struct store_reader *reader;
+        if (!folder_is_recording(entry->d_name))
+            continue;
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        if (store_reader_open(file, &reader, NULL) < 0)
+            continue;
+        live = store_reader_state(reader) == STORE_LIVE;
+        store_reader_close(reader);
+    }
+    closedir(folder);
+    return live;
+}
+
+int runs_prune(const char *runs, const struct runs_limits *limits, const char *spare, struct error *e)
+{
+    struct runs_entry *list;
+    size_t count;
+    int status = runs_list(runs, &list, &count, e);
+    uint64_t bytes = 0;
+    int removed = 0;
+    for (size_t i = 0; status == 0 && i < count; i++) {
+        bytes += list[i].bytes;
+        if (i < limits->kept && bytes <= limits->bytes)
+            continue;
+        if ((spare && strcmp(list[i].path, spare) == 0) || runs_being_written(list[i].path))
+            continue;
+        status = folder_remove(list[i].path, e);
+        bytes -= list[i].bytes;
+        removed++;
+    }
+    free(list);
+    return status < 0 ? status : removed;
+}

@@ -1,0 +1,169 @@
+#include "launch/summary.h"
+
+#include "base/clock.h"
+#include "launch/folder.h"
+#include "store/read.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+static void add_run(struct summary_figure *figure, double *sum, const struct store_run *run,
+                    struct store_cursor *cursor)
+{
+    if (run->has_summary) {
+        uint64_t numbers = run->count - run->nans;
+        if (numbers == 0)
+            return;
+        figure->peak = figure->count ? fmax(figure->peak, run->max) : run->max;
+        figure->count += numbers;
+        *sum += run->sum;
+        return;
+    }
+    const int64_t *t_ns;
+    const double *values;
+    size_t count;
+    if (store_cursor_points(cursor, &t_ns, &values, &count) < 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (isnan(values[i]))
+            continue;
+        figure->peak = figure->count ? fmax(figure->peak, values[i]) : values[i];
+        figure->count++;
+        *sum += values[i];
+    }
+}
+
+// Points of one series; with a figure also its mean and peak.
+static uint64_t walk(struct store_snapshot *s, uint32_t series, struct summary_figure *figure)
+{
+    struct store_cursor *cursor = store_cursor_open(s, series, INT64_MIN, INT64_MAX);
+    if (!cursor)
+        return 0;
+    struct store_run run;
+    uint64_t points = 0;
+    double sum = figure ? figure->mean * (double)figure->count : 0;
+    while (store_cursor_next(cursor, &run) > 0) {
+        points += run.count;
+        if (figure)
+            add_run(figure, &sum, &run, cursor);
+    }
+    store_cursor_close(cursor);
+    if (figure && figure->count > 0)
+        figure->mean = sum / (double)figure->count;
+    return points;
+}
+
+static double last_value(struct store_snapshot *s, uint32_t series)
+{
+    int64_t t_ns;
+    double value;
+    return store_point_before(s, series, INT64_MAX, &t_ns, &value) ? value : 0;
+}
+
+// What a counter has counted in all. It begins again from 0 when the agent is started again.
+static double counted(struct store_snapshot *s, uint32_t series)
+{
+    struct store_cursor *cursor = store_cursor_open(s, series, INT64_MIN, INT64_MAX);
+    struct store_run run;
+    double total = 0, last = 0;
+    while (cursor && store_cursor_next(cursor, &run) > 0) {
+        const int64_t *t_ns;
+        const double *values;
+        size_t count;
+        if (store_cursor_points(cursor, &t_ns, &values, &count) < 0)
+            break;
+        for (size_t i = 0; i < count; i++) {
+            total += values[i] >= last ? values[i] - last : values[i];
+            last = values[i];
+        }
+    }
+    if (cursor)
+        store_cursor_close(cursor);
+    return total;
+}
+
+static void add_snapshot(struct store_snapshot *s, struct summary *out)
+{
+    size_t series_count = store_series_count(s);
+    out->series += series_count;
+    for (uint32_t id = 0; id < series_count; id++) {
+        struct store_series_info info;
+        const struct store_metric *metric = store_series_get(s, id, &info) ? store_metric_get(s, info.metric) : NULL;
+        if (!metric)
+            continue;
+        struct summary_figure *figure = NULL;
+        if (str_eq(metric->name, STR("cpu_percent")))
+            figure = &out->cpu_percent;
+        else if (str_eq(metric->name, STR("memory_used_bytes")))
+            figure = &out->memory_bytes;
+        out->points += walk(s, id, figure);
+        if (str_eq(metric->name, STR("memory_total_bytes")))
+            out->memory_total_bytes = fmax(out->memory_total_bytes, last_value(s, id));
+        else if (str_eq(metric->name, STR("sonde_dropped_total")))
+            out->dropped += (uint64_t)counted(s, id);
+    }
+}
+
+int summary_add_file(const char *path, struct summary *out, struct error *e)
+{
+    struct store_reader *reader;
+    int status = store_reader_open(path, &reader, e);
+    if (status < 0)
+        return status;
+    struct store_snapshot *snapshot = store_snapshot_open(reader);
+    if (snapshot) {
+        add_snapshot(snapshot, out);
+        store_snapshot_close(snapshot);
+        struct store_damage damage;
+        store_reader_damage(reader, &damage);
+        out->damaged_blocks += damage.blocks;
+    } else {
+        status = error_set(e, -ENOMEM, "out of memory");
+    }
+    store_reader_close(reader);
+    return status;
+}
+
+int summary_add_folder(const char *folder, struct summary *out, struct error *e)
+{
+    DIR *entries = opendir(folder);
+    if (!entries)
+        return error_set(e, -errno, "cannot read folder %s: %s", folder, strerror(errno));
+    int status = -ENOENT;
+    error_set(e, -ENOENT, "nothing is recorded in %s", folder);
+    for (struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
+        char path[FOLDER_PATH_MAX + 256];
+        if (!folder_is_recording(entry->d_name))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        status = summary_add_file(path, out, e);
+        if (status < 0)
+            break;
+    }
+    closedir(entries);
+    return status;
+}
+
+void summary_duration_text(int64_t ns, char *out, size_t size)
+{
+    int64_t seconds = ns / NS_PER_S;
+    if (ns < 60 * (int64_t)NS_PER_S)
+        snprintf(out, size, "%.1f s", (double)ns / NS_PER_S);
+    else if (seconds < 3600)
+        snprintf(out, size, "%d min %d s", (int)(seconds / 60), (int)(seconds % 60));
+    else
+        snprintf(out, size, "%lld h %d min", (long long)(seconds / 3600), (int)(seconds / 60 % 60));
+}
+
+void summary_bytes_text(double bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t unit = 0;
+    while (fabs(bytes) >= 1024 && unit + 1 < sizeof units / sizeof units[0]) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(out, size, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+}

@@ -1,0 +1,37 @@
+// summary.h - a run in a few lines: what `sonde run` prints at its end and `sonde status` while it runs.
+//
+// Everything is read from the node's file with the store's reader: live or closed, from this process or after another was killed.
+#ifndef SONDE_LAUNCH_SUMMARY_H
+#define SONDE_LAUNCH_SUMMARY_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct summary_figure {
+    uint64_t count; // 0: there is no such data
+    double mean, peak;
+};
+
+struct summary {
+    uint64_t points, series;
+    uint64_t dropped; // refused or lost, as far as it was recorded
+    uint64_t damaged_blocks;
+    struct summary_figure cpu_percent, memory_bytes;
+    double memory_total_bytes; // 0: unknown
+};
+
+// Adds what the file at `path` holds to *out (zero-initialise it).
+int summary_add_file(const char *path, struct summary *out, struct error *e);
+
+// The same for every *.sonde of a folder.
+int summary_add_folder(const char *folder, struct summary *out, struct error *e);
+
+// "3.2 s", "4 min 10 s", "2 h 3 min"
+void summary_duration_text(int64_t ns, char *out, size_t size);
+// "1.5 GiB"
+void summary_bytes_text(double bytes, char *out, size_t size);
+
+#endif

@@ -1,0 +1,59 @@
+// aggregator_table.h - everything that tells one aggregator from another, one row each.
+#ifndef SONDE_QUERY_AGGREGATOR_TABLE_H
+#define SONDE_QUERY_AGGREGATOR_TABLE_H
+
+#include "query/query.h"
+
+// What is kept while values are folded into one, and what comes out. All of it can be merged, except FOLD_VALUES,
+// which needs every value.
+enum query_fold {
+    FOLD_SUM,
+    FOLD_AVG,
+    FOLD_COUNT,
+    FOLD_MIN,
+    FOLD_MAX,
+    FOLD_SQUARES,
+    FOLD_MULT,
+    FOLD_DEV,
+    FOLD_FIRST,
+    FOLD_LAST,
+    FOLD_DIFF,
+    FOLD_VALUES,
+    FOLD_COUNT_OF
+};
+
+// What stands for a series at an instant at which it has no point, between its first and its last.
+enum query_between {
+    BETWEEN_LINEAR,   // on the line from its last to its next point
+    BETWEEN_ZERO,     // 0
+    BETWEEN_PREVIOUS, // its last point
+    BETWEEN_NOTHING   // it is left out (min of "type maximum", max of "type minimum")
+};
+
+// How a quantile is read off n sorted values.
+enum query_quantile {
+    QUANTILE_NONE,
+    QUANTILE_UPPER_MIDDLE, // x[n/2], counted from 0
+    QUANTILE_R6,           // at p(n+1), between neighbours linear (OpenTSDB's p50 …)
+    QUANTILE_R3,           // the value at pn, rounded to the nearest even
+    QUANTILE_R7            // at 1 + p(n-1), between neighbours linear
+};
+
+struct query_aggregator_row {
+    const char *name;
+    enum query_fold fold;
+    enum query_between between;
+    enum query_quantile quantile;
+    unsigned per_mille; // of the quantile
+};
+
+// For every enum query_aggregator below QUERY_AGGREGATOR_COUNT.
+const struct query_aggregator_row *query_aggregator_row(enum query_aggregator a);
+
+// Rates hold until the next one, whatever the aggregator.
+static inline enum query_between query_between_of(const struct query *q)
+{
+    return q->rate.on ? BETWEEN_PREVIOUS : query_aggregator_row(q->aggregator)->between;
+}
+
+#endif

@@ -1,0 +1,34 @@
+// columns.h - many series into one, instant by instant.
+//
+//   places      0     1     2     3     4          a list of instants: the grid's buckets, or all time stamps of the group
+//   series a    5     6     7     -     -          before its first and after its last point a series is not there
+//   series b    -     1     ·     3     -          · a hole: filled as the aggregator says (enum query_between)
+//   n x y       …                                  one fold state a place (fold.h): a column each of n, x, y
+//   real        1     1     1     1     0          places at which some series has a point: only these come out
+#ifndef SONDE_QUERY_COLUMNS_H
+#define SONDE_QUERY_COLUMNS_H
+
+#include "query/fold.h"
+#include "query/points.h"
+
+struct query_columns {
+    size_t count;
+    double *n, *x, *y;
+    uint8_t *real; // bytes: 0 or 1
+};
+
+// Empty columns in `arena`.
+int query_columns_init(struct query_context *c, struct arena *arena, const struct query_fold_row *fold, size_t count,
+                       struct query_columns *out);
+
+// One more series, whose places are indices into `times` (and below columns->count).
+int query_columns_add(struct query_context *c, struct query_columns *columns, const struct query_fold_row *fold,
+                      enum query_between between, const int64_t *times, const struct query_points *series,
+                      struct query_points *line);
+
+// The series' values at places from..to, exclusive: NaN where it is not there. *next is the index of its first point at or behind
+// `from` (0 to begin with) and is moved on to `to`.
+void query_line(const struct query_points *series, const int64_t *times, enum query_between between, size_t from,
+                size_t to, size_t *next, double *out);
+
+#endif

@@ -1,0 +1,91 @@
+#include "query/context.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+
+void query_context_begin(struct query_context *c, const struct query *q, const struct query_limits *limits,
+                         struct arena *arena, struct error *e)
+{
+    static const struct query_limits none;
+    if (!limits)
+        limits = &none;
+    *c = (struct query_context){
+        .q = q,
+        .e = e,
+        .result = arena,
+        .result_before = arena->used_bytes,
+        .result_limit = arena->limit_bytes,
+        .memory_bytes = limits->memory_bytes ? limits->memory_bytes : QUERY_MEMORY_DEFAULT,
+        .series_max = limits->series_max ? limits->series_max : QUERY_SERIES_DEFAULT,
+        .points_max = limits->points_max ? limits->points_max : QUERY_POINTS_DEFAULT,
+        .deadline_ns = limits->deadline_ns,
+    };
+}
+
+void query_context_end(struct query_context *c)
+{
+    arena_free(&c->plan);
+    arena_free(&c->group);
+    c->result->limit_bytes = c->result_limit;
+}
+
+static size_t memory_left(const struct query_context *c)
+{
+    size_t used = c->result->used_bytes - c->result_before + c->plan.used_bytes + c->group.used_bytes + c->buffer_bytes;
+    return used < c->memory_bytes ? c->memory_bytes - used : 0;
+}
+
+bool query_memory_left(const struct query_context *c, size_t bytes)
+{
+    return bytes <= memory_left(c);
+}
+
+int query_memory_limit(struct query_context *c)
+{
+    return error_set(
+        c->e, -E2BIG,
+        "The query needs more than %zu MiB (memory limit): ask for fewer series, a shorter time or longer intervals",
+        c->memory_bytes >> 20);
+}
+
+void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size)
+{
+    size_t left = memory_left(c), limit = arena->used_bytes + left;
+    if (arena == c->result && c->result_limit && limit > c->result_limit)
+        limit = c->result_limit;
+    arena->limit_bytes = limit ? limit : 1; // 0 would mean none
+    void *p = arena_array(arena, count, size);
+    if (p)
+        return p;
+    // The arena does not say whether it was the limit or the system; a chunk's head and rounding make the limit bite a little early.
+    size_t wanted, slack = 4096;
+    bool over = __builtin_mul_overflow(count, size, &wanted) || arena->used_bytes > limit ||
+                wanted > limit - arena->used_bytes || limit - arena->used_bytes - wanted < slack;
+    c->alloc_error = over ? query_memory_limit(c) : error_set(c->e, -ENOMEM, "no memory for the query");
+    return NULL;
+}
+
+int query_tick(struct query_context *c, size_t work)
+{
+    c->since_clock += work;
+    if (c->since_clock < QUERY_TICK_POINTS)
+        return 0;
+    c->since_clock = 0;
+    if (c->deadline_ns && clock_monotonic_ns() > c->deadline_ns)
+        return error_set(
+            c->e, -ETIMEDOUT,
+            "The query did not end in time (time limit): ask for fewer series, a shorter time or longer intervals");
+    return 0;
+}
+
+int query_count_points(struct query_context *c, size_t count)
+{
+    c->points_read += count;
+    if (c->points_read > c->points_max)
+        return error_set(c->e, -E2BIG,
+                         "The query reads more than %" PRIu64
+                         " points (points limit): ask for fewer series or a shorter time",
+                         c->points_max);
+    return query_tick(c, count);
+}

@@ -1,0 +1,62 @@
+// context.h - what one running query carries with it: its limits, its memory, what it has read so far.
+//
+// Memory comes from three arenas and some buffers that share one bound: `result` (the caller's: what is handed back), `plan` (the
+// selection: lives as long as the query), `group` (forgotten after each group of series), and the buffers that series after series goes
+// through (points.h).
+#ifndef SONDE_QUERY_CONTEXT_H
+#define SONDE_QUERY_CONTEXT_H
+
+#include "query/query.h"
+
+#include <errno.h>
+
+enum {
+    QUERY_MEMORY_DEFAULT = 256 << 20, // bytes
+    QUERY_SERIES_DEFAULT = 1000000,
+    QUERY_POINTS_DEFAULT = 100000000,
+    QUERY_TICK_POINTS = 4096, // points, or work like them, between two looks at the clock
+};
+
+struct query_context {
+    const struct query *q;
+    struct error *e;
+    struct arena *result;
+    struct arena plan, group;
+    size_t result_before, result_limit; // the caller's arena as it was
+    size_t memory_bytes, buffer_bytes;
+    uint64_t series_max, points_max;
+    int64_t deadline_ns;
+    uint64_t points_read, points_from_summaries, series_read;
+    size_t since_clock;
+    int alloc_error;
+    const int64_t *last_times; // of the last series that came out
+    size_t last_count;
+};
+
+// `arena` is where results go. Always followed by query_context_end.
+void query_context_begin(struct query_context *c, const struct query *q, const struct query_limits *limits,
+                         struct arena *arena, struct error *e);
+void query_context_end(struct query_context *c);
+
+// `count` things of `size` bytes from one of the three arenas; NULL and c->e set when the memory limit is reached.
+void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size);
+
+// What a failed query_alloc failed with: -E2BIG or -ENOMEM.
+static inline int query_alloc_failed(const struct query_context *c)
+{
+    return c->alloc_error < 0 ? c->alloc_error : -ENOMEM;
+}
+
+// Whether the limit leaves room for so many bytes more.
+bool query_memory_left(const struct query_context *c, size_t bytes);
+
+// Says in c->e that the memory limit is reached; returns -E2BIG.
+int query_memory_limit(struct query_context *c);
+
+// So much work was done: -ETIMEDOUT once the deadline has passed.
+int query_tick(struct query_context *c, size_t work);
+
+// So many points are about to be decoded: -E2BIG past the limit; else as query_tick.
+int query_count_points(struct query_context *c, size_t count);
+
+#endif

@@ -1,0 +1,221 @@
+// Points to buckets. A run that lies in one bucket comes in as its summary, without being decoded; the others are cut
+// at the buckets' borders, and what lies between two borders is folded in one go.
+#include "query/series.h"
+
+#include "query/fold.h"
+#include "query/percentile.h"
+
+#include <math.h>
+
+struct folding {
+    struct query_context *c;
+    const struct query_grid *g;
+    const struct query_aggregator_row *function;
+    const struct query_fold_row *fold; // NULL: quantiles
+    struct query_points *bucket;       // values so far, for quantiles
+    struct query_points *out;
+    bool open;      // a bucket is in hand
+    size_t k;       // it
+    int64_t border; // its end, exclusive
+    struct query_fold_state state;
+};
+
+// A bucket's length in points is mostly that of the one before: looks there first. Returns how many of t[0..n) lie before the
+// border, at least 1: the caller knows that t[0] does.
+static size_t count_before(const int64_t *t, size_t n, int64_t border, size_t guess)
+{
+    size_t low = 1, high = n; // t[low - 1] < border; border <= t[high], or high == n
+    if (guess > 0 && guess < n) {
+        if (t[guess] >= border) {
+            if (t[guess - 1] < border)
+                return guess;
+            high = guess;
+        } else {
+            low = guess + 1;
+        }
+    }
+    for (size_t step = 1; low < high; step *= 2) {
+        size_t at = step < high - low ? low + step : high;
+        if (at == high || t[at - 1] >= border)
+            break;
+        low = at;
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (t[middle] < border)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static size_t bucket_of(const struct query_grid *g, int64_t t)
+{
+    if (g->interval)
+        return ((uint64_t)t - (uint64_t)g->first) / (uint64_t)g->interval;
+    size_t low = 0, high = g->count; // times[low] <= t < times[high]
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (g->times[middle] <= t)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int64_t end_of_bucket(const struct query_grid *g, size_t k)
+{
+    if (g->times)
+        return g->times[k + 1];
+    int64_t end;
+    bool fits = !__builtin_add_overflow(query_grid_place(g, k), g->interval, &end);
+    return fits ? end : INT64_MAX;
+}
+
+static void close_bucket(struct folding *f)
+{
+    if (!f->open)
+        return;
+    double value =
+        f->fold ? f->fold->finish(&f->state) : query_quantile(f->bucket->values, f->bucket->count, f->function);
+    query_points_add(f->out, query_grid_place(f->g, f->k), value);
+    f->open = false;
+}
+
+// Makes the bucket that holds t the one in hand. Room for it was reserved.
+static inline void go_to(struct folding *f, int64_t t)
+{
+    if (f->open && t < f->border)
+        return;
+    close_bucket(f);
+    if (f->g->interval && f->out->count && t >= f->border &&
+        (uint64_t)t - (uint64_t)f->border < (uint64_t)f->g->interval) {
+        f->k++;
+        f->border = end_of_bucket(f->g, f->k);
+    } else {
+        f->k = bucket_of(f->g, t);
+        f->border = end_of_bucket(f->g, f->k);
+    }
+    f->open = true;
+    f->state = (struct query_fold_state){0, f->fold ? f->fold->start : 0, 0};
+    f->bucket->count = 0;
+}
+
+static int gather(struct folding *f, const double *v, size_t n)
+{
+    int r = query_points_reserve(f->c, f->bucket, n);
+    if (r)
+        return r;
+    memcpy(f->bucket->values + f->bucket->count, v, n * sizeof *v);
+    f->bucket->count += n;
+    return 0;
+}
+
+// The common case, regular points and a fixed grid: buckets that begin and end in this array and hold as many points as the one
+// before. The bucket in hand begins at t[i]. Returns where the first begins that is not of this kind.
+static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const double *v, size_t i, size_t n,
+                                 size_t length)
+{
+    bool sum = f->function->fold == FOLD_SUM, avg = f->function->fold == FOLD_AVG;
+    int64_t *at = f->out->at + f->out->count;
+    double *values = f->out->values + f->out->count;
+    size_t k = f->k, first = k;
+    const int64_t *borders = f->g->times + 1;
+    // The bucket behind must be the next: t[i + length] lies in it.
+    while (length < n - i && k + 1 < f->g->count && t[i + length - 1] < borders[k] && t[i + length] >= borders[k] &&
+           t[i + length] < borders[k + 1]) {
+        double value = sum || avg ? query_add_up(v + i, length) : NAN;
+        if (value == value) {
+            value = avg ? value / (double)length : value;
+        } else {
+            struct query_fold_state state = {0, f->fold->start, 0};
+            f->fold->span(&state, v + i, length);
+            value = f->fold->finish(&state);
+        }
+        at[k - first] = (int64_t)k;
+        values[k - first] = value;
+        k++;
+        i += length;
+    }
+    f->out->count += k - first;
+    f->k = k;
+    f->border = borders[k];
+    return i;
+}
+
+static int fold_points(struct folding *f, const int64_t *t, const double *v, size_t n)
+{
+    size_t buckets = f->g->count < n ? f->g->count : n;
+    int r = query_points_reserve(f->c, f->out, buckets + 2);
+    size_t length = 0;
+    for (size_t i = 0; i < n && r == 0; i += length) {
+        bool fresh = !f->open || t[i] >= f->border;
+        go_to(f, t[i]);
+        if (fresh && length > 0 && f->fold && f->g->times)
+            i = fold_equal_buckets(f, t, v, i, n, length);
+        length = count_before(t + i, n - i, f->border, length);
+        if (f->fold)
+            f->fold->span(&f->state, v + i, length);
+        else
+            r = gather(f, v + i, length);
+    }
+    return r;
+}
+
+// True when the run's summary was taken in place of its points.
+static bool fold_summary(struct folding *f, const struct store_run *run)
+{
+    if (!run->has_summary || !f->fold || !f->fold->summary)
+        return false;
+    if (!(f->open && run->last_ns < f->border) && run->last_ns >= end_of_bucket(f->g, bucket_of(f->g, run->first_ns)))
+        return false;
+    go_to(f, run->first_ns);
+    return f->fold->summary(&f->state, run);
+}
+
+int query_downsample_run(struct query_context *c, const struct query_grid *g, struct query_source *s,
+                         struct query_points *bucket, struct query_points *out)
+{
+    struct folding f = {.c = c, .g = g, .bucket = bucket, .out = out};
+    f.function = query_aggregator_row(c->q->downsample.function);
+    f.fold = query_fold_row(f.function->fold);
+    out->count = 0;
+    int more;
+    while ((more = query_source_next(s)) > 0) {
+        int r = query_points_reserve(c, out, 2); // a summary may end one bucket and begin another
+        if (r)
+            return r;
+        if (fold_summary(&f, &s->run)) {
+            query_source_summary_used(s);
+            continue;
+        }
+        const int64_t *t;
+        const double *v;
+        size_t n;
+        r = query_source_points(s, &t, &v, &n);
+        if (r == 0)
+            r = fold_points(&f, t, v, n);
+        if (r)
+            return r;
+    }
+    close_bucket(&f);
+    return more;
+}
+
+int query_fill_run(struct query_context *c, const struct query_grid *g, const struct query_points *in,
+                   struct query_points *out)
+{
+    out->count = 0;
+    int r = query_points_reserve(c, out, g->count);
+    if (r)
+        return r;
+    double nothing = c->q->downsample.fill == QUERY_FILL_ZERO ? 0 : NAN;
+    for (size_t k = 0, i = 0; k < g->count; k++) {
+        int64_t at = query_grid_place(g, k);
+        bool there = i < in->count && in->at[i] == at;
+        query_points_add(out, at, there ? in->values[i++] : nothing);
+    }
+    return query_tick(c, g->count);
+}

@@ -1,0 +1,47 @@
+// grid.h - the buckets of a downsampling: where they begin, and which of them an answer holds.
+//
+// A bucket's stamp is where it begins. An answer holds the buckets whose stamps lie in [start, end]; with a fill policy, all of them but
+// the one that `end` falls into. Whole buckets are read, also where the last reaches beyond `end`. The grid follows from the query
+// alone: it is the same on every node.
+#ifndef SONDE_QUERY_GRID_H
+#define SONDE_QUERY_GRID_H
+
+#include "query/context.h"
+#include "query/time_zone.h"
+
+enum {
+    QUERY_GRID_LISTED_MAX = 1 << 20,  // buckets up to which `times` lists them all (8 MiB)
+    QUERY_GRID_CALENDAR_MAX = 1 << 20 // calendar buckets: they are always listed
+};
+
+struct query_grid {
+    size_t count;
+    int64_t first;    // stamp of bucket 0
+    int64_t interval; // ns; 0 where buckets differ in length (calendar, 0all)
+    // Stamps of all buckets, and one more: where the last ends. NULL when there are too many to list; then a point's place
+    // is its bucket's stamp, else its bucket's number.
+    const int64_t *times;
+    int64_t read_from, read_to; // points of the buckets, both inclusive; empty when from > to
+    // To find buckets outside the list.
+    const struct query_downsample *downsample;
+    const struct time_zone *zone;
+};
+
+// *out is all zero when the query does not downsample.
+int query_grid_make(struct query_context *c, struct query_grid *out);
+
+// The bucket that holds t, anywhere in time: [*from, *to).
+void query_grid_bucket(const struct query_grid *g, int64_t t, int64_t *from, int64_t *to);
+
+// The place of bucket k, and the time of a place.
+static inline int64_t query_grid_place(const struct query_grid *g, size_t k)
+{
+    return g->times ? (int64_t)k : (int64_t)((uint64_t)g->first + k * (uint64_t)g->interval);
+}
+
+static inline int64_t query_place_time(const struct query_grid *g, int64_t at)
+{
+    return g->times ? g->times[at] : at;
+}
+
+#endif

@@ -1,0 +1,294 @@
+// OpenTSDB's POST /api/query body. What clients differ in is taken as they send it: times as numbers or strings, seconds or
+// milliseconds, "tags":[] for none, null for absent; unknown keys are passed over. Size and depth are bounded before a tree is made.
+#include "query/aggregator_table.h"
+#include "query/filter.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    BODY_BYTES_MAX = 4 << 20,
+    BODY_DEPTH_MAX = 32,
+    BODY_QUERIES_MAX = 256,
+    SHOWN_MAX = 200, // bytes of a client's text in a message
+};
+
+struct parser {
+    struct arena *arena;
+    struct error *e;
+    int64_t now_ns;
+    struct str time_zone;
+    bool calendar;
+    bool dragon_compatible;
+};
+
+static int bad(const struct parser *p, const char *what)
+{
+    return error_set(p->e, -EINVAL, "%s", what);
+}
+
+static int no_memory(const struct parser *p)
+{
+    return error_set(p->e, -ENOMEM, "no memory for the query");
+}
+
+static struct str view(const json_t *text)
+{
+    return (struct str){json_string_value(text), json_string_length(text)};
+}
+
+// NULL also where the key is there and its value is null.
+static json_t *member(const json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+static bool flag(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_true(value) || (json_is_string(value) && str_eq_nocase(view(value), STR("true")));
+}
+
+// A copy in the arena; empty where the key is absent.
+static int text_member(const struct parser *p, const json_t *object, const char *key, struct str *out)
+{
+    const json_t *value = member(object, key);
+    *out = (struct str){"", 0};
+    if (!value)
+        return 0;
+    if (!json_is_string(value))
+        return error_set(p->e, -EINVAL, "'%s' must be a string", key);
+    *out = arena_str(p->arena, view(value));
+    return out->data ? 0 : no_memory(p);
+}
+
+static int number_member(const struct parser *p, const json_t *object, const char *key, double *out)
+{
+    const json_t *value = member(object, key);
+    if (!value)
+        return 0;
+    double number;
+    if (json_is_number(value))
+        number = json_number_value(value);
+    else if (!json_is_string(value) || !str_to_double(view(value), &number))
+        number = NAN;
+    if (!(number >= 0) || isinf(number))
+        return error_set(p->e, -EINVAL, "'%s' must be a number from 0", key);
+    *out = number;
+    return 0;
+}
+
+static int time_member(const struct parser *p, const json_t *body, const char *key, int64_t *out_ns)
+{
+    const json_t *value = json_object_get(body, key);
+    if (json_is_string(value))
+        return query_parse_time(view(value), p->now_ns, p->time_zone, out_ns, p->e);
+    if (!json_is_number(value) || !(json_number_value(value) >= 0) || !(json_number_value(value) < 1e18))
+        return error_set(p->e, -EINVAL,
+                         "'%s' must be a time: seconds or milliseconds since the epoch, or text as 1h-ago", key);
+    char text[64];
+    int n = snprintf(text, sizeof text, "%.3f", json_number_value(value));
+    return query_parse_time((struct str){text, (size_t)n}, p->now_ns, p->time_zone, out_ns, p->e);
+}
+
+static int parse_filter(const struct parser *p, const json_t *json, struct query_filter *out)
+{
+    if (!json_is_object(json))
+        return bad(p, "A filter must be an object with type, tagk, filter and groupBy");
+    struct str type;
+    int r = text_member(p, json, "type", &type);
+    if (r == 0)
+        r = text_member(p, json, "tagk", &out->key);
+    if (r == 0)
+        r = text_member(p, json, "filter", &out->text);
+    if (r)
+        return r;
+    out->kind = query_filter_of(type);
+    out->group_by = flag(json, "groupBy");
+    if (out->kind == QUERY_FILTER_COUNT)
+        return error_set(p->e, -EINVAL, "No such filter: '%.*s' (see /api/config/filters)",
+                         STR_ARG(str_slice(type, 0, SHOWN_MAX)));
+    if (p->dragon_compatible && (out->kind == QUERY_WILDCARD || out->kind == QUERY_IWILDCARD))
+        out->group_by = true;
+    return query_filter_check(out, p->e);
+}
+
+static int parse_tag(const struct parser *p, const char *key, const json_t *value, struct query_filter *out)
+{
+    if (!json_is_string(value))
+        return error_set(p->e, -EINVAL, "The tag '%.*s' must be a string",
+                         STR_ARG(str_slice(str_of(key), 0, SHOWN_MAX)));
+    struct str k = arena_str(p->arena, str_of(key)), text = arena_str(p->arena, view(value));
+    return k.data && text.data ? query_filter_old_style(k, text, true, out, p->e) : no_memory(p);
+}
+
+// From "filters" and "tags" both: Grafana sends either or both.
+static int parse_filters(const struct parser *p, json_t *json, struct query *q)
+{
+    json_t *filters = member(json, "filters"), *tags = member(json, "tags");
+    if (filters && !json_is_array(filters))
+        return bad(p, "'filters' must be an array");
+    if (tags && !json_is_object(tags) && !(json_is_array(tags) && json_array_size(tags) == 0))
+        return bad(p, "'tags' must be an object");
+    size_t filter_count = json_array_size(filters), count = filter_count + json_object_size(tags);
+    if (count > QUERY_FILTERS_MAX)
+        return error_set(p->e, -EINVAL, "A query may have %d filters, not %zu", QUERY_FILTERS_MAX, count);
+    struct query_filter *out = arena_array(p->arena, count, sizeof *out);
+    if (!out)
+        return no_memory(p);
+    q->filters = out;
+    for (size_t i = 0; i < filter_count; i++) {
+        int r = parse_filter(p, json_array_get(filters, i), &out[q->filter_count++]);
+        if (r)
+            return r;
+    }
+    const char *key;
+    json_t *value;
+    json_object_foreach(tags, key, value)
+    {
+        int r = parse_tag(p, key, value, &out[q->filter_count++]);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int parse_rate(const struct parser *p, const json_t *json, struct query_rate *rate)
+{
+    rate->on = flag(json, "rate");
+    const json_t *options = member(json, "rateOptions");
+    if (!options)
+        return 0;
+    if (!json_is_object(options))
+        return bad(p, "'rateOptions' must be an object");
+    rate->counter = flag(options, "counter");
+    rate->drop_resets = flag(options, "dropResets");
+    int r = number_member(p, options, "counterMax", &rate->counter_max);
+    return r ? r : number_member(p, options, "resetValue", &rate->reset_value);
+}
+
+static int parse_query(const struct parser *p, json_t *json, struct query *q)
+{
+    if (!json_is_object(json))
+        return bad(p, "Each of 'queries' must be an object");
+    struct str aggregator, downsample;
+    int r = text_member(p, json, "aggregator", &aggregator);
+    if (r == 0)
+        r = text_member(p, json, "metric", &q->metric);
+    if (r == 0)
+        r = text_member(p, json, "downsample", &downsample);
+    if (r)
+        return r;
+    if (aggregator.size == 0)
+        return bad(p, "Missing the aggregation function");
+    q->aggregator = query_aggregator_of(aggregator);
+    if (q->aggregator == QUERY_AGGREGATOR_COUNT)
+        return error_set(p->e, -EINVAL, "No such aggregation function: %.*s",
+                         STR_ARG(str_slice(aggregator, 0, SHOWN_MAX)));
+    if (q->metric.size == 0)
+        return bad(p, "Missing the metric (queries by tsuids are not served)");
+    if (downsample.size) {
+        r = query_parse_downsample(downsample, &q->downsample, p->e);
+        if (r)
+            return r;
+        q->downsample.time_zone = p->time_zone;
+        if (p->calendar)
+            query_downsample_use_calendar(&q->downsample);
+    }
+    q->explicit_tags = flag(json, "explicitTags");
+    r = parse_rate(p, json, &q->rate);
+    return r ? r : parse_filters(p, json, q);
+}
+
+static int parse_body(struct parser *p, json_t *body, struct query_request *out)
+{
+    if (!json_is_object(body))
+        return bad(p, "The request must be a JSON object with start and queries");
+    int64_t start_ns = 0, end_ns = p->now_ns;
+    int r = text_member(p, body, "timezone", &p->time_zone);
+    if (r)
+        return r;
+    p->calendar = flag(body, "useCalendar");
+    if (!member(body, "start"))
+        return bad(p, "Missing start time");
+    r = time_member(p, body, "start", &start_ns);
+    if (r == 0 && member(body, "end"))
+        r = time_member(p, body, "end", &end_ns);
+    if (r)
+        return r;
+    if (end_ns < start_ns)
+        return bad(p, "The end of the time range lies before its start");
+    json_t *queries = member(body, "queries");
+    size_t count = json_array_size(queries);
+    if (count == 0)
+        return bad(p, "Missing queries");
+    if (count > BODY_QUERIES_MAX)
+        return error_set(p->e, -EINVAL, "A request may have %d queries, not %zu", BODY_QUERIES_MAX, count);
+    struct query *all = arena_zalloc(p->arena, count * sizeof *all);
+    if (!all)
+        return no_memory(p);
+    for (size_t i = 0; i < count && r == 0; i++) {
+        all[i].start_ns = start_ns;
+        all[i].end_ns = end_ns;
+        r = parse_query(p, json_array_get(queries, i), &all[i]);
+    }
+    *out = (struct query_request){
+        .queries = all,
+        .count = count,
+        .ms_resolution = flag(body, "msResolution"),
+        .show_query = flag(body, "showQuery"),
+        .show_tsuids = flag(body, "showTSUIDs"),
+        .show_summary = flag(body, "showSummary"),
+        .show_stats = flag(body, "showStats"),
+        .no_annotations = flag(body, "noAnnotations"),
+        .global_annotations = flag(body, "globalAnnotations"),
+        .delete_requested = flag(body, "delete"),
+        .dragon_compatible = p->dragon_compatible,
+    };
+    return r;
+}
+
+// jansson goes down the tree by recursion: the depth is bounded before it does.
+static bool too_deep(struct str body)
+{
+    size_t depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < body.size; i++) {
+        char c = body.data[i];
+        if (in_string) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            if (++depth > BODY_DEPTH_MAX)
+                return true;
+        } else if ((c == '}' || c == ']') && depth > 0) {
+            depth--;
+        }
+    }
+    return false;
+}
+
+int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struct query_request *out, struct error *e)
+{
+    struct parser p = {.arena = arena, .e = e, .now_ns = now_ns, .dragon_compatible = out->dragon_compatible};
+    if (body.size > BODY_BYTES_MAX)
+        return error_set(e, -EINVAL, "A query's JSON may have %d bytes, not %zu", BODY_BYTES_MAX, body.size);
+    if (too_deep(body))
+        return error_set(e, -EINVAL, "A query's JSON may be nested %d deep", BODY_DEPTH_MAX);
+    json_error_t fault;
+    // As reals: counterMax is as large as 2^64, which no integer of jansson's holds. Milliseconds stay exact up to 2^53.
+    json_t *json = json_loadb(body.data ? body.data : "", body.size, JSON_DECODE_INT_AS_REAL, &fault);
+    if (!json)
+        return error_set(e, -EINVAL, "The request is not valid JSON: line %d, column %d: %s", fault.line, fault.column,
+                         fault.text);
+    int r = parse_body(&p, json, out);
+    json_decref(json);
+    return r;
+}

@@ -1,0 +1,165 @@
+#include "query/partial.h"
+
+// ---- tags ----
+
+static int add_tag(struct query_context *c, struct arena *arena, struct query_partial *p,
+                   const struct query_partial_tag *tag, size_t *hint)
+{
+    // Series of one metric mostly carry the same keys in the same order: look behind the last one first.
+    size_t i = *hint < p->tag_count && str_compare(p->tags[*hint].key, tag->key) <= 0 ? *hint : 0;
+    int order = 1;
+    while (i < p->tag_count && (order = str_compare(p->tags[i].key, tag->key)) < 0)
+        i++;
+    *hint = i + 1;
+    if (i < p->tag_count && order == 0) {
+        p->tags[i].differs |= tag->differs || !str_eq(p->tags[i].value, tag->value);
+        return 0;
+    }
+    if (p->tag_count == p->tag_capacity) {
+        size_t capacity = p->tag_capacity ? p->tag_capacity * 2 : STORE_LABELS_MAX;
+        struct query_partial_tag *tags = query_alloc(c, arena, capacity, sizeof *tags);
+        if (!tags)
+            return query_alloc_failed(c);
+        if (p->tag_count)
+            memcpy(tags, p->tags, p->tag_count * sizeof *tags);
+        p->tags = tags;
+        p->tag_capacity = capacity;
+    }
+    memmove(p->tags + i + 1, p->tags + i, (p->tag_count - i) * sizeof *p->tags);
+    p->tags[i] = *tag;
+    p->tag_count++;
+    return 0;
+}
+
+static int add_labels(struct query_context *c, struct query_partial *p, const struct query_selected *series)
+{
+    size_t hint = 0;
+    for (size_t i = 0; i < series->label_count; i++) {
+        struct query_partial_tag tag = {series->labels[i].key, series->labels[i].value, false};
+        int r = add_tag(c, &c->group, p, &tag, &hint);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+// ---- series and columns ----
+
+static int keep_series(struct query_context *c, struct arena *arena, struct query_partial *p,
+                       const struct query_points *series)
+{
+    if (p->series_count == p->series_capacity) {
+        size_t capacity = p->series_capacity ? p->series_capacity * 2 : 1;
+        struct query_points *all = query_alloc(c, arena, capacity, sizeof *all);
+        if (!all)
+            return query_alloc_failed(c);
+        if (p->series_count)
+            memcpy(all, p->series, p->series_count * sizeof *all);
+        p->series = all;
+        p->series_capacity = capacity;
+    }
+    struct query_points *kept = &p->series[p->series_count];
+    *kept = (struct query_points){.count = series->count, .capacity = series->count};
+    kept->values = query_alloc(c, arena, series->count, sizeof *kept->values);
+    if (!kept->values)
+        return query_alloc_failed(c);
+    memcpy(kept->values, series->values, series->count * sizeof *kept->values);
+    // Series that are sampled together share their places.
+    const struct query_points *last = p->series_count ? kept - 1 : NULL;
+    if (last && last->count == series->count && memcmp(last->at, series->at, series->count * sizeof *series->at) == 0) {
+        kept->at = last->at;
+    } else {
+        kept->at = query_alloc(c, arena, series->count, sizeof *kept->at);
+        if (!kept->at)
+            return query_alloc_failed(c);
+        memcpy(kept->at, series->at, series->count * sizeof *kept->at);
+    }
+    p->series_count++;
+    return 0;
+}
+
+static const struct query_fold_row *column_fold(const struct query_context *c, const struct query_grid *g)
+{
+    return g->times ? query_fold_row(query_aggregator_row(c->q->aggregator)->fold) : NULL;
+}
+
+static int fold_series(struct query_context *c, const struct query_grid *g, struct arena *arena,
+                       struct query_partial *p, const struct query_points *series, struct query_points *line)
+{
+    const struct query_fold_row *fold = column_fold(c, g);
+    if (!p->folded) {
+        int r = query_columns_init(c, arena, fold, g->count, &p->columns);
+        if (r)
+            return r;
+        p->folded = true;
+    }
+    return query_columns_add(c, &p->columns, fold, query_between_of(c->q), g->times, series, line);
+}
+
+int query_partial_make(struct query_context *c, const struct query_grid *g, const struct query_group *group,
+                       struct query_series_work *work, struct query_partial *out)
+{
+    *out = (struct query_partial){.key = group->key};
+    bool foldable = column_fold(c, g) != NULL;
+    for (size_t i = 0; i < group->count; i++) {
+        struct query_points *points;
+        int r = query_series_read(c, g, &group->series[i], work, &points);
+        if (r)
+            return r;
+        if (points->count == 0)
+            continue;
+        out->source_series++;
+        r = add_labels(c, out, &group->series[i]);
+        // The only series there can be is used where it lies; else the first is kept until there is a second.
+        if (r == 0 && group->count == 1) {
+            out->series = points;
+            out->series_count = 1;
+            return 0;
+        }
+        if (r == 0 && foldable && out->source_series == 2) {
+            r = fold_series(c, g, &c->group, out, &out->series[0], &work->line);
+            out->series_count = 0;
+        }
+        if (r == 0)
+            r = foldable && out->source_series > 1 ? fold_series(c, g, &c->group, out, points, &work->line)
+                                                   : keep_series(c, &c->group, out, points);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+int query_partial_merge(struct query_context *c, const struct query_grid *g, struct arena *arena,
+                        struct query_partial *into, const struct query_partial *from)
+{
+    size_t hint = 0;
+    int r = 0;
+    for (size_t i = 0; i < from->tag_count && r == 0; i++)
+        r = add_tag(c, arena, into, &from->tags[i], &hint);
+    // What was folded by itself stays in order with what comes before it: single series are folded in first.
+    const struct query_fold_row *fold = column_fold(c, g);
+    if (fold && (into->source_series || from->folded)) {
+        struct query_points line = {0};
+        for (size_t i = 0; i < into->series_count && r == 0; i++)
+            r = fold_series(c, g, arena, into, &into->series[i], &line);
+        into->series_count = 0;
+        if (r == 0 && from->folded && !into->folded) {
+            r = query_columns_init(c, arena, fold, g->count, &into->columns);
+            into->folded = r == 0;
+        }
+        if (r == 0 && from->folded) {
+            fold->merge(into->columns.n, into->columns.x, into->columns.y, from->columns.n, from->columns.x,
+                        from->columns.y, g->count);
+            for (size_t i = 0; i < g->count; i++)
+                into->columns.real[i] |= from->columns.real[i];
+        }
+        for (size_t i = 0; i < from->series_count && r == 0; i++)
+            r = fold_series(c, g, arena, into, &from->series[i], &line);
+        query_points_free(c, &line);
+    } else {
+        for (size_t i = 0; i < from->series_count && r == 0; i++)
+            r = keep_series(c, arena, into, &from->series[i]);
+    }
+    into->source_series += from->source_series;
+    return r;
+}

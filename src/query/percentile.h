@@ -1,0 +1,11 @@
+// percentile.h - exact quantiles of values that are all there.
+#ifndef SONDE_QUERY_PERCENTILE_H
+#define SONDE_QUERY_PERCENTILE_H
+
+#include "query/aggregator_table.h"
+
+// The quantile that the row names. NaN values are skipped; of none it is NaN. Reorders `values`; linear time on average, and never
+// worse than sorting.
+double query_quantile(double *values, size_t count, const struct query_aggregator_row *row);
+
+#endif

@@ -1,0 +1,33 @@
+// points.h - the points of one series on their way through the operators.
+//
+// A point's place is its index into `times` of the grid (grid.h), where there is such a list, else its time stamp in ns. Places ascend.
+#ifndef SONDE_QUERY_POINTS_H
+#define SONDE_QUERY_POINTS_H
+
+#include "query/context.h"
+
+struct query_points {
+    int64_t *at;
+    double *values;
+    size_t count, capacity;
+};
+
+// Room for `more` points behind those there are: a buffer to be used again and again. It counts against the query's memory.
+int query_points_reserve(struct query_context *c, struct query_points *p, size_t more);
+
+// Of a buffer that query_points_reserve made.
+void query_points_free(struct query_context *c, struct query_points *p);
+
+static inline void query_points_add(struct query_points *p, int64_t at, double value)
+{
+    p->at[p->count] = at;
+    p->values[p->count++] = value;
+}
+
+// Whether places follow each other without a hole.
+static inline bool query_points_dense(const struct query_points *p)
+{
+    return p->count > 0 && p->at[p->count - 1] - p->at[0] == (int64_t)p->count - 1;
+}
+
+#endif

@@ -1,0 +1,42 @@
+// select.h - which series a query speaks of, and in which groups they are aggregated.
+//
+// A series (a metric and its labels) may lie in several stores: these parts are one series. The result is an array ordered by group, and
+// within a group by labels; a group's key is the same bytes for the same group on every node.
+#ifndef SONDE_QUERY_SELECT_H
+#define SONDE_QUERY_SELECT_H
+
+#include "query/context.h"
+
+struct query_part {
+    struct store_snapshot *store;
+    uint32_t series;
+    struct query_part *next; // in the order of the stores
+};
+
+struct query_selected {
+    const struct store_label *labels; // sorted by key
+    size_t label_count;
+    struct query_part part;
+    struct query_part *last_part;
+    uint32_t group;
+};
+
+struct query_group {
+    struct str key;
+    const struct query_selected *series;
+    size_t count;
+};
+
+struct query_selection {
+    struct query_group *groups; // those with series; at least one series each
+    size_t count;
+};
+
+// -ENOENT: no store knows the metric.
+int query_select(struct query_context *c, struct store_snapshot *const *stores, size_t store_count,
+                 struct query_selection *out);
+
+// Order by labels: keys first, then values.
+int query_labels_compare(const struct store_label *a, size_t a_count, const struct store_label *b, size_t b_count);
+
+#endif

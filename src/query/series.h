@@ -1,0 +1,41 @@
+// series.h - one series through the first half of a plan: read → downsample → fill → rate.
+#ifndef SONDE_QUERY_SERIES_H
+#define SONDE_QUERY_SERIES_H
+
+#include "query/grid.h"
+#include "query/points.h"
+#include "query/source.h"
+
+// Buffers that series after series goes through.
+struct query_series_work {
+    struct query_points points, filled;
+    struct query_points bucket; // values of the bucket in hand, for quantiles
+    struct query_points line;   // a series with its holes filled
+};
+
+void query_series_work_free(struct query_context *c, struct query_series_work *work);
+
+// The points of the series as the aggregation wants them. *out points into `work` and is valid until the next call. No points where
+// the range holds none.
+int query_series_read(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
+                      struct query_series_work *work, struct query_points **out);
+
+// ---- the operators ----
+
+// Everything that `s` has, into buckets of the grid.
+int query_downsample_run(struct query_context *c, const struct query_grid *g, struct query_source *s,
+                         struct query_points *bucket, struct query_points *out);
+
+// A place in *out for every bucket of the grid.
+int query_fill_run(struct query_context *c, const struct query_grid *g, const struct query_points *in,
+                   struct query_points *out);
+
+// Differences per second, in place. `seed` (may be NULL) is the point before the first: its time and value.
+struct query_seed {
+    int64_t t_ns;
+    double value;
+};
+void query_rate_run(const struct query_rate *rate, const struct query_grid *g, const struct query_seed *seed,
+                    struct query_points *p);
+
+#endif

@@ -1,0 +1,208 @@
+#include "query/source.h"
+
+enum { RUN_WORK = 16, SERIES_WORK = 64 };
+
+static int store_fault(struct query_context *c, int r)
+{
+    return error_set(c->e, r, r == -ENOMEM ? "no memory for the query" : "the store cannot be read (%s)", strerror(-r));
+}
+
+static int open_cursor(struct query_source *s, const struct query_part *part)
+{
+    query_source_close(s);
+    s->cursor = store_cursor_open(part->store, part->series, s->from_ns, s->to_ns);
+    return s->cursor ? query_tick(s->c, SERIES_WORK) : store_fault(s->c, -ENOMEM);
+}
+
+// First and last time stamp and the number of points of a part in the range, from its runs' heads.
+struct extent {
+    const struct query_part *part;
+    int64_t first_ns, last_ns;
+    size_t points;
+};
+
+static int measure(struct query_source *s, const struct query_part *part, struct extent *x)
+{
+    *x = (struct extent){.part = part};
+    int r = open_cursor(s, part);
+    while (r == 0) {
+        struct store_run run;
+        int more = store_cursor_next(s->cursor, &run);
+        if (more <= 0)
+            return more == 0 ? 0 : store_fault(s->c, more);
+        if (x->points == 0)
+            x->first_ns = run.first_ns;
+        x->last_ns = run.last_ns;
+        x->points += run.count;
+        r = query_tick(s->c, RUN_WORK);
+    }
+    return r;
+}
+
+// Points of one part after `done` merged ones, into t and v: both ascending, so it is one pass from behind. Returns how many there
+// are now. Equal time stamps: the part's point stands.
+static size_t merge_behind(int64_t *t, double *v, size_t done, const int64_t *t2, const double *v2, size_t n)
+{
+    size_t i = done, j = n, to = done + n;
+    while (j > 0) {
+        bool old = i > 0 && t[i - 1] > t2[j - 1];
+        if (i > 0 && t[i - 1] == t2[j - 1])
+            i--;
+        --to;
+        t[to] = old ? t[i - 1] : t2[j - 1];
+        v[to] = old ? v[i - 1] : v2[j - 1];
+        if (old)
+            i--;
+        else
+            j--;
+    }
+    // Where pairs were equal a gap is left between the untouched front [0, i) and what was written from `to` on.
+    if (i < to) {
+        memmove(t + i, t + to, (done + n - to) * sizeof *t);
+        memmove(v + i, v + to, (done + n - to) * sizeof *v);
+    }
+    return i + (done + n - to);
+}
+
+static int merge_parts(struct query_source *s, const struct query_selected *series, size_t points)
+{
+    s->merged_t = query_alloc(s->c, &s->c->group, points, sizeof *s->merged_t);
+    s->merged_v = query_alloc(s->c, &s->c->group, points, sizeof *s->merged_v);
+    if (!s->merged_t || !s->merged_v)
+        return query_alloc_failed(s->c);
+    size_t done = 0;
+    for (const struct query_part *part = &series->part; part; part = part->next) {
+        int r = open_cursor(s, part);
+        while (r == 0) {
+            struct store_run run;
+            int more = store_cursor_next(s->cursor, &run);
+            if (more < 0)
+                return store_fault(s->c, more);
+            if (more == 0)
+                break;
+            r = query_count_points(s->c, run.count);
+            if (r)
+                break;
+            const int64_t *t;
+            const double *v;
+            size_t n;
+            r = store_cursor_points(s->cursor, &t, &v, &n);
+            if (r)
+                return store_fault(s->c, r);
+            if (done + n > points)
+                n = points - done;
+            done = merge_behind(s->merged_t, s->merged_v, done, t, v, n);
+        }
+        if (r)
+            return r;
+    }
+    s->merged = done > 0;
+    s->part_count = s->next_part = 0;
+    query_source_close(s);
+    if (done)
+        s->run = (struct store_run){.count = done, .first_ns = s->merged_t[0], .last_ns = s->merged_t[done - 1]};
+    return 0;
+}
+
+static int open_parts(struct query_source *s, const struct query_selected *series)
+{
+    size_t count = 0, used = 0, points = 0;
+    for (const struct query_part *part = &series->part; part; part = part->next)
+        count++;
+    if (count > QUERY_PARTS_MAX)
+        return error_set(s->c->e, -E2BIG, "One series lies in %zu stores; %d are the limit", count, QUERY_PARTS_MAX);
+    struct extent *x = query_alloc(s->c, &s->c->group, count, sizeof *x);
+    s->parts = query_alloc(s->c, &s->c->group, count, sizeof *s->parts);
+    if (!x || !s->parts)
+        return query_alloc_failed(s->c);
+    for (const struct query_part *part = &series->part; part; part = part->next) {
+        int r = measure(s, part, &x[used]);
+        if (r)
+            return r;
+        points += x[used].points;
+        used += x[used].points > 0;
+    }
+    // By insertion: stores mostly come in order of time already.
+    for (size_t i = 1; i < used; i++) {
+        struct extent one = x[i];
+        size_t j = i;
+        for (; j > 0 && x[j - 1].first_ns > one.first_ns; j--)
+            x[j] = x[j - 1];
+        x[j] = one;
+    }
+    for (size_t i = 1; i < used; i++)
+        if (x[i].first_ns <= x[i - 1].last_ns)
+            return merge_parts(s, series, points);
+    for (size_t i = 0; i < used; i++)
+        s->parts[i] = *x[i].part;
+    s->part_count = used;
+    query_source_close(s);
+    return 0;
+}
+
+int query_source_open(struct query_source *s, struct query_context *c, const struct query_selected *series,
+                      int64_t from_ns, int64_t to_ns)
+{
+    *s = (struct query_source){.c = c, .from_ns = from_ns, .to_ns = to_ns};
+    if (from_ns > to_ns)
+        return 0;
+    return series->part.next ? open_parts(s, series) : open_cursor(s, &series->part);
+}
+
+void query_source_close(struct query_source *s)
+{
+    if (s->cursor)
+        store_cursor_close(s->cursor);
+    s->cursor = NULL;
+}
+
+int query_source_next(struct query_source *s)
+{
+    if (s->merged_t) {
+        bool first = s->merged;
+        s->merged = false;
+        return first;
+    }
+    int r = query_tick(s->c, RUN_WORK);
+    while (r == 0) {
+        int more = s->cursor ? store_cursor_next(s->cursor, &s->run) : 0;
+        if (more > 0)
+            return 1;
+        if (more < 0)
+            return store_fault(s->c, more);
+        if (s->next_part == s->part_count)
+            return 0;
+        r = open_cursor(s, &s->parts[s->next_part++]);
+    }
+    return r;
+}
+
+int query_source_points(struct query_source *s, const int64_t **t_ns, const double **values, size_t *count)
+{
+    if (s->merged_t) {
+        *t_ns = s->merged_t;
+        *values = s->merged_v;
+        *count = s->run.count;
+        return 0; // counted when they were merged
+    }
+    int r = query_count_points(s->c, s->run.count);
+    if (r)
+        return r;
+    r = store_cursor_points(s->cursor, t_ns, values, count);
+    return r < 0 ? store_fault(s->c, r) : 0;
+}
+
+bool query_point_before(const struct query_selected *series, int64_t at_ns, int64_t *t_ns, double *value)
+{
+    bool found = false;
+    for (const struct query_part *part = &series->part; part; part = part->next) {
+        int64_t t;
+        double v;
+        if (store_point_before(part->store, part->series, at_ns, &t, &v) && (!found || t >= *t_ns)) {
+            *t_ns = t;
+            *value = v;
+            found = true;
+        }
+    }
+    return found;
+}

@@ -1,0 +1,135 @@
+"""A place of its own for each test: folders, port, environment; the built command; who is alive in it.
+
+Nothing here waits for a length of time: `until` polls for a condition and fails with words when it never comes.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SONDE = os.environ["SONDE"]
+PATIENCE_S = 60
+
+
+def until(condition, words):
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"never came true: {words}")
+        time.sleep(0.01)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Place(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        # A short path: it has to fit into a socket's.
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="sc-", dir="/tmp"))
+        self.tmp = self.root / "tmp"
+        self.runs = self.root / "runs"
+        self.tmp.mkdir()
+        keep = {k: v for k, v in os.environ.items() if not k.startswith(("SONDE", "SLURM", "PBS", "DRAGON"))}
+        self.env = keep | {
+            "TMPDIR": str(self.tmp), "SONDE_RUNS": str(self.runs), "HOME": str(self.root), "SONDE_PORT": str(free_port()),
+            "PATH": os.path.dirname(SONDE) + ":" + os.environ["PATH"], "TZ": "UTC", "LC_ALL": "C.UTF-8",
+        }
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        until(lambda: not self.alive(), f"all processes of {self.root} gone: {self.alive()}")
+        shutil.rmtree(self.root)
+
+    def sonde(self, *arguments, env=None, stdin=None, **more):
+        """Runs it to its end."""
+        return subprocess.run([SONDE, *map(str, arguments)], env=self.env | (env or {}), input=stdin, capture_output=True, text=True,
+                              timeout=PATIENCE_S, cwd=self.root, **more)
+
+    def start(self, *arguments, env=None, **more):
+        process = subprocess.Popen([SONDE, *map(str, arguments)], env=self.env | (env or {}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, cwd=self.root, **more)
+        self.started.append(process)
+        return process
+
+    def ends(self, process):
+        out, err = process.communicate(timeout=PATIENCE_S)
+        return process.returncode, out, err
+
+    def alive(self, word=None):
+        """Processes (pid → command line) that carry our folder in their arguments or environment."""
+        found = {}
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) == os.getpid():
+                continue
+            try:
+                command = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes()
+                environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes()
+                state = pathlib.Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if state != "Z" and str(self.root).encode() in command + environment:
+                text = command.replace(b"\0", b" ").decode(errors="replace").strip()
+                if word is None or word in text:
+                    found[int(entry)] = text
+        return found
+
+    def job(self):
+        """The one job that runs, once it has a URL."""
+        return until(lambda: next((j for j in json.loads(self.sonde("status", "--json").stdout) if j["url"]), None), "a job with a URL")
+
+    def agent(self):
+        return until(lambda: next(iter(self.alive("agent --folder")), None), "an agent")
+
+    def recordings(self):
+        return sorted(p.name for p in self.runs.iterdir()) if self.runs.exists() else []
+
+    def names(self, *where):
+        """metric → points, of a recording."""
+        listed = self.sonde("query", "--list", "--json", *where)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        names = {}
+        for series in json.loads(listed.stdout):
+            names[series["metric"]] = names.get(series["metric"], 0) + series["points"]
+        return names
+
+    def nothing_left(self):
+        self.assertEqual(list(self.tmp.iterdir()), [])
+        self.assertEqual(self.alive(), {})
+
+    def one_line(self, result, code, *words):
+        """One line on stderr, nothing on stdout, this exit code."""
+        self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+
+def signal_process(pid, number):
+    os.kill(pid, number)
+
+
+def main():
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=1)

@@ -1,0 +1,89 @@
+"""The configuration file: both families of keys, their order, and what is said of mistakes."""
+
+import json
+import unittest
+
+from place import Place, main
+
+
+class Config(Place):
+    def write(self, text, name="sonde.yaml"):
+        path = self.root / name
+        path.write_text(text)
+        return path
+
+    def refused(self, text, *words):
+        path = self.write(text)
+        self.one_line(self.sonde("run", "--config", path, "true"), 2, str(path), *words)
+        self.nothing_left()
+
+    def recorded(self, *arguments, env=None):
+        """What run.json says of a run with these arguments."""
+        before = self.recordings()
+        result = self.sonde("run", *arguments, "true", env=env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (new,) = set(self.recordings()) - set(before)
+        return json.loads((self.runs / new / "run.json").read_text())
+
+    def test_both_names(self):
+        self.assertEqual(self.recorded("--config", self.write("rate: 0.25\n"))["rate"], 0.25)
+        self.assertEqual(self.recorded("--config", self.write("collector_rate: 0.125\n"))["rate"], 0.125)
+
+    def test_order(self):
+        path = self.write("telemetry_level: 1\nrate: 0.25\n")
+        self.assertEqual(self.recorded()["level"], 2)
+        self.assertEqual(self.recorded("--config", path)["level"], 1)
+        self.assertEqual(self.recorded("--config", path, env={"SONDE_LEVEL": "3"})["level"], 3)
+        self.assertEqual(self.recorded("--config", path, "-l", "4", env={"SONDE_LEVEL": "3"})["level"], 4)
+
+    def test_named_by_environment(self):
+        path = self.write("telemetry_level: 1\n")
+        other = self.write("telemetry_level: 3\n", "other.yaml")
+        self.assertEqual(self.recorded(env={"SONDE_CONFIG": str(path)})["level"], 1)
+        self.assertEqual(self.recorded(env={"DRAGON_TELEMETRY_CONFIG": str(path)})["level"], 1)
+        self.assertEqual(self.recorded(env={"SONDE_CONFIG": str(other), "DRAGON_TELEMETRY_CONFIG": str(path)})["level"], 3)
+
+    def test_relative_path(self):
+        self.write("telemetry_level: 1\n", "here.yaml")
+        self.assertEqual(self.recorded(env={"SONDE_CONFIG": "here.yaml"})["level"], 1)
+        inside = self.sonde("run", "-q", "--config", "here.yaml", "--", "sh", "-c", "cd /; echo $SONDE_CONFIG; sonde put loss 1")
+        self.assertEqual((inside.returncode, inside.stdout, inside.stderr), (0, f"{self.root}/here.yaml\n", ""))
+
+    def test_a_file_of_dragons(self):
+        port = self.env["SONDE_PORT"]
+        elsewhere = self.root / "db"
+        elsewhere.mkdir()
+        path = self.write(f"aggregator_port: {port}\ntsdb_server_port: 4243\ncollector_rate: 0.5\ndefault_tmdb_window: 300\n"
+                          f"default_tmdb_dir: {elsewhere}\ndelete_tmdb: 1\n")
+        result = self.sonde("run", "--config", path, "--", "sh", "-c", "echo $SONDE_SOCKET", env={"SONDE_PORT": ""})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(result.stdout.startswith(str(elsewhere)), result.stdout)
+        self.assertIn("'tsdb_server_port' is not used here", result.stderr)
+        self.assertEqual((self.recordings(), list(elsewhere.iterdir())), ([], []))
+
+    def test_mistakes(self):
+        self.refused("colector_rate: 1\n", ":1: unknown key 'colector_rate'", "did you mean collector_rate?")
+        self.refused("rate: 1\n\nwibble: 1\n", ":3: unknown key 'wibble'")
+        self.refused("rate: fast\n", ":1: rate: 'fast' is not seconds")
+        self.refused("rate: 1\ncollector_rate: 1\n", ":2:", "given twice")
+        self.refused("rate: [1, 2]\n", ":1: rate takes one value")
+        self.refused("- rate\n", ":1: expected lines of the form key: value")
+        self.refused("rate: 1\n  port: [\n", ":2:")
+        self.refused("? [a]\n: 1\n", ":1: a key has to be a word")
+        self.refused("x" * 300000, "more than 262144 bytes")
+
+    def test_missing_file(self):
+        self.one_line(self.sonde("run", "--config", self.root / "no.yaml", "true"), 2, "no.yaml", "No such file")
+
+    def test_empty_file(self):
+        self.assertEqual(self.recorded("--config", self.write("# nothing yet\n"))["level"], 2)
+
+    def test_contradictions(self):
+        self.one_line(self.sonde("run", "--record", "x", "--no-record", "true"), 2, "contradict")
+        path = self.write("no_record: true\n")
+        self.assertEqual(self.sonde("run", "--config", path, "--record", self.root / "kept", "true").returncode, 0)
+        self.assertTrue((self.root / "kept" / "run.json").exists())
+
+
+if __name__ == "__main__":
+    main()

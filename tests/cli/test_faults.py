@@ -1,0 +1,331 @@
+"""Signals, terminals, kills, folders that cannot be used: `sonde run` when things go wrong."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+from place import SONDE, Place, free_port, main, signal_process, until
+
+COUNTER = """
+import os, signal, sys
+count = 0
+def on_int(*_):
+    global count
+    count += 1
+    print('interrupt', count, flush=True)
+def on_usr1(*_):
+    print('in all', count, flush=True)
+    os._exit(9)
+signal.signal(signal.SIGINT, on_int)
+signal.signal(signal.SIGUSR1, on_usr1)
+print('up', os.getppid(), flush=True)
+while True:
+    signal.pause()
+"""
+
+
+class Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, place, command):
+        self.text = ""
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(place.root)
+            os.execvpe(command[0], command, place.env)
+        os.set_blocking(self.master, False)
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def read(self):
+        try:
+            self.text += os.read(self.master, 65536).decode(errors="replace")
+        except (BlockingIOError, OSError):
+            pass
+        return self.text
+
+    def expect(self, pattern):
+        found = until(lambda: re.search(pattern, self.read()), f"{pattern!r} on the terminal; there is {self.text!r}")
+        self.text = self.text[found.end():]
+        return found
+
+    def end(self):
+        """Exit code."""
+        status = []
+        def reap():
+            self.read()
+            pid, how = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                status.append(how)
+            return pid
+        until(reap, f"{self.pid} ends")
+        self.read()
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(status[0])
+
+
+class Signals(Place):
+    def test_passed_on(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+            process = self.start("run", "-q", "--", sys.executable, "-c",
+                                 f"import signal, sys; signal.signal({int(number)}, lambda *_: sys.exit(40)); print('up', flush=True); signal.pause()")
+            self.assertEqual(process.stdout.readline(), "up\n")
+            process.send_signal(number)
+            self.assertEqual(self.ends(process)[0], 40, number)
+        self.nothing_left()
+
+    def test_death_by_signal(self):
+        process = self.start("run", "-q", "--", "sh", "-c", "echo up; exec sleep 1000")
+        process.stdout.readline()
+        process.terminate()
+        self.assertEqual(self.ends(process)[0], 128 + signal.SIGTERM)
+        self.assertEqual(len(self.recordings()), 1)
+        self.nothing_left()
+
+    def test_while_it_starts(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process = self.start("run", "-q", "--", "sleep", "1000")
+            until(lambda: any(self.tmp.iterdir()), "the run folder")
+            process.send_signal(number)
+            code, _, err = self.ends(process)
+            self.assertEqual((code, err), (128 + number, ""))
+            self.nothing_left()
+
+    def test_masks_and_dispositions_are_the_callers(self):
+        script = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status"
+        bare = subprocess.run(["sh", "-c", script], capture_output=True, text=True, env=self.env)
+        self.assertEqual(self.sonde("run", "-q", "--", "sh", "-c", script).stdout, bare.stdout)
+
+    def test_control_c(self):
+        terminal = Terminal(self, [SONDE, "run", "--", sys.executable, "-c", COUNTER])
+        terminal.expect(r"sonde: job \S+: http://127.0.0.1:\d+/\?token=[0-9a-f]{64}")
+        launcher = int(terminal.expect(r"up (\d+)").group(1))
+        children = self.alive("--control-fd")
+        self.assertEqual(len(children), 2)
+        for ours in children:
+            self.assertEqual(os.getsid(ours), ours)  # out of the terminal's reach
+        terminal.type("\x03")
+        terminal.expect("interrupt 1")
+        # The launcher passes signals on in their order: had it sent the first a second time, it would be counted.
+        signal_process(launcher, signal.SIGUSR1)
+        terminal.expect("in all 1\r")
+        terminal.expect("exit code 9")
+        self.assertEqual(terminal.end(), 9)
+        self.nothing_left()
+
+    def test_control_c_ends_an_ordinary_program(self):
+        terminal = Terminal(self, [SONDE, "run", "--", "sh", "-c", "echo up; exec sleep 1000"])
+        terminal.expect("up")
+        terminal.type("\x03")
+        terminal.expect("recorded in")
+        self.assertEqual(terminal.end(), 128 + signal.SIGINT)
+        self.assertGreater(self.names()["memory_used_bytes"], 0)
+        self.nothing_left()
+
+    def test_control_z(self):
+        self.env["PS1"] = "$ "
+        self.env["TERM"] = "dumb"
+        terminal = Terminal(self, ["bash", "--norc", "--noprofile", "-i"])
+        terminal.type(f"{SONDE} run -q -- sh -c 'echo u\"\"p; exec sleep 1000'\n")
+        terminal.expect("up")
+        terminal.type("\x1a")
+        terminal.expect("Stopped")
+        launcher = next(pid for pid, text in self.alive(" run -q ").items() if pid != terminal.pid)
+        self.assertIn("State:\tT", pathlib.Path(f"/proc/{launcher}/status").read_text())
+        terminal.type("fg\n")
+        until(lambda: "State:\tS" in pathlib.Path(f"/proc/{launcher}/status").read_text(), "the launcher goes on")
+        until(lambda: all("State:\tT" not in pathlib.Path(f"/proc/{pid}/status").read_text() for pid in self.alive("sleep 1000")), "the command goes on")
+        terminal.type("\x03")
+        terminal.type("echo it gave $?\n")
+        terminal.expect("it gave 130")
+        terminal.type("exit\n")
+        terminal.end()
+        self.nothing_left()
+
+
+class Kills(Place):
+    def test_launcher(self):
+        process = self.start("run", "--", "sh", "-c", "sonde put loss 0.5; echo up; exec sleep 1000")
+        process.stdout.readline()
+        job = self.job()
+        process.kill()
+        until(lambda: not self.alive(), "nothing is left of the job")
+        # The recording is where the job was until somebody tidies up: it can be read all the same.
+        self.assertEqual(self.names(job["job"])["loss"], 1)
+        self.assertEqual(json.loads(self.sonde("status", "--json").stdout), [])
+        self.assertEqual(self.sonde("run", "-q", "true").returncode, 0)
+        self.assertIn(job["job"], self.recordings())
+        self.assertEqual(self.names(job["job"])["loss"], 1)
+        self.nothing_left()
+
+    def test_launcher_without_recording(self):
+        process = self.start("run", "--no-record", "--", "sh", "-c", "echo up; exec sleep 1000")
+        process.stdout.readline()
+        process.kill()
+        until(lambda: not self.alive(), "nothing is left of the job")
+        self.assertEqual(self.sonde("run", "-q", "--no-record", "true").returncode, 0)
+        self.assertEqual(self.recordings(), [])
+        self.nothing_left()
+
+    def test_agent(self):
+        process = self.start("run", "-l", "1", "--", os.environ["EMITTER"])
+        self.assertEqual(process.stdout.readline(), "up\n")
+        job = self.job()["job"]
+        emitter = until(lambda: next((p for p, text in self.alive().items() if text == os.environ["EMITTER"]), None), "the emitter")
+        until(lambda: self.names().get("tick", 0) > 20, "points before")
+        first = self.agent()
+        signal_process(first, signal.SIGKILL)
+        second = until(lambda: next((p for p in self.alive("agent --folder") if p != first), None), "another agent")
+        before = self.names().get("tick", 0)
+        until(lambda: self.names().get("tick", 0) > before + 20, "points after")
+        self.assertEqual(self.sonde("put", "late", "1").returncode, 0)
+        signal_process(emitter, signal.SIGTERM)
+        code, out, err = self.ends(process)
+        self.assertEqual(code, 0, err)
+        self.assertIn("the agent has ended (signal 9 (Killed)); starting it again", err)
+        emitted, dropped = map(int, out.split())
+        names = self.names(job)
+        self.assertEqual((names["tick"] + dropped, names["late"]), (emitted, 1))
+        self.assertEqual(json.loads((self.runs / job / "run.json").read_text())["agent_restarts"], 1)
+        self.nothing_left()
+
+    def test_agent_again_and_again(self):
+        process = self.start("run", "--", "sh", "-c", "echo up; read line <fifo; exit 5", env=self.with_fifo())
+        self.assertEqual(process.stdout.readline(), "up\n")
+        seen = set()
+        for _ in range(6):
+            agent = until(lambda: next((p for p in self.alive("agent --folder") if p not in seen), None), "the next agent")
+            seen.add(agent)
+            signal_process(agent, signal.SIGKILL)
+        said = [process.stderr.readline() for _ in range(6)]
+        self.assertEqual([("starting it again" in line) for line in said], 5 * [True] + [False], said)
+        self.assertIn("is not started any more; the command goes on without it", said[-1])
+        with open(self.root / "fifo", "w") as fifo:
+            fifo.write("\n")
+        self.assertEqual(self.ends(process)[0], 5)
+        self.nothing_left()
+
+    def with_fifo(self):
+        os.mkfifo(self.root / "fifo")
+        return {}
+
+    def test_aggregator(self):
+        process = self.start("run", "--", "sh", "-c", "echo up; exec sleep 1000")
+        process.stdout.readline()
+        before = self.job()
+        first = next(iter(self.alive("aggregator --listen")))
+        signal_process(first, signal.SIGKILL)
+        until(lambda: any(p != first for p in self.alive("aggregator --listen")), "another aggregator")
+        until(lambda: self.reachable(self.job()["url"]), "it answers again")
+        self.assertEqual(self.job()["job"], before["job"])
+        process.terminate()
+        code, _, err = self.ends(process)
+        self.assertEqual(code, 143)
+        self.assertIn("the aggregator has ended (signal 9 (Killed)); starting it again", err)
+        self.nothing_left()
+
+    def reachable(self, url):
+        host, port = url.removeprefix("http://").split(":")
+        with socket.socket() as s:
+            return s.connect_ex((host, int(port))) == 0
+
+    def test_hung_agent(self):
+        process = self.start("run", "--stop-timeout", "0.2", "--", "sh", "-c", "sonde put loss 1; echo up; read line <fifo", env=self.with_fifo())
+        process.stdout.readline()
+        agent = self.agent()
+        signal_process(agent, signal.SIGSTOP)
+        with open(self.root / "fifo", "w") as fifo:
+            fifo.write("\n")
+        code, _, err = self.ends(process)
+        self.assertEqual(code, 0)
+        self.assertIn("the agent has not ended in time and is killed", err)
+        self.assertEqual(self.names()["loss"], 1)
+        self.nothing_left()
+
+    def test_background_processes_of_the_command_do_not_hold_us_up(self):
+        result = self.sonde("run", "-q", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!")
+        self.assertEqual(result.returncode, 0)
+        signal_process(int(result.stdout), signal.SIGKILL)
+        until(lambda: not self.alive(), "the background process is gone")
+        self.nothing_left()
+
+
+class Refusals(Place):
+    """One line, exit code 1, and the command has not been started."""
+
+    def refused(self, *words, arguments=(), env=None):
+        result = self.sonde("run", *arguments, "--", "touch", self.root / "started", env=env)
+        self.one_line(result, 1, *words)
+        self.assertFalse((self.root / "started").exists())
+        self.assertEqual(self.alive(), {})
+
+    def base(self):
+        return self.tmp / f"sonde-{os.getuid()}"
+
+    def test_no_run_folder(self):
+        self.refused("/nowhere", "TMPDIR", env={"TMPDIR": "/nowhere"})
+        self.refused("/proc/sonde-", env={"TMPDIR": "/proc"})
+        (self.root / "file").write_text("")
+        self.refused("file", env={"TMPDIR": str(self.root / "file")})
+
+    def test_link(self):
+        elsewhere = self.root / "elsewhere"
+        elsewhere.mkdir(mode=0o700)
+        self.base().symlink_to(elsewhere)
+        self.refused(str(self.base()), "is a link")
+        self.assertEqual(list(elsewhere.iterdir()), [])
+
+    def test_open_to_others(self):
+        self.base().mkdir()
+        self.base().chmod(0o755)
+        self.refused(str(self.base()), "open to other users (mode 0755)", "chmod 700")
+
+    def test_of_another_user(self):
+        if os.getuid() != 0:
+            self.skipTest("only root can give folders away")
+        self.base().mkdir(mode=0o700)
+        os.chown(self.base(), 12345, 12345)
+        self.refused(str(self.base()), "belongs to user 12345")
+        self.base().rmdir()
+
+    def test_too_long(self):
+        long = self.root / ("x" * 100)
+        long.mkdir()
+        self.refused("too long for a socket's path", "TMPDIR", env={"TMPDIR": str(long)})
+
+    def test_no_record_folder(self):
+        (self.root / "file").write_text("")
+        self.refused(str(self.root / "file"), "--no-record", arguments=["--record", self.root / "file" / "x"])
+        self.refused("/proc/", arguments=["--record", "/proc/x"])
+        self.refused("/proc/", env={"SONDE_RUNS": "/proc/runs"})
+        self.assertEqual(self.sonde("run", "--no-record", "true", env={"SONDE_RUNS": "/proc/runs"}).returncode, 0)
+
+    def test_port_taken(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            taken = s.getsockname()[1]
+            result = self.sonde("run", "-q", "--port", taken, "--", "sh", "-c", "echo $SONDE_URL")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertNotIn(f":{taken}\n", result.stdout)
+        self.assertRegex(result.stdout, r"^http://127\.0\.0\.1:\d+\n$")
+
+    def test_no_address(self):
+        result = self.sonde("run", "--listen", "192.0.2.1", "--", "sh", "-c", 'echo "$SONDE_URL"; sonde put loss 1')
+        self.assertEqual((result.returncode, result.stdout), (0, "\n"))
+        self.assertIn("the aggregator cannot work: ", result.stderr)
+        self.assertIn("192.0.2.1", result.stderr)
+        self.assertEqual(self.names()["loss"], 1)
+        self.nothing_left()
+
+
+if __name__ == "__main__":
+    main()

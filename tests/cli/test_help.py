@@ -1,0 +1,143 @@
+"""Help, man page, Markdown, completion, versions: what is made from the tables. `--update` as the last argument writes the golden files anew."""
+
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+import unittest
+
+from place import Place, main
+
+HERE = pathlib.Path(__file__).parent
+COMMANDS = ["run", "query", "status", "put", "inspect", "import", "metrics", "doctor", "agent", "aggregator", "completion", "help", "version"]
+UPDATE = sys.argv[-1] == "--update" and bool(sys.argv.pop())
+
+
+class Help(Place):
+    def golden(self, name, text):
+        path = HERE / "golden" / name
+        if UPDATE:
+            path.write_text(text)
+        self.assertEqual(text, path.read_text(), f"{name} is not what the table says; tests/cli/test_help.py --update writes it anew")
+
+    def test_help_of_each_command(self):
+        for command in COMMANDS:
+            result = self.sonde(command, "--help")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.golden(f"help-{command}.txt", result.stdout)
+            self.assertEqual(self.sonde("help", command).stdout, result.stdout)
+            self.assertEqual(self.sonde(command, "-h").stdout, result.stdout)
+            for line in result.stdout.splitlines():
+                self.assertLessEqual(len(line), 90, line)
+
+    def test_overview(self):
+        result = self.sonde("help")
+        self.golden("help.txt", result.stdout)
+        self.assertEqual(self.sonde("--help").stdout, result.stdout)
+        for command in COMMANDS:
+            self.assertIn(f"\n  {command} ", result.stdout)
+        bare = self.sonde()
+        self.assertEqual((bare.returncode, bare.stdout, bare.stderr), (2, "", result.stdout))
+
+    def test_reference_page_is_what_the_table_says(self):
+        text = self.sonde("help", "--markdown").stdout
+        path = HERE.parent.parent / "docs" / "cli.md"
+        if UPDATE:
+            path.write_text(text)
+        self.assertEqual(text, path.read_text(), "docs/cli.md: write it anew with sonde help --markdown > docs/cli.md")
+
+    def test_man_page(self):
+        text = self.sonde("help", "--man").stdout
+        self.assertTrue(text.startswith('.TH SONDE 1 '))
+        for command in COMMANDS:
+            self.assertIn(f".SS sonde {command}\n", text)
+        try:
+            groff = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-K", "utf8"], input=text, capture_output=True, text=True)
+        except OSError:  # there is none
+            return
+        self.assertEqual((groff.returncode, groff.stderr), (0, ""))
+        self.assertIn("telemetry", groff.stdout)
+
+    def test_version(self):
+        for spelling in ("version", "--version", "-V"):
+            self.assertRegex(self.sonde(spelling).stdout, r"^sonde \d+\.\d+\.\d+\n$")
+
+    def test_colours_on_terminals(self):
+        def on_terminal(**env):
+            master, slave = pty.openpty()
+            subprocess.run([os.environ["SONDE"], "help"], stdout=slave, env=self.env | {"TERM": "xterm"} | env, check=True)
+            os.close(slave)
+            text = b""
+            try:
+                while piece := os.read(master, 65536):
+                    text += piece
+            except OSError:
+                pass # all is read
+            os.close(master)
+            return text
+        self.assertIn(b"\033[1mCommands\033[0m", on_terminal())
+        self.assertNotIn(b"\033", on_terminal(NO_COLOR="1"))
+        self.assertNotIn(b"\033", on_terminal(TERM="dumb"))
+
+    def test_no_colours_without_terminal(self):
+        for arguments in (["help"], ["run", "--help"], ["doctor"]):
+            self.assertNotIn("\033", self.sonde(*arguments).stdout)
+
+
+class Mistakes(Place):
+    def test_unknown_command(self):
+        self.one_line(self.sonde("rnu", "true"), 2, "unknown command 'rnu'", "did you mean run?")
+        self.one_line(self.sonde("xyzzy"), 2, "unknown command 'xyzzy'", "sonde help")
+        self.one_line(self.sonde("help", "statsu"), 2, "did you mean sonde help status")
+
+    def test_unknown_option(self):
+        self.one_line(self.sonde("run", "--prot", "1", "true"), 2, "--prot", "did you mean --port?")
+        self.one_line(self.sonde("query", "--telemetry-level", "1", "x"), 2, "--telemetry-level", "sonde query --help")
+        self.one_line(self.sonde("run", "-Z", "true"), 2, "-Z")
+
+    def test_values(self):
+        self.one_line(self.sonde("run", "-l", "5", "true"), 2, "-l", "'5' is not a whole number from 0 to 4")
+        self.one_line(self.sonde("run", "--port=0", "true"), 2, "--port", "from 1 to 65535")
+        self.one_line(self.sonde("run", "--rate", "nan", "true"), 2, "--rate", "seconds from 0.01 to 3600")
+        self.one_line(self.sonde("run", "--port"), 2, "--port needs a value")
+        self.one_line(self.sonde("run"), 2, "missing", "sonde run [--] COMMAND")
+        self.one_line(self.sonde("version", "now"), 2, "'now' is too much")
+        self.one_line(self.sonde("run", "true", env={"SONDE_LEVEL": "9"}), 2, "SONDE_LEVEL", "'9'")
+        self.one_line(self.sonde("completion", "tcsh"), 2, "tcsh", "bash, zsh and fish")
+
+
+class Completion(Place):
+    def complete(self, *words):
+        script = 'source <("$0" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _sonde; printf "%s\\n" "${COMPREPLY[@]}"'
+        result = subprocess.run(["bash", "-c", script, self.sonde_path, *words], capture_output=True, text=True, cwd=self.root, env=self.env)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout.split()
+
+    def setUp(self):
+        super().setUp()
+        self.sonde_path = os.environ["SONDE"]
+
+    def test_bash(self):
+        self.assertEqual(self.complete("sonde", "ru"), ["run"])
+        self.assertEqual(self.complete("sonde", "run", "--no"), ["--no-record"])
+        self.assertEqual(self.complete("sonde", "completion", "z"), ["zsh"])
+        self.assertEqual(self.complete("sonde", "help", "do"), ["doctor"])
+        self.assertEqual(self.complete("sonde", "run", "--record", "ru"), [])
+        (self.root / "rundown").mkdir()
+        self.assertEqual(self.complete("sonde", "run", "--record", "ru"), ["rundown"])
+        self.assertNotIn("--control-fd", self.complete("sonde", "agent", "--"))
+
+    def test_other_shells(self):
+        for shell in ("zsh", "fish"):
+            text = self.sonde("completion", shell).stdout
+            for word in [*COMMANDS, "telemetry-level", "stop-timeout"]:
+                self.assertIn(word, text)
+            try:
+                subprocess.run([shell, "-n"], input=text, text=True, check=True)
+            except OSError:  # there is none
+                pass
+
+
+if __name__ == "__main__":
+    main()

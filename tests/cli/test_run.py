@@ -1,0 +1,303 @@
+"""`sonde run` from beginning to end: exit codes, environment, recordings, what is said and what is left."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import unittest
+import urllib.error
+import urllib.request
+
+from place import SONDE, Place, free_port, main, until
+
+
+class ExitCodes(Place):
+    def test_kept(self):
+        for code in (0, 3, 255):
+            result = self.sonde("run", "--", "sh", "-c", f"exit {code}")
+            self.assertEqual(result.returncode, code)
+            self.assertEqual(f"exit code {code}" in result.stderr, code != 0)
+        self.nothing_left()
+
+    def test_signal(self):
+        result = self.sonde("run", "--", "sh", "-c", "kill -9 $$")
+        self.assertEqual(result.returncode, 128 + 9)
+        self.nothing_left()
+
+    def test_not_found(self):
+        result = self.sonde("run", "--quiet", "--", "no-such-command")
+        self.one_line(result, 127, "no-such-command", "PATH")
+        result = self.sonde("run", "--quiet", "--", "./no/such/file")
+        self.one_line(result, 127, "./no/such/file")
+        (self.root / "text").write_text("x")
+        self.one_line(self.sonde("run", "--quiet", "--", "./text"), 126, "./text", "Permission denied")
+        closed = self.root / "closed"
+        closed.mkdir(mode=0)
+        self.one_line(self.sonde("run", "--quiet", "--", "no-such-command", env={"PATH": f"{closed}:{self.env['PATH']}"}), 127, "no-such-command", "PATH")
+        closed.chmod(0o700)
+        self.nothing_left()
+
+    def test_input_and_output_are_the_commands(self):
+        result = self.sonde("run", "--", "sh", "-c", "cat; echo out; echo err >&2", stdin="in\n")
+        self.assertEqual(result.stdout, "in\nout\n")
+        self.assertIn("err\n", result.stderr)
+
+    def test_descriptors_are_not_leaked(self):
+        result = self.sonde("run", "--", "ls", "/proc/self/fd")
+        self.assertEqual(result.stdout.split(), ["0", "1", "2", "3"])  # 3 is ls' own
+
+
+class Level0(Place):
+    def test_does_nothing_else(self):
+        result = self.sonde("run", "-l", "0", "--", "sh", "-c", "echo $$; cat /proc/$PPID/comm; env | grep ^SONDE_ | sort; exit 7")
+        lines = result.stdout.splitlines()
+        self.assertEqual((result.returncode, result.stderr), (7, ""))
+        self.assertIn("SONDE_LEVEL=0", lines)
+        self.assertFalse([line for line in lines if line.startswith(("SONDE_SOCKET", "SONDE_JOB", "SONDE_URL"))])
+        self.assertEqual(self.recordings(), [])
+        self.nothing_left()
+
+    def test_is_exec(self):
+        process = self.start("run", "-l", "0", "--", "sleep", "1000")
+        until(lambda: pathlib.Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n", "sonde has become sleep")
+
+    def test_not_found(self):
+        self.one_line(self.sonde("run", "-l", "0", "no-such-command"), 127, "no-such-command")
+
+
+class Environment(Place):
+    def test_variables(self):
+        script = "import json, os; print(json.dumps(dict(os.environ)))"
+        result = self.sonde("run", "-l", "3", "--", sys.executable, "-c", script)
+        env = json.loads(result.stdout)
+        self.assertEqual(env["SONDE_LEVEL"], "3")
+        self.assertEqual(env["SONDE_RESTART"], "0")
+        self.assertEqual(env["SONDE_URL"], f"http://127.0.0.1:{self.env['SONDE_PORT']}")
+        self.assertEqual(env["SONDE_NODELIST"], os.uname().nodename.split(".")[0])
+        folder = self.tmp / f"sonde-{os.getuid()}" / env["SONDE_JOB"]
+        self.assertEqual(env["SONDE_SOCKET"], str(folder / "agent.sock"))
+        self.assertEqual(env["SONDE_TOKEN_FILE"], str(folder / "token"))
+        self.assertEqual(env["SONDE_HOSTFILE"], str(folder / "hostfile"))
+
+    def test_run_folder_is_private(self):
+        result = self.sonde("run", "--", "sh", "-c", "cd $(dirname $SONDE_SOCKET); stat -c '%n %a' . .. token job.json *.sonde; cat hostfile; wc -c <token")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        host = os.uname().nodename.split(".")[0]
+        self.assertEqual(result.stdout.splitlines(), [". 700", ".. 700", "token 600", "job.json 600", f"{host}.sonde 600", host, "65"])
+
+    def test_names_of_jobs(self):
+        say = ["run", "--quiet", "--", "sh", "-c", "echo $SONDE_JOB"]
+        self.assertEqual(self.sonde(*say, env={"SLURM_JOB_ID": "17"}).stdout, "17\n")
+        self.assertEqual(self.sonde(*say, env={"SLURM_JOB_ID": "17"}).stdout, "17-2\n")
+        self.assertEqual(self.sonde(*say, env={"SLURM_JOB_ID": "17", "SONDE_JOB": "../a b"}).stdout, "_._a_b\n")
+        self.assertRegex(self.sonde(*say).stdout, r"^\d{8}-\d{6}-\d+\n$")
+        self.assertEqual(self.recordings()[:2], ["17", "17-2"])
+
+    def test_run_in_a_run(self):
+        result = self.sonde("run", "--quiet", "--", SONDE, "run", "--quiet", "--", "sh", "-c", "echo $SONDE_JOB $SONDE_URL")
+        inner = result.stdout.split()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(inner[0].endswith("-2"), inner)
+        self.assertEqual(len(self.recordings()), 2)
+        self.nothing_left()
+
+
+class Python(Place):
+    def test_py_files(self):
+        (self.root / "prog.py").write_text("import sys\nprint(sys.argv[1:], sys.version_info[0])\nsys.exit(4)\n")
+        result = self.sonde("run", "--", "prog.py", "--rate", "x")
+        self.assertEqual((result.returncode, result.stdout), (4, "['--rate', 'x'] 3\n"))
+        result = self.sonde("run", "-l", "0", "prog.py", "-l")
+        self.assertEqual((result.returncode, result.stdout), (4, "['-l'] 3\n"))
+
+    def test_virtual_environment(self):
+        (self.root / "prog.py").write_text("")
+        python = self.root / "venv" / "bin" / "python3"
+        python.parent.mkdir(parents=True)
+        python.write_text("#!/bin/sh\necho ours \"$@\"\n")
+        python.chmod(0o755)
+        result = self.sonde("run", "--quiet", "prog.py", env={"VIRTUAL_ENV": str(self.root / "venv")})
+        self.assertEqual(result.stdout, "ours prog.py\n")
+
+
+class Recording(Place):
+    def test_end_to_end(self):
+        result = self.sonde("run", "-l", "2", "--", "sh", "-c", 'echo "loss 0.5" | sonde put; sleep 3')
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (job,) = self.recordings()
+        for line in (r"ran [34]\.\d s; \d+ points in \d+ series, 0 dropped\n", r"CPU mean .* %, peak .* %; memory mean .* of .*\n", f"recorded in {self.runs}/{job}\n",
+                     f"sonde query --list {job}"):
+            self.assertRegex(result.stderr, "sonde: .*" + line)
+        names = self.names()
+        self.assertEqual(names["loss"], 1)
+        self.assertGreaterEqual(names["cpu_percent"], 3)
+        answer = self.sonde("query", "avg:1s-avg:cpu_percent", job)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("in percent\n", answer.stdout)
+        self.assertIn(" 0.5\n", self.sonde("query", "sum:loss", self.runs / job).stdout)
+        self.nothing_left()
+
+    def test_record_folder(self):
+        kept = self.root / "a" / "kept"
+        result = self.sonde("run", "--record", "a/kept", "true")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        host = os.uname().nodename.split(".")[0]
+        self.assertEqual(sorted(p.name for p in kept.iterdir()), sorted([f"{host}.sonde", "run.json"]))
+        run = json.loads((kept / "run.json").read_text())
+        self.assertEqual((run["command"], run["exit_code"], run["level"]), ("true", 0, 2))
+        self.assertGreaterEqual(run["end_ns"], run["start_ns"])
+        self.assertEqual(self.recordings(), [])
+        self.assertIn(f"recorded in {kept}", result.stderr)
+        self.assertGreater(self.names(kept)["memory_used_bytes"], 0)
+        self.nothing_left()
+
+    def test_a_recording_is_not_overwritten(self):
+        self.assertEqual(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "first", "1").returncode, 0)
+        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 1, str(self.root / "kept"), "holds a recording already")
+        self.assertEqual(self.names(self.root / "kept")["first"], 1)
+        self.nothing_left()
+
+    def test_no_record(self):
+        result = self.sonde("run", "--no-record", "true")
+        self.assertEqual(result.returncode, 0)
+        self.assertNotIn("recorded", result.stderr)
+        self.assertFalse(self.runs.exists())
+        self.nothing_left()
+
+    def test_quiet(self):
+        result = self.sonde("run", "-q", "true")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(len(self.recordings()), 1)
+
+    def test_across_file_systems(self):
+        other = pathlib.Path("/dev/shm")
+        if not os.access(other, os.W_OK) or os.stat(other).st_dev == os.stat(self.tmp).st_dev:
+            self.skipTest("no second file system")
+        folder = other / self.root.name
+        folder.mkdir()
+        try:
+            result = self.sonde("run", "-l", "2", "--", "sh", "-c", "sonde put loss 1", env={"TMPDIR": str(folder)})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(self.names()["loss"], 1)
+            self.assertEqual(list(folder.iterdir()), [])
+            (job,) = self.recordings()
+            self.assertEqual(len(list((self.runs / job).iterdir())), 2)
+        finally:
+            folder.rmdir()
+
+    def old_run(self, name, start_ns, **more):
+        folder = self.runs / name
+        folder.mkdir(parents=True)
+        run = {"format": "sonde run 1", "job": name, "start_ns": start_ns} | more
+        (folder / "run.json").write_text(json.dumps(run))
+        return folder
+
+    def test_newest_twenty_are_kept(self):
+        for i in range(25):
+            self.old_run(f"old-{i:02}", 1000 + i)
+        (self.runs / "mine").mkdir()
+        (self.runs / "mine" / "run.json").write_text('{"my own": true}')
+        (self.runs / "notes").write_text("x")
+        victim = self.root / "elsewhere"
+        victim.mkdir()
+        (victim / "run.json").write_text(json.dumps({"format": "sonde run 1", "start_ns": 1}))
+        (self.runs / "link").symlink_to(victim)
+        self.assertEqual(self.sonde("run", "-q", "true").returncode, 0)
+        left = self.recordings()
+        self.assertEqual([name for name in left if name.startswith("old-")], [f"old-{i:02}" for i in range(6, 25)])
+        self.assertTrue({"mine", "notes", "link"} < set(left))
+        self.assertTrue((victim / "run.json").exists())
+
+    def test_within_a_gibibyte(self):
+        for i in range(3):
+            folder = self.old_run(f"old-{i}", 1000 + i)
+            with open(folder / "x.sonde", "wb") as f:
+                os.posix_fallocate(f.fileno(), 0, 400 << 20)
+        self.assertEqual(self.sonde("run", "-q", "true").returncode, 0)
+        self.assertEqual([name for name in self.recordings() if name.startswith("old-")], ["old-1", "old-2"])
+
+
+class Reachable(Place):
+    def test_status_and_http(self):
+        self.start("run", "--", "sleep", "1000")
+        job = self.job()
+        self.assertEqual((job["command"], job["level"]), ("sleep 1000", 2))
+        token = pathlib.Path(job["token_file"]).read_text().strip()
+        self.assertEqual(job["url_with_token"], f"{job['url']}/?token={token}")
+        request = urllib.request.Request(job["url"] + "/api/version", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request) as answer:
+            self.assertEqual(answer.status, 200)
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(job["url"] + "/api/version")
+        self.assertEqual(refused.exception.code, 401)
+        refused.exception.close()
+        shown = self.sonde("status").stdout
+        for word in (job["job"], "sleep 1000", job["url"], token):
+            self.assertIn(word, shown)
+        until(lambda: "cpu_percent" in self.names(), "cpu_percent while it runs")
+        answer = self.sonde("query", "avg:memory_total_bytes")
+        self.assertIn(f"running job {job['job']}", answer.stderr)
+
+    def test_no_job(self):
+        self.assertEqual(self.sonde("status").stdout, "no job runs here; start one with sonde run\n")
+        self.assertEqual(self.sonde("status", "--json").stdout, "[]\n")
+
+    def test_url_is_printed_when_asked_for(self):
+        result = self.sonde("run", "-v", "true")
+        self.assertRegex(result.stderr, rf"sonde: job \S+: http://127\.0\.0\.1:{self.env['SONDE_PORT']}/\?token=[0-9a-f]{{64}} \(sonde status")
+        self.assertNotIn("token=", self.sonde("run", "true").stderr)
+
+
+class Put(Place):
+    def test_arguments_and_lines(self):
+        script = "sonde put loss 0.5 rank=3 && printf 'put steps 1700000000 4 k=v\\nplain 1\\n' | sonde put"
+        self.assertEqual(self.sonde("run", "-l", "1", "--", "sh", "-c", script).returncode, 0)
+        names = self.names()
+        self.assertEqual((names["loss"], names["steps"], names["plain"]), (1, 1, 1))
+        self.assertNotIn("cpu_percent", names)
+
+    def test_refused_lines(self):
+        result = self.sonde("run", "-q", "--", "sh", "-c", "printf 'good 1\\nbad x y z\\nfine 2\\n' | sonde put; echo $?")
+        self.assertEqual(result.stdout, "1\n")
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertIn("line 2: value 'x' is not a number", result.stderr)
+        names = self.names()
+        self.assertEqual((names["good"], names["fine"]), (1, 1))
+        self.assertGreater(names["sonde_dropped_total"], 0)
+
+    def test_dropped_points_are_in_the_summary(self):
+        result = self.sonde("run", "--", "sh", "-c", "printf 'bad x\nbad y\n' | sonde put")
+        self.assertIn(" 2 dropped\n", result.stderr)
+        self.assertNotIn("sonde_dropped_total", self.names(self.put_well()))
+
+    def put_well(self):
+        result = self.sonde("run", "--", "sonde", "put", "good", "1")
+        self.assertIn(" 0 dropped\n", result.stderr)
+        return max(self.recordings(), key=lambda name: (self.runs / name).stat().st_mtime_ns)
+
+    def test_from_outside(self):
+        self.start("run", "--", "sleep", "1000")
+        job = self.job()
+        self.assertEqual(self.sonde("put", "seen", "1").returncode, 0)
+        self.assertEqual(self.sonde("put", "--job", job["job"], "seen", "2").returncode, 0)
+        self.assertEqual(self.names(job["job"])["seen"], 2)
+        self.one_line(self.sonde("put", "--job", "other", "x", "1"), 1, "job other")
+
+    def test_nobody_there(self):
+        self.one_line(self.sonde("put", "loss", "1"), 1, "no job runs here")
+        self.one_line(self.sonde("put", "loss", "1", env={"SONDE_SOCKET": str(self.root / "gone.sock")}), 1, "gone.sock", "job is over")
+
+    def test_mistakes(self):
+        self.one_line(self.sonde("put", "loss"), 2, "a value is missing")
+        self.one_line(self.sonde("put", "loss", "1\nx 2"), 2, "argument 2", "blank")
+
+    def test_many_lines(self):
+        result = self.sonde("run", "-q", "-l", "1", "--", "sh", "-c", "seq 200000 | sed 's/^/n /' | sonde put")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertGreater(self.names()["n"], 0)
+
+
+if __name__ == "__main__":
+    main()

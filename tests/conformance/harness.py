@@ -1,0 +1,155 @@
+"""Recordings, servers and requests for the conformance tests.
+
+The programs come in the environment: SONDE_MAKE_STORE and SONDE_SERVE (tests/conformance/meson.build sets them).
+"""
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from urllib.parse import quote, urlencode
+
+T = 1356998400
+END = 1357041600
+NS = 1_000_000_000
+TOKEN = "conformance-token"
+
+
+def strict_json(text):
+    """JSON as strict clients read it: no NaN, no key twice."""
+    def no_constant(name):
+        raise ValueError(f"{name} is not JSON")
+
+    def no_twice(pairs):
+        keys = [key for key, _ in pairs]
+        if len(keys) != len(set(keys)):
+            raise ValueError("a key stands twice in one object")
+        return dict(pairs)
+    return json.loads(text, parse_constant=no_constant, object_pairs_hook=no_twice)
+
+
+class Writer:
+    """A recording that is being written, until close()."""
+
+    def __init__(self, path):
+        self.path = path
+        self.process = subprocess.Popen([os.environ["SONDE_MAKE_STORE"], path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def _say(self, line):
+        self.process.stdin.write(line + "\n")
+
+    @staticmethod
+    def _tags(tags):
+        return ",".join(f"{k}={v}" for k, v in tags.items()) or "-"
+
+    def points(self, metric, tags, points):
+        """points: (seconds since the epoch, value)"""
+        for t, value in points:
+            self._say(f"point {metric} {self._tags(tags)} {round(t * 1000) * 1_000_000} {value!r}")
+
+    def annotation(self, t, tags, text):
+        self._say(f"annotation {t * NS} {self._tags(tags)} {text}")
+
+    def seal(self):
+        self._say("seal")
+
+    def sync(self):
+        self._say("sync")
+        self.process.stdin.flush()
+        if self.process.stdout.readline() != "ok\n":
+            raise RuntimeError(f"make_store failed on {self.path}")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        if self.process.wait() != 0:
+            raise RuntimeError(f"make_store failed on {self.path}")
+
+    def crash(self):
+        self._say("crash")
+        self.close()
+
+
+class Answer:
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = response.headers
+        self.raw = response.read()
+
+    @property
+    def json(self):
+        return strict_json(self.raw)
+
+
+class Server:
+    def __init__(self, *arguments, token=TOKEN):
+        options = [f"token={token}"] if token else []
+        self.token = token
+        self.process = subprocess.Popen([os.environ["SONDE_SERVE"], *options, *arguments], stdout=subprocess.PIPE, text=True)
+        self.line = self.process.stdout.readline().strip()
+        self.port = int(self.line.split()[1]) if self.line.startswith("ready ") else None
+
+    def request(self, method, target, body=None, headers=None, token=True):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = dict(headers or {})
+        if token and self.token:
+            headers.setdefault("Authorization", f"Bearer {self.token}")
+        try:
+            connection.request(method, target, body, headers)
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def get(self, target, parameters=None, **more):
+        if parameters:
+            target += "?" + (parameters if isinstance(parameters, str) else urlencode(parameters, doseq=True, quote_via=quote))
+        return self.request("GET", target, **more)
+
+    def post(self, target, body, headers=None, **more):
+        if not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        return self.request("POST", target, body, {"Content-Type": "application/json", **(headers or {})}, **more)
+
+    def stop(self):
+        self.process.stdout.close()  # what the server ends by
+        return self.process.wait(timeout=60)
+
+
+class Case(unittest.TestCase):
+    """One folder, one server for all tests of a class. `write` fills the folder, `arguments` are the server's."""
+    arguments = ()
+    token = TOKEN
+
+    @classmethod
+    def write(cls, folder):
+        pass
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="sonde-conformance-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.write(cls.folder)
+        cls.server = Server(*cls.arguments, cls.folder, token=cls.token)
+        cls.addClassCleanup(cls.stop_server)
+        if cls.server.port is None:
+            raise RuntimeError(cls.server.line)
+
+    @classmethod
+    def stop_server(cls):
+        status = cls.server.stop()
+        if status != 0:
+            raise RuntimeError(f"the server ended with {status}")
+
+    def query(self, m, start=T, end=END, **parameters):
+        """GET /api/query; the answer, which has to be a good one."""
+        answer = self.server.get("/api/query", {"start": start, "end": end, "m": m, **parameters})
+        self.assertEqual(answer.status, 200, answer.raw[:1000])
+        return answer.json
+
+    def assert_error(self, answer, status, message):
+        self.assertEqual(answer.status, status, answer.raw[:1000])
+        error = answer.json["error"]
+        self.assertEqual(error["code"], status)
+        self.assertIn(message, error["message"])

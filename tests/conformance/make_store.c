@@ -1,0 +1,105 @@
+// make_store - writes a recording from what it reads on standard input. For tests.
+//
+//   make_store FILE
+//
+//   point METRIC K=V,K=V… NS VALUE
+//   annotation NS K=V,… TEXT           ("-" for no tags, here and above)
+//   seal                                blocks instead of live tails
+//   sync                                answers "ok": everything before is in the file
+//   crash                               leaves the file as a killed writer would
+//
+// The end of input closes the file properly; until then it is live.
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int fail(const char *what, int rc)
+{
+    fprintf(stderr, "make_store: %s: %s\n", what, strerror(-rc));
+    return 1;
+}
+
+static size_t labels_of(struct str text, struct store_label labels[STORE_LABELS_MAX])
+{
+    size_t count = 0;
+    if (str_eq(text, STR("-")))
+        return 0;
+    while (text.data && count < STORE_LABELS_MAX) {
+        struct str value = str_cut(&text, ',');
+        labels[count].key = str_cut(&value, '=');
+        labels[count++].value = value;
+    }
+    return count;
+}
+
+static int add_point(struct store *s, struct str rest)
+{
+    struct store_label labels[STORE_LABELS_MAX];
+    struct store_metric metric = {.name = str_word(&rest)};
+    size_t count = labels_of(str_word(&rest), labels);
+    int64_t t_ns;
+    double value;
+    uint32_t m, series;
+    if (!str_to_i64(str_word(&rest), &t_ns) || !str_to_double(str_word(&rest), &value))
+        return -EINVAL;
+    int rc = store_define_metric(s, &metric, &m);
+    if (!rc)
+        rc = store_define_series(s, m, labels, count, &series);
+    return rc ? rc : store_append(s, series, t_ns, value);
+}
+
+static int add_annotation(struct store *s, struct str rest)
+{
+    struct store_label labels[STORE_LABELS_MAX];
+    int64_t t_ns;
+    if (!str_to_i64(str_word(&rest), &t_ns))
+        return -EINVAL;
+    size_t count = labels_of(str_word(&rest), labels);
+    struct store_event event = {.kind = STORE_ANNOTATION,
+                                .start_ns = t_ns,
+                                .end_ns = t_ns,
+                                .text = str_trim(rest),
+                                .labels = labels,
+                                .label_count = count};
+    return store_append_event(s, &event);
+}
+
+int main(int argc, char **argv)
+{
+    struct store *s;
+    struct error e = {0};
+    struct store_label meta[] = {{STR("host"), STR("node1")}, {STR("job"), STR("test")}};
+    struct store_options options = {.meta = meta, .meta_count = 2};
+    char *line = NULL;
+    size_t capacity = 0;
+    if (argc != 2)
+        return fail("usage: make_store FILE", -EINVAL);
+    if (store_open(argv[1], &options, &s, &e) != 0)
+        return fail(e.text, e.code);
+    for (ssize_t size; (size = getline(&line, &capacity, stdin)) > 0;) {
+        struct str rest = str_trim((struct str){line, (size_t)size}), verb = str_word(&rest);
+        int rc = 0;
+        if (str_eq(verb, STR("point"))) {
+            rc = add_point(s, rest);
+        } else if (str_eq(verb, STR("annotation"))) {
+            rc = add_annotation(s, rest);
+        } else if (str_eq(verb, STR("seal"))) {
+            rc = store_seal(s);
+        } else if (str_eq(verb, STR("sync"))) {
+            puts("ok");
+            fflush(stdout);
+        } else if (str_eq(verb, STR("crash"))) {
+            store_abandon(s);
+            free(line);
+            return 0;
+        } else {
+            rc = -EINVAL;
+        }
+        if (rc)
+            return fail(line, rc);
+    }
+    free(line);
+    return store_close(s, &e) ? fail(e.text, e.code) : 0;
+}

@@ -1,0 +1,92 @@
+// serve - the aggregator as a process, with every option and limit on the command line. For tests.
+//
+//   serve [NAME=VALUE…] [--] PATH…
+//
+// Standard output is the control descriptor: "ready PORT" or "error TEXT" appears there, and closing its other end ends the server.
+#include "aggregator/aggregator.h"
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+// alias=OTHER:NAME
+static struct str alias_of, alias_name;
+
+static struct str resolve(struct str name)
+{
+    return str_eq(name, alias_of) ? alias_name : STR("");
+}
+
+static int64_t seconds(const char *text)
+{
+    return (int64_t)(strtod(text, NULL) * NS_PER_S);
+}
+
+static bool take(struct aggregator_options *o, struct str name, const char *value)
+{
+    struct aggregator_limits *l = &o->limits;
+    struct {
+        const char *name;
+        size_t *size;
+        unsigned *count;
+        int64_t *duration_ns;
+    } limits[] = {
+        {"body_bytes", &l->body_bytes, NULL, NULL},
+        {"header_bytes", &l->header_bytes, NULL, NULL},
+        {"query_memory_bytes", &l->query_memory_bytes, NULL, NULL},
+        {"answer_bytes", &l->answer_bytes, NULL, NULL},
+        {"connections", NULL, &l->connections, NULL},
+        {"connections_per_client", NULL, &l->connections_per_client, NULL},
+        {"idle_timeout_s", NULL, NULL, &l->idle_timeout_ns},
+        {"query_deadline_s", NULL, NULL, &l->query_deadline_ns},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        if (!str_eq(name, str_of(limits[i].name)))
+            continue;
+        if (limits[i].size)
+            *limits[i].size = strtoul(value, NULL, 10);
+        if (limits[i].count)
+            *limits[i].count = (unsigned)strtoul(value, NULL, 10);
+        if (limits[i].duration_ns)
+            *limits[i].duration_ns = seconds(value);
+        return true;
+    }
+    if (str_eq(name, STR("token")))
+        o->token = value;
+    else if (str_eq(name, STR("listen")))
+        o->listen = value;
+    else if (str_eq(name, STR("port")))
+        o->port = atoi(value);
+    else if (str_eq(name, STR("exact")))
+        o->port_exact = atoi(value);
+    else if (str_eq(name, STR("job")))
+        o->job = value;
+    else if (str_eq(name, STR("dragon")))
+        o->dragon_compatible = atoi(value);
+    else if (str_eq(name, STR("alias"))) {
+        alias_name = str_of(value);
+        alias_of = str_cut(&alias_name, ':');
+        o->resolve_alias = resolve;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct aggregator_options options = {.level = 2};
+    int i = 1;
+    for (; i < argc && argv[i][0] != '/' && strcmp(argv[i], "--") != 0; i++) {
+        struct str value = str_of(argv[i]), name = str_cut(&value, '=');
+        if (!value.data || !take(&options, name, value.data)) {
+            fprintf(stderr, "serve: what is %s?\n", argv[i]);
+            return 2;
+        }
+    }
+    i += i < argc && strcmp(argv[i], "--") == 0;
+    options.paths = (const char *const *)argv + i;
+    options.path_count = (size_t)(argc - i);
+    return aggregator_run(&options, STDOUT_FILENO, NULL) ? 1 : 0;
+}

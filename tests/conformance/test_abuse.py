@@ -1,0 +1,394 @@
+"""Bad, large, slow and many requests, damaged files: each a clear error or a closed connection, and the next client is served."""
+import http.client
+import json
+import os
+import shutil
+import socket
+import tempfile
+import threading
+import unittest
+
+from harness import END, T, Case, Server, Writer
+
+
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.port), timeout=60)
+
+
+class Requests(Case):
+    @classmethod
+    def write(cls, folder):
+        writer = Writer(f"{folder}/node1.sonde")
+        writer.points("cpu", {"host": "a"}, [(T, 1)])
+        writer.close()
+
+    def tearDown(self):
+        self.assertEqual(self.server.get("/healthz").status, 200)
+
+    def post_query(self, **more):
+        body = {"start": T, "end": END, "queries": [{"aggregator": "sum", "metric": "cpu"}], **more}
+        return self.server.post("/api/query", {k: v for k, v in body.items() if v is not None})
+
+    def test_no_query_in_the_body(self):
+        for body in ("", "{", "[]", "null", "7", '"x"', "{}", '{"start":1}', "\x00", "{\"start\":1,\"queries\":{}}", "[" * 100000,
+                     '{"start":' + "1" * 10000 + "}", '{"start":NaN,"queries":[]}', b"\xff\xfe", '{"start":1,"queries":[{}]}',
+                     '{"start":1,"queries":[null]}', '{"start":1,"queries":[{"metric":"cpu"}]} trailing'):
+            with self.subTest(str(body[:40])):
+                self.assert_error(self.server.post("/api/query", body), 400, "")
+
+    def test_members_of_the_wrong_kind(self):
+        for more in ({"start": None}, {"queries": None}, {"queries": []}, {"queries": 7}, {"start": {}}, {"start": [1]}, {"start": -1},
+                     {"start": END, "end": T}, {"end": {}}, {"queries": [{"aggregator": 7, "metric": "cpu"}]},
+                     {"queries": [{"aggregator": "sum", "metric": 7}]}, {"queries": [{"aggregator": "sum"}]},
+                     {"queries": [{"aggregator": "sum", "metric": "cpu", "downsample": "often"}]},
+                     {"queries": [{"aggregator": "sum", "metric": "cpu", "downsample": 7}]},
+                     {"queries": [{"aggregator": "sum", "metric": "cpu", "filters": [{"type": "nope", "tagk": "host", "filter": "*"}]}]},
+                     {"queries": [{"aggregator": "sum", "metric": "cpu", "filters": [7]}]},
+                     {"queries": [{"aggregator": "sum", "metric": "cpu", "filters": [{"type": "regexp", "tagk": "host", "filter": "("}]}]}):
+            with self.subTest(json.dumps(more)):
+                self.assert_error(self.post_query(**more), 400, "")
+
+    def test_numbers_at_and_over_the_edge(self):
+        for number in (2 ** 63 - 1, 2 ** 63, 2 ** 64, 1e300, "9223372036854775808", "1e400", "NaN", "inf", ""):
+            for key in ("start", "end"):
+                with self.subTest(f"{key} {number}"):
+                    self.assertIn(self.post_query(**{key: number}).status, (200, 400))
+            with self.subTest(f"m {number}"):
+                self.assertIn(self.server.get("/api/query", {"start": number, "m": "sum:cpu"}).status, (200, 400))
+        for counter_max in (2 ** 63, 2 ** 64, -1, 1e308):
+            query = {"aggregator": "sum", "metric": "cpu", "rate": True, "rateOptions": {"counter": True, "counterMax": counter_max}}
+            self.assertIn(self.post_query(queries=[query]).status, (200, 400))
+
+    def test_strange_targets(self):
+        for target in ("/%", "/%00", "/api/query?m=%zz", "/api/query?%", "/api/query?m=%00"):
+            self.assert_error(self.server.get(target), 400, "")
+        self.assert_error(self.server.get("/api/query?" + "&".join(["m=sum:cpu"] * 1025)), 413, "1024 parameters")
+        self.assert_error(self.server.get("/api/query?start=1&" + "&".join(["m=sum:cpu"] * 257)), 413, "256 queries")
+
+    def test_header_floods(self):
+        for headers in ({"X": "a" * 200000}, {f"X-{i}": "a" * 100 for i in range(5000)}, {"Cookie": ";" * 100000}):
+            try:
+                self.assertEqual(self.server.request("GET", "/healthz", headers=headers).status, 431)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # closed before all of it was sent
+        self.assertIn(self.server.request("GET", "/" + "a" * 200000).status, (414, 431))
+
+    def test_headers_without_end(self):
+        with connect(self.server) as s:
+            s.sendall(b"GET / HTTP/1.1\r\n")
+            with self.assertRaises((BrokenPipeError, ConnectionResetError)):
+                while True:
+                    s.sendall(b"X: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n" * 100)
+
+    def test_body_too_large(self):
+        with connect(self.server) as s:  # known from its length: nothing of it needs to be sent
+            s.sendall(b"POST /api/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 100000000\r\n\r\n" % self.server.token.encode())
+            self.assertIn(b" 413 ", s.recv(4096))
+        just_right = b" " * (16 << 20)
+        self.assert_error(self.server.post("/api/query", just_right), 400, "")
+        for body in (iter([just_right, b" "]), iter([b"x" * 65536] * 300)):  # in pieces, of unknown length
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            connection.request("POST", "/api/query", body, {"Authorization": f"Bearer {self.server.token}"}, encode_chunked=True)
+            response = connection.getresponse()
+            self.assertEqual(response.status, 413)
+            self.assertIn(b"body_bytes", response.read())
+            connection.close()
+
+    def test_body_without_end(self):
+        with connect(self.server) as s:
+            s.sendall(b"POST /api/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nTransfer-Encoding: chunked\r\n\r\n" % self.server.token.encode())
+            sent = 0
+            with self.assertRaises((BrokenPipeError, ConnectionResetError)):
+                while sent < 256 << 20:  # some of it, to be able to answer, but not all there is
+                    s.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+                    sent += 65536
+            self.assertGreater(sent, 16 << 20)
+
+    def test_large_body_without_token_is_not_kept(self):
+        answer = self.server.request("POST", "/api/query", b"x" * (8 << 20), token=False)
+        self.assert_error(answer, 401, "token")
+
+    def test_expect_continue(self):
+        with connect(self.server) as s:  # refused before the body is asked for
+            s.sendall(b"POST /api/query HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n")
+            self.assertIn(b" 401 ", s.recv(4096))
+
+    def test_pipelined(self):
+        with connect(self.server) as s:
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 50 + b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            got = b""
+            while data := s.recv(65536):
+                got += data
+            self.assertEqual(got.count(b"HTTP/1.1 200 OK"), 51)
+
+    def test_clients_that_leave(self):
+        request = f"GET /api/query?start=1&m=sum:cpu HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.token}\r\n\r\n".encode()
+        for size in range(len(request) + 1):
+            with connect(self.server) as s:
+                s.sendall(request[:size])
+
+
+class Slow(Case):
+    """Many clients that send a byte now and then, or nothing: others are served as if there were none."""
+
+    def test_one_byte_at_a_time(self):
+        request = f"GET /api/version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.token}\r\n\r\n".encode()
+        clients = [connect(self.server) for _ in range(20)]
+        for byte in request:
+            for client in clients:
+                client.sendall(bytes([byte]))
+            self.assertEqual(self.server.get("/healthz").status, 200)
+        for client in clients:
+            self.assertIn(b" 200 OK", client.recv(4096))
+            client.close()
+
+    def test_idle_connections(self):
+        idle = [connect(self.server) for _ in range(300)]
+        for _ in range(10):
+            self.assertEqual(self.server.get("/api/version").status, 200)
+        counts = self.server.get("/sonde/v1/status").json["connections"]
+        self.assertLessEqual(counts["open"], 256)
+        self.assertGreater(counts["evicted"], 0)
+        self.assertEqual(counts["refused"], 0)
+        for client in idle:
+            client.close()
+
+    def test_half_requests(self):
+        half = []
+        for _ in range(300):
+            client = connect(self.server)
+            client.sendall(b"POST /api/query HT")
+            half.append(client)
+        self.assertEqual(self.server.get("/api/version").status, 200)
+        for client in half:
+            client.close()
+
+
+class Overdue(Case):
+    """With short time-outs: what is not finished in time is closed, even while bytes trickle in."""
+    arguments = ("idle_timeout_s=0.3",)
+
+    def closed(self, s):
+        """Waits for the end of the connection, sending a byte whenever the wire is quiet."""
+        s.settimeout(0.02)
+        for _ in range(3000):
+            try:
+                return s.recv(4096) in (b"",) or self.closed(s)
+            except (ConnectionResetError, BrokenPipeError):
+                return True
+            except TimeoutError:
+                try:
+                    s.sendall(b"a")
+                except (BrokenPipeError, ConnectionResetError):
+                    return True
+        return False
+
+    def test_request_line_that_trickles(self):
+        with connect(self.server) as s:
+            s.sendall(b"GET /")
+            self.assertTrue(self.closed(s))
+
+    def test_headers_that_trickle(self):
+        with connect(self.server) as s:
+            s.sendall(b"GET / HTTP/1.1\r\nX: ")
+            self.assertTrue(self.closed(s))
+
+    def test_body_that_trickles(self):
+        with connect(self.server) as s:
+            s.sendall(f"POST /api/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.token}\r\nContent-Length: 100000\r\n\r\n".encode())
+            self.assertTrue(self.closed(s))
+
+    def test_idle(self):
+        with connect(self.server) as s:
+            self.assertEqual(s.recv(1), b"")
+
+    def test_not_http(self):
+        for junk in (b"\0" * 1000, b"hello\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 100,
+                     b"GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /api/query HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+                     b"POST /api/query HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                     b"POST /api/query HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):
+            with self.subTest(junk[:20]), connect(self.server) as s:
+                s.sendall(junk)
+                s.shutdown(socket.SHUT_WR)
+                try:
+                    while data := s.recv(4096):
+                        self.assertNotIn(b" 200 ", data)
+                except ConnectionResetError:
+                    pass
+
+    def test_counted(self):
+        with connect(self.server) as s:
+            s.recv(1)
+        self.assertGreater(self.server.get("/sonde/v1/status").json["connections"]["timed_out"], 0)
+
+
+class Busy(Case):
+    """Many clients at once, all answered right."""
+
+    @classmethod
+    def write(cls, folder):
+        writer = Writer(f"{folder}/node1.sonde")
+        for i in range(20):
+            writer.points("cpu", {"host": f"h{i}"}, [(T + k, i) for k in range(300)])
+        writer.close()
+
+    def test_together(self):
+        wrong = []
+
+        def client(number):
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            for i in range(20):
+                host = (number + i) % 20
+                connection.request("GET", f"/api/query?start={T}&end={END}&m=sum:cpu%7Bhost=h{host}%7D", headers={"Authorization": f"Bearer {self.server.token}"})
+                response = connection.getresponse()
+                body = json.loads(response.read())
+                if response.status != 200 or set(body[0]["dps"].values()) != {host} or len(body[0]["dps"]) != 300:
+                    wrong.append(body)
+            connection.close()
+        threads = [threading.Thread(target=client, args=(n,)) for n in range(32)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+
+class Limits(Case):
+    """Each limit, set low, by its name."""
+
+    @classmethod
+    def write(cls, folder):
+        writer = Writer(f"{folder}/node1.sonde")
+        for i in range(50):
+            writer.points("cpu", {"host": f"h{i}"}, [(T + k, k + i / 7) for k in range(2000)])
+        writer.close()
+
+    def limited(self, *arguments):
+        server = Server(*arguments, self.folder)
+        self.addCleanup(server.stop)
+        return server
+
+    def ask(self, server):
+        return server.get("/api/query", {"start": T, "end": END, "m": "sum:cpu{host=*}"})
+
+    def test_answer(self):
+        server = self.limited("answer_bytes=100000")
+        self.assert_error(self.ask(server), 413, "answer_bytes")
+        self.assertEqual(server.get("/api/version").status, 200)
+
+    def test_memory(self):
+        server = self.limited("query_memory_bytes=300000")
+        self.assert_error(self.ask(server), 413, "memory")
+        self.assertEqual(server.get("/api/version").status, 200)
+
+    def test_deadline(self):
+        server = self.limited("query_deadline_s=0.000001")
+        answer = self.ask(server)
+        self.assertEqual((answer.status, answer.json["error"]["code"]), (408, 408))
+        self.assertEqual(server.get("/api/version").status, 200)
+
+    def test_body(self):
+        server = self.limited("body_bytes=1000")
+        self.assert_error(server.post("/api/query", b"x" * 1001), 413, "body_bytes")
+        self.assert_error(server.post("/api/query", b"x" * 1000), 400, "")
+
+    def test_header(self):
+        server = self.limited("header_bytes=1000")
+        self.assertEqual(server.request("GET", "/healthz", headers={"X": "a" * 600}).status, 200)
+        self.assertEqual(server.request("GET", "/healthz", headers={"X": "a" * 1000}).status, 431)
+
+    def test_connections(self):
+        server = self.limited("connections=4", "connections_per_client=3")
+        idle = [connect(server) for _ in range(20)]
+        self.assertLessEqual(server.get("/sonde/v1/status").json["connections"]["open"], 3)
+        for client in idle:
+            client.close()
+
+
+class Files(unittest.TestCase):
+    """Files come, go, and break."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="sonde-conformance-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def serve(self, *paths):
+        server = Server(*paths)
+        self.addCleanup(server.stop)
+        return server
+
+    def record(self, name, host="a"):
+        writer = Writer(f"{self.folder}/{name}")
+        writer.points("cpu", {"host": host}, [(T + i, i) for i in range(1000)])
+        writer.close()
+        return writer.path
+
+    def hosts(self, server):
+        return server.get("/api/suggest", "type=tagv").json
+
+    def until(self, what):
+        """Folders are looked through once a second: asks until it is so."""
+        for _ in range(100000):
+            if what():
+                return
+        self.fail("it never came to be so")
+
+    def test_empty_folder_that_fills(self):
+        server = self.serve(self.folder)
+        self.assertEqual(self.hosts(server), [])
+        self.assertEqual(server.get("/api/query", f"start={T}&m=sum:cpu").json["error"]["message"], "No such name for 'metrics': 'cpu'")
+        self.record("one.sonde")
+        self.until(lambda: self.hosts(server) == ["a"])
+        path = self.record("two.sonde", "b")
+        self.until(lambda: self.hosts(server) == ["a", "b"])
+        os.unlink(path)
+        self.until(lambda: self.hosts(server) == ["a"])
+
+    def test_bad_files_are_named_and_left_out(self):
+        good = self.record("good.sonde")
+        with open(good, "rb") as f:
+            whole = f.read()
+        for name, data in (("empty", b""), ("short", whole[:10]), ("junk", b"#!/bin/sh\n" * 1000), ("zeros", bytes(len(whole)))):
+            with open(f"{self.folder}/{name}.sonde", "wb") as f:
+                f.write(data)
+        os.mkdir(f"{self.folder}/folder.sonde")
+        server = self.serve(self.folder)
+        self.assertEqual(self.hosts(server), ["a"])
+        status = server.get("/sonde/v1/status").json
+        bad = {os.path.basename(f["path"]): f["error"] for f in status["files"] if f["state"] == "unreadable"}
+        self.assertEqual(set(bad), {"empty.sonde", "short.sonde", "junk.sonde", "zeros.sonde"})
+        self.assertTrue(all(bad.values()))
+        self.assertEqual(status["files_unreadable"], 4)
+
+    def test_damage_costs_only_itself(self):
+        self.record("good.sonde")
+        path = self.record("bad.sonde", "b")
+        size = os.path.getsize(path)
+        for at in range(4096, size, max(1, size // 40)):
+            with open(path, "r+b") as f:
+                f.seek(at)
+                f.write(b"\xde\xad\xbe\xef" * 4)
+        server = self.serve(self.folder)
+        answer = server.get("/api/query", {"start": T, "end": END, "m": "sum:cpu{host=a}"})
+        self.assertEqual(len(answer.json[0]["dps"]), 1000)
+        self.assertEqual(server.get("/sonde/v1/status").status, 200)
+        self.assertIn(server.get("/api/query", {"start": T, "end": END, "m": "sum:cpu{host=b}"}).status, (200, 400))
+
+    def test_file_that_is_cut_while_it_is_served(self):
+        self.record("good.sonde")
+        path = self.record("cut.sonde", "b")
+        server = self.serve(self.folder)
+        self.assertEqual(self.hosts(server), ["a", "b"])
+        os.truncate(path, os.path.getsize(path) // 2)
+        for _ in range(3):
+            self.assertIn(server.get("/api/query", {"start": T, "end": END, "m": "sum:cpu{host=*}"}).status, (200, 400))
+            self.assertEqual(server.get("/sonde/v1/status").status, 200)
+
+    def test_single_files(self):
+        one, two = self.record("one.sonde"), self.record("two.sonde", "b")
+        self.record("three.sonde", "c")
+        self.assertEqual(self.hosts(self.serve(one, two)), ["a", "b"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,153 @@
+"""Who may ask: tokens, cookies, names of hosts; which addresses are listened on."""
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import unittest
+
+from harness import TOKEN, Case, Server
+
+PATHS = ("/", "/sonde/v1/status", "/api/query", "/api/suggest", "/api/search/lookup", "/api/aggregators", "/api/config/filters", "/api/version",
+         "/api/nothing", "/api/v7/query")
+
+
+class WithToken(Case):
+    def ask(self, target, **headers):
+        return self.server.request("GET", target, headers={k.replace("_", "-"): v for k, v in headers.items()}, token=False)
+
+    def test_nothing_without_it(self):
+        for path in PATHS:
+            for method in ("GET", "POST", "DELETE"):
+                answer = self.server.request(method, path, token=False)
+                self.assert_error(answer, 401, "token")
+                self.assertTrue(answer.headers["WWW-Authenticate"].startswith("Bearer"))
+
+    def test_health_needs_none(self):
+        answer = self.ask("/healthz")
+        self.assertEqual((answer.status, answer.raw), (200, b"ok\n"))
+        self.assert_error(self.server.request("POST", "/healthz", token=False), 405, "Method")
+
+    def test_ways_to_give_it(self):
+        for headers in ({"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer {TOKEN}"}, {"Cookie": f"x=y; sonde_token={TOKEN}"}):
+            self.assertEqual(self.ask("/api/version", **headers).status, 200)
+        answer = self.ask(f"/api/version?token={TOKEN}")
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.headers["Set-Cookie"], f"sonde_token={TOKEN}; Path=/; HttpOnly; SameSite=Strict")
+
+    def test_wrong_ones(self):
+        for wrong in ("", "x", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), TOKEN[::-1]):
+            for answer in (self.ask("/api/version", Authorization=f"Bearer {wrong}"), self.ask("/api/version", Cookie=f"sonde_token={wrong}"),
+                           self.ask(f"/api/version?token={wrong}")):
+                self.assert_error(answer, 401, "token")
+                self.assertIsNone(answer.headers["Set-Cookie"])
+
+    def test_browser_is_sent_on(self):
+        for target, location in ((f"/?token={TOKEN}", "/"), (f"/api/query?m=a&token={TOKEN}&start=1", "/api/query?m=a&start=1"),
+                                 (f"//elsewhere.example/?token={TOKEN}", "/elsewhere.example/")):
+            answer = self.ask(target, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+            self.assertEqual((answer.status, answer.headers["Location"]), (303, location))
+            self.assertIn(f"sonde_token={TOKEN}", answer.headers["Set-Cookie"])
+
+    def test_status_does_not_tell_it(self):
+        self.assertNotIn(TOKEN.encode(), self.server.get("/sonde/v1/status").raw)
+
+
+class WithoutToken(Case):
+    token = None
+
+    def ask(self, **headers):
+        return self.server.request("GET", "/api/version", headers={k.replace("_", "-"): v for k, v in headers.items()})
+
+    def test_only_by_its_own_name(self):
+        for host in (f"localhost:{self.server.port}", "127.0.0.1", "[::1]:4242", "LOCALHOST"):
+            self.assertEqual(self.ask(Host=host).status, 200)
+        for host in ("evil.example", f"evil.example:{self.server.port}", "127.0.0.1.evil.example", "localhost.evil.example", "0.0.0.0"):
+            self.assert_error(self.ask(Host=host), 403, "own name")
+
+    def test_not_for_other_sites(self):
+        self.assert_error(self.ask(Sec_Fetch_Site="cross-site"), 403, "other sites")
+        for site in ("same-origin", "none"):
+            self.assertEqual(self.ask(Sec_Fetch_Site=site).status, 200)
+
+
+class Starting(Case):
+    """The process: what it says on its control descriptor, and what ends it."""
+
+    def refused(self, *arguments, token=TOKEN):
+        server = Server(*arguments, token=token)
+        self.assertEqual(server.stop(), 1)
+        self.assertTrue(server.line.startswith("error "), server.line)
+        return server.line
+
+    def test_other_addresses_need_a_token(self):
+        for address in ("0.0.0.0", "::", "192.0.2.1"):
+            self.assertIn("without a token", self.refused(f"listen={address}", self.folder, token=None))
+
+    def test_all_addresses_with_a_token(self):
+        server = Server("listen=0.0.0.0", self.folder)
+        self.addCleanup(server.stop)
+        self.assertEqual(server.get("/api/version").status, 200)
+        self.assertEqual(server.get("/api/version", token=False).status, 401)
+
+    def test_ipv6(self):
+        try:
+            with socket.socket(socket.AF_INET6) as s:
+                s.bind(("::1", 0))
+        except OSError:
+            self.skipTest("no IPv6 here")
+        server = Server("listen=::1", self.folder, token=None)
+        self.addCleanup(server.stop)
+        connection = http.client.HTTPConnection("::1", server.port, timeout=60)
+        connection.request("GET", "/api/version")
+        self.assertEqual(connection.getresponse().status, 200)
+        connection.close()
+
+    def test_bad_options(self):
+        self.assertIn("cannot open /nowhere", self.refused("/nowhere"))
+        self.assertIn("the token has to", self.refused(self.folder, token="a;b"))
+        self.assertIn("cannot listen on", self.refused("listen=no such host", self.folder))
+
+    def test_port_that_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.assertEqual(self.refused(f"port={port}", "exact=1", self.folder),
+                             f"error port {port} is taken by another program; choose another with --port")
+            server = Server(f"port={port}", self.folder)
+            self.addCleanup(server.stop)
+            self.assertGreater(server.port, port)
+            self.assertEqual(server.get("/healthz").status, 200)
+
+    def test_what_ends_it(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            server = Server(self.folder)
+            server.process.send_signal(number)
+            self.assertEqual(server.process.wait(timeout=60), 0)
+            server.process.stdout.close()
+        self.assertEqual(Server(self.folder).stop(), 0)  # the end of the control descriptor
+
+    def test_control_over_a_socket(self):
+        ours, theirs = socket.socketpair()
+        with ours:
+            process = subprocess.Popen([os.environ["SONDE_SERVE"], self.folder], stdout=theirs)
+            theirs.close()
+            self.assertTrue(ours.recv(100).startswith(b"ready "))
+            ours.sendall(b"what we say is not listened to")
+        self.assertEqual(process.wait(timeout=60), 0)
+
+    def test_idle_clients_do_not_hold_it_up(self):
+        server = Server(self.folder)
+        idle = socket.create_connection(("127.0.0.1", server.port))
+        kept = http.client.HTTPConnection("127.0.0.1", server.port)
+        kept.request("GET", "/healthz")
+        kept.getresponse().read()
+        self.assertEqual(server.stop(), 0)
+        self.assertEqual(idle.recv(1), b"")
+        idle.close()
+        kept.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

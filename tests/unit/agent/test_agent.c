@@ -1,0 +1,637 @@
+// The agent as others see it: its socket, its folder, its file, its end.
+#include "lab.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void every_protocol_is_stored(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    const char *reply = lab_put(&lab, "loss 0.5 rank=3\n"
+                                      "loss 0.25 rank=3\n"
+                                      "# a comment, then an empty line\n"
+                                      "\n"
+                                      "put sys.cpu 1700000000 42 cpu=0\n"
+                                      "put sys.cpu 1700000001000 43 cpu=0 host=other\n"
+                                      "cpu,core=1 user=1.5,idle=2i 1700000000000000001\n"
+                                      "requests:1|c|@0.5\n"
+                                      "requests:3|c\n"
+                                      "queue:5|g\n"
+                                      "queue:-2|g\n"
+                                      "users:ann|s\n"
+                                      "users:bob|s\n"
+                                      "users:ann|s\n"
+                                      "step:1:2:3|ms\n"
+                                      "last_line_without_newline 7");
+    assert_string_equal(reply, "");
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    double last;
+    assert_int_equal(lab_points(&lab, "loss{host=lab,rank=3}", &last), 2);
+    assert_true(last == 0.25);
+    assert_int_equal(lab_points(&lab, "sys.cpu{cpu=0,host=lab}", &last), 1);
+    assert_true(last == 42);
+    assert_int_equal(lab_points(&lab, "sys.cpu{cpu=0,host=other}", &last), 1);
+    assert_int_equal(lab_points(&lab, "cpu_user{core=1,host=lab}", &last), 1);
+    assert_true(last == 1.5);
+    assert_int_equal(lab_points(&lab, "cpu_idle{core=1,host=lab}", &last), 1);
+    assert_true(lab_points(&lab, "requests{host=lab}", &last) >= 1);
+    assert_true(last == 5);
+    assert_true(lab_points(&lab, "queue{host=lab}", &last) >= 1);
+    assert_true(last == 3);
+    assert_true(lab_points(&lab, "users{host=lab}", NULL) >= 1);
+    assert_true(lab_sum(&lab, "users{host=lab}") == 2);
+    assert_int_equal(lab_points(&lab, "step{host=lab}", &last), 3);
+    assert_true(last == 3);
+    assert_int_equal(lab_points(&lab, "last_line_without_newline{host=lab}", &last), 1);
+    lab_free(&lab);
+}
+
+static void bad_lines_are_answered_and_the_others_taken(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    lab.options.level = 4;
+    assert_true(lab_start(&lab));
+    assert_string_equal(
+        lab_put(&lab, "a 1\nb abc\r\nc 3\nput d\nhost 5 host=lab k=1 k=2\nfuture 1 9000000000\nversion\n"),
+        "line 2: value 'abc' is not a number\n"
+        "line 4: put needs a name, a time and a value (expected: put name time value [tag=value ...])\n"
+        "line 5: tag 'k' is there twice\n"
+        "line 6: the time is more than an hour in the future\n"
+        "sonde " SONDE_VERSION "\n");
+    // One series is of one StatsD type.
+    assert_string_equal(lab_put(&lab, "m:1|c\nm:1|g\n"),
+                        "line 2: 'm' is not stored: this series is of another StatsD type\n");
+    // 16 tags are the line's limit; with host they are too many for the store.
+    struct buf text = {0};
+    buf_add_str(&text, STR("tags 1"));
+    for (int i = 0; i < 16; i++)
+        buf_printf(&text, " k%d=v", i);
+    assert_string_equal(lab_put(&lab, buf_cstr(&text)),
+                        "line 1: 'tags' is not stored: too many tags (16 with host), or a name that is too long\n");
+    // A line over 64 KiB costs itself.
+    text.size = 0;
+    for (int i = 0; i < 70000; i++)
+        buf_add_char(&text, 'x');
+    buf_add_str(&text, STR(" 1\nafter_the_long_one 1\n"));
+    assert_string_equal(lab_put(&lab, buf_cstr(&text)), "line 1: longer than 65536 bytes\n");
+    // After a hundred answers the rest is counted.
+    text.size = 0;
+    for (int i = 0; i < 250; i++)
+        buf_add_str(&text, STR("bad\n"));
+    const char *reply = lab_put(&lab, buf_cstr(&text));
+    assert_non_null(strstr(reply, "line 100: the value is missing"));
+    assert_null(strstr(reply, "line 101:"));
+    assert_non_null(strstr(reply, "\n250 lines were refused, the first 100 are listed\n"));
+    buf_free(&text);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    double last;
+    assert_int_equal(lab_points(&lab, "a{host=lab}", NULL), 1);
+    assert_int_equal(lab_points(&lab, "c{host=lab}", NULL), 1);
+    assert_int_equal(lab_points(&lab, "future{host=lab}", NULL), 0);
+    assert_int_equal(lab_points(&lab, "after_the_long_one{host=lab}", NULL), 1);
+    assert_true(lab_points(&lab, "sonde_dropped_total{cause=bad_line,host=lab}", &last) > 0);
+    assert_true(last == 4 + 1 + 1 + 1 + 250);
+    assert_true(lab_points(&lab, "sonde_dropped_total{cause=limit,host=lab}", &last) > 0);
+    assert_true(last == 2);
+    lab_free(&lab);
+}
+
+// At every level; but where nothing is lost there is no such series.
+static void what_is_dropped_is_a_metric(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    assert_string_equal(lab_put(&lab, "good 1\n"), "");
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    assert_int_equal(lab_points(&lab, "sonde_dropped_total{cause=bad_line,host=lab}", NULL), 0);
+    assert_true(lab_start(&lab));
+    lab_put(&lab, "bad\nworse\n");
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    double last;
+    assert_true(lab_points(&lab, "sonde_dropped_total{cause=bad_line,host=lab}", &last) >= 1);
+    assert_true(last == 2);
+    assert_int_equal(lab_points(&lab, "sonde_points_total{host=lab}", NULL), 0);
+    lab_free(&lab);
+}
+
+static void udp_is_taken(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    // A port that is free: the system chooses one, and we let it go.
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    lab.options.udp_port = ntohs(address.sin_port);
+    // Taken: an error in words.
+    assert_false(lab_start(&lab));
+    assert_non_null(strstr(lab.said, "error cannot listen on UDP port"));
+    assert_int_equal(lab_end(&lab, 0), 1);
+    close(fd);
+    assert_true(lab_start(&lab));
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    static const char datagram[] = "hits:2|c\nhits:3|c\nbad\nloss 1";
+    assert_int_equal(sendto(fd, datagram, sizeof datagram - 1, 0, (const struct sockaddr *)&address, sizeof address),
+                     sizeof datagram - 1);
+    lab_await_points(&lab, "loss{host=lab}", 1);
+    // Sent, and the agent told to end at once: the datagram in the socket is not left behind.
+    assert_true(sendto(fd, "hits:5|c", 8, 0, (const struct sockaddr *)&address, sizeof address) == 8);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    close(fd);
+    double last;
+    assert_true(lab_points(&lab, "hits{host=lab}", &last) >= 1);
+    assert_true(last == 10);
+    lab_free(&lab);
+}
+
+static void node_metrics_are_sampled_until_the_end(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    lab.options.level = 2;
+    assert_true(lab_start(&lab));
+    lab_await_points(&lab, "cpu_percent{host=lab}", 2);
+    lab_await_points(&lab, "memory_used_percent{host=lab}", 3);
+    assert_true(lab_points(&lab, "own_processes{host=lab}", NULL) >= 1);
+    assert_int_equal(lab_points(&lab, "sonde_points_total{host=lab}", NULL), 0); // level 4
+    // The end of the control descriptor ends it, and there is one more sample.
+    size_t before = lab_points(&lab, "load_1m{host=lab}", NULL);
+    assert_int_equal(lab_end(&lab, 0), 0);
+    assert_true(lab_points(&lab, "load_1m{host=lab}", NULL) > before);
+    lab_free(&lab);
+}
+
+static void a_program_hands_over_its_ring(void **state)
+{
+    (void)state;
+    enum { POINTS = 20000 };
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    int out, status;
+    char byte;
+    // It ends by itself, without a word of farewell.
+    pid_t pid = lab_emitter(&lab, POINTS, &out, NULL);
+    assert_int_equal(read(out, &byte, 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(out);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    double last;
+    assert_int_equal(lab_points(&lab, "emitted{host=lab}", &last), POINTS);
+    assert_true(lab_points(&lab, "steps_total{host=lab}", &last) >= 1);
+    assert_true(last == POINTS);
+    lab_free(&lab);
+}
+
+// Killed (any moment will do) with points in the rings and in the file; the next one on the same folder has them all.
+static void a_killed_agent_is_taken_over_from(void **state)
+{
+    (void)state;
+    enum { POINTS = 5000 };
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    assert_string_equal(lab_put(&lab, "taken 1\ntaken 2\ntaken 3\n"), "");
+    int out, in, status;
+    char byte = '.';
+    pid_t pid = lab_emitter(&lab, POINTS, &out, &in);
+    assert_int_equal(read(out, &byte, 1), 1);
+    lab_await_points(&lab, "emitted{host=lab}", 1);
+    assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
+    // While there is no agent.
+    assert_int_equal(write(in, &byte, 1), 1);
+    assert_int_equal(read(out, &byte, 1), 1);
+    assert_true(lab_start(&lab));
+    assert_int_equal(lab_points(&lab, "taken{host=lab}", NULL), 3);
+    lab_await_distinct(&lab, "emitted{host=lab}", POINTS + 1);
+    // And from then on as before.
+    assert_int_equal(write(in, &byte, 1), 1);
+    assert_int_equal(read(out, &byte, 1), 1);
+    lab_await_distinct(&lab, "emitted{host=lab}", POINTS + 2);
+    close(in);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(out);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    // What was being taken over at the moment of the kill may be there twice; nothing is missing.
+    assert_int_equal(lab_distinct(&lab, "emitted{host=lab}"), POINTS + 2);
+    lab_free(&lab);
+}
+
+static void what_was_sent_before_the_end_is_taken(void **state)
+{
+    (void)state;
+    enum { SENDERS = 200 };
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    // The agent stands still while all of them send, and some are gone already; then it is told to end.
+    assert_int_equal(kill(lab.pid, SIGSTOP), 0);
+    int fds[SENDERS];
+    for (int i = 0; i < SENDERS; i++) {
+        char line[64];
+        fds[i] = lab_connect(&lab);
+        int size = snprintf(line, sizeof line, "late %d sender=%d", i, i);
+        assert_int_equal(write(fds[i], line, (size_t)size), size);
+        if (i % 2)
+            close(fds[i]);
+    }
+    assert_int_equal(kill(lab.pid, SIGTERM), 0);
+    assert_int_equal(lab_end(&lab, SIGCONT), 0);
+    for (int i = 0; i < SENDERS; i += 2)
+        close(fds[i]);
+    for (int i = 0; i < SENDERS; i++) {
+        char series[64];
+        snprintf(series, sizeof series, "late{host=lab,sender=%d}", i);
+        assert_int_equal(lab_points(&lab, series, NULL), 1);
+    }
+    lab_free(&lab);
+}
+
+static void many_connections_at_once(void **state)
+{
+    (void)state;
+    enum { CONNECTIONS = 200 };
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    int fds[CONNECTIONS];
+    for (int i = 0; i < CONNECTIONS; i++)
+        fds[i] = lab_connect(&lab);
+    // All have half a line in flight.
+    for (int i = 0; i < CONNECTIONS; i++)
+        assert_int_equal(write(fds[i], "many 1 se", 9), 9);
+    for (int i = 0; i < CONNECTIONS; i++) {
+        char rest[32];
+        int size = snprintf(rest, sizeof rest, "nder=%d\nbad\n", i);
+        assert_int_equal(write(fds[i], rest, (size_t)size), size);
+        shutdown(fds[i], SHUT_WR);
+    }
+    for (int i = 0; i < CONNECTIONS; i++) {
+        char reply[256] = "", series[64];
+        assert_int_equal(recv(fds[i], reply, sizeof reply - 1, MSG_WAITALL),
+                         strlen("line 2: the value is missing (expected: name value "
+                                "[time] [tag=value ...])\n"));
+        close(fds[i]);
+        snprintf(series, sizeof series, "many{host=lab,sender=%d}", i);
+        assert_int_equal(lab_points(&lab, series, NULL), 1);
+    }
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    lab_free(&lab);
+}
+
+static void garbage_harms_only_its_sender(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    lab.options.level = 4;
+    assert_true(lab_start(&lab));
+    static char garbage[100000];
+    uint64_t random = 88172645463325252u;
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < sizeof garbage; i++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            garbage[i] = (char)random;
+        }
+        // Some begin as a program does that hands over its ring.
+        if (round % 4 == 0)
+            memcpy(garbage, "\x7fsonde\x1a\n", 8);
+        if (round % 4 == 1)
+            garbage[0] = 0x7f;
+        int fd = lab_connect(&lab);
+        for (size_t at = 0; at < sizeof garbage;) {
+            ssize_t sent = send(fd, garbage + at, sizeof garbage - at, MSG_NOSIGNAL);
+            if (sent <= 0)
+                break; // shown the door
+            at += (size_t)sent;
+        }
+        close(fd);
+    }
+    // A hand-over of a file that is no segment.
+    int fd = lab_connect(&lab), file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct {
+        uint64_t magic;
+        uint32_t version, reserved;
+    } hello = {UINT64_C(0x0a1a65646e6f737f), 1, 0};
+    struct iovec piece = {&hello, sizeof hello};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr message = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &file, sizeof file);
+    assert_int_equal(sendmsg(fd, &message, 0), sizeof hello);
+    char byte;
+    assert_int_equal(read(fd, &byte, 1), 0);
+    close(fd);
+    close(file);
+    assert_string_equal(lab_put(&lab, "well 1\n"), "");
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    double last;
+    assert_int_equal(lab_points(&lab, "well{host=lab}", NULL), 1);
+    assert_true(lab_points(&lab, "sonde_connections_refused_total{host=lab}", &last) > 0);
+    assert_true(last == 11); // 10 of the 20 rounds, and the file
+    lab_free(&lab);
+}
+
+// A sender that never reads its answers: they are kept up to a limit, and nobody waits for it.
+static void a_sender_that_does_not_read(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    int fd = lab_connect(&lab);
+    for (int i = 0; i < 100000; i++)
+        assert_int_equal(write(fd, "version\n", 8), 8);
+    assert_string_equal(lab_put(&lab, "well 1\n"), "");
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    close(fd);
+    assert_int_equal(lab_points(&lab, "well{host=lab}", NULL), 1);
+    lab_free(&lab);
+}
+
+static void another_user_is_refused(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    struct lab lab;
+    lab_make(&lab);
+    lab.options.level = 4;
+    assert_true(lab_start(&lab));
+    // The folder would keep others out: open it, so that the agent's own check is what is tested.
+    char socket_path[128];
+    snprintf(socket_path, sizeof socket_path, "%s/agent.sock", lab.folder);
+    assert_int_equal(chmod(lab.folder, 0755), 0);
+    assert_int_equal(chmod(socket_path, 0777), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(2);
+        char reply[64] = "";
+        int fd = lab_connect(&lab);
+        send(fd, "stolen 1\n", 9, MSG_NOSIGNAL); // it may have been shown the door before
+        _exit(recv(fd, reply, sizeof reply - 1, MSG_WAITALL) > 0 &&
+                      strcmp(reply, "this agent serves another user\n") == 0
+                  ? 0
+                  : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    double last;
+    assert_int_equal(lab_points(&lab, "stolen{host=lab}", NULL), 0);
+    assert_true(lab_points(&lab, "sonde_connections_refused_total{host=lab}", &last) > 0);
+    assert_true(last == 1);
+    lab_free(&lab);
+}
+
+static void expect_error(struct lab *lab, const char *words)
+{
+    if (lab_start(lab))
+        fail_msg("started, but should have said: %s", words);
+    assert_int_equal(strncmp(lab->said, "error ", 6), 0);
+    if (!strstr(lab->said, words))
+        fail_msg("said: %s not: %s", lab->said, words);
+    assert_int_equal(lab->said[strlen(lab->said) - 1], '\n');
+    assert_int_equal(lab_end(lab, 0), 1);
+}
+
+static void folders_that_will_not_do(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    assert_int_equal(chmod(lab.folder, 0750), 0);
+    expect_error(&lab, "is open to others (mode 0750): chmod 700 it");
+    assert_int_equal(chmod(lab.folder, 0700), 0);
+    // A file where the folder should be; a folder that cannot be made.
+    char path[256];
+    snprintf(path, sizeof path, "%s/file", lab.folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    lab.options.folder = path;
+    expect_error(&lab, "is not a folder");
+    lab.options.folder = "/proc/no/such";
+    expect_error(&lab, "cannot make the run folder /proc/no/such");
+    // A link to a folder is not taken for one.
+    char link[256];
+    snprintf(link, sizeof link, "%s/link", lab.folder);
+    assert_int_equal(symlink(lab.folder, link), 0);
+    lab.options.folder = link;
+    expect_error(&lab, "is not a folder");
+    // Folders above it are made as well, private too.
+    char deep[256];
+    struct stat about;
+    snprintf(deep, sizeof deep, "%s/a/b", lab.folder);
+    lab.options.folder = deep;
+    assert_true(lab_start(&lab));
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    assert_int_equal(stat(deep, &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0700);
+    lab_free(&lab);
+}
+
+static void folders_of_others(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    struct lab lab;
+    lab_make(&lab);
+    assert_int_equal(chown(lab.folder, 65534, 65534), 0);
+    expect_error(&lab, "belongs to user 65534, not to user 0");
+    // And for a user who may not write there: a child that is somebody else.
+    assert_int_equal(chmod(lab.folder, 0500), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct error e;
+        lab.options.control_fd = -1;
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(2);
+        bool refused = agent_run(&lab.options, &e) == 1;
+        _exit(refused && strstr(e.text, "cannot write to the run folder") ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    lab_free(&lab);
+}
+
+static void sockets_in_the_way(void **state)
+{
+    (void)state;
+    struct lab lab, second;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    struct stat about;
+    char path[256];
+    snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    // A live agent is not pushed aside; neither by its file nor by its socket.
+    second = lab;
+    second.pid = 0;
+    expect_error(&second, "another agent is listening on");
+    char elsewhere[256];
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere.sock", lab.folder);
+    second.options.socket_path = elsewhere;
+    expect_error(&second, "lab.sonde");
+    assert_int_equal(access(elsewhere, F_OK), -1);
+    assert_string_equal(lab_put(&lab, "alive 1\n"), "");
+    // A killed one leaves its socket: it is replaced.
+    assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_true(lab_start(&lab));
+    assert_string_equal(lab_put(&lab, "alive 2\n"), "");
+    // One that ends well takes it away.
+    assert_int_equal(lab_end(&lab, SIGINT), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(lab_points(&lab, "alive{host=lab}", NULL), 2);
+    // What is no socket is left alone.
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    expect_error(&lab, "is in the way: it is not a socket");
+    assert_int_equal(access(path, F_OK), 0);
+    lab_free(&lab);
+}
+
+static void names_and_numbers_that_will_not_do(void **state)
+{
+    (void)state;
+    struct lab lab;
+    char path[256];
+    lab_make(&lab);
+    memset(path, 'p', 108);
+    path[108] = 0;
+    memcpy(path, "/tmp/", 5);
+    lab.options.socket_path = path;
+    expect_error(&lab, "the socket's path is 108 bytes long, and the system allows 107");
+    lab.options.socket_path = NULL;
+    lab.options.level = 0;
+    expect_error(&lab, "level 0 is not between 1 and 4");
+    lab.options.level = 1;
+    lab.options.rate_s = 1e-9;
+    expect_error(&lab, "a rate of 1e-09 s is not between");
+    lab.options.rate_s = 0.05;
+    lab.options.window_s = -1;
+    expect_error(&lab, "a window of -1 s is not between");
+    lab.options.window_s = 0;
+    lab.options.udp_port = 70000;
+    expect_error(&lab, "UDP port 70000 is not between 1 and 65535");
+    lab.options.udp_port = 0;
+    lab.options.host = "a/b";
+    expect_error(&lab, "holds a slash");
+    lab_free(&lab);
+}
+
+// A file that is not sonde's is left as it is.
+static void a_file_in_the_way(void **state)
+{
+    (void)state;
+    struct lab lab;
+    char path[256];
+    lab_make(&lab);
+    snprintf(path, sizeof path, "%s/lab.sonde", lab.folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "a diary, not a recording, and long enough to be looked at", 57), 57);
+    close(fd);
+    expect_error(&lab, "lab.sonde");
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_size, 57);
+    lab_free(&lab);
+}
+
+// When the disk is full the agent goes on, says so to who sends, and what is stored stays stored.
+static void a_full_disk(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    lab.options.level = 2;
+    lab.file_limit_bytes = 2 << 20;
+    assert_true(lab_start(&lab));
+    assert_string_equal(lab_put(&lab, "before 1\n"), "");
+    struct buf text = {0};
+    // Random values cannot be packed: these are three times what fits.
+    uint64_t random = 88172645463325252u;
+    for (int i = 0; i < 400000; i++) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        buf_printf(&text, "filler %llu\n", (unsigned long long)random);
+    }
+    lab_put(&lab, buf_cstr(&text));
+    // Still there; and what had its place keeps it.
+    assert_string_equal(lab_put(&lab, "version\n"), "sonde " SONDE_VERSION "\n");
+    lab_end(&lab, SIGTERM);
+    assert_int_equal(lab_points(&lab, "before{host=lab}", NULL), 1);
+    size_t kept = lab_points(&lab, "filler{host=lab}", NULL);
+    assert_true(kept > 10000 && kept < 400000);
+    buf_free(&text);
+    lab_free(&lab);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "emit") == 0)
+        return lab_emit(argv[2]);
+    if (argc == 2)
+        cmocka_set_test_filter(argv[1]); // "udp*": only these
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_protocol_is_stored),
+        cmocka_unit_test(bad_lines_are_answered_and_the_others_taken),
+        cmocka_unit_test(what_is_dropped_is_a_metric),
+        cmocka_unit_test(udp_is_taken),
+        cmocka_unit_test(node_metrics_are_sampled_until_the_end),
+        cmocka_unit_test(a_program_hands_over_its_ring),
+        cmocka_unit_test(a_killed_agent_is_taken_over_from),
+        cmocka_unit_test(what_was_sent_before_the_end_is_taken),
+        cmocka_unit_test(many_connections_at_once),
+        cmocka_unit_test(garbage_harms_only_its_sender),
+        cmocka_unit_test(a_sender_that_does_not_read),
+        cmocka_unit_test(another_user_is_refused),
+        cmocka_unit_test(folders_that_will_not_do),
+        cmocka_unit_test(folders_of_others),
+        cmocka_unit_test(sockets_in_the_way),
+        cmocka_unit_test(names_and_numbers_that_will_not_do),
+        cmocka_unit_test(a_file_in_the_way),
+        cmocka_unit_test(a_full_disk),
+    };
+    return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
+}

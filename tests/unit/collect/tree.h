@@ -1,0 +1,32 @@
+// tree.h - a temporary folder with a /proc in it, for tests that write what the "kernel" says.
+#ifndef SONDE_TESTS_COLLECT_TREE_H
+#define SONDE_TESTS_COLLECT_TREE_H
+
+#include "collect/collect.h"
+
+struct tree {
+    char root[64];
+};
+
+void tree_make(struct tree *t);
+void tree_write(struct tree *t, const char *path,
+                const char *text);                    // path: "proc/stat"; replaces the contents, in place
+void tree_copy(struct tree *t, const char *recorded); // all files of trees/RECORDED/proc
+void tree_remove(struct tree *t, const char *path);
+void tree_chmod(struct tree *t, const char *path, unsigned mode);
+void tree_free(struct tree *t);
+
+// One collect on a root, and the values of its last sample by name.
+struct probe {
+    struct collect *c;
+};
+struct probe probe_make(const char *root, int level, uid_t uid);
+void probe_free(struct probe *p);
+
+// Samples the source; what collect_sample returned, or -ENXIO when the source is left out.
+int probe_sample(struct probe *p, const char *source, int64_t t_ns);
+
+// The value at the last probe_sample; fails the test for a name that is not in the set.
+double probe_value(struct probe *p, const char *source, const char *name);
+
+#endif

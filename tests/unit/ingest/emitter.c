@@ -1,0 +1,715 @@
+// emitter.c - the programs that the tests of the ingest run: `emitter MODE ARGUMENTS…`. It says on standard output what it has done, and
+// waits for a line on standard input where a test has to come in between.
+#include "emit/segment.h"
+
+#include "sonde.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char **arguments;
+static int argument_count;
+
+static long number(int i)
+{
+    return i < argument_count ? strtol(arguments[i], NULL, 10) : 0;
+}
+
+static void say(const char *text)
+{
+    printf("%s\n", text);
+    fflush(stdout);
+}
+
+static void wait_for_line(void)
+{
+    char c;
+    while (read(0, &c, 1) == 1 && c != '\n')
+        ;
+}
+
+static sonde_handle tagged(const char *name, const char *key, long value, enum sonde_kind kind)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%ld", value);
+    struct sonde_tag tag = {key, text};
+    struct sonde_metric m = {.name = name, .kind = kind, .tags = &tag, .tag_count = 1};
+    return sonde_define(&m);
+}
+
+static void *thread_emits(void *index)
+{
+    sonde_handle h = tagged("value", "thread", (long)(intptr_t)index, SONDE_GAUGE);
+    for (long i = 0; i < number(1); i++)
+        sonde_emit(h, (double)i);
+    return NULL;
+}
+
+// threads COUNT POINTS
+static int mode_threads(void)
+{
+    pthread_t threads[64];
+    long count = number(0);
+    for (long i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, thread_emits, (void *)(intptr_t)i) != 0)
+            return 1;
+    for (long i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+// waves WAVES THREADS POINTS: threads that come and go take over each other's rings
+static int mode_waves(void)
+{
+    long waves = number(0), count = number(1);
+    arguments++;
+    argument_count--;
+    for (long w = 0; w < waves; w++) {
+        pthread_t threads[512];
+        for (long i = 0; i < count; i++)
+            if (pthread_create(&threads[i], NULL, thread_emits, (void *)(intptr_t)i) != 0)
+                return 1;
+        for (long i = 0; i < count; i++)
+            pthread_join(threads[i], NULL);
+    }
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+static pthread_barrier_t crowd;
+
+static void *thread_stays(void *index)
+{
+    thread_emits(index);
+    pthread_barrier_wait(&crowd);
+    return NULL;
+}
+
+// crowd THREADS POINTS: all at the same time
+static int mode_crowd(void)
+{
+    pthread_t threads[1024];
+    long count = number(0);
+    pthread_barrier_init(&crowd, NULL, (unsigned)count);
+    for (long i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, thread_stays, (void *)(intptr_t)i) != 0)
+            return 1;
+    for (long i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+// points COUNT HOW: then ends by "exit", "_exit", "kill", "abort"
+static int mode_points(void)
+{
+    sonde_handle h = sonde_gauge("value", "");
+    for (long i = 0; i < number(0); i++)
+        sonde_emit(h, (double)i);
+    if (strcmp(arguments[1], "kill") == 0)
+        raise(SIGKILL);
+    if (strcmp(arguments[1], "abort") == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        abort();
+    }
+    if (strcmp(arguments[1], "_exit") == 0)
+        _exit(0);
+    exit(0);
+}
+
+// waits COUNT MORE: emits COUNT, says so, waits for a line, emits MORE, says so, waits for another
+static int mode_waits(void)
+{
+    sonde_handle h = sonde_gauge("value", "");
+    long i = 0;
+    for (; i < number(0); i++)
+        sonde_emit(h, (double)i);
+    say("first");
+    wait_for_line();
+    for (; i < number(0) + number(1); i++)
+        sonde_emit(h, (double)i);
+    say("second");
+    wait_for_line();
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+// stream: emits 0, 1, 2 … until a byte comes on standard input; says how many
+static int mode_stream(void)
+{
+    sonde_handle h = sonde_gauge("value", "");
+    fcntl(0, F_SETFL, O_NONBLOCK);
+    char c;
+    long i = 0;
+    do {
+        for (int k = 0; k < 100; k++)
+            sonde_emit(h, (double)i++);
+        if (i == 100)
+            say("going");
+        sched_yield();
+    } while (read(0, &c, 1) != 1);
+    printf("sent=%ld\ndropped=%llu\n", i, (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+// fork POINTS: parent and child emit to their own series, before and after
+static int mode_fork(void)
+{
+    sonde_handle both = sonde_gauge("both", ""), parent = sonde_gauge("parent", ""), child = sonde_gauge("child", "");
+    sonde_handle adds = sonde_counter("adds", ""), level = sonde_gauge("level", "");
+    sonde_span_begin("outer");
+    sonde_add(adds, 1);
+    sonde_set(level, 5);
+    long half = number(0) / 2;
+    for (long i = 0; i < half; i++)
+        sonde_emit(parent, (double)i);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sonde_handle late = sonde_gauge("late", "");
+        for (long i = 0; i < number(0); i++)
+            sonde_emit(child, (double)i);
+        sonde_emit(both, 2);
+        sonde_emit(late, 7);
+        sonde_add(adds, 10);
+        sonde_span_end(); // the parent's: not ours to end
+        sonde_span_begin("inner");
+        sonde_span_end();
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            sonde_emit(both, 3);
+            sonde_add(adds, 100);
+            _exit(0);
+        }
+        waitpid(grandchild, NULL, 0);
+        _exit(0);
+    }
+    for (long i = half; i < number(0); i++)
+        sonde_emit(parent, (double)i);
+    sonde_emit(both, 1);
+    waitpid(pid, NULL, 0);
+    sonde_span_end();
+    return 0;
+}
+
+static void *emits_for_ever(void *unused)
+{
+    (void)unused;
+    sonde_handle h = sonde_gauge("busy", "");
+    for (double i = 0;; i++)
+        sonde_emit(h, i);
+    return NULL;
+}
+
+// forks COUNT: while a thread emits, children fork, emit one point each and end
+static int mode_forks(void)
+{
+    pthread_t t;
+    sonde_handle h = sonde_gauge("child", "");
+    if (pthread_create(&t, NULL, emits_for_ever, NULL) != 0)
+        return 1;
+    for (long i = 0; i < number(0); i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            char name[32];
+            snprintf(name, sizeof name, "child_%ld", i);
+            sonde_emit(h, (double)i);
+            sonde_emit(sonde_gauge(name, ""), 1);
+            _exit(0);
+        }
+        waitpid(pid, NULL, 0);
+    }
+    _exit(0);
+}
+
+// fork_tight: a child that can make no segment; it must not write into its parent's
+static int mode_fork_tight(void)
+{
+    sonde_handle h = sonde_gauge("value", ""), level = sonde_gauge("level", ""), adds = sonde_counter("adds", "");
+    sonde_emit(h, 1);
+    sonde_set(level, 1);
+    sonde_add(adds, 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){1, 1});
+        sonde_set(level, 100);
+        sonde_add(adds, 100);
+        sonde_emit(h, 100);
+        sonde_span_begin("child");
+        sonde_annotate("child");
+        sonde_set(level, 100);
+        sonde_handle late = sonde_gauge("late", "");
+        _exit(late != 0 || sonde_level() != 0);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    sonde_emit(h, 2);
+    return status != 0;
+}
+
+// clone: a child that runs no fork handlers
+static int mode_clone(void)
+{
+    sonde_handle h = sonde_gauge("value", "");
+    sonde_emit(h, 1);
+    fflush(stdout);
+    long pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        sonde_handle child = sonde_gauge("child", ""); // the slow path notices
+        sonde_emit(child, 2);
+        syscall(SYS_exit_group, 0);
+    }
+    waitpid((pid_t)pid, NULL, 0);
+    sonde_emit(h, 3);
+    return 0;
+}
+
+// exec POINTS: emits, then becomes another emitter
+static int mode_exec(void)
+{
+    sonde_handle h = sonde_gauge("before", "");
+    sonde_add(sonde_counter("adds", ""), 1);
+    for (long i = 0; i < number(0); i++)
+        sonde_emit(h, (double)i);
+    execl("/proc/self/exe", "emitter", "waits", "10", "0", NULL);
+    return 1;
+}
+
+static void *thread_adds(void *unused)
+{
+    (void)unused;
+    sonde_handle h = sonde_counter("work_total", "");
+    for (long i = 0; i < number(1); i++)
+        sonde_add(h, 1);
+    return NULL;
+}
+
+// cells THREADS ADDS: a counter added to by all threads, gauges; says "ready" and waits, sets once more, waits
+static int mode_cells(void)
+{
+    pthread_t threads[64];
+    sonde_handle unused = sonde_gauge("never_set", ""), level = sonde_gauge("level", "percent"),
+                 both = sonde_gauge("in_flight", "");
+    (void)unused;
+    sonde_set(level, 12.5);
+    sonde_add(both, 3);
+    sonde_add(both, -1);
+    for (long i = 0; i < number(0); i++)
+        if (pthread_create(&threads[i], NULL, thread_adds, NULL) != 0)
+            return 1;
+    for (long i = 0; i < number(0); i++)
+        pthread_join(threads[i], NULL);
+    say("ready");
+    wait_for_line();
+    sonde_set(level, sonde_missing());
+    sonde_set(both, 10); // on top of what was added
+    sonde_add(sonde_counter("work_total", ""), 1);
+    say("again");
+    wait_for_line();
+    return 0;
+}
+
+// count AMOUNT: adds to one counter and ends at once
+static int mode_count(void)
+{
+    sonde_add(sonde_counter("work_total", ""), (double)number(0));
+    if (number(1)) {
+        say("ready");
+        wait_for_line();
+    }
+    return 0;
+}
+
+// many_cells COUNT: sets COUNT cells, then COUNT more, and adds to the first ones
+static int mode_many_cells(void)
+{
+    long count = number(0);
+    for (long i = 0; i < 2 * count; i++) {
+        if (i == count) {
+            say("half");
+            wait_for_line();
+        }
+        char name[32];
+        snprintf(name, sizeof name, "cell_%ld", i);
+        sonde_set(sonde_gauge(name, ""), (double)(i + 1));
+    }
+    for (long i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cell_%ld", i);
+        sonde_add(sonde_gauge(name, ""), (double)(i + 1));
+    }
+    say("all");
+    wait_for_line();
+    return 0;
+}
+
+// groups
+static int mode_groups(void)
+{
+    struct sonde_metric high = {.name = "too_high", .level = 4};
+    sonde_handle m[4] = {sonde_gauge("a", ""), sonde_define(&high), sonde_gauge("b", ""), sonde_gauge("a", "")};
+    sonde_handle g = sonde_group(m, 4), same = sonde_group(m, 4), none = sonde_group(&m[1], 1);
+    printf("same=%d\nnone=%u\nhigh=%u\n", g == same, none, m[1]);
+    double row[4] = {1, 2, 3, 4};
+    sonde_emit_group(g, row);
+    row[0] = sonde_missing();
+    sonde_emit_group(g, row);
+    sonde_emit_group_at(g, (double[]){5, 6, 7, 8}, INT64_C(1700000000123456789));
+    sonde_emit_at(m[0], 9, INT64_C(1700000000123456790));
+    sonde_emit_group(m[0], row); // no group: nothing happens
+    sonde_emit(g, 1);            // no metric: counted by the agent
+    sonde_emit(4711, 1);         // nothing at all
+    sonde_add(4711, 1);
+    sonde_set(4711, 1);
+    sonde_emit_group(4711, row);
+    return 0;
+}
+
+// spans
+static int mode_spans(void)
+{
+    sonde_span_end(); // of nothing
+    sonde_span_begin("job", "job", "42");
+    sonde_span_begin("epoch", "number", "1", "phase", "train");
+    sonde_span_end();
+    sonde_span_begin("epoch", "number", "2", "odd");
+    sonde_annotate("half time", "file", "ck-1");
+    sonde_span_end();
+    sonde_span_end();
+    sonde_span_end(); // one too many
+    struct sonde_tag tag = {"k", "v"};
+    sonde_span_at("past", 1000, 2000, &tag, 1);
+    for (int i = 0; i < 100; i++)
+        sonde_span_begin("deep");
+    for (int i = 0; i < 100; i++)
+        sonde_span_end();
+    sonde_span_begin("after");
+    sonde_span_end();
+    sonde_span_begin("open");
+    return 0;
+}
+
+// span_waits: a span that is open while agents come and go
+static int mode_span_waits(void)
+{
+    sonde_span_begin("long", "k", "v");
+    say("first");
+    wait_for_line();
+    sonde_span_end();
+    return 0;
+}
+
+// limits: names, tags and texts at and over their limits; prints handles as 0 or 1
+static int mode_limits(void)
+{
+    static char name[300], key[200], value[2000], text[6000];
+    struct sonde_tag tags[20];
+    struct sonde_metric m = {.name = name, .tags = tags};
+    memset(name, 'n', 255);
+    memset(text, 't', 4096);
+    m.help = text;
+    printf("name255=%d\n", sonde_define(&m) != 0);
+    text[4096] = 't';
+    name[254] = 'm';
+    printf("help4097=%d\n", sonde_define(&m) != 0); // cut
+    name[255] = 'n';
+    m.help = NULL;
+    printf("name256=%d\n", sonde_define(&m) != 0);
+    printf("empty=%d\nblank=%d\nnull=%d\nletters=%d\n", sonde_gauge("", "") != 0, sonde_gauge("a b", "") != 0,
+           sonde_gauge(NULL, "") != 0, sonde_gauge("größe/µ.a_b:c-d", NULL) != 0);
+    printf("unit32=%d\nunit33=%d\n", sonde_gauge("u32", "12345678901234567890123456789012") != 0,
+           sonde_gauge("u33", "123456789012345678901234567890123") != 0);
+    memset(key, 'k', 128);
+    memset(value, 'v', 1024);
+    m.name = "tagged";
+    m.tag_count = 1;
+    tags[0] = (struct sonde_tag){key, value};
+    printf("tag=%d\n", sonde_define(&m) != 0);
+    value[1024] = 'v';
+    printf("value1025=%d\n", sonde_define(&m) != 0);
+    value[1024] = 0;
+    key[128] = 'k';
+    printf("key129=%d\n", sonde_define(&m) != 0);
+    key[128] = 0;
+    static char keys[20][8];
+    for (int i = 0; i < 20; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%d", i);
+        tags[i] = (struct sonde_tag){keys[i], "v"};
+    }
+    m.tag_count = 15;
+    printf("tags15=%d\n", sonde_define(&m) != 0);
+    m.tag_count = 16; // and host
+    printf("tags16=%d\n", sonde_define(&m) != 0);
+    m.tag_count = 2;
+    m.name = "ordered";
+    sonde_handle ordered = sonde_define(&m);
+    m.tags = (struct sonde_tag[]){{"k1", "v"}, {"empty", ""}, {"k0", "v"}};
+    m.tag_count = 3;
+    printf("order=%d\n", ordered && sonde_define(&m) == ordered);
+    m.tags = tags;
+    m.tag_count = 2;
+    tags[1].key = "k0";
+    printf("twice=%d\n", sonde_define(&m) != 0);
+    m.kind = (enum sonde_kind)7;
+    m.tag_count = 0;
+    printf("kind=%d\n", sonde_define(&m) != 0);
+    static sonde_handle many[4097];
+    for (int i = 0; i < 4097; i++)
+        many[i] = tagged("member", "i", i, SONDE_GAUGE);
+    static double row[4097];
+    sonde_handle full = sonde_group(many, 4096);
+    printf("group4096=%d\ngroup4097=%d\n", full != 0, sonde_group(many, 4097) != 0);
+    sonde_emit_group(full, row);
+    memset(name, 's', 299);
+    name[299] = 0;
+    memset(text, 'x', 5000);
+    sonde_span_begin(name, key, value, "bad key", "v");
+    sonde_span_end();
+    sonde_annotate(text);
+    sonde_annotate("sixteen", "1", "v", "2", "v", "3", "v", "4", "v", "5", "v", "6", "v", "7", "v", "8", "v", "9", "v",
+                   "10", "v", "11", "v", "12", "v", "13", "v", "14", "v", "15", "v", "16", "v", "17", "v");
+    return 0;
+}
+
+// define COUNT: so many metrics, a point each
+static int mode_define(void)
+{
+    long on = 0;
+    for (long i = 0; i < number(0); i++) {
+        char name[32];
+        snprintf(name, sizeof name, "m%ld", i);
+        sonde_handle h = sonde_gauge(name, "");
+        on += h != 0;
+        sonde_emit(h, (double)i);
+    }
+    printf("on=%ld\ndropped=%llu\n", on, (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+static int open_descriptors(void)
+{
+    struct stat st;
+    int open = 0;
+    for (int fd = 0; fd < 256; fd++)
+        open += fstat(fd, &st) == 0;
+    return open;
+}
+
+// level LEVEL-OF-METRIC: prints handle and level, and how many descriptors that took
+static int mode_level(void)
+{
+    int open = open_descriptors();
+    struct sonde_metric m = {.name = "leveled", .level = (int)number(0)};
+    sonde_handle h = sonde_define(&m);
+    sonde_emit(h, 1);
+    sonde_set(h, 1);
+    sonde_add(h, 1);
+    sonde_span_begin("span");
+    sonde_span_end();
+    sonde_annotate("note");
+    sonde_emit_group(sonde_group(&h, 1), (double[]){1});
+    printf("handle=%d\nlevel=%d\n", h != 0, sonde_level());
+    printf("open=%d\n", open_descriptors() - open);
+    return 0;
+}
+
+// closes: closes all descriptors, puts its own socket pair on their numbers, and emits on: nothing of ours may come out of it
+static int mode_closes(void)
+{
+    sonde_handle h = sonde_gauge("value", "");
+    sonde_emit(h, 1);
+    say("first");
+    wait_for_line();
+    int mine[2];
+    for (int fd = 3; fd < 64; fd++)
+        close(fd);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, mine) != 0)
+        return 1;
+    mine[0] = fcntl(mine[0], F_DUPFD, 64); // out of the way
+    mine[1] = fcntl(mine[1], F_DUPFD, 64);
+    for (int fd = 3; fd < 64; fd++)
+        dup2(mine[0], fd);
+    say("closed");
+    for (long i = 0; i < 1000000; i++)
+        sonde_emit(h, (double)i);
+    char c;
+    int lost = 0;
+    for (int fd = 3; fd < 64; fd++)
+        lost += fcntl(fd, F_GETFD) < 0;
+    printf("stray=%d\nlost=%d\nsent=1000001\n", read(mine[1], &c, 1) == 1, lost);
+    fflush(stdout);
+    wait_for_line();
+    return 0;
+}
+
+// loud: does what is refused, with standard error going to standard output
+static int mode_loud(void)
+{
+    dup2(1, 2);
+    sonde_emit(sonde_gauge("not a name", ""), 1);
+    say("end");
+    return 0;
+}
+
+// locked: in a program whose memory is locked; prints how much shared memory that has taken
+static int mode_locked(void)
+{
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        say("cannot lock");
+    sonde_emit(sonde_gauge("value", ""), 1);
+    char line[256];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        sscanf(line, "RssShmem: %ld", &kib);
+    if (f)
+        fclose(f);
+    printf("shared=%ld\n", kib);
+    return 0;
+}
+
+// small limits: address space and file size do not allow a segment of the wanted size
+static int mode_tight(void)
+{
+    struct rlimit limit = {(rlim_t)number(0) << 20, (rlim_t)number(0) << 20};
+    setrlimit((int)number(1) ? RLIMIT_FSIZE : RLIMIT_AS, &limit);
+    sonde_handle h = sonde_gauge("value", "");
+    sonde_emit(h, 1);
+    printf("handle=%d\n", h != 0);
+    return 0;
+}
+
+// Where the library has mapped its segment.
+static char *find_segment(size_t *bytes)
+{
+    FILE *f = fopen("/proc/self/maps", "re");
+    char line[512], *found = NULL;
+    while (f && fgets(line, sizeof line, f)) {
+        unsigned long from, to;
+        if (strstr(line, "/memfd:sonde") && sscanf(line, "%lx-%lx", &from, &to) == 2) {
+            found = (char *)from;
+            *bytes = to - from;
+        }
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static uint64_t random_state;
+
+static uint64_t random_u64(void)
+{
+    random_state += 0x9e3779b97f4a7c15u;
+    uint64_t x = random_state;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+static uint64_t nasty(void)
+{
+    static const uint64_t values[] = {
+        0, 1, 7, 8, 0xff, 0xffff, 0x10000, 0xffffffff, UINT64_MAX, UINT64_MAX - 7, INT64_MAX, 1u << 20, 1u << 17};
+    uint64_t r = random_u64();
+    return r % 3 ? values[r / 3 % (sizeof values / sizeof *values)] : random_u64();
+}
+
+// scribble SEED ROUNDS: garbage where it hurts
+static int mode_scribble(void)
+{
+    random_state = (uint64_t)number(0);
+    size_t bytes = 0;
+    sonde_handle h = sonde_gauge("scribbled", "");
+    sonde_add(sonde_counter("scribbled_total", ""), 1);
+    sonde_span_begin("scribbled span", "k", "v");
+    sonde_span_end();
+    for (int i = 0; i < 1000; i++)
+        sonde_emit(h, i);
+    char *base = find_segment(&bytes);
+    if (!base)
+        return 1;
+    struct segment_header *header = (struct segment_header *)base;
+    struct segment_layout at = segment_layout(header->slots, header->ring_bytes);
+    say("ready");
+    wait_for_line();
+    for (long round = 0; round < number(1); round++) {
+        uint64_t r = random_u64();
+        size_t where;
+        switch (r % 8) {
+        case 0:
+            where = offsetof(struct segment_header, definitions_bytes) + random_u64() % 5 * 8;
+            break;
+        case 1:
+            where = random_u64() % 256 * 8;
+            break;
+        case 2:
+            where = at.agent + random_u64() % 32 * 8;
+            break;
+        case 3:
+            where = at.definitions + random_u64() % 64 * 8;
+            break;
+        case 4:
+            where = at.gauges + random_u64() % 64 * 8;
+            break;
+        case 5:
+            where = at.slots + random_u64() % 8 * 8; // the ring's head
+            break;
+        default:
+            where = at.slots + SLOT_DATA + random_u64() % 4096 * 8;
+        }
+        uint64_t value = nasty();
+        if (r % 8 >= 6 && random_u64() % 2) // a header that might be believed
+            value = segment_word((enum segment_type)(random_u64() % 8), random_u64() % 4, random_u64() % 64,
+                                 (uint32_t)(random_u64() % 4));
+        memcpy(base + where, &value, sizeof value);
+        if (random_u64() % 16 == 0) // and its head runs ahead
+            atomic_fetch_add(&((struct ring *)(void *)(base + at.slots))->head, random_u64() % 64 * 8);
+        if (random_u64() % 64 == 0)
+            sched_yield();
+    }
+    if (fallocate(3, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) != 0 && errno == EBADF)
+        return 1;
+    say("done");
+    wait_for_line();
+    return 0;
+}
+
+static const struct mode {
+    const char *name;
+    int (*run)(void);
+} modes[] = {
+    {"threads", mode_threads},       {"waves", mode_waves},           {"crowd", mode_crowd},   {"points", mode_points},
+    {"waits", mode_waits},           {"stream", mode_stream},         {"fork", mode_fork},     {"forks", mode_forks},
+    {"fork_tight", mode_fork_tight}, {"clone", mode_clone},           {"exec", mode_exec},     {"cells", mode_cells},
+    {"count", mode_count},           {"many_cells", mode_many_cells}, {"groups", mode_groups}, {"spans", mode_spans},
+    {"span_waits", mode_span_waits}, {"limits", mode_limits},         {"define", mode_define}, {"level", mode_level},
+    {"closes", mode_closes},         {"tight", mode_tight},           {"loud", mode_loud},     {"locked", mode_locked},
+    {"scribble", mode_scribble},
+};
+
+int main(int argc, char **argv)
+{
+    arguments = argv + 2;
+    argument_count = argc - 2;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (argc > 1 && strcmp(argv[1], modes[i].name) == 0)
+            return modes[i].run();
+    return 2;
+}

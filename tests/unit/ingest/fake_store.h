@@ -1,0 +1,54 @@
+// fake_store.h - a struct store that only remembers what came in: what the ingest did can be asked for exactly.
+#ifndef SONDE_TESTS_FAKE_STORE_H
+#define SONDE_TESTS_FAKE_STORE_H
+
+#include "store/store.h"
+
+struct fake_series {
+    char *name;   // of the metric
+    char *labels; // "k=v,k=v", sorted by key
+    char *unit;
+    enum store_kind kind;
+    uint64_t count;
+    double sum, first, last;
+    int64_t first_t_ns, last_t_ns;
+    uint64_t falls; // values smaller than the one before
+    uint64_t time_falls;
+};
+
+struct fake_event {
+    enum store_event_kind kind;
+    int64_t start_ns, end_ns;
+    uint64_t id, parent;
+    char *text, *labels;
+};
+
+struct fake_set {
+    uint32_t *series;
+    size_t count;
+};
+
+struct store {
+    struct fake_series *series;
+    size_t series_count, series_capacity;
+    char **metrics;
+    struct store_metric *metric_facts;
+    size_t metric_count, metric_capacity;
+    struct fake_set *sets;
+    size_t set_count, set_capacity;
+    struct fake_event *events;
+    size_t event_count, event_capacity;
+    uint64_t rows, points;
+    size_t series_limit; // 0 = none
+    size_t metric_limit;
+};
+
+struct store *fake_store_open(void);
+void fake_store_close(struct store *s);
+
+// NULL when there is none. `labels` NULL = the first of that name.
+struct fake_series *fake_find(const struct store *s, const char *name, const char *labels);
+uint64_t fake_count(const struct store *s, const char *name); // values of all series of the metric
+struct fake_event *fake_event(const struct store *s, const char *text, size_t nth);
+
+#endif

@@ -1,0 +1,58 @@
+// node.h - a node for tests: a socket, an ingest on a fake store, and real programs that emit to it.
+#ifndef SONDE_TESTS_NODE_H
+#define SONDE_TESTS_NODE_H
+
+#include "base/clock.h"
+#include "fake_store.h"
+#include "ingest/hello.h"
+#include "ingest/ingest.h"
+#include "unit/test.h"
+
+enum { NODE_CHILDREN_MAX = 128, NODE_PATIENCE_S = 120 };
+
+struct child {
+    pid_t pid;
+    int in, out; // its standard input and output
+    int status;  // as waitpid gave it, once `ended`
+    bool ended;
+    char text[4096]; // what it has written
+    size_t size;
+};
+
+struct node {
+    char folder[64], path[96];
+    struct store *store;
+    struct ingest *in; // NULL: no agent
+    int listener;
+    int connections[NODE_CHILDREN_MAX];
+    pid_t peers[NODE_CHILDREN_MAX];
+    bool greeted[NODE_CHILDREN_MAX]; // its HELLO has come
+    size_t connection_count;
+    struct child children[NODE_CHILDREN_MAX];
+    size_t child_count;
+    uint64_t bells;
+    uint64_t refused_segments;
+    int level;
+    struct ingest_stats before; // of agents that were stopped
+};
+
+void node_open(struct node *n);
+void node_close(struct node *n); // kills what still runs
+
+void node_agent_start(struct node *n); // listens, then adopts
+void node_agent_stop(struct node *n);
+struct ingest_stats node_stats(const struct node *n); // of all agents so far
+
+// Starts `emitter MODE ARGUMENTS…` (a list that ends with NULL) with SONDE_LEVEL=1 and SONDE_SOCKET, and what `environment` ("K=V", or
+// "K" to remove; NULL-ended; may be NULL) says.
+struct child *node_spawn(struct node *n, const char *const *environment, const char *mode, ...);
+struct child *node_spawn_program(struct node *n, const char *const *environment, const char *const *arguments);
+
+void node_round(struct node *n); // whatever there is to do; waits at most a few ms
+void node_until_said(struct node *n, struct child *c, const char *text); // it has written that
+void node_say(struct child *c, const char *text);                        // to its standard input
+void node_until_ended(struct node *n, struct child *c);
+void node_until_all_gone(struct node *n); // all children have ended and the ingest has let go of all
+uint64_t child_number(const struct child *c, const char *key); // it wrote "key=NUMBER"
+
+#endif

@@ -1,0 +1,132 @@
+// Cells: sums over threads and programs, those gone included; gauges; what was never touched is not recorded.
+#include "node.h"
+
+#include <stdio.h>
+
+static const int64_t instant = INT64_C(1700000000000000000);
+
+static struct fake_series *series(const struct node *n, const char *name)
+{
+    struct fake_series *f = fake_find(n->store, name, NULL);
+    assert_non_null(f);
+    return f;
+}
+
+static void counters_and_gauges(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "cells", "8", "100000", NULL);
+    node_until_said(&n, c, "ready");
+    node_round(&n);
+    assert_int_equal(ingest_sample_cells(n.in, instant), 3);
+    assert_int_equal(n.store->rows, 1); // one time stamp for all of them
+    assert_true(series(&n, "work_total")->last == 800000);
+    assert_int_equal(series(&n, "work_total")->last_t_ns, instant);
+    assert_int_equal(series(&n, "work_total")->kind, STORE_COUNTER);
+    assert_true(series(&n, "level")->last == 12.5);
+    assert_true(series(&n, "in_flight")->last == 2);
+    assert_int_equal(series(&n, "never_set")->count, 0);
+    node_say(c, "\n");
+    node_until_said(&n, c, "again");
+    assert_int_equal(ingest_sample_cells(n.in, instant + 1), 2);
+    assert_true(series(&n, "work_total")->last == 800001);
+    assert_true(series(&n, "in_flight")->last == 12);
+    assert_int_equal(series(&n, "level")->count, 1); // set to missing: no value is recorded
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_int_equal(node_stats(&n).points, 0);
+    node_close(&n);
+}
+
+static void last_state_of_a_short_life(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    int64_t before = clock_realtime_ns();
+    node_spawn(&n, NULL, "count", "5", NULL);
+    node_until_all_gone(&n); // no sample was ever asked for
+    assert_true(series(&n, "work_total")->last == 5);
+    assert_in_range(series(&n, "work_total")->last_t_ns, before, clock_realtime_ns());
+    node_close(&n);
+}
+
+static void totals_do_not_fall(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    double expected = 0;
+    struct child *stays[4];
+    for (int i = 0; i < 4; i++) {
+        stays[i] = node_spawn(&n, NULL, "count", "1000", "1", NULL);
+        node_until_said(&n, stays[i], "ready");
+        expected += 1000;
+        node_round(&n);
+        ingest_sample_cells(n.in, clock_realtime_ns());
+        node_until_ended(&n, node_spawn(&n, NULL, "count", "7", NULL));
+        expected += 7;
+    }
+    while (node_stats(&n).programs > 4)
+        node_round(&n);
+    ingest_sample_cells(n.in, clock_realtime_ns());
+    assert_true(series(&n, "work_total")->last == expected);
+    // The one that has the series in its set goes first; another one takes it over.
+    for (int i = 0; i < 4; i++) {
+        node_say(stays[i], "\n");
+        node_until_ended(&n, stays[i]);
+        while (node_stats(&n).programs > (uint64_t)(3 - i))
+            node_round(&n);
+        ingest_sample_cells(n.in, clock_realtime_ns());
+        assert_true(series(&n, "work_total")->last == expected);
+    }
+    assert_int_equal(series(&n, "work_total")->falls, 0);
+    assert_int_equal(node_stats(&n).programs, 0);
+    node_spawn(&n, NULL, "count", "1", NULL);
+    node_until_all_gone(&n);
+    assert_true(series(&n, "work_total")->last == expected + 1);
+    node_close(&n);
+}
+
+static void more_cells_than_a_set_holds(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "many_cells", "1000", NULL);
+    node_until_said(&n, c, "half");
+    node_round(&n);
+    assert_int_equal(ingest_sample_cells(n.in, instant), 1000);
+    size_t sets = n.store->set_count;
+    assert_int_equal(ingest_sample_cells(n.in, instant + 1), 1000);
+    assert_int_equal(n.store->set_count, sets); // the same sets again
+    node_say(c, "\n");
+    node_until_said(&n, c, "all");
+    assert_int_equal(ingest_sample_cells(n.in, instant + 2), 2000);
+    assert_in_range(n.store->set_count, sets + 1, sets + 6);
+    for (int i = 0; i < 2000; i += 333) {
+        char name[32];
+        snprintf(name, sizeof name, "cell_%d", i);
+        assert_true(series(&n, name)->last == (i < 1000 ? 2 : 1) * (double)(i + 1));
+    }
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    node_close(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counters_and_gauges),
+        cmocka_unit_test(last_state_of_a_short_life),
+        cmocka_unit_test(totals_do_not_fall),
+        cmocka_unit_test(more_cells_than_a_set_holds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

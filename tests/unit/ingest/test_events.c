@@ -1,0 +1,179 @@
+// Groups, explicit times, spans, annotations, and everything at and over its limit.
+#include "emit/segment.h"
+#include "node.h"
+
+#include <stdlib.h>
+
+static void groups_and_times(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, (const char *[]){"SONDE_LEVEL=3", NULL}, "groups", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_int_equal(child_number(c, "same"), 1);
+    assert_int_equal(child_number(c, "none"), 0);
+    assert_int_equal(child_number(c, "high"), 0);
+    struct fake_series *a = fake_find(n.store, "a", NULL), *b = fake_find(n.store, "b", NULL);
+    assert_int_equal(n.store->rows, 3);
+    assert_int_equal(a->count, 3); // 1, missing, 5, and the point 9
+    assert_true(a->sum == 1 + 5 + 9);
+    assert_int_equal(a->last_t_ns, INT64_C(1700000000123456790));
+    assert_int_equal(b->count, 3);
+    assert_true(b->sum == 3 + 3 + 7);
+    assert_int_equal(b->last_t_ns, INT64_C(1700000000123456789));
+    assert_null(fake_find(n.store, "too_high", NULL));
+    struct ingest_stats s = node_stats(&n);
+    assert_int_equal(s.dropped_corrupt, 6); // two points of handles that are no metrics, 3 words each
+    node_close(&n);
+}
+
+static void spans_nest(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, (const char *[]){"PMI_RANK=1", NULL}, "spans", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    struct fake_event *job = fake_event(n.store, "job", 0), *one = fake_event(n.store, "epoch", 0),
+                      *two = fake_event(n.store, "epoch", 1), *note = fake_event(n.store, "half time", 0),
+                      *past = fake_event(n.store, "past", 0);
+    assert_true(job && one && two && note && past);
+    assert_string_equal(job->labels, "host=here,job=42,rank=1");
+    assert_string_equal(one->labels, "host=here,number=1,phase=train,rank=1");
+    assert_string_equal(two->labels, "host=here,number=2,rank=1"); // a key without a value is left out
+    assert_string_equal(note->labels, "file=ck-1,host=here,rank=1");
+    assert_int_equal(job->parent, 0);
+    assert_true(job->id != 0);
+    assert_int_equal(one->parent, job->id);
+    assert_int_equal(two->parent, job->id);
+    assert_true(one->id != two->id);
+    assert_true(job->start_ns <= one->start_ns && one->start_ns <= one->end_ns && one->end_ns <= two->start_ns);
+    assert_true(two->start_ns <= note->start_ns && note->start_ns <= two->end_ns && two->end_ns <= job->end_ns);
+    assert_int_equal(note->kind, STORE_ANNOTATION);
+    assert_int_equal(note->end_ns, note->start_ns);
+    assert_int_equal(past->start_ns, 1000);
+    assert_int_equal(past->end_ns, 2000);
+    assert_string_equal(past->labels, "host=here,k=v,rank=1");
+    size_t deep = 0;
+    for (struct fake_event *e; (e = fake_event(n.store, "deep", deep)); deep++)
+        assert_true(e->end_ns >= e->start_ns && e->end_ns < INT64_MAX && (e->parent != 0) == (deep > 0));
+    assert_in_range(deep, 32, 64); // the rest did not fit into the stack
+    struct fake_event *after = fake_event(n.store, "after", 0), *open = fake_event(n.store, "open", 0);
+    assert_int_equal(after->parent, 0);
+    assert_true(after->end_ns < INT64_MAX);
+    assert_true(open->end_ns == INT64_MAX);
+    assert_int_equal(node_stats(&n).dropped_limit, 100 - deep);
+    assert_int_equal(node_stats(&n).dropped_corrupt, 0);
+    node_close(&n);
+}
+
+static void a_span_may_outlive_an_agent(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "span_waits", NULL);
+    node_until_said(&n, c, "first");
+    while (!fake_event(n.store, "long", 0))
+        node_round(&n);
+    assert_true(fake_event(n.store, "long", 0)->end_ns == INT64_MAX);
+    node_agent_stop(&n);
+    node_agent_start(&n);
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_int_equal(n.store->event_count, 1); // the same id
+    assert_true(fake_event(n.store, "long", 0)->end_ns < INT64_MAX);
+    assert_string_equal(fake_event(n.store, "long", 0)->labels, "host=here,k=v");
+    node_close(&n);
+}
+
+static void at_and_over_limits(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "limits", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    static const struct {
+        const char *what;
+        uint64_t on;
+    } expected[] = {
+        {"name255", 1},   {"help4097", 1}, {"name256", 0},   {"empty", 0},     {"blank", 0},
+        {"null", 0},      {"letters", 1},  {"unit32", 1},    {"unit33", 0},    {"tag", 1},
+        {"value1025", 0}, {"key129", 0},   {"tags15", 1},    {"tags16", 0},    {"order", 1},
+        {"twice", 0},     {"kind", 0},     {"group4096", 1}, {"group4097", 0},
+    };
+    uint64_t refused = 0;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        if (child_number(c, expected[i].what) != expected[i].on)
+            fail_msg("%s is %d", expected[i].what, !expected[i].on);
+        refused += !expected[i].on;
+    }
+    assert_int_equal(fake_count(n.store, "member"), 4096);
+    struct fake_event *e = NULL;
+    for (size_t i = 0; i < n.store->event_count; i++) {
+        if (n.store->events[i].kind == STORE_SPAN)
+            e = &n.store->events[i];
+        else if (n.store->events[i].text[0] == 'x')
+            assert_int_equal(strlen(n.store->events[i].text), SEGMENT_TEXT_MAX);
+    }
+    assert_non_null(e);
+    assert_int_equal(strlen(e->text), SEGMENT_NAME_MAX);
+    assert_int_equal(strlen(e->labels), 128 + 1 + 1024 + strlen(",host=here"));
+    struct fake_event *sixteen = fake_event(n.store, "sixteen", 0);
+    assert_non_null(sixteen);
+    // Refused: the definitions; the cut name, the bad tag; the cut text; the 17th tag. Then the agent leaves out the 16th for host.
+    assert_int_equal(node_stats(&n).dropped_limit, refused + 2 + 1 + 1 + 1);
+    assert_int_equal(node_stats(&n).dropped_corrupt, 0);
+    node_close(&n);
+}
+
+static void as_many_metrics_as_there_may_be(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    n.store->metric_limit = 0;
+    struct child *c = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=8000000", NULL}, "define", "140000", NULL);
+    node_until_said(&n, c, "dropped=");
+    node_until_ended(&n, c);
+    assert_int_equal(child_number(c, "on"), SEGMENT_DEFINITIONS_MAX - 1);
+    assert_int_equal(child_number(c, "dropped"), 0);
+    node_close(&n);
+}
+
+static void store_that_takes_no_more(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    n.store->series_limit = 10;
+    node_agent_start(&n);
+    node_spawn(&n, NULL, "define", "25", NULL);
+    node_until_all_gone(&n);
+    struct ingest_stats s = node_stats(&n);
+    assert_int_equal(s.points, 10);
+    assert_int_equal(s.dropped_limit, 15);
+    node_close(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_and_times),
+        cmocka_unit_test(spans_nest),
+        cmocka_unit_test(a_span_may_outlive_an_agent),
+        cmocka_unit_test(at_and_over_limits),
+        cmocka_unit_test(as_many_metrics_as_there_may_be),
+        cmocka_unit_test(store_that_takes_no_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,350 @@
+// Programs that fork, clone, exec, close what is ours, have little address space; levels; tags of a process; dlopen.
+#include "emit/segment.h"
+#include "node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint64_t count_of(const struct node *n, const char *name)
+{
+    return fake_count(n->store, name);
+}
+
+static void fork_in_the_middle(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "fork", "20000", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    struct ingest_stats s = node_stats(&n);
+    assert_int_equal(s.programs_total, 3);
+    assert_int_equal(s.dropped_full + s.dropped_corrupt + s.dropped_limit, 0);
+    assert_int_equal(count_of(&n, "parent"), 20000);
+    assert_int_equal(fake_find(n.store, "parent", NULL)->falls, 0);
+    assert_int_equal(count_of(&n, "child"), 20000);
+    assert_int_equal(fake_find(n.store, "child", NULL)->falls, 0);
+    assert_int_equal(count_of(&n, "both"), 3);
+    assert_true(fake_find(n.store, "both", NULL)->sum == 6);
+    assert_true(fake_find(n.store, "late", NULL)->last == 7);
+    // The cells of a child begin empty; the totals add up, and do not fall as the processes end one by one.
+    assert_true(fake_find(n.store, "adds", NULL)->last == 111);
+    assert_int_equal(fake_find(n.store, "adds", NULL)->falls, 0);
+    assert_true(fake_find(n.store, "level", NULL)->last == 5);
+    struct fake_event *outer = fake_event(n.store, "outer", 0), *inner = fake_event(n.store, "inner", 0);
+    assert_non_null(outer);
+    assert_non_null(inner);
+    assert_null(fake_event(n.store, "outer", 1));
+    assert_true(outer->end_ns >= inner->end_ns && outer->end_ns < INT64_MAX); // ended by the parent, after the child
+    assert_int_equal(inner->parent, 0);
+    node_close(&n);
+}
+
+static void forks_beside_a_busy_thread(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "forks", "50", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    struct ingest_stats s = node_stats(&n);
+    assert_int_equal(s.programs_total, 51);
+    assert_int_equal(s.dropped_corrupt, 0);
+    assert_int_equal(count_of(&n, "child"), 50);
+    assert_int_equal(count_of(&n, "child_0"), 1);
+    assert_int_equal(count_of(&n, "child_49"), 1);
+    assert_int_equal(fake_find(n.store, "busy", NULL)->falls, 0);
+    node_close(&n);
+}
+
+static void child_that_can_share_nothing(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "fork_tight", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_int_equal(count_of(&n, "value"), 2);
+    assert_true(fake_find(n.store, "value", NULL)->sum == 3);
+    assert_true(fake_find(n.store, "level", NULL)->last == 1);
+    assert_true(fake_find(n.store, "adds", NULL)->last == 1);
+    assert_int_equal(n.store->event_count, 0);
+    node_close(&n);
+}
+
+static void clone_without_handlers(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "clone", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_int_equal(node_stats(&n).programs_total, 2);
+    assert_int_equal(count_of(&n, "value"), 2);
+    assert_int_equal(count_of(&n, "child"), 1);
+    node_close(&n);
+}
+
+static void exec_starts_anew(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "exec", "100", NULL);
+    node_until_said(&n, c, "first"); // by the new program
+    for (int64_t end = clock_monotonic_ns() + (int64_t)NODE_PATIENCE_S * NS_PER_S;
+         node_stats(&n).programs != 1 || count_of(&n, "value") < 10;) {
+        node_round(&n);
+        assert_true(clock_monotonic_ns() < end);
+    }
+    assert_int_equal(node_stats(&n).programs_total, 2); // the one before the exec is gone, though the process lives
+    assert_int_equal(count_of(&n, "before"), 100);
+    assert_true(fake_find(n.store, "adds", NULL)->last == 1);
+    node_say(c, "\n\n");
+    node_until_all_gone(&n);
+    assert_int_equal(count_of(&n, "value"), 10);
+    node_close(&n);
+}
+
+static void descriptors_closed_under_us(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "closes", NULL);
+    node_until_said(&n, c, "first");
+    while (!count_of(&n, "value"))
+        node_round(&n);
+    node_say(c, "\n");
+    node_until_said(&n, c, "sent=");
+    assert_int_equal(child_number(c, "stray"), 0); // nothing of ours went into the program's own sockets
+    assert_int_equal(child_number(c, "lost"), 0);  // and none of the program's was closed
+    node_round(&n);
+    assert_int_equal(node_stats(&n).programs, 1); // its connection is closed, but it lives and is heard
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    struct ingest_stats s = node_stats(&n);
+    assert_int_equal(s.points + s.dropped_full, child_number(c, "sent"));
+    assert_true(s.points > 0);
+    node_close(&n);
+}
+
+static void little_address_space(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mib, *file_size;
+        int handle;
+        bool works_sanitized;
+    } cases[] = {
+        {"120", "0", 1, false}, // the segment gets fewer slots
+        {"40", "0", 0, false},  // sonde is off
+        {"120", "1", 1, true},
+        {"1", "1", 0, true}, // no SIGXFSZ
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+        if (!cases[i].works_sanitized)
+            continue;
+#endif
+        struct node n;
+        node_open(&n);
+        node_agent_start(&n);
+        struct child *c = node_spawn(&n, NULL, "tight", cases[i].mib, cases[i].file_size, NULL);
+        node_until_all_gone(&n);
+        assert_int_equal(c->status, 0);
+        assert_int_equal(child_number(c, "handle"), cases[i].handle);
+        assert_int_equal(count_of(&n, "value"), cases[i].handle);
+        node_close(&n);
+    }
+}
+
+static void locked_memory_is_not_filled(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "locked", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_in_range(child_number(c, "shared"), 0, 4096); // KiB; the segment's size is over 100 MiB
+    node_close(&n);
+}
+
+static void silent_unless_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *log;
+        bool speaks;
+    } cases[] = {{"SONDE_LOG", false}, {"SONDE_LOG=", false}, {"SONDE_LOG=0", false}, {"SONDE_LOG=1", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct node n;
+        node_open(&n);
+        struct child *c = node_spawn(&n, (const char *[]){cases[i].log, NULL}, "loud", NULL); // and there is no agent
+        node_until_ended(&n, c);
+        assert_int_equal(c->status, 0);
+        if (!cases[i].speaks)
+            assert_string_equal(c->text, "end\n");
+        else
+            assert_true(strstr(c->text, "metric \"not a name\" is off: ") && strstr(c->text, "no agent at "));
+        node_close(&n);
+    }
+}
+
+static void levels(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *level, *metric;
+        uint64_t handle, run, open;
+    } cases[] = {
+        {"SONDE_LEVEL", "1", 0, 0, 0},   {"SONDE_LEVEL=", "1", 0, 0, 0},   {"SONDE_LEVEL=0", "1", 0, 0, 0},
+        {"SONDE_LEVEL=x", "1", 0, 0, 0}, {"SONDE_LEVEL=-1", "1", 0, 0, 0}, {"SONDE_LEVEL=1", "1", 1, 1, 2},
+        {"SONDE_LEVEL=1", "0", 1, 1, 2}, {"SONDE_LEVEL=1", "2", 0, 1, 2},  {"SONDE_LEVEL=2", "2", 1, 2, 2},
+        {"SONDE_LEVEL=9", "4", 1, 4, 2}, {"SONDE_LEVEL=4", "5", 0, 4, 2},  {"SONDE_SOCKET", "1", 0, 0, 0},
+        {"SONDE_SOCKET=", "1", 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct node n;
+        node_open(&n);
+        node_agent_start(&n);
+        struct child *c = node_spawn(&n, (const char *[]){cases[i].level, NULL}, "level", cases[i].metric, NULL);
+        node_until_all_gone(&n);
+        assert_int_equal(c->status, 0);
+        assert_int_equal(child_number(c, "handle"), cases[i].handle);
+        assert_int_equal(child_number(c, "level"), cases[i].run);
+        assert_int_equal(child_number(c, "open"), cases[i].open); // off: not a descriptor
+        assert_int_equal(node_stats(&n).programs_total, cases[i].run > 0);
+        assert_int_equal(count_of(&n, "leveled") > 0, cases[i].handle);
+        node_close(&n);
+    }
+}
+
+static void agent_of_a_lower_level(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    n.level = 1;
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, (const char *[]){"SONDE_LEVEL=4", NULL}, "level", "3", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(child_number(c, "handle"), 1);
+    assert_int_equal(count_of(&n, "leveled"), 0);
+    struct ingest_stats s = node_stats(&n);
+    assert_int_equal(s.dropped_corrupt + s.dropped_limit, 0); // not wanted is not lost
+    node_close(&n);
+}
+
+static void tags_of_a_process(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment[4];
+        const char *labels;
+        uint64_t refused;
+    } cases[] = {
+        {{NULL}, "host=here", 0},
+        {{"SONDE_TAGS=run=7,phase=warm up", NULL}, "host=here,phase=warm up,run=7", 0},
+        {{"SONDE_TAGS=", NULL}, "host=here", 0},
+        {{"SONDE_TAGS=a=1,,b=2,", NULL}, "a=1,b=2,host=here", 0},
+        {{"SONDE_TAGS=novalue,=x,a=,bad key=1,a=1,a=2", NULL}, "a=1,host=here", 5},
+        {{"SONDE_TAGS=host=elsewhere", NULL}, "host=here", 0},
+        {{"PMIX_RANK=3", NULL}, "host=here,rank=3", 0},
+        {{"SLURM_PROCID=5", "OMPI_COMM_WORLD_RANK=4", NULL}, "host=here,rank=4", 0},
+        {{"SLURM_PROCID=5", NULL}, "host=here,rank=5", 0},
+        {{"PMI_RANK=many", NULL}, "host=here", 0},
+        {{"PMIX_RANK=3", "SONDE_TAGS=rank=9", NULL}, "host=here,rank=9", 0},
+        {{"SONDE_TAGS=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1,p=1,q=1", "PMI_RANK=1", NULL},
+         "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,host=here,i=1,j=1,k=1,l=1,m=1,n=1,rank=1",
+         3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct node n;
+        node_open(&n);
+        node_agent_start(&n);
+        node_spawn(&n, cases[i].environment, "points", "10", "exit", NULL);
+        node_until_all_gone(&n);
+        struct fake_series *f = fake_find(n.store, "value", NULL);
+        assert_non_null(f);
+        assert_string_equal(f->labels, cases[i].labels);
+        assert_int_equal(f->count, 10);
+        assert_int_equal(node_stats(&n).dropped_limit, cases[i].refused);
+        node_close(&n);
+    }
+}
+
+static void own_tags_come_before_those_of_the_process(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    node_spawn(&n, (const char *[]){"SONDE_TAGS=thread=all,run=1", NULL}, "threads", "1", "5", NULL);
+    node_until_all_gone(&n);
+    assert_string_equal(fake_find(n.store, "value", NULL)->labels, "host=here,run=1,thread=0");
+    node_close(&n);
+}
+
+static void loaded_with_dlopen(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    const char *arguments[] = {getenv("SONDE_TEST_DLOPEN"), getenv("SONDE_TEST_LIBRARY"), NULL};
+    struct child *c = node_spawn_program(&n, NULL, arguments);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_int_equal(count_of(&n, "dlopened"), 3000); // three threads, two of which ended after the dlclose
+    node_close(&n);
+}
+
+static void hello_in_ten_lines(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    const char *arguments[] = {getenv("SONDE_TEST_HELLO"), NULL};
+    struct child *c = node_spawn_program(&n, NULL, arguments);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_int_equal(count_of(&n, "answer"), 43);
+    assert_non_null(fake_event(n.store, "hello", 0));
+    node_close(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fork_in_the_middle),
+        cmocka_unit_test(forks_beside_a_busy_thread),
+        cmocka_unit_test(child_that_can_share_nothing),
+        cmocka_unit_test(clone_without_handlers),
+        cmocka_unit_test(exec_starts_anew),
+        cmocka_unit_test(descriptors_closed_under_us),
+        cmocka_unit_test(little_address_space),
+        cmocka_unit_test(locked_memory_is_not_filled),
+        cmocka_unit_test(silent_unless_asked),
+        cmocka_unit_test(levels),
+        cmocka_unit_test(agent_of_a_lower_level),
+        cmocka_unit_test(tags_of_a_process),
+        cmocka_unit_test(own_tags_come_before_those_of_the_process),
+        cmocka_unit_test(loaded_with_dlopen),
+        cmocka_unit_test(hello_in_ten_lines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

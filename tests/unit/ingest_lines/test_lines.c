@@ -1,0 +1,189 @@
+// Lines into a real store: time stamps of their own, what StatsD adds up, its limits.
+#include "base/clock.h"
+#include "ingest/ingest.h"
+#include "ingest/lines_cells.h"
+#include "store/read.h"
+#include "unit/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct bench {
+    char path[64];
+    struct store *store;
+    struct ingest *in;
+    struct ingest_lines *lines;
+    struct buf reply;
+};
+
+static void begin(struct bench *b)
+{
+    static const struct store_label host = {{"host", 4}, {"lab", 3}};
+    *b = (struct bench){.path = "/tmp/sonde-lines-XXXXXX"};
+    int fd = mkstemp(b->path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(unlink(b->path), 0);
+    struct store_options options = {0};
+    assert_int_equal(store_open(b->path, &options, &b->store, NULL), 0);
+    struct ingest_options ingest = {.labels = &host, .label_count = 1, .level = 1};
+    assert_int_equal(ingest_create(b->store, &ingest, &b->in, NULL), 0);
+    assert_int_equal(ingest_lines_create(b->in, &b->lines), 0);
+}
+
+static void feed(struct bench *b, const char *text)
+{
+    b->reply.size = 0;
+    ingest_lines_feed(b->lines, str_of(text), &b->reply);
+    ingest_lines_end(b->lines, &b->reply);
+}
+
+static void end(struct bench *b)
+{
+    ingest_lines_destroy(b->lines);
+    ingest_destroy(b->in);
+    assert_int_equal(store_close(b->store, NULL), 0);
+    assert_int_equal(unlink(b->path), 0);
+    buf_free(&b->reply);
+}
+
+// The metric's points, of all its series, one behind the other.
+static const char *points(struct bench *b, const char *metric, struct buf *out, size_t *count)
+{
+    struct store_reader *reader;
+    uint32_t id;
+    size_t series_count, all = 0;
+    out->size = 0;
+    assert_int_equal(store_reader_open(b->path, &reader, NULL), 0);
+    struct store_snapshot *s = store_snapshot_open(reader);
+    assert_true(store_metric_find(s, str_of(metric), &id));
+    const uint32_t *series = store_metric_series(s, id, &series_count);
+    for (size_t i = 0; i < series_count; i++) {
+        struct store_cursor *cursor = store_cursor_open(s, series[i], INT64_MIN, INT64_MAX);
+        struct store_run run;
+        while (store_cursor_next(cursor, &run) > 0) {
+            const int64_t *t_ns;
+            const double *values;
+            size_t n;
+            assert_int_equal(store_cursor_points(cursor, &t_ns, &values, &n), 0);
+            for (size_t k = 0; k < n; k++)
+                buf_printf(out, "%s%g", all++ ? " " : "", values[k]);
+        }
+        store_cursor_close(cursor);
+    }
+    store_snapshot_close(s);
+    store_reader_close(reader);
+    if (count)
+        *count = all;
+    return buf_cstr(out);
+}
+
+// Of two points at one time only one is kept: lines without a time must not share one, however fast they come.
+static void lines_without_a_time_are_all_kept(void **state)
+{
+    (void)state;
+    enum { LINES = 20000 };
+    struct bench b;
+    struct buf text = {0}, out = {0};
+    size_t count;
+    begin(&b);
+    for (int i = 0; i < LINES / 2; i++)
+        buf_printf(&text, "fast %d\nstep:%d|ms\n", i, i);
+    feed(&b, buf_cstr(&text));
+    assert_int_equal(b.reply.size, 0);
+    points(&b, "fast", &out, &count);
+    assert_int_equal(count, LINES / 2);
+    feed(&b, "many:1:2:3:4|ms");
+    assert_string_equal(points(&b, "many", &out, NULL), "1 2 3 4");
+    buf_free(&text);
+    buf_free(&out);
+    end(&b);
+}
+
+static void statsd_adds_up_between_samples(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct buf out = {0};
+    begin(&b);
+    feed(&b, "hits:1|c\nhits:2|c|@0.5\nlevel:10|g\nlevel:-3|g\nlevel:+1|g\nnew:-4|g\nwho:a|s\nwho:b|s\nwho:a|s\n");
+    assert_int_equal(b.reply.size, 0);
+    ingest_lines_sample(b.in, 1000);
+    // Nothing came: counters and gauges stay, a set is empty, and says so once.
+    ingest_lines_sample(b.in, 2000);
+    ingest_lines_sample(b.in, 3000);
+    feed(&b, "hits:4|c\nlevel:2|g\nwho:a|s\n");
+    ingest_lines_sample(b.in, 4000);
+    assert_string_equal(points(&b, "hits", &out, NULL), "5 5 5 9");
+    assert_string_equal(points(&b, "level", &out, NULL), "8 8 8 2");
+    assert_string_equal(points(&b, "new", &out, NULL), "-4 -4 -4 -4");
+    assert_string_equal(points(&b, "who", &out, NULL), "2 0 1");
+    buf_free(&out);
+    end(&b);
+}
+
+// One connection more or less, tags in another order: the same counter.
+static void cells_belong_to_the_series(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct buf out = {0};
+    begin(&b);
+    feed(&b, "hits:1|c|#a:1,b:2\n");
+    ingest_lines_destroy(b.lines);
+    assert_int_equal(ingest_lines_create(b.in, &b.lines), 0);
+    feed(&b, "hits:1|c|#b:2,a:1\nhits:1|c|#a:1\n");
+    ingest_lines_sample(b.in, 1000);
+    assert_string_equal(points(&b, "hits", &out, NULL), "2 1");
+    buf_free(&out);
+    end(&b);
+}
+
+static void a_set_has_a_limit(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct buf text = {0}, out = {0};
+    begin(&b);
+    for (int i = 0; i < LINE_MEMBERS_MAX; i++)
+        buf_printf(&text, "who:user%d|s\n", i);
+    feed(&b, buf_cstr(&text));
+    assert_int_equal(b.reply.size, 0);
+    feed(&b, "who:one_more|s\nwho:user1|s\n");
+    assert_string_equal(buf_cstr(&b.reply),
+                        "line 1: 'who' is not stored: the set has too many members (65536 between two samples)\n");
+    ingest_lines_sample(b.in, 1000);
+    feed(&b, "who:one_more|s\n");
+    ingest_lines_sample(b.in, 2000);
+    assert_string_equal(points(&b, "who", &out, NULL), "65536 1");
+    buf_free(&text);
+    buf_free(&out);
+    end(&b);
+}
+
+static void everything_is_counted(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct ingest_stats stats;
+    begin(&b);
+    feed(&b, "good 1\n\n# comment\nbad\nversion\nm:1|c\nm:1|s\n");
+    ingest_get_stats(b.in, &stats);
+    assert_int_equal(stats.lines, 5);
+    assert_int_equal(stats.lines_bad, 2);
+    assert_int_equal(stats.dropped_limit, 1);
+    end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_without_a_time_are_all_kept),
+        cmocka_unit_test(statsd_adds_up_between_samples),
+        cmocka_unit_test(cells_belong_to_the_series),
+        cmocka_unit_test(a_set_has_a_limit),
+        cmocka_unit_test(everything_is_counted),
+    };
+    return cmocka_run_group_tests_name("ingest_lines/lines", tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+#include "base/clock.h"
+#include "launch/folder.h"
+#include "launch/summary.h"
+#include "store/store.h"
+#include "unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static char root[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof root, "/tmp/sonde-summary-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return folder_remove(root, NULL);
+}
+
+static uint32_t define(struct store *s, const char *name, const char *cause)
+{
+    struct store_metric m = {.name = str_of(name)};
+    struct store_label labels[] = {{STR("host"), STR("n1")}, {STR("cause"), str_of(cause)}};
+    uint32_t metric, series;
+    assert_int_equal(store_define_metric(s, &m, &metric), 0);
+    assert_int_equal(store_define_series(s, metric, labels, cause[0] ? 2 : 1, &series), 0);
+    return series;
+}
+
+static void append(struct store *s, uint32_t series, const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(store_append(s, series, (int64_t)(1700000000 + i) * NS_PER_S, values[i]), 0);
+}
+
+static void figures(void **state)
+{
+    (void)state;
+    struct summary live = {0}, closed = {0};
+    struct error e;
+    struct store *s;
+    char path[128];
+    snprintf(path, sizeof path, "%s/n1.sonde", root);
+    assert_int_equal(summary_add_folder(root, &live, &e), -ENOENT); // nothing there yet
+    assert_int_equal(store_open(path, &(struct store_options){0}, &s, &e), 0);
+    append(s, define(s, "cpu_percent", ""), (const double[]){10, NAN, 40, 70}, 4);
+    append(s, define(s, "memory_used_bytes", ""), (const double[]){1e9, 3e9}, 2);
+    append(s, define(s, "memory_total_bytes", ""), (const double[]){8e9}, 1);
+    append(s, define(s, "sonde_dropped_total", "ring_full"), (const double[]){0, 5, 2, 3},
+           4); // 5, and 3 after the agent began anew
+    append(s, define(s, "sonde_dropped_total", "limit"), (const double[]){1}, 1);
+    assert_int_equal(summary_add_folder(root, &live, &e), 0);
+    assert_int_equal(store_close(s, &e), 0);
+    assert_int_equal(summary_add_folder(root, &closed, &e), 0);
+    const struct summary *both[] = {&live, &closed};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(both[i]->points, 12);
+        assert_int_equal(both[i]->series, 5);
+        assert_int_equal(both[i]->dropped, 9);
+        assert_int_equal(both[i]->cpu_percent.count, 3);
+        assert_true(both[i]->cpu_percent.mean == 40 && both[i]->cpu_percent.peak == 70);
+        assert_true(both[i]->memory_bytes.mean == 2e9 && both[i]->memory_bytes.peak == 3e9 &&
+                    both[i]->memory_total_bytes == 8e9);
+        assert_int_equal(both[i]->damaged_blocks, 0);
+    }
+}
+
+static void texts(void **state)
+{
+    (void)state;
+    char out[32];
+    static const struct {
+        double seconds;
+        const char *text;
+    } durations[] = {{0.04, "0.0 s"}, {3.25, "3.2 s"}, {59.9, "59.9 s"}, {250, "4 min 10 s"}, {7381, "2 h 3 min"}};
+    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
+        summary_duration_text((int64_t)(durations[i].seconds * NS_PER_S), out, sizeof out);
+        assert_string_equal(out, durations[i].text);
+    }
+    summary_bytes_text(0, out, sizeof out);
+    assert_string_equal(out, "0 B");
+    summary_bytes_text(1536, out, sizeof out);
+    assert_string_equal(out, "1.5 KiB");
+    summary_bytes_text(16.0 * 1024 * 1024 * 1024, out, sizeof out);
+    assert_string_equal(out, "16.0 GiB");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(figures), cmocka_unit_test(texts)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
