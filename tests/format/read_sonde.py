@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""read_sonde.py FILE [--csv] - a reader of recordings that was written from docs/format.md and docs/format-codecs.md alone.
+"""read_sonde.py [--csv] [--synced] FILE - a reader of recordings that was written from docs/format.md and docs/format-codecs.md alone.
 
 It is the proof that those two pages say enough: it shares nothing with sonde but the zstd library. It goes for plainness, not for
 speed. columns.py decodes columns; here are, from the bottom up: blocks; events; the file with its catalog, blocks and tails.
 
 What is damaged is named and left out, the rest is read: `Recording.problems` is empty when every checksum and every sum is right.
+--csv prints every point. --synced takes a file that a writer left behind for one whose machine went down: only what was surely on the
+disk counts, which is what a writer that takes it up keeps.
 """
 import os
 import struct
@@ -71,6 +73,8 @@ class Block:
         count = 0
         for number, times, bits, sums in read(directory, data, series):
             need(len(times) == len(bits), "a column of another size")
+            need(all(a < b for a, b in zip(times, times[1:])), "time stamps that do not ascend")
+            need(self.first_time <= times[0] and times[-1] <= self.last_time, "time stamps out of the block's range")
             if sums:
                 check_sums(bits, sums)
             count += len(bits)
@@ -135,19 +139,22 @@ class Block:
             time_column += directory.zigzag()
             value_column += directory.zigzag()
             need(part < len(parts), "a part that is not there")
-            columns = parts[part]
-            column = lambda j: columns[j][1] if 0 <= j < len(columns) else need(False, "a column that is not there")
-            times = [signed(t) for t in column(time_column)]
+            times, bits = [signed(t) for t in self.column(parts[part], time_column)], self.column(parts[part], value_column)
             if without:
-                there = column(directory.varint())
+                there = self.column(parts[part], directory.varint())
                 need(len(there) == len(times), "presence of another size")
-                times = [t for t, bits in zip(times, there) if bits]
+                times = [t for t, present in zip(times, there) if present]
             if without or self.kind == 2:
                 span = (self.first_time + directory.varint(), self.last_time - directory.varint())
             else:
                 span = (self.first_time, self.last_time)
             need(len(times) == count and (times[0], times[-1]) == span, "a column's times")
-            yield number, times, column(value_column), self.cold_sums(directory, count)
+            yield number, times, bits, self.cold_sums(directory, count)
+
+    @staticmethod
+    def column(table, number):
+        need(0 <= number < len(table), "a column that is not there")
+        return table[number][1]
 
     @staticmethod
     def cold_sums(directory, count):
@@ -216,9 +223,10 @@ class Segment:
 class Recording:
     """What is in a file: metrics, series (metric id, labels), points {series: {time_ns: bits}}, events, problems."""
 
-    def __init__(self, path):
+    def __init__(self, path, synced=False):
         self.problems, self.about, self.metrics, self.pairs, self.series, self.sets = [], {}, [], [], [], []
         self.blocks, self.points, self.events = [], [], []
+        self.only_synced = synced
         with open(path, "rb", buffering=0) as file:
             self.copy(file.fileno())
         self.read_catalog()
@@ -270,8 +278,7 @@ class Recording:
         self.table_at, self.table_room, self.table_used = struct.unpack("<QII", header[136:152])
         self.version, self.last_time = struct.unpack("<Qq", header[192:208])
         self.closed_crc, = struct.unpack("<I", header[508:512])
-        with open("/proc/sys/kernel/random/boot_id") as boot:
-            self.machine_died = self.state == 1 and header[88:104] != bytes.fromhex(boot.read().strip().replace("-", ""))
+        self.only_synced = self.only_synced and self.state == 1
 
     def read_table(self, fd):
         """The table's sequence and its entries; None when it was being changed."""
@@ -286,9 +293,9 @@ class Recording:
     def of_kind(self, *kinds):
         return sorted((s for s in self.segments if s.kind in kinds and s.sound), key=lambda s: s.number)
 
-    def synced(self, segment):
-        """Bytes that were on the disk when the machine went down."""
-        return max(used for used, _ in segment.notes)
+    def unsure(self, segment, at):
+        """True for what lies at `at` if it may not have been on the disk when the machine went down."""
+        return self.only_synced and at >= max(used for used, _ in segment.notes)
 
     def read_catalog(self):
         for expected, segment in enumerate(self.of_kind(KIND_CATALOG, KIND_PACKED_CATALOG), 1):
@@ -308,7 +315,7 @@ class Recording:
                     need(data.get("I")[0] == crc32c(data.data[start:end]), "an entry's checksum is wrong")
                     self.catalog_entry(kind, payload)
             except Damage as damage:
-                if not (self.machine_died and segment.kind == KIND_CATALOG and start >= self.synced(segment)):
+                if segment.kind == KIND_PACKED_CATALOG or not self.unsure(segment, start):
                     self.problem(f"catalog, segment {segment.number}", damage)
                 return
 
@@ -352,7 +359,7 @@ class Recording:
                     found.append(block)
                     at += block.size
                 except Damage as damage:
-                    if self.machine_died and at >= self.synced(segment):
+                    if self.unsure(segment, at):
                         break
                     self.problem(f"blocks at {segment.offset + at}", damage)
                     at = self.next_block(raw, at)
@@ -360,7 +367,8 @@ class Recording:
             if not any(o is not block and o.owner == block.owner and o.first <= block.first and block.last <= o.last
                        and (o.last - o.first, o.version) > (block.last - block.first, block.version) for o in found):
                 self.blocks.append(block)
-        self.blocks.sort(key=lambda b: b.version)
+        # What is added last wins: the newer part, then sets before points, then of sets the first.
+        self.blocks.sort(key=lambda b: (b.version, b.kind == 1, -b.set))
         for block in self.blocks:
             try:
                 if block.kind == 3:
@@ -389,7 +397,8 @@ class Recording:
         self.points[number].update((t, b) for t, b in zip(times, bits) if b != MISSING)
 
     def read_tails(self):
-        for segment in self.of_kind(KIND_SET_TAIL, KIND_POINT_TAIL, KIND_EVENT_TAIL):
+        tails = self.of_kind(KIND_SET_TAIL, KIND_POINT_TAIL, KIND_EVENT_TAIL)
+        for segment in sorted(tails, key=lambda s: (s.kind == KIND_SET_TAIL, -s.set, s.number)):
             owner = (segment.kind - 1, segment.set if segment.kind == KIND_SET_TAIL else 0)
             if any(b.owner == owner and b.first <= segment.number <= b.last for b in self.blocks):
                 continue
@@ -407,8 +416,9 @@ class Recording:
         elif segment.kind == KIND_POINT_TAIL:
             unit = 24
         used = segment.used
-        if self.machine_died:
+        if self.only_synced:
             used = max((n for n, crc in segment.notes if crc32c(segment.content[:n * unit]) == crc), default=0)
+            need(used or not any(n for n, _ in segment.notes), "none of its sync notes is right")
         content = segment.content[:used * unit]
         need(len(content) == used * unit, "it is longer than its segment")
         if segment.kind == KIND_EVENT_TAIL:
@@ -435,13 +445,13 @@ class Recording:
 
 
 def main(arguments):
-    csv = "--csv" in arguments
-    paths = [a for a in arguments if a != "--csv"]
+    csv, synced = "--csv" in arguments, "--synced" in arguments
+    paths = [a for a in arguments if a not in ("--csv", "--synced")]
     if len(paths) != 1:
         print(__doc__.splitlines()[0], file=sys.stderr)
         return 2
     try:
-        recording = Recording(paths[0])
+        recording = Recording(paths[0], synced)
     except (Damage, OSError) as error:
         print(f"{paths[0]}: {error}", file=sys.stderr)
         return 1
