@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """emitter.py LIBSONDE - says through the public library what the lines on standard input say; the format's tests run it under `sonde run`.
 
-point NAME TIME BITS | row TIME NAME=BITS … | span START END TEXT KEY=VALUE … | note TEXT KEY=VALUE … | wait FILE
+point NAME TIME BITS | row TIME NAME=BITS … | span START END TEXT KEY=VALUE … | begin TEXT KEY=VALUE … | end | note TEXT KEY=VALUE … |
+unit NAME UNIT | wait FILE
+
 Numbers are decimal, BITS hexadecimal. `wait` makes FILE and goes on when it is gone. Nothing is lost: what the library had no room for is
 said again.
 """
@@ -67,6 +69,8 @@ for line in sys.stdin:
         library.sonde_span_end()
     elif what == "note":
         say(library.sonde_annotate_tags, words[0].encode(), *tags(words[1:]))
+    elif what == "unit":
+        library.sonde_gauge(words[0].encode(), words[1].encode())
     elif what == "wait":
         open(words[0], "w").close()
         while os.path.exists(words[0]):

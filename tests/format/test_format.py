@@ -1,6 +1,6 @@
 """The documents of the format, held against files that sonde writes: the reader that was written from them gives every point back bit by bit.
 
-SONDE is the command, SONDE_LIBRARY the shared library that emitter.py emits through.
+SONDE is the command, SONDE_LIBRARY the shared library that emitter.py emits through, HELLO the program of examples/hello.c.
 """
 import csv
 import datetime
@@ -75,7 +75,12 @@ class Columns:
     """Cells of a wide CSV, for each kind of column that people record, and what must come back."""
 
     def __init__(self, seed):
-        self.random, self.total, self.speed = random.Random(seed), 0, 0
+        self.random, self.total, self.speed, self.height = random.Random(seed), 0, 0, 0.0
+
+    def plateau(self, i):
+        if i == 0 or self.random.random() < 0.01:
+            self.height = self.random.random()
+        return self.height
 
     def cells(self, i):
         r = self.random
@@ -94,6 +99,9 @@ class Columns:
             "bytes": 4096 * r.randrange(10**6),
             "percent": f"{r.gauss(50, 9):.2f}",
             "millis": f"{i * 0.001 + r.randrange(9) * 0.001:.3f}",
+            "tiny": f"{r.randrange(-10**6, 10**6)}e-9",
+            "halves": i / 1024 + r.randrange(64) / 4096,
+            "plateaus": self.plateau(i),
             "random": repr(r.random()),
             "wide": repr(struct.unpack("<d", struct.pack("<Q", r.randrange(2**52, 0x7FEFFFFFFFFFFFFF)))[0]),
             "special": r.choice(["nan", "inf", "-inf", "-0", "0", "1", "5e-324"]),
@@ -287,6 +295,32 @@ class Runs(FormatTest):
             recording = Recording(path)
             self.assert_same(held(recording), {name: {START: bits} for name, bits in wanted.items()})
             self.assert_as_queried(path, recording, wanted)
+
+    def test_what_a_hello_holds(self):
+        lines = [*(f"point answer {START + i} {to_bits(float(i)):x}" for i in range(43)), "note hello"]
+        by_line = Recording(self.finish(self.run_emitter(lines)))
+        shutil.rmtree(self.path("out"))
+        hello = subprocess.run([SONDE, "run", "-q", "-l", "1", "-r", self.path("out"), os.environ["HELLO"]], timeout=PATIENCE_S)
+        self.assertEqual(hello.returncode, 0)
+        recording = Recording(self.recorded(self.path("out")))
+        self.assertEqual(recording.problems, [])
+        for found in (by_line, recording):
+            self.assertEqual([e.text for e in found.events], ["hello"])
+            points = held(found)["answer"]
+            self.assertEqual([to_double(points[t]) for t in sorted(points)], list(range(43)))
+
+    def test_a_unit_that_comes_later(self):
+        ready = self.path("ready")
+        process = self.run_emitter([f"wait {ready}"])
+        wait_until(lambda: os.path.exists(ready))
+        live = self.recorded(self.path("jobs"))
+        sonde("put", "--socket", os.path.join(os.path.dirname(live), "agent.sock"), "pull", "1")
+        wait_until(lambda: held(Recording(live)))
+        self.assertEqual(Recording(live).metrics[0]["unit"], "")
+        os.unlink(ready)
+        process.stdin.write("unit pull newtons\npoint pull 2000 0\n")
+        recording = Recording(self.finish(process))
+        self.assertEqual([(m["name"], m["unit"]) for m in recording.metrics], [("pull", "newtons")])
 
     def test_nested_and_open_spans(self):
         lines = ["begin outer a=b", "begin inner", "end", "begin open"]
