@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-from read_sonde import KIND_NONE, MISSING, Damage, Recording, to_bits, to_double
+from read_sonde import KIND_CATALOG, KIND_NONE, MISSING, Damage, Recording, to_bits, to_double
 
 SONDE, LIBRARY = os.environ["SONDE"], os.environ["SONDE_LIBRARY"]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -308,6 +308,29 @@ class Runs(FormatTest):
             self.assertEqual([e.text for e in found.events], ["hello"])
             points = held(found)["answer"]
             self.assertEqual([to_double(points[t]) for t in sorted(points)], list(range(43)))
+
+    def test_a_full_file_and_a_catalog_of_several_segments(self):
+        lines, ready = made_lines(30000, 8), self.path("ready")
+        lines += [f"point {'many' * 9}{i} {START + i} {i:x}" for i in range(600)]
+        process = self.run_emitter([], "--size-limit", "1M")
+        process.stdin.write("".join(line + "\n" for line in [*lines, f"wait {ready}"]))
+        process.stdin.flush()
+        wait_until(lambda: os.path.exists(ready))
+        live = self.recorded(self.path("jobs"))
+        wait_until(lambda: held(Recording(live)).get("many" * 9 + "599"))
+        self.assertGreater(len([s for s in Recording(live).segments if s.kind == KIND_CATALOG]), 1)
+        wanted = emitted(lines)
+        for path in (live, None):
+            if path is None:
+                os.unlink(ready)
+                path = self.finish(process)
+            recording = Recording(path)
+            self.assertEqual(recording.problems, [])
+            found = held(recording)
+            for name, points in found.items():
+                self.assertLessEqual(points.items(), wanted[name].items(), name)
+            self.assert_as_queried(path, recording, ["third", "left", "middle", "right", "few0", "noise0"])
+            self.assertLess(sum(map(len, found.values())), sum(map(len, wanted.values())), "nothing was dropped at the limit")
 
     def test_a_unit_that_comes_later(self):
         ready = self.path("ready")
