@@ -62,17 +62,18 @@ static inline __attribute__((always_inline)) uint64_t add_side_by_side(void)
     return sum;
 }
 
-// Eight sums, so that additions do not wait for each other.
+// So many sums that additions do not wait for each other.
 static inline __attribute__((always_inline)) double add_doubles(const double *v, size_t count)
 {
-    double parts[8] = {0}, sum = 0;
+    enum { SUMS = 32 };
+    double parts[SUMS] = {0}, sum = 0;
     size_t i = 0;
-    for (; i + 8 <= count; i += 8)
-        for (size_t k = 0; k < 8; k++)
+    for (; i + SUMS <= count; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++)
             parts[k] += v[i + k];
     for (; i < count; i++)
         parts[0] += v[i];
-    for (size_t k = 0; k < 8; k++)
+    for (size_t k = 0; k < SUMS; k++)
         sum += parts[k];
     return sum;
 }
@@ -102,6 +103,11 @@ __attribute__((target("avx2"))) static double add_up_avx2(const double *v, size_
 {
     return add_doubles(v, count);
 }
+
+__attribute__((target("avx512f,prefer-vector-width=512"))) static double add_up_avx512(const double *v, size_t count)
+{
+    return add_doubles(v, count);
+}
 #endif
 
 static uint64_t (*add_vectors)(void) = add_vectors_plain;
@@ -112,7 +118,7 @@ static void choose_loops(void)
 #if defined __x86_64__
     if (codec_kernels() != &codec_kernels_plain) {
         add_vectors = codec_kernels() == &codec_kernels_avx512 ? add_vectors_avx512 : add_vectors_avx2;
-        add_up = add_up_avx2;
+        add_up = codec_kernels() == &codec_kernels_avx512 ? add_up_avx512 : add_up_avx2;
     }
 #endif
 }
