@@ -66,16 +66,17 @@ static inline __attribute__((always_inline)) uint64_t add_side_by_side(void)
 static inline __attribute__((always_inline)) double add_doubles(const double *v, size_t count)
 {
     enum { SUMS = 32 };
-    double parts[SUMS] = {0}, sum = 0;
+    double parts[SUMS] = {0};
     size_t i = 0;
     for (; i + SUMS <= count; i += SUMS)
         for (size_t k = 0; k < SUMS; k++)
             parts[k] += v[i + k];
     for (; i < count; i++)
         parts[0] += v[i];
-    for (size_t k = 0; k < SUMS; k++)
-        sum += parts[k];
-    return sum;
+    for (size_t half = SUMS / 2; half; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            parts[k] += parts[k + half];
+    return parts[0];
 }
 
 static uint64_t add_vectors_plain(void)

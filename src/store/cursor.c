@@ -13,9 +13,11 @@
 #include <stdlib.h>
 
 enum {
+    PREFETCH_FIRST_BYTES = 512,
     PREFETCH_BYTES_MAX = 4096,
     LINE_BYTES = 64,
-    PIECES_AHEAD = 2,     // in hand beyond the one that is read, so that their bytes can be on their way
+    PIECES_AHEAD = 3,     // in hand beyond the one that is read, so that their bytes can be on their way
+    RETIRED_MAX = 24,     // pieces done with, until those left are moved to the front
     IDLE_MAX = 4,         // cursors that a snapshot keeps
     IDLE_PIECES_MAX = 64, // of a list that is kept with them
 };
@@ -185,7 +187,7 @@ static void retire(struct store_cursor *c)
     while (l->at < l->count && l->all[l->at].last_ns < c->next_ns)
         piece_free(c, &l->all[l->at++]);
     size_t left = l->count - l->at;
-    if (l->at < left || l->at < PIECES_AHEAD)
+    if (left && (l->at < left || l->at < RETIRED_MAX))
         return;
     if (left)
         memmove(l->all, l->all + l->at, left * sizeof *l->all);
@@ -207,13 +209,11 @@ static int find_slice(struct store_cursor *c, struct slice *out)
     size_t i = l->at;
     for (;; i++) {
         // Whatever can begin before this piece has to be in hand.
-        int rc = 1;
-        while (rc > 0 && i + PIECES_AHEAD >= l->count)
-            rc = pieces_pull(c, INT64_MAX);
-        while (rc >= 0 && i < l->count && (rc = pieces_pull(c, l->all[i].first_ns)) > 0)
-            ;
-        if (rc < 0)
-            return rc;
+        while (c->pending && (i + PIECES_AHEAD >= l->count || c->pending_ns <= l->all[i].first_ns)) {
+            int rc = pieces_pull(c);
+            if (rc)
+                return rc;
+        }
         if (i == l->count)
             break;
         const struct piece *p = &l->all[i];
@@ -292,7 +292,8 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
 // What is wanted next lies far from what was last, so the processor does not fetch it by itself. Pieces of a cursor are read in
 // turn: while one is decoded the next one's bytes can be on their way. (Inline: compilers take a function that does nothing but prefetch
 // for one without effect, and leave out its calls.)
-static inline __attribute__((always_inline)) void prefetch(const struct store_cursor *c, size_t piece)
+static inline __attribute__((always_inline)) void prefetch(const struct store_cursor *c, size_t piece, size_t from,
+                                                           size_t to)
 {
     if (piece >= c->pieces.count)
         return;
@@ -300,9 +301,9 @@ static inline __attribute__((always_inline)) void prefetch(const struct store_cu
     const struct block_ref *b = p->block;
     if (!b || p->loaded || b->header.flags & BLOCK_COLD)
         return;
-    size_t size = p->entry.size < PREFETCH_BYTES_MAX ? p->entry.size : PREFETCH_BYTES_MAX;
     const uint8_t *at = b->bytes + sizeof b->header + b->header.directory_bytes + p->entry.offset;
-    for (size_t i = 0; i < size + LINE_BYTES; i += LINE_BYTES)
+    size_t end = p->entry.size + LINE_BYTES < to ? p->entry.size + LINE_BYTES : to;
+    for (size_t i = from; i < end; i += LINE_BYTES)
         __builtin_prefetch(at + i);
 }
 
@@ -310,9 +311,10 @@ int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const doub
 {
     if (c->whole != WHOLE_NONE) {
         struct piece *p = &c->pieces.all[c->whole];
-        if (!p->loaded)
-            prefetch(c, c->whole + 1);
+        // In two parts: only so many lines can be on their way at once.
+        prefetch(c, c->whole + 1, PREFETCH_FIRST_BYTES, PREFETCH_BYTES_MAX);
         int rc = piece_load(c, p);
+        prefetch(c, c->whole + 2, 0, PREFETCH_FIRST_BYTES);
         *t_ns = p->column.t;
         *values = p->column.v;
         *count = rc ? 0 : p->column.count;

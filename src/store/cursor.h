@@ -39,8 +39,10 @@ struct store_cursor {
     struct piece_list pieces; // in hand
     struct piece_list later;  // of tails, and of blocks that overlap: not yet in hand
     struct stream stream;
-    bool streams;    // ordered blocks may be left to the stream
-    int64_t next_ns; // everything before has been given
+    bool pending;       // there is something later or in the stream…
+    int64_t pending_ns; // …that begins no earlier
+    bool streams;       // ordered blocks may be left to the stream
+    int64_t next_ns;    // everything before has been given
     bool done;
     unsigned depth;
     size_t whole; // the run given last, if it is a piece as it stands; else WHOLE_NONE…
@@ -62,8 +64,8 @@ int pieces_visit(struct store_cursor *c, piece_fn *each);
 // Finds what lies in from_ns..to_ns, where it is now. 0 or a negative errno, but not -ESTALE.
 int pieces_gather(struct store_cursor *c);
 
-// Takes the next pieces in hand, where any are left that can begin at or before `first_ns`; 1: some came, 0: none are left, -ESTALE…
-int pieces_pull(struct store_cursor *c, int64_t first_ns);
+// Takes in hand what comes next of what is pending: 0, -ESTALE, -ENOMEM.
+int pieces_pull(struct store_cursor *c);
 
 // Makes p->column hold the piece's points; none when it is damaged or gone.
 int piece_load(struct store_cursor *c, struct piece *p);

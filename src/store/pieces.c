@@ -11,7 +11,8 @@
 enum {
     LINE_BYTES = 64,
     LOOKUPS_AHEAD = 6,
-    STREAM_BATCH = 16,
+    STREAM_BATCH = 8,
+    STREAM_AHEAD = 16,
     MOVED_DEPTH_MAX = 8, // a piece that moved again while it was fetched from where it had moved to
 };
 
@@ -36,18 +37,16 @@ void pieces_drop(struct store_cursor *c)
     c->stream = (struct stream){0};
 }
 
-static int list_add(struct store_cursor *c, struct piece_list *l, struct piece *p)
+// A place behind the last, to be filled and counted; NULL: no memory.
+static struct piece *list_room(struct piece_list *l)
 {
     if (l->count == l->capacity) {
         void *grown = array_grow(l->all, &l->capacity, sizeof *l->all);
-        if (!grown) {
-            piece_free(c, p);
-            return -ENOMEM;
-        }
+        if (!grown)
+            return NULL;
         l->all = grown;
     }
-    l->all[l->count++] = *p;
-    return 0;
+    return &l->all[l->count];
 }
 
 static bool in_range(const struct store_cursor *c, int64_t first_ns, int64_t last_ns)
@@ -203,9 +202,28 @@ int pieces_visit(struct store_cursor *c, piece_fn *each)
 
 // ── Gathering ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+// What is not in hand yet begins no earlier than this.
+static void note_pending(struct store_cursor *c)
+{
+    const struct stream *x = &c->stream;
+    const struct piece_list *later = &c->later;
+    bool streams = x->at < x->end, waiting = later->at < later->count;
+    int64_t stream_ns = streams ? x->list.ranges[x->at].first_ns : INT64_MAX;
+    int64_t later_ns = waiting ? later->all[later->at].first_ns : INT64_MAX;
+    c->pending = streams || waiting;
+    c->pending_ns = stream_ns < later_ns ? stream_ns : later_ns;
+}
+
 static int keep(struct store_cursor *c, struct piece *p)
 {
-    return list_add(c, &c->later, p);
+    struct piece *room = list_room(&c->later);
+    if (!room) {
+        piece_free(c, p);
+        return -ENOMEM;
+    }
+    *room = *p;
+    c->later.count++;
+    return 0;
 }
 
 static int by_first(const void *a, const void *b)
@@ -231,19 +249,18 @@ int pieces_gather(struct store_cursor *c)
     }
     if (!rc && c->later.count > 1)
         qsort(c->later.all, c->later.count, sizeof *c->later.all, by_first);
+    note_pending(c);
     return rc == -ESTALE ? -EAGAIN : rc;
 }
 
-// Among the pieces in hand: at the end, mostly.
-static int take(struct store_cursor *c, struct piece *p)
+// The piece behind those in hand becomes one of them: at the end, mostly.
+static void take(struct piece_list *l)
 {
-    struct piece_list *l = &c->pieces;
-    int rc = list_add(c, l, p);
-    for (size_t i = l->count - 1; !rc && i > l->at && l->all[i - 1].first_ns > p->first_ns; i--) {
-        l->all[i] = l->all[i - 1];
-        l->all[i - 1] = *p;
+    for (size_t i = l->count++; i > l->at && l->all[i - 1].first_ns > l->all[i].first_ns; i--) {
+        struct piece later = l->all[i - 1];
+        l->all[i - 1] = l->all[i];
+        l->all[i] = later;
     }
-    return rc;
 }
 
 static int pull_stream(struct store_cursor *c, int64_t last_first_ns)
@@ -251,32 +268,39 @@ static int pull_stream(struct store_cursor *c, int64_t last_first_ns)
     struct stream *x = &c->stream;
     size_t end = x->at + STREAM_BATCH < x->end ? x->at + STREAM_BATCH : x->end;
     for (; x->at < end && x->list.ranges[x->at].first_ns <= last_first_ns; x->at++) {
-        if (x->at + STREAM_BATCH < x->end)
-            prefetch_entry(x->list.blocks[x->at + STREAM_BATCH], x->id);
-        struct piece p;
-        int rc = piece_of_block(c, x->list.blocks[x->at], x->id, &p);
-        if (rc > 0)
-            rc = take(c, &p);
-        if (rc)
+        if (x->at + STREAM_AHEAD < x->end)
+            prefetch_entry(x->list.blocks[x->at + STREAM_AHEAD], x->id);
+        struct piece *p = list_room(&c->pieces);
+        if (!p)
+            return -ENOMEM;
+        int rc = piece_of_block(c, x->list.blocks[x->at], x->id, p);
+        if (rc < 0)
             return rc;
+        if (rc)
+            take(&c->pieces);
     }
-    return 1;
+    return 0;
 }
 
-int pieces_pull(struct store_cursor *c, int64_t first_ns)
+int pieces_pull(struct store_cursor *c)
 {
     const struct stream *x = &c->stream;
     struct piece_list *later = &c->later;
     bool streams = x->at < x->end, waiting = later->at < later->count;
-    int64_t stream_ns = streams ? x->list.ranges[x->at].first_ns : INT64_MAX;
     int64_t later_ns = waiting ? later->all[later->at].first_ns : INT64_MAX;
-    if (streams && stream_ns <= first_ns && stream_ns <= later_ns)
-        return pull_stream(c, later_ns);
-    if (!waiting || later_ns > first_ns)
-        return 0;
-    int rc = take(c, &later->all[later->at]);
-    later->at++; // take() has it, or has freed it
-    return rc ? rc : 1;
+    int rc = 0;
+    if (streams && x->list.ranges[x->at].first_ns <= later_ns) {
+        rc = pull_stream(c, later_ns);
+    } else if (waiting) {
+        struct piece *p = list_room(&c->pieces);
+        rc = p ? 0 : -ENOMEM;
+        if (p) {
+            *p = later->all[later->at++];
+            take(&c->pieces);
+        }
+    }
+    note_pending(c);
+    return rc;
 }
 
 // ── Loading ──────────────────────────────────────────────────────────────────────────────────────────────────────
