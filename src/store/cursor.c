@@ -312,9 +312,9 @@ int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const doub
     if (c->whole != WHOLE_NONE) {
         struct piece *p = &c->pieces.all[c->whole];
         // In two parts: only so many lines can be on their way at once.
-        prefetch(c, c->whole + 1, PREFETCH_FIRST_BYTES, PREFETCH_BYTES_MAX);
-        int rc = piece_load(c, p);
         prefetch(c, c->whole + 2, 0, PREFETCH_FIRST_BYTES);
+        int rc = piece_load(c, p);
+        prefetch(c, c->whole + 2, PREFETCH_FIRST_BYTES, PREFETCH_BYTES_MAX);
         *t_ns = p->column.t;
         *values = p->column.v;
         *count = rc ? 0 : p->column.count;
