@@ -269,13 +269,22 @@ bool extent_is_synced(const struct extents *x, int slot)
     return e->synced[0].used || e->synced[1].used;
 }
 
+void extents_sync_begins(struct extents *x)
+{
+    x->pending_covered = x->pending_count;
+}
+
 void extents_synced(struct extents *x)
 {
-    size_t count = x->pending_count;
-    x->pending_count = 0;
-    x->pending_bytes = 0;
-    for (size_t i = 0; i < count; i++)
+    size_t covered = x->pending_covered;
+    x->pending_covered = 0;
+    for (size_t i = 0; i < covered; i++) {
+        x->pending_bytes -= extent_entry(x, x->pending[i])->size;
         extent_free(x, x->pending[i]);
+    }
+    x->pending_count -= covered;
+    if (x->pending_count)
+        memmove(x->pending, x->pending + covered, x->pending_count * sizeof *x->pending);
 }
 
 void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc)

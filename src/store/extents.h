@@ -36,6 +36,7 @@ struct extents {
     int change_depth;     // of extents_begin
     int *pending;         // slots to be freed by extents_synced
     size_t pending_count, pending_capacity;
+    size_t pending_covered; // by the sync under way: the first so many
     uint64_t pending_bytes;
 };
 
@@ -72,6 +73,9 @@ void extent_free(struct extents *x, int slot);
 void extent_free_later(struct extents *x, int slot);
 bool extent_is_pending(const struct extents *x, int slot);
 bool extent_is_synced(const struct extents *x, int slot); // some of what is in it was there at a sync
+
+// Around a sync: what was given to extent_free_later before it began is free when it is done, not what came meanwhile.
+void extents_sync_begins(struct extents *x);
 void extents_synced(struct extents *x);
 
 // Notes what is in the extent now, and its checksum, as what the sync that follows puts on disk. Syncs take turns with `parity`, so that the

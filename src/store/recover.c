@@ -185,7 +185,7 @@ static void account(struct store *s, struct recovery *r)
                                                               : NULL;
         if (q)
             hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation, h->size, h->rows,
-                                           b->at, h->sequence_first});
+                                           b->at, h->sequence_first, h->order});
     }
 }
 

@@ -111,7 +111,7 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
     // Without memory to note it the block stays hot.
     if (q)
         hot_push(q, (struct hot_block){*slot, extent_entry(&s->file, *slot)->generation, h.size, h.rows, at,
-                                       h.sequence_first});
+                                       h.sequence_first, h.order});
     return 0;
 }
 

@@ -30,12 +30,13 @@ struct hot_block {
     int slot;
     uint32_t generation, size, rows;
     uint64_t at; // in its segment
-    uint64_t sequence;
+    uint64_t sequence, order;
 };
 
 struct hot_queue {
     struct hot_block *blocks; // by sequence
     size_t count, capacity;
+    size_t most; // that the next merge may take; 0: whatever there is
     uint64_t rows;
 };
 
@@ -109,8 +110,7 @@ struct store {
     uint64_t block_sequence;
     struct segment_sum *sums;
     size_t sum_capacity;
-    uint32_t next_merge; // set to look at next
-    uint64_t merged_values;
+    struct merge_job *merge; // under way
 
     struct buf spill; // what there was no space for, as it came
     size_t spill_at;  // what of it has been appended since
@@ -121,6 +121,10 @@ struct store {
     int64_t newest_ns;
     int64_t last_sync_ns;
     unsigned sync_parity;
+    uint64_t flush; // io.h; of syncs in the background
+    bool flushing;
+    int64_t close_budget_ns;
+    uint64_t rewrite_limit_bytes;
 
     // Scratch of sealing, kept.
     int64_t *row_times;
@@ -156,8 +160,15 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
 struct segment_sum *segment_sum(struct store *s, int slot);
 bool hot_push(struct hot_queue *q, struct hot_block b);
 
-// merge.c. At most one merge; `all`: even if there is little to merge. 1: did one, 0: nothing to do, or a negative errno.
-int merge_step(struct store *s, bool all);
+// merge.c. A step of a merge: a part of a block at most. 1: did something, 0: nothing to do, or a negative errno.
+enum merge_pace {
+    MERGE_LIVE,    // only where there is enough; small parts
+    MERGE_CLOSING, // everything, as small as it gets
+    MERGE_HURRIED, // everything, fast
+};
+int merge_step(struct store *s, enum merge_pace pace);
+void merge_forget(struct store *s); // what is under way is given up; nothing is lost
+size_t merge_memory(const struct store *s);
 
 // retain.c
 void retain(struct store *s, uint64_t wanted_bytes);
