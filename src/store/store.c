@@ -227,7 +227,9 @@ static void note_tail(struct store *s, struct tail *t, uint64_t unit)
 {
     if (t->slot == EXTENT_NO_SLOT || !t->used)
         return;
+    t->idle++;
     if (t->used > t->checked) {
+        t->idle = 0;
         const uint8_t *new = s->file.base + t->offset + t->checked *unit;
         t->crc = crc32c(t->crc, new, (t->used - t->checked) * unit);
         t->checked = t->used;
@@ -322,7 +324,9 @@ int store_tick(struct store *s, int64_t now_ns)
         rc = rc ? rc : replayed;
     }
     retain(s, 0);
-    int merged = spilling(s) ? 0 : merge_for_a_while(s);
+    int merged = spilling(s) ? 0 : seal_idle(s);
+    if (!merged && !spilling(s))
+        merged = merge_for_a_while(s);
     rc = rc ? rc : merged;
     if (now_ns - s->last_sync_ns >= s->sync_interval_ns || now_ns < s->last_sync_ns) {
         s->last_sync_ns = now_ns;
@@ -402,7 +406,7 @@ int store_close(struct store *s, struct error *e)
 {
     int rc = spill_replay(s);
     if (rc) {
-        log_warning("%s: %llu appends that there was no space for are lost", s->path, (unsigned long long)s->spilled);
+        log_warning("%s: %llu appends and definitions that there was no space for are lost", s->path, (unsigned long long)s->spilled);
         s->stats.refused_space += s->spilled;
     }
     int sealed = seal_all(s);

@@ -92,6 +92,7 @@ void store_abandon(struct store *s);
 
 // The metric's id; the same name gives the same id. Where the metric is there already, the first definition stays,
 // except that empty units and help texts are filled in. Returns 0, -EINVAL (bad name), -E2BIG, -ENOSPC, -ENOMEM.
+// While the disk is full definitions wait in memory like appends (below) and count like them; readers do not see them yet.
 int store_define_metric(struct store *s, const struct store_metric *m, uint32_t *id);
 
 // The series' id; the same metric and labels, in whatever order, give the same id. Label keys: like names; twice
