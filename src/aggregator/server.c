@@ -349,6 +349,7 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         };
         rc = connections_create(&connections, &g->service.connections, e);
     }
+    g->port = g->service.auth.port = listener.port;
     if (!rc)
         rc = start_daemon(g, listener.fd, e);
     if (rc) {
@@ -357,7 +358,6 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         free_aggregator(g);
         return rc;
     }
-    g->port = listener.port;
     *out = g;
     return 0;
 }

@@ -6,9 +6,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 // What tells one version of a file from another.
 struct identity {
@@ -73,6 +75,20 @@ static bool is_young(const struct stat *st)
     return clock_realtime_ns() / NS_PER_S - st->st_mtim.tv_sec < YOUNG_S;
 }
 
+// Whether the file is being made just now: its first bytes are written last, in one piece. One that stays so for long is damaged.
+static bool is_unborn(const char *path, const struct stat *st)
+{
+    uint64_t begin = 0;
+    if (!is_young(st))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false; // opening it as a recording says why
+    ssize_t n = pread(fd, &begin, sizeof begin, 0);
+    close(fd);
+    return n == 0 || (n == sizeof begin && !begin);
+}
+
 static void open_file(struct source *file, const struct identity *identity)
 {
     struct error e = {0};
@@ -80,8 +96,8 @@ static void open_file(struct source *file, const struct identity *identity)
     if (store_reader_open(file->path, &file->reader, &e) == 0)
         return;
     file->reader = NULL;
-    // Said once for each reason, not at each look; a file that is just being made is no reason.
-    if (e.code != -ENODATA && strcmp(e.text, file->problem.text) != 0)
+    // Said once for each reason, not at each look.
+    if (strcmp(e.text, file->problem.text) != 0)
         log_warning("left out: %s", e.text);
     file->problem = e;
 }
@@ -136,6 +152,8 @@ static void take(struct sources *s, const char *path, const struct stat *st)
     struct identity now = identity_of(st);
     size_t index;
     struct source *file = find(s, path, &index);
+    if (!(file && file->reader && same_file(&file->identity, &now)) && is_unborn(path, st))
+        return; // not there yet
     if (file) {
         file->seen = true;
         if (file->reader ? same_file(&file->identity, &now) : unchanged(&file->identity, &now) && !is_young(st))

@@ -2,6 +2,7 @@
 
 #include "aggregator/aggregator.h"
 #include "base/log.h"
+#include "collect/collect.h"
 #include "launch/folder.h"
 
 #include <errno.h>
@@ -53,6 +54,13 @@ static int serve_by_hand(const struct aggregator_options *options, struct error 
     return 0;
 }
 
+// Built-in metrics answer to other names, too.
+static struct str other_name(struct str name)
+{
+    const struct collect_metric *known = collect_find(name);
+    return known ? known->metric.name : STR("");
+}
+
 int command_aggregator(const struct options *o)
 {
     struct error e;
@@ -73,6 +81,7 @@ int command_aggregator(const struct options *o)
             .token = buf_cstr(&token),
             .job = options_text(o, OPT_JOB),
             .level = options_int(o, OPT_LEVEL),
+            .resolve_alias = other_name,
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
         };
         status = control_fd >= 0 ? aggregator_run(&aggregator, control_fd, &e) : serve_by_hand(&aggregator, &e);

@@ -29,15 +29,15 @@ class WithToken(Case):
         self.assert_error(self.server.request("POST", "/healthz", token=False), 405, "Method")
 
     def test_ways_to_give_it(self):
-        for headers in ({"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer {TOKEN}"}, {"Cookie": f"x=y; sonde_token={TOKEN}"}):
+        for headers in ({"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer {TOKEN}"}, {"Cookie": f"x=y; sonde_token_{self.server.port}={TOKEN}"}):
             self.assertEqual(self.ask("/api/version", **headers).status, 200)
         answer = self.ask(f"/api/version?token={TOKEN}")
         self.assertEqual(answer.status, 200)
-        self.assertEqual(answer.headers["Set-Cookie"], f"sonde_token={TOKEN}; Path=/; HttpOnly; SameSite=Strict")
+        self.assertEqual(answer.headers["Set-Cookie"], f"sonde_token_{self.server.port}={TOKEN}; Path=/; HttpOnly; SameSite=Strict")
 
     def test_wrong_ones(self):
         for wrong in ("", "x", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), TOKEN[::-1]):
-            for answer in (self.ask("/api/version", Authorization=f"Bearer {wrong}"), self.ask("/api/version", Cookie=f"sonde_token={wrong}"),
+            for answer in (self.ask("/api/version", Authorization=f"Bearer {wrong}"), self.ask("/api/version", Cookie=f"sonde_token_{self.server.port}={wrong}"),
                            self.ask(f"/api/version?token={wrong}")):
                 self.assert_error(answer, 401, "token")
                 self.assertIsNone(answer.headers["Set-Cookie"])
@@ -47,7 +47,7 @@ class WithToken(Case):
                                  (f"//elsewhere.example/?token={TOKEN}", "/elsewhere.example/")):
             answer = self.ask(target, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
             self.assertEqual((answer.status, answer.headers["Location"]), (303, location))
-            self.assertIn(f"sonde_token={TOKEN}", answer.headers["Set-Cookie"])
+            self.assertIn(f"sonde_token_{self.server.port}={TOKEN}", answer.headers["Set-Cookie"])
 
     def test_status_does_not_tell_it(self):
         self.assertNotIn(TOKEN.encode(), self.server.get("/sonde/v1/status").raw)
