@@ -31,6 +31,7 @@ struct aggregator_options {
     bool port_exact;    // a taken port is an error
     const char *token;  // NULL = no protection (only on loopback, only when asked for)
     const char *job;
+    const char *agent_socket; // of the job's agent, to which points are passed on; NULL = recordings, which take none
     int level;
     bool dragon_compatible;
     aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names

@@ -10,4 +10,8 @@
 enum { JSON_BODY_MAX = 1 << 20 };
 int json_body_take(struct request *r, struct error *e);
 
+// The same for the body of /api/query/last: "queries":[{"metric":m,"tags":{k:v}} or {"tsuids":[…]}] become parameters "timeseries" ("m{k=v,…}")
+// and "tsuids"; "resolveNames":true becomes "resolve", "backScan" "back_scan".
+int json_body_take_last(struct request *r, struct error *e);
+
 #endif

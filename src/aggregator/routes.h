@@ -16,7 +16,7 @@ struct service {
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;
-    struct str job;
+    struct str job, agent_socket; // agent_socket: NUL-terminated, empty for recordings
     int level;
     bool dragon_compatible;
     int64_t started_ns; // clock_monotonic_ns
@@ -44,6 +44,12 @@ bool routes_admit(struct service *service, struct request *r, struct answer *a);
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
 // opentsdb_lookup.c
 void opentsdb_lookup(struct service *service, struct request *r, struct answer *a);
+// opentsdb_last.c
+void opentsdb_last(struct service *service, struct request *r, struct answer *a);
+// opentsdb_put.c
+void opentsdb_put(struct service *service, struct request *r, struct answer *a);
+void dragon_metrics(struct service *service, struct request *r, struct answer *a);
+void dragon_ready(struct service *service, struct request *r, struct answer *a);
 // opentsdb_metadata.c
 void opentsdb_suggest(struct service *service, struct request *r, struct answer *a);
 void opentsdb_aggregators(struct service *service, struct request *r, struct answer *a);

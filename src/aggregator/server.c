@@ -51,7 +51,7 @@ struct aggregator {
     struct service service;
     struct MHD_Daemon *daemon;
     int port;
-    char *token, *listen, *job;
+    char *token, *listen, *job, *agent_socket;
 };
 
 // One request on its way.
@@ -277,7 +277,8 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     g->token = strdup(o->token ? o->token : "");
     g->listen = strdup(o->listen && *o->listen ? o->listen : "127.0.0.1");
     g->job = strdup(o->job ? o->job : "");
-    if (!g->token || !g->listen || !g->job)
+    g->agent_socket = strdup(o->agent_socket ? o->agent_socket : "");
+    if (!g->token || !g->listen || !g->job || !g->agent_socket)
         return error_set(e, -ENOMEM, "no memory for the server");
     if (o->token && !auth_token_valid(str_of(g->token)))
         return error_set(e, -EINVAL, "the token has to consist of 1 to 512 of A-Z a-z 0-9 - . _ ~");
@@ -286,6 +287,7 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .limits = limits_of(&o->limits),
         .resolve_alias = o->resolve_alias,
         .job = str_of(g->job),
+        .agent_socket = str_of(g->agent_socket),
         .level = o->level,
         .dragon_compatible = o->dragon_compatible,
         .started_ns = clock_monotonic_ns(),
@@ -323,6 +325,7 @@ static void free_aggregator(struct aggregator *g)
     free(g->token);
     free(g->listen);
     free(g->job);
+    free(g->agent_socket);
     free(g);
 }
 

@@ -147,6 +147,7 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--listen=%s", l->o->listen);
     child_command_add(&c, "--port=%d", l->o->port);
     child_command_add(&c, "--token-file=%s", l->token_file);
+    child_command_add(&c, "--socket=%s", l->socket);
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);

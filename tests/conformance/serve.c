@@ -60,6 +60,8 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
         o->port = atoi(value);
     else if (str_eq(name, STR("exact")))
         o->port_exact = atoi(value);
+    else if (str_eq(name, STR("agent")))
+        o->agent_socket = value;
     else if (str_eq(name, STR("job")))
         o->job = value;
     else if (str_eq(name, STR("dragon")))
