@@ -7,6 +7,7 @@
 static const struct route routes[] = {
     {STR("/"), METHOD_GET, false, native_start_page, "this page"},
     {STR("/healthz"), METHOD_GET, true, native_health, "whether the server is up; needs no token"},
+    {STR("/metrics"), METHOD_GET, false, openmetrics_latest, "the latest value of every series, for Prometheus"},
     {STR("/sonde/v1/status"), METHOD_GET, false, native_status, "what is served: files, series, points, damage"},
     {STR("/api/query"), METHOD_GET | METHOD_POST, false, opentsdb_query, "points, as OpenTSDB answers"},
     {STR("/api/query/last"), METHOD_GET | METHOD_POST, false, opentsdb_last, "the latest point of each series"},

@@ -44,6 +44,8 @@ bool routes_admit(struct service *service, struct request *r, struct answer *a);
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
 // opentsdb_lookup.c
 void opentsdb_lookup(struct service *service, struct request *r, struct answer *a);
+// openmetrics.c
+void openmetrics_latest(struct service *service, struct request *r, struct answer *a);
 // opentsdb_last.c
 void opentsdb_last(struct service *service, struct request *r, struct answer *a);
 // opentsdb_put.c

@@ -50,6 +50,9 @@ class Writer:
         for t, value in points:
             self._say(f"point {metric} {self._tags(tags)} {round(t * 1000) * 1_000_000} {value!r}")
 
+    def metric(self, name, kind, unit, help):
+        self._say(f"metric {name} {kind} {unit or '-'} {help}")
+
     def annotation(self, t, tags, text):
         self._say(f"annotation {t * NS} {self._tags(tags)} {text}")
 

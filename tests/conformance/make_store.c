@@ -3,6 +3,7 @@
 //   make_store FILE
 //
 //   point METRIC K=V,K=V… NS VALUE
+//   metric NAME counter|gauge UNIT HELP  before its points ("-" for no unit)
 //   annotation NS K=V,… TEXT           ("-" for no tags, here and above)
 //   seal                                blocks instead of live tails
 //   sync                                answers "ok": everything before is in the file
@@ -50,6 +51,18 @@ static int add_point(struct store *s, struct str rest)
     return rc ? rc : store_append(s, series, t_ns, value);
 }
 
+static int add_metric(struct store *s, struct str rest)
+{
+    uint32_t m;
+    struct store_metric metric = {.name = str_word(&rest), .level = 1};
+    metric.kind = str_eq(str_word(&rest), STR("counter")) ? STORE_COUNTER : STORE_GAUGE;
+    metric.unit = str_word(&rest);
+    if (str_eq(metric.unit, STR("-")))
+        metric.unit = STR("");
+    metric.help = str_trim(rest);
+    return store_define_metric(s, &metric, &m);
+}
+
 static int add_annotation(struct store *s, struct str rest)
 {
     struct store_label labels[STORE_LABELS_MAX];
@@ -83,6 +96,8 @@ int main(int argc, char **argv)
         int rc = 0;
         if (str_eq(verb, STR("point"))) {
             rc = add_point(s, rest);
+        } else if (str_eq(verb, STR("metric"))) {
+            rc = add_metric(s, rest);
         } else if (str_eq(verb, STR("annotation"))) {
             rc = add_annotation(s, rest);
         } else if (str_eq(verb, STR("seal"))) {
