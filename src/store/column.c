@@ -243,6 +243,11 @@ static bool ascending(const int64_t *t, size_t n)
     return ok;
 }
 
+static bool times_sound(const struct block_header *h, const int64_t *t)
+{
+    return t[0] == h->first_ns && t[h->rows - 1] == h->last_ns && ascending(t, h->rows);
+}
+
 // ── Hot blocks ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache_item **pin)
@@ -259,7 +264,7 @@ static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache
     int64_t *t = rc ? NULL : malloc(h->rows * sizeof *t);
     if (rc || !t)
         return rc == -EBADMSG ? malformed(s, b) : rc ? rc : -ENOMEM;
-    if (codec_decode_times(stored, time_bytes, h->rows, t) || !ascending(t, h->rows)) {
+    if (codec_decode_times(stored, time_bytes, h->rows, t) || !times_sound(h, t)) {
         free(t);
         return malformed(s, b);
     }
@@ -348,7 +353,7 @@ static int cold_times(struct store_snapshot *s, struct block_ref *b, const struc
     int64_t *t = malloc(rows * sizeof *t);
     if (!t)
         return -ENOMEM;
-    if (codec_table_times(table, e->time_column, t) || !ascending(t, rows)) {
+    if (codec_table_times(table, e->time_column, t) || !times_sound(&b->header, t)) {
         free(t);
         return malformed(s, b);
     }
@@ -410,8 +415,10 @@ int block_load(struct store_snapshot *s, struct block_ref *b, const struct block
     if (!rc)
         rc = b->header.flags & BLOCK_COLD ? cold_load(s, b, e, values, t_ns, pin, own_t)
                                           : hot_load(s, b, e, values, t_ns, pin, own_t);
-    if (!rc &&
-        ((*t_ns)[0] != e->first_ns || (*t_ns)[e->count - 1] != e->last_ns || (*own_t && !ascending(*own_t, e->count))))
+    // Those that are shared have been looked at when they were decoded; here that would only cost a cache miss.
+    const int64_t *t = rc ? NULL : *own_t;
+    int64_t first = t ? t[0] : b->header.first_ns, last = t ? t[e->count - 1] : b->header.last_ns;
+    if (!rc && (first != e->first_ns || last != e->last_ns || (t && !ascending(t, e->count))))
         rc = malformed(s, b);
     if (rc) {
         cache_unpin(*pin);

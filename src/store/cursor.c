@@ -14,7 +14,10 @@
 #include <stdlib.h>
 
 enum {
-    MOVES_MAX = 1000,    // of a snapshot while one cursor gathers its pieces
+    MOVES_MAX = 1000, // of a snapshot while one cursor gathers its pieces
+    PREFETCH_BYTES_MAX = 4096,
+    LINE_BYTES = 64,
+    LOOKUPS_AHEAD = 6,
     MOVED_DEPTH_MAX = 8, // a piece that moved again while it was fetched from where it had moved to
 };
 
@@ -189,6 +192,15 @@ static int visit_blocks(struct store_cursor *c, struct block_list list, uint32_t
         if (!want(c, list.ranges[i].first_ns, list.ranges[i].last_ns))
             continue;
         struct block_ref *b = list.blocks[i];
+        if (i >= 2 * LOOKUPS_AHEAD) {
+            const struct block_ref *ahead = list.blocks[i - LOOKUPS_AHEAD];
+            __builtin_prefetch(list.blocks[i - 2 * LOOKUPS_AHEAD]);
+            if (ahead->header.kind == BLOCK_SET && !(ahead->header.flags & BLOCK_COLD)) {
+                const uint8_t *at = ahead->bytes + sizeof ahead->header + 8 + id * sizeof(struct column_entry);
+                __builtin_prefetch(at);
+                __builtin_prefetch(at + LINE_BYTES);
+            }
+        }
         struct piece p = {.block = b, .order = b->header.order};
         int rc = block_lookup(c->s, b, id, &p.entry);
         if (rc == -ENOENT || rc == -EBADMSG)
@@ -383,6 +395,19 @@ static int load_moved(struct store_cursor *c, struct piece *p)
     return rc;
 }
 
+// What is wanted next lies far from what was last, so the processor does not fetch it by itself. Pieces of a cursor are read in
+// turn: while one is decoded the next one's bytes can be on their way.
+static void prefetch(const struct store_cursor *c, const struct piece *p)
+{
+    const struct block_ref *b = p < c->pieces + c->piece_count ? p->block : NULL;
+    if (!b || p->loaded || b->header.flags & BLOCK_COLD)
+        return;
+    size_t size = p->entry.size < PREFETCH_BYTES_MAX ? p->entry.size : PREFETCH_BYTES_MAX;
+    const uint8_t *at = b->bytes + sizeof b->header + b->header.directory_bytes + p->entry.offset;
+    for (size_t i = 0; i < size + LINE_BYTES; i += LINE_BYTES)
+        __builtin_prefetch(at + i);
+}
+
 static int load(struct store_cursor *c, struct piece *p)
 {
     if (p->loaded)
@@ -545,6 +570,7 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
 int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values, size_t *count)
 {
     if (c->whole) {
+        prefetch(c, c->whole + 1);
         int rc = load(c, c->whole);
         *t_ns = c->whole->t;
         *values = c->whole->v;

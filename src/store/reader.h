@@ -64,10 +64,11 @@ struct index {
     struct set_definition *sets;
     size_t metric_count, metric_capacity, pair_count, pair_capacity, series_count, series_capacity, set_count,
         set_capacity;
-    uint64_t segment; // the catalog segment being read
-    uint64_t read;    // bytes of it
-    uint64_t bytes;   // in all
-    bool damaged;     // nothing behind the damage can be believed: ids are implied
+    const struct segment_entry *entry; // of the catalog segment being read, in the mapping: has it grown?
+    uint64_t segment;                  // the catalog segment being read
+    uint64_t read;                     // bytes of it
+    uint64_t bytes;                    // in all
+    bool damaged;                      // nothing behind the damage can be believed: ids are implied
 };
 
 enum { BLOCK_HEAD_INTACT = 1, BLOCK_DATA_INTACT = 2, BLOCK_DAMAGED = 4 };
@@ -175,7 +176,8 @@ struct store_snapshot {
 };
 
 // index.c
-int index_update(struct store_reader *r, const struct segment_entry *table, size_t count);
+int index_update(struct store_reader *r, const struct segment_entry *table, const struct segment_entry *live,
+                 size_t count);
 void index_free(struct index *x);
 void *array_grow(void *array, size_t *capacity, size_t each);
 

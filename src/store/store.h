@@ -69,7 +69,7 @@ struct store_options {
     int64_t window_ns;          // retention by age, counted from the newest point; 0 = keep all
     int64_t sync_interval_ns;   // 0 = 5 s
     uint32_t series_limit;      // 0 = STORE_SERIES_MAX_DEFAULT
-    size_t memory_limit_bytes;  // of the writer's own memory and live tails; 0 = a default stated in store.c
+    size_t memory_limit_bytes;  // of the writer's own memory and live tails; 0 = 256 MiB
     const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
     size_t meta_count;
     const struct store_io *io;  // system calls, for tests that make them fail (io.h); NULL = the real ones
@@ -98,8 +98,10 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
 // A set of series; the same series in the same order give the same id. A series may be in several sets.
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id);
 
-// Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one appended last wins.
-// 0; -ERANGE: older than the window (counted); -ENOSPC: nowhere left to put it (counted, reported once with log_warning);
+// Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one appended last wins. (A series that is in
+// several sets, or in one and also appended singly: the one that was sealed last.)
+// 0; -ERANGE: older than the window (counted); -ENOSPC: nowhere left to put it (counted, reported once with log_warning). While the disk
+// is full that begins when half the memory limit is taken: until then appends wait in memory, where readers do not see them yet.
 // -EINVAL: no such id. A row's cells may be store_missing().
 int store_append_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
 int store_append(struct store *s, uint32_t series, int64_t t_ns, double value);
