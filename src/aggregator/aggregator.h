@@ -34,6 +34,9 @@ struct aggregator_options {
     const char *agent_socket; // of the job's agent, to which points are passed on; NULL = recordings, which take none
     int level;
     bool dragon_compatible;
+    bool
+        replay; // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells runs apart, one has to be there
+    bool as_if_now; // times are shifted, by whole minutes, so that the last point lies within the last minute
     aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names
     struct aggregator_limits limits;
 };

@@ -18,6 +18,8 @@
 #include <errno.h>
 #include <math.h>
 
+enum { LABELS_MAX = STORE_LABELS_MAX + 1 }; // a file may add one
+
 static void add_name(struct buf *out, struct str name, bool colons)
 {
     if (!name.size || isdigit((unsigned char)name.data[0]))
@@ -84,10 +86,9 @@ static void write_head(struct buf *out, struct str family, const struct store_me
 // Label names that become one get _ behind them: which one is which is in their order.
 static void write_labels(struct buf *out, const struct listed_series *s)
 {
-    struct str names[STORE_LABELS_MAX];
+    struct str names[LABELS_MAX];
     struct buf text = {0};
-    size_t ends[STORE_LABELS_MAX + 1] = {0},
-                                   count = s->label_count < STORE_LABELS_MAX ? s->label_count : STORE_LABELS_MAX;
+    size_t ends[LABELS_MAX + 1] = {0}, count = s->label_count < LABELS_MAX ? s->label_count : LABELS_MAX;
     for (size_t i = 0; i < count; i++) {
         add_name(&text, s->labels[i].key, false);
         bool again = true;
@@ -123,7 +124,8 @@ static void write_value(struct buf *out, double value)
         buf_add(out, text, number_format(text, value));
 }
 
-static void write_all(struct buf *out, const struct listed_series *all, size_t count, struct arena *arena)
+static void write_all(struct buf *out, const struct listed_series *all, size_t count, int64_t shift_ns,
+                      struct arena *arena)
 {
     struct map taken = {0};
     struct str family = {0};
@@ -141,7 +143,7 @@ static void write_all(struct buf *out, const struct listed_series *all, size_t c
         write_labels(out, s);
         buf_add_char(out, ' ');
         write_value(out, s->value);
-        buf_printf(out, " %.3f\n", (double)s->t_ns / NS_PER_S);
+        buf_printf(out, " %.3f\n", (double)(s->t_ns + shift_ns) / NS_PER_S);
     }
     map_free(&taken);
 }
@@ -162,7 +164,7 @@ void openmetrics_latest(struct service *service, struct request *r, struct answe
         answer_failure(a, &e);
     } else {
         a->content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        write_all(&a->body, all, count, &r->arena);
+        write_all(&a->body, all, count, service->shift_ns, &r->arena);
         buf_add_str(&a->body, STR("# EOF\n"));
     }
     sources_close(&view);

@@ -14,7 +14,7 @@ enum { LAST_TAGS_MAX = 64, BACK_SCAN_MAX_HOURS = 1000000 };
 
 struct last {
     bool resolve;
-    int64_t from_ns, deadline_ns;
+    int64_t from_ns, deadline_ns, shift_ns;
     struct json_writer w;
 };
 
@@ -25,7 +25,7 @@ static void write_last(struct last *l, struct str metric, const struct listed_se
     json_object(&l->w);
     if (l->resolve)
         json_key_string(&l->w, "metric", metric);
-    json_key_i64(&l->w, "timestamp", s->t_ns / NS_PER_MS);
+    json_key_i64(&l->w, "timestamp", (s->t_ns + l->shift_ns) / NS_PER_MS);
     json_key_string(&l->w, "value", (struct str){value, number_format(value, s->value)});
     if (l->resolve) {
         json_key(&l->w, STR("tags"));
@@ -83,8 +83,10 @@ static int of_tsuids(struct request *r, const struct sources_view *view, struct 
 
 static int answer_last(struct service *service, struct request *r, struct answer *a, struct error *e)
 {
-    struct last l = {
-        .from_ns = INT64_MIN, .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns, .w = json_to(&a->body)};
+    struct last l = {.from_ns = INT64_MIN,
+                     .shift_ns = service->shift_ns,
+                     .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns,
+                     .w = json_to(&a->body)};
     int64_t hours = 0;
     bool any = false;
     int rc = json_body_take_last(r, e);
@@ -95,7 +97,7 @@ static int answer_last(struct service *service, struct request *r, struct answer
     if (hours > BACK_SCAN_MAX_HOURS)
         return error_set(e, -EINVAL, "back_scan may be %d hours", BACK_SCAN_MAX_HOURS);
     if (hours)
-        l.from_ns = clock_realtime_ns() - hours * 3600 * NS_PER_S;
+        l.from_ns = service_recorded_ns(service, clock_realtime_ns() - hours * 3600 * NS_PER_S);
     l.resolve = request_flag(r, "resolve");
     struct sources_view view;
     rc = sources_open(service->sources, &r->arena, &view, e);

@@ -15,6 +15,7 @@ struct opentsdb_style {
     bool ms;     // time stamps in ms, else s
     bool show_query, show_tsuids, show_stats;
     bool annotations, global_annotations;
+    int64_t shift_ns; // added to every time
 };
 
 // "dps" of one series. Of the points that fall on one time stamp the last with a value counts. NaN that a fill policy put is written

@@ -20,7 +20,17 @@ struct service {
     int level;
     bool dragon_compatible;
     int64_t started_ns; // clock_monotonic_ns
+    int64_t shift_ns;   // recordings are shown so much later than they were made
 };
+
+// The time of a recording that is shown as `t_ns`. At the ends of time it stays there.
+static inline int64_t service_recorded_ns(const struct service *service, int64_t t_ns)
+{
+    int64_t recorded_ns;
+    if (!__builtin_sub_overflow(t_ns, service->shift_ns, &recorded_ns))
+        return recorded_ns;
+    return service->shift_ns > 0 ? INT64_MIN : INT64_MAX;
+}
 
 typedef void route_fn(struct service *service, struct request *r, struct answer *a);
 

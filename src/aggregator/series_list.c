@@ -96,8 +96,9 @@ static int take(struct walk *w, struct store_snapshot *snapshot, const struct st
     return 0;
 }
 
-static int walk_metric(struct walk *w, struct store_snapshot *snapshot, uint32_t id)
+static int walk_metric(struct walk *w, const struct sources_view *view, size_t file, uint32_t id)
 {
+    struct store_snapshot *snapshot = view->snapshots[file];
     size_t count;
     const struct store_metric *metric = store_metric_get(snapshot, id);
     const uint32_t *ids = store_metric_series(snapshot, id, &count);
@@ -106,7 +107,7 @@ static int walk_metric(struct walk *w, struct store_snapshot *snapshot, uint32_t
         struct store_series_info s;
         if (++w->steps % LOOK_AT_CLOCK == 0 && clock_monotonic_ns() > w->filter->deadline_ns)
             return error_set(w->e, -ETIMEDOUT, "listing the series took too long (limit query_deadline)");
-        if (store_series_get(snapshot, ids[i], &s) && matches(w->filter, &s))
+        if (sources_series(view, file, ids[i], w->arena, &s) && matches(w->filter, &s))
             rc = take(w, snapshot, metric, ids[i], &s);
     }
     return rc;
@@ -134,9 +135,9 @@ int series_list(const struct sources_view *view, const struct series_filter *fil
         uint32_t metric;
         if (!filter->metric.size)
             for (metric = 0; metric < store_metric_count(view->snapshots[i]) && !rc; metric++)
-                rc = walk_metric(&w, view->snapshots[i], metric);
+                rc = walk_metric(&w, view, i, metric);
         else if (store_metric_find(view->snapshots[i], filter->metric, &metric))
-            rc = walk_metric(&w, view->snapshots[i], metric);
+            rc = walk_metric(&w, view, i, metric);
     }
     map_free(&w.seen);
     if (w.count && !rc)

@@ -329,6 +329,36 @@ static void free_aggregator(struct aggregator *g)
     free(g);
 }
 
+// Whether there is one, and when it ended.
+static int look_at_recordings(struct aggregator *g, const struct aggregator_options *o, struct error *e)
+{
+    struct arena arena = {0};
+    struct sources_view view;
+    int rc = sources_open(g->service.sources, &arena, &view, e);
+    if (rc) {
+        arena_free(&arena);
+        return rc;
+    }
+    bool any = false;
+    int64_t newest_ns = 0;
+    for (size_t i = 0; i < view.count; i++) {
+        int64_t first_ns, last_ns;
+        if (store_time_range(view.snapshots[i], &first_ns, &last_ns) && (!any || last_ns > newest_ns)) {
+            newest_ns = last_ns;
+            any = true;
+        }
+    }
+    static const int64_t minute_ns = INT64_C(60) * NS_PER_S;
+    // Whole minutes keep the intervals of queries, up to a minute, where they were.
+    if (o->as_if_now && any)
+        g->service.shift_ns = (clock_realtime_ns() - newest_ns) / minute_ns * minute_ns;
+    if (!view.count)
+        rc = error_set(e, -ENOENT, "there is no recording (*.sonde) that can be read in what was given");
+    sources_close(&view);
+    arena_free(&arena);
+    return rc;
+}
+
 int aggregator_start(const struct aggregator_options *options, struct aggregator **out, struct error *e)
 {
     *out = NULL;
@@ -338,7 +368,9 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
     struct listener listener = {.fd = -1};
     int rc = copy_options(g, options, e);
     if (!rc)
-        rc = sources_create(options->paths, options->path_count, &g->service.sources, e);
+        rc = sources_create(options->paths, options->path_count, options->replay, &g->service.sources, e);
+    if (!rc && (options->replay || options->as_if_now))
+        rc = look_at_recordings(g, options, e);
     if (!rc)
         rc = listen_on(options->listen, options->port, options->port_exact, !options->token, &listener, e);
     if (!rc) {

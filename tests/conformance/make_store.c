@@ -1,6 +1,6 @@
 // make_store - writes a recording from what it reads on standard input. For tests.
 //
-//   make_store FILE
+//   make_store FILE [JOB]
 //
 //   point METRIC K=V,K=V… NS VALUE
 //   metric NAME counter|gauge UNIT HELP  before its points ("-" for no unit)
@@ -83,12 +83,12 @@ int main(int argc, char **argv)
 {
     struct store *s;
     struct error e = {0};
-    struct store_label meta[] = {{STR("host"), STR("node1")}, {STR("job"), STR("test")}};
-    struct store_options options = {.meta = meta, .meta_count = 2};
+    struct store_label meta[] = {{STR("host"), STR("node1")}, {STR("job"), str_of(argc > 2 ? argv[2] : "test")}};
+    struct store_options options = {.meta = meta, .meta_count = meta[1].value.size ? 2 : 1};
     char *line = NULL;
     size_t capacity = 0;
-    if (argc != 2)
-        return fail("usage: make_store FILE", -EINVAL);
+    if (argc != 2 && argc != 3)
+        return fail("usage: make_store FILE [JOB]", -EINVAL);
     if (store_open(argv[1], &options, &s, &e) != 0)
         return fail(e.text, e.code);
     for (ssize_t size; (size = getline(&line, &capacity, stdin)) > 0;) {

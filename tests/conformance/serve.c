@@ -64,6 +64,10 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
         o->agent_socket = value;
     else if (str_eq(name, STR("job")))
         o->job = value;
+    else if (str_eq(name, STR("replay")))
+        o->replay = atoi(value);
+    else if (str_eq(name, STR("now")))
+        o->as_if_now = atoi(value);
     else if (str_eq(name, STR("dragon")))
         o->dragon_compatible = atoi(value);
     else if (str_eq(name, STR("alias"))) {

@@ -77,7 +77,7 @@ static struct sources *list(const char *path)
 {
     struct sources *s;
     struct error e = {0};
-    assert_int_equal(sources_create(&path, 1, &s, &e), 0);
+    assert_int_equal(sources_create(&path, 1, false, &s, &e), 0);
     return s;
 }
 
@@ -145,7 +145,7 @@ static void test_one_file_named_twice_counts_once(void **state)
     snprintf(file, sizeof file, "%s//a.sonde", f->path);
     const char *paths[] = {f->path, other, file};
     struct sources *s;
-    assert_int_equal(sources_create(paths, 3, &s, NULL), 0);
+    assert_int_equal(sources_create(paths, 3, false, &s, NULL), 0);
     struct arena arena = {0};
     struct sources_view view;
     assert_int_equal(sources_open(s, &arena, &view, NULL), 0);
@@ -161,7 +161,7 @@ static void test_missing_path(void **state)
     const char *path = in(f, "nowhere.sonde");
     struct sources *s;
     struct error e = {0};
-    assert_int_equal(sources_create(&path, 1, &s, &e), -ENOENT);
+    assert_int_equal(sources_create(&path, 1, false, &s, &e), -ENOENT);
     assert_null(s);
     assert_non_null(strstr(e.text, "nowhere.sonde"));
 }
