@@ -181,8 +181,8 @@ static int read_annotations(const struct sources_view *view, const struct query 
 }
 
 // A name that no recording knows may be another name of a metric that some know.
-static int run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
-               struct arena *arena, struct query_result *out, struct error *e)
+int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
+                 struct arena *arena, struct query_result *out, struct error *e)
 {
     q.store_labels = view->labels;
     struct query_limits limits = {.memory_bytes = service->limits.query_memory_bytes, .deadline_ns = deadline_ns};
@@ -237,7 +237,7 @@ static int answer_queries(struct service *service, const struct request *r, cons
     for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
         const struct query *q = &request->queries[i];
         struct query_result result = {0};
-        rc = run(service, view, *q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
+        rc = opentsdb_run(service, view, *q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
             opentsdb_write_series(&w, q, i, q->metric, &result.series[s], &result, &annotations, &style);
             points += result.series[s].count;

@@ -8,6 +8,9 @@
 #include "aggregator/request.h"
 #include "aggregator/respond.h"
 #include "aggregator/sources.h"
+#include "query/query.h"
+
+#include <stdatomic.h>
 
 // What handlers may use. Constant after the start, except what is behind the pointers (thread-safe).
 struct service {
@@ -19,8 +22,9 @@ struct service {
     struct str job, agent_socket; // agent_socket: NUL-terminated, empty for recordings
     int level;
     bool dragon_compatible;
-    int64_t started_ns; // clock_monotonic_ns
-    int64_t shift_ns;   // recordings are shown so much later than they were made
+    int64_t started_ns;       // clock_monotonic_ns
+    _Atomic unsigned streams; // open now
+    int64_t shift_ns;         // recordings are shown so much later than they were made
 };
 
 // The time of a recording that is shown as `t_ns`. At the ends of time it stays there.
@@ -39,7 +43,8 @@ struct route {
     unsigned methods; // enum request_method; HEAD goes where GET goes
     bool open;        // needs no token
     route_fn *handle;
-    const char *help; // for the start page
+    const char *help;       // for the start page
+    const char *parameters; // names, separated by blanks, those that are needed with a ! behind; NULL = none
 };
 const struct route *routes_all(size_t *count);
 
@@ -50,7 +55,20 @@ void routes_answer(struct service *service, struct request *r, struct answer *a)
 // request, everything but the body must be there.
 bool routes_admit(struct service *service, struct request *r, struct answer *a);
 
+// native_data.c
+void native_nodes(struct service *service, struct request *r, struct answer *a);
+void native_metrics(struct service *service, struct request *r, struct answer *a);
+void native_series(struct service *service, struct request *r, struct answer *a);
+void native_query(struct service *service, struct request *r, struct answer *a);
+void native_spans(struct service *service, struct request *r, struct answer *a);
+void native_annotations(struct service *service, struct request *r, struct answer *a);
+void native_stream(struct service *service, struct request *r, struct answer *a);
+// openapi.c
+void native_openapi(struct service *service, struct request *r, struct answer *a);
 // opentsdb_query.c
+// Runs one query, under the limits of the service; a metric that nobody knows is tried by its other name.
+int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
+                 struct arena *arena, struct query_result *out, struct error *e);
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
 // opentsdb_lookup.c
 void opentsdb_lookup(struct service *service, struct request *r, struct answer *a);

@@ -7,6 +7,7 @@
 //   socket ── libmicrohttpd ── receive ── routes_answer ── handlers
 //                  └── connections: limits and time-outs
 #include "aggregator/aggregator.h"
+#include "aggregator/feeds.h"
 #include "aggregator/listen.h"
 #include "aggregator/routes.h"
 #include "base/clock.h"
@@ -50,6 +51,7 @@ static const struct aggregator_limits default_limits = {
 struct aggregator {
     struct service service;
     struct MHD_Daemon *daemon;
+    struct feeds *feeds;
     int port;
     char *token, *listen, *job, *agent_socket;
 };
@@ -67,6 +69,8 @@ struct exchange {
 
 static void free_exchange(struct exchange *x)
 {
+    if (x->answer.stream)
+        stream_close(x->answer.stream);
     answer_free(&x->answer);
     buf_free(&x->body);
     request_free(&x->request);
@@ -75,13 +79,17 @@ static void free_exchange(struct exchange *x)
 
 // ---- answering
 
-static struct MHD_Response *response_of(struct answer *a)
+static struct MHD_Response *response_of_body(struct answer *a)
 {
     // The buffer was made with malloc, so the library can take it over.
     struct MHD_Response *response = MHD_create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
-    if (!response)
-        return NULL;
-    a->body = (struct buf){0};
+    if (response)
+        a->body = (struct buf){0};
+    return response;
+}
+
+static void add_headers(struct MHD_Response *response, const struct answer *a)
+{
     if (a->content_type)
         MHD_add_response_header(response, "Content-Type", a->content_type);
     MHD_add_response_header(response, "Cache-Control", "no-store");
@@ -89,13 +97,20 @@ static struct MHD_Response *response_of(struct answer *a)
     MHD_add_response_header(response, "Referrer-Policy", "no-referrer"); // an address may hold the token
     for (size_t i = 0; i < a->header_count; i++)
         MHD_add_response_header(response, a->headers[i].name, a->headers[i].value);
-    return response;
 }
 
 static enum MHD_Result send_answer(struct aggregator *g, struct exchange *x, struct MHD_Connection *connection)
 {
-    answer_finish(&x->answer, &x->request);
-    struct MHD_Response *response = response_of(&x->answer);
+    struct MHD_Response *response;
+    if (x->answer.stream) {
+        response = feeds_response(g->feeds, x->answer.stream, connection, x->connection);
+        x->answer.stream = NULL;
+    } else {
+        answer_finish(&x->answer, &x->request);
+        response = response_of_body(&x->answer);
+    }
+    if (response)
+        add_headers(response, &x->answer);
     if (!response)
         return MHD_NO; // no memory: the connection is closed
     connections_phase(g->service.connections, x->connection, PHASE_SENDING);
@@ -307,19 +322,20 @@ static int start_daemon(struct aggregator *g, int fd, struct error *e)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    g->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-                                 receive, g, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_LISTEN_SOCKET,
-                                 fd, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
-                                 limits->connections * CONNECTIONS_MARGIN + thread_count, MHD_OPTION_CONNECTION_TIMEOUT,
-                                 stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits->header_bytes + POOL_EXTRA_BYTES,
-                                 MHD_OPTION_NOTIFY_CONNECTION, notice_connection, g, MHD_OPTION_URI_LOG_CALLBACK,
-                                 begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, g, MHD_OPTION_END);
+    g->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, receive, g,
+        MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE,
+        thread_count, MHD_OPTION_CONNECTION_LIMIT, limits->connections * CONNECTIONS_MARGIN + thread_count,
+        MHD_OPTION_CONNECTION_TIMEOUT, stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        limits->header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_CONNECTION, notice_connection, g,
+        MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, g, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return g->daemon ? 0 : error_set(e, -EIO, "cannot start the HTTP server: %s", strerror(errno));
 }
 
 static void free_aggregator(struct aggregator *g)
 {
+    feeds_destroy(g->feeds);
     connections_destroy(g->service.connections);
     sources_destroy(g->service.sources);
     free(g->token);
@@ -386,6 +402,8 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
     }
     g->port = g->service.auth.port = listener.port;
     if (!rc)
+        rc = feeds_create(g->service.connections, &g->feeds, e);
+    if (!rc)
         rc = start_daemon(g, listener.fd, e);
     if (rc) {
         if (listener.fd >= 0)
@@ -407,6 +425,7 @@ void aggregator_stop(struct aggregator *g)
     if (!g)
         return;
     int listening = MHD_quiesce_daemon(g->daemon);
+    feeds_stop(g->feeds);
     connections_drain(g->service.connections, (int64_t)DRAIN_S * NS_PER_S);
     MHD_stop_daemon(g->daemon);
     if (listening >= 0)

@@ -56,6 +56,9 @@ class Writer:
     def annotation(self, t, tags, text):
         self._say(f"annotation {t * NS} {self._tags(tags)} {text}")
 
+    def span(self, id, parent, start, end, tags, name):
+        self._say(f"span {id} {parent} {start * NS} {'-' if end is None else end * NS} {self._tags(tags)} {name}")
+
     def seal(self):
         self._say("seal")
 

@@ -5,6 +5,7 @@
 //   point METRIC K=V,K=V… NS VALUE
 //   metric NAME counter|gauge UNIT HELP  before its points ("-" for no unit)
 //   annotation NS K=V,… TEXT           ("-" for no tags, here and above)
+//   span ID PARENT NS NS K=V,… NAME      an end of "-": it goes on
 //   seal                                blocks instead of live tails
 //   sync                                answers "ok": everything before is in the file
 //   crash                               leaves the file as a killed writer would
@@ -79,6 +80,21 @@ static int add_annotation(struct store *s, struct str rest)
     return store_append_event(s, &event);
 }
 
+static int add_span(struct store *s, struct str rest)
+{
+    struct store_label labels[STORE_LABELS_MAX];
+    struct store_event event = {.kind = STORE_SPAN, .end_ns = INT64_MAX, .labels = labels};
+    if (!str_to_u64(str_word(&rest), &event.id) || !str_to_u64(str_word(&rest), &event.parent) ||
+        !str_to_i64(str_word(&rest), &event.start_ns))
+        return -EINVAL;
+    struct str end = str_word(&rest);
+    if (!str_eq(end, STR("-")) && !str_to_i64(end, &event.end_ns))
+        return -EINVAL;
+    event.label_count = labels_of(str_word(&rest), labels);
+    event.text = str_trim(rest);
+    return store_append_event(s, &event);
+}
+
 int main(int argc, char **argv)
 {
     struct store *s;
@@ -100,6 +116,8 @@ int main(int argc, char **argv)
             rc = add_metric(s, rest);
         } else if (str_eq(verb, STR("annotation"))) {
             rc = add_annotation(s, rest);
+        } else if (str_eq(verb, STR("span"))) {
+            rc = add_span(s, rest);
         } else if (str_eq(verb, STR("seal"))) {
             rc = store_seal(s);
         } else if (str_eq(verb, STR("sync"))) {
