@@ -30,6 +30,9 @@ struct aggregator_options {
     int port;           // 0 = 4242, the next free one if taken
     bool port_exact;    // a taken port is an error
     const char *token;  // NULL = no protection (only on loopback, only when asked for)
+    const char *
+        token_file; // where the token came from; NULL = nowhere. On other addresses than loopback nobody else may be able to read it
+    const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
     const char *job;
     const char *agent_socket; // of the job's agent, to which points are passed on; NULL = recordings, which take none
     int level;

@@ -119,9 +119,9 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
     snprintf(name, sizeof name, "sonde_token_%d", auth->port);
     struct str given;
     if (request_parameter(r, "token", &given) && auth_token_equal(auth->token, given)) {
-        answer_header(
-            a, "Set-Cookie",
-            arena_printf(&r->arena, "%s=%.*s; Path=/; HttpOnly; SameSite=Strict", name, STR_ARG(auth->token)));
+        answer_header(a, "Set-Cookie",
+                      arena_printf(&r->arena, "%s=%.*s; Path=/; HttpOnly; SameSite=Strict%s", name,
+                                   STR_ARG(auth->token), auth->tls ? "; Secure" : ""));
         char *target = NULL;
         if (r->method == METHOD_GET && request_accepts(r->headers[HEADER_ACCEPT], STR("text/html"), false))
             target = clean_target(r);

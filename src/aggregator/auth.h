@@ -16,6 +16,7 @@ struct auth {
     struct str token;  // empty = none needed
     struct str listen; // the address we listen on, one more name that Host may give
     int port;
+    bool tls; // the cookie is for HTTPS only
 };
 
 // Same time for every `given` of one size.

@@ -10,6 +10,7 @@
 #include "aggregator/feeds.h"
 #include "aggregator/listen.h"
 #include "aggregator/routes.h"
+#include "aggregator/secrets.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -298,7 +299,7 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     if (o->token && !auth_token_valid(str_of(g->token)))
         return error_set(e, -EINVAL, "the token has to consist of 1 to 512 of A-Z a-z 0-9 - . _ ~");
     g->service = (struct service){
-        .auth = {.token = str_of(g->token), .listen = str_of(g->listen)},
+        .auth = {.token = str_of(g->token), .listen = str_of(g->listen), .tls = o->tls_cert != NULL},
         .limits = limits_of(&o->limits),
         .resolve_alias = o->resolve_alias,
         .job = str_of(g->job),
@@ -310,7 +311,21 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     return 0;
 }
 
-static int start_daemon(struct aggregator *g, int fd, struct error *e)
+static int read_tls(const struct aggregator_options *o, struct buf *cert, struct buf *key, struct error *e)
+{
+    if (!o->tls_cert && !o->tls_key)
+        return 0;
+    if (!o->tls_cert || !o->tls_key)
+        return error_set(e, -EINVAL, "TLS needs both a certificate and its key: --tls-cert and --tls-key");
+    if (MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+        return error_set(e, -ENOTSUP, "the HTTP library of this build cannot speak TLS");
+    int rc = secrets_check_private(o->tls_key, e);
+    if (!rc)
+        rc = secrets_read(o->tls_cert, cert, e);
+    return rc ? rc : secrets_read(o->tls_key, key, e);
+}
+
+static int start_daemon(struct aggregator *g, int fd, const char *cert, const char *key, struct error *e)
 {
     const struct aggregator_limits *limits = &g->service.limits;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -322,15 +337,25 @@ static int start_daemon(struct aggregator *g, int fd, struct error *e)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},
+                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
+                                   {MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem none = {MHD_OPTION_END, 0, NULL};
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     g->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, receive, g,
-        MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE,
-        thread_count, MHD_OPTION_CONNECTION_LIMIT, limits->connections * CONNECTIONS_MARGIN + thread_count,
-        MHD_OPTION_CONNECTION_TIMEOUT, stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        limits->header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_CONNECTION, notice_connection, g,
-        MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, g, MHD_OPTION_END);
+        flags | (cert ? MHD_USE_TLS : 0u), 0, NULL, NULL, receive, g, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
+        limits->connections * CONNECTIONS_MARGIN + thread_count, MHD_OPTION_CONNECTION_TIMEOUT, stall_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits->header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
+        notice_connection, g, MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange,
+        g, MHD_OPTION_ARRAY, cert ? tls : &none, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return g->daemon ? 0 : error_set(e, -EIO, "cannot start the HTTP server: %s", strerror(errno));
+    if (g->daemon)
+        return 0;
+    return cert ? error_set(e, -EINVAL,
+                            "cannot start the HTTPS server: are the certificate and its key in PEM files, and do they "
+                            "belong together?")
+                : error_set(e, -EIO, "cannot start the HTTP server: %s", strerror(errno));
 }
 
 static void free_aggregator(struct aggregator *g)
@@ -382,13 +407,18 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
     if (!g)
         return error_set(e, -ENOMEM, "no memory for the server");
     struct listener listener = {.fd = -1};
+    struct buf cert = {0}, key = {0};
     int rc = copy_options(g, options, e);
+    if (!rc)
+        rc = read_tls(options, &cert, &key, e);
     if (!rc)
         rc = sources_create(options->paths, options->path_count, options->replay, &g->service.sources, e);
     if (!rc && (options->replay || options->as_if_now))
         rc = look_at_recordings(g, options, e);
     if (!rc)
         rc = listen_on(options->listen, options->port, options->port_exact, !options->token, &listener, e);
+    if (!rc && options->token && options->token_file && !listener.loopback)
+        rc = secrets_check_private(options->token_file, e);
     if (!rc) {
         int64_t idle_ns = g->service.limits.idle_timeout_ns;
         struct connection_options connections = {
@@ -404,7 +434,9 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
     if (!rc)
         rc = feeds_create(g->service.connections, &g->feeds, e);
     if (!rc)
-        rc = start_daemon(g, listener.fd, e);
+        rc = start_daemon(g, listener.fd, cert.data, key.data, e);
+    secrets_free(&cert);
+    secrets_free(&key);
     if (rc) {
         if (listener.fd >= 0)
             close(listener.fd);

@@ -23,6 +23,9 @@ int command_aggregator(const struct options *o)
             .listen = options_text(o, OPT_LISTEN),
             .port = options_int(o, OPT_PORT),
             .token = buf_cstr(&token),
+            .token_file = token_given ? options_text(o, OPT_TOKEN_FILE) : NULL,
+            .tls_cert = options_text(o, OPT_TLS_CERT),
+            .tls_key = options_text(o, OPT_TLS_KEY),
             .job = options_text(o, OPT_JOB),
             // SONDE_SOCKET in the environment is that of the job around us, too.
             .agent_socket = o->value[OPT_SOCKET].source == FROM_FLAG ? options_text(o, OPT_SOCKET) : NULL,

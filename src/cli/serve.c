@@ -41,8 +41,8 @@ int serve_by_hand(const struct aggregator_options *options, struct error *e)
     if (status < 0)
         return status;
     bool v6 = strchr(options->listen, ':') != NULL;
-    fprintf(stderr, "sonde: http://%s%s%s:%d/?token=%s\n", v6 ? "[" : "", options->listen, v6 ? "]" : "",
-            aggregator_port(aggregator), options->token);
+    fprintf(stderr, "sonde: http%s://%s%s%s:%d/?token=%s\n", options->tls_cert ? "s" : "", v6 ? "[" : "",
+            options->listen, v6 ? "]" : "", aggregator_port(aggregator), options->token);
     int number;
     sigwait(&ends, &number);
     aggregator_stop(aggregator);

@@ -54,6 +54,12 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
     }
     if (str_eq(name, STR("token")))
         o->token = value;
+    else if (str_eq(name, STR("token_file")))
+        o->token_file = value;
+    else if (str_eq(name, STR("cert")))
+        o->tls_cert = value;
+    else if (str_eq(name, STR("key")))
+        o->tls_key = value;
     else if (str_eq(name, STR("listen")))
         o->listen = value;
     else if (str_eq(name, STR("port")))
