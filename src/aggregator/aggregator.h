@@ -33,6 +33,7 @@ struct aggregator_options {
     const char *
         token_file; // where the token came from; NULL = nowhere. On other addresses than loopback nobody else may be able to read it
     const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
+    const char *cors; // origins whose pages may read the answers, separated by commas, or "*"; NULL = none
     const char *job;
     const char *agent_socket; // of the job's agent, to which points are passed on; NULL = recordings, which take none
     int level;

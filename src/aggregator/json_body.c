@@ -30,6 +30,24 @@ static int add_tags(struct request *r, const json_t *tags, struct error *e)
     return rc;
 }
 
+// ["a","b"] as "a,b".
+static int add_list(struct request *r, struct str key, const json_t *list, struct error *e)
+{
+    struct buf text = {.limit = JSON_BODY_MAX};
+    int rc = 0;
+    for (size_t i = 0; i < json_array_size(list) && !rc; i++) {
+        const char *value = json_string_value(json_array_get(list, i));
+        if (!value)
+            rc = error_set(e, -EINVAL, "%.*s has to be a list of texts", STR_ARG(str_slice(key, 0, 100)));
+        else
+            buf_printf(&text, "%s%s", i ? "," : "", value);
+    }
+    if (!rc)
+        rc = add(r, key, text.failed ? NULL : arena_strdup(&r->arena, buf_str(&text)), e);
+    buf_free(&text);
+    return rc;
+}
+
 static int add_members(struct request *r, json_t *object, struct error *e)
 {
     const char *key;
@@ -45,6 +63,8 @@ static int add_members(struct request *r, json_t *object, struct error *e)
             rc = add(r, str_of(key), arena_printf(&r->arena, "%lld", (long long)json_integer_value(value)), e);
         else if (strcmp(key, "tags") == 0)
             rc = add_tags(r, value, e);
+        else if (json_is_array(value))
+            rc = add_list(r, str_of(key), value, e);
     }
     return rc;
 }

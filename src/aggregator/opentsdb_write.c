@@ -208,7 +208,8 @@ static bool speaks_of(const struct store_event *event, const struct query_series
     return true;
 }
 
-static void write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid, int64_t shift_ns)
+void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid,
+                               int64_t shift_ns)
 {
     json_object(w);
     if (tsuid.size)
@@ -240,7 +241,7 @@ static void write_annotations(struct json_writer *w, const char *key, const stru
             json_array(w);
         }
         any = true;
-        write_annotation(w, &annotations->events[i], tsuid, shift_ns);
+        opentsdb_write_annotation(w, &annotations->events[i], tsuid, shift_ns);
     }
     if (any)
         json_array_end(w);

@@ -31,6 +31,10 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
                            const struct query_series *s, const struct query_result *result,
                            const struct opentsdb_annotations *annotations, const struct opentsdb_style *style);
 
+// `tsuid` empty: of no series.
+void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid,
+                               int64_t shift_ns);
+
 enum { OPENTSDB_TSUID_SIZE = 32 };
 
 // A name for a series that is the same wherever and whenever the metric and the tags (sorted by key) are: 128 bits of hash in

@@ -31,6 +31,16 @@ static const struct route routes[] = {
     {STR("/api/search/lookup"), ASK, false, opentsdb_lookup, "series of a metric", "m! limit jsonp"},
     {STR("/api/aggregators"), ASK, false, opentsdb_aggregators, "names of the aggregators", "jsonp"},
     {STR("/api/config/filters"), ASK, false, opentsdb_filters, "the tag filters, described", "jsonp"},
+    {STR("/api/annotation"), ASK | METHOD_PUT | METHOD_DELETE, false, opentsdb_annotation, "an annotation, by its time",
+     "start_time! tsuid"},
+    {STR("/api/stats"), ASK, false, opentsdb_stats, "counts of the server itself", "jsonp"},
+    {STR("/api/dropcaches"), ASK, false, opentsdb_drop_caches, "does nothing: there are no caches", "jsonp"},
+    {STR("/api/uid/assign"), ASK, false, opentsdb_assign, "ids of names: hashes, as nothing has to be assigned",
+     "metric tagk tagv jsonp"},
+    {STR("/api/token"), METHOD_POST, true, dragon_token,
+     "the token for the key, as Dragon's clients ask; needs no token", NULL},
+    {STR("/api/telemetry_shutdown"), READ, false, dragon_shutdown, "does nothing: telemetry ends with its job", NULL},
+    {STR("/api/reboot"), METHOD_POST, false, dragon_reboot, "501 until jobs can be started anew", NULL},
     {STR("/api/version"), ASK, false, opentsdb_version, "versions", "jsonp"},
 };
 
@@ -94,9 +104,40 @@ static void refuse_method(const struct route *route, struct request *r, struct a
                  "The HTTP method is not allowed for this endpoint; see the Allow header.");
 }
 
+// Lets pages of an allowed origin read the answer.
+static bool allow_origin(const struct service *service, const struct request *r, struct answer *a)
+{
+    struct str rest = service->cors, origin = r->headers[HEADER_ORIGIN];
+    while (rest.data && origin.size) {
+        struct str allowed = str_trim(str_cut(&rest, ','));
+        if (!allowed.size || !(str_eq(allowed, STR("*")) || str_eq_nocase(allowed, origin)))
+            continue;
+        static char vary[] = "Origin";
+        answer_header(a, "Access-Control-Allow-Origin", (char *)(uintptr_t)origin.data);
+        answer_header(a, "Vary", vary);
+        return true;
+    }
+    return false;
+}
+
+// A browser asks before it sends a page's request; it cannot give the token there.
+static void answer_preflight(struct answer *a)
+{
+    static char methods[] = "GET, POST, PUT, DELETE",
+                headers[] = "Authorization, Content-Type, Content-Encoding, Accept", seconds[] = "600";
+    answer_header(a, "Access-Control-Allow-Methods", methods);
+    answer_header(a, "Access-Control-Allow-Headers", headers);
+    answer_header(a, "Access-Control-Max-Age", seconds);
+    a->content_type = NULL;
+}
+
 // NULL when the answer is made already.
 static const struct route *admit(struct service *service, struct request *r, struct answer *a)
 {
+    if (allow_origin(service, r, a) && r->method == METHOD_OPTIONS) {
+        answer_preflight(a);
+        return NULL;
+    }
     struct str path;
     const struct route *route = strip_version(r, &path, a) ? find(path) : NULL;
     bool open = route && route->open;

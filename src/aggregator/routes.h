@@ -19,6 +19,7 @@ struct service {
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;
+    struct str cors;              // origins whose pages may read, separated by commas, or "*"; empty = none
     struct str job, agent_socket; // agent_socket: NUL-terminated, empty for recordings
     int level;
     bool dragon_compatible;
@@ -80,6 +81,14 @@ void opentsdb_last(struct service *service, struct request *r, struct answer *a)
 void opentsdb_put(struct service *service, struct request *r, struct answer *a);
 void dragon_metrics(struct service *service, struct request *r, struct answer *a);
 void dragon_ready(struct service *service, struct request *r, struct answer *a);
+// opentsdb_admin.c
+void opentsdb_stats(struct service *service, struct request *r, struct answer *a);
+void opentsdb_drop_caches(struct service *service, struct request *r, struct answer *a);
+void opentsdb_assign(struct service *service, struct request *r, struct answer *a);
+void opentsdb_annotation(struct service *service, struct request *r, struct answer *a);
+void dragon_token(struct service *service, struct request *r, struct answer *a);
+void dragon_shutdown(struct service *service, struct request *r, struct answer *a);
+void dragon_reboot(struct service *service, struct request *r, struct answer *a);
 // opentsdb_metadata.c
 void opentsdb_suggest(struct service *service, struct request *r, struct answer *a);
 void opentsdb_aggregators(struct service *service, struct request *r, struct answer *a);

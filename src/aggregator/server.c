@@ -54,7 +54,7 @@ struct aggregator {
     struct MHD_Daemon *daemon;
     struct feeds *feeds;
     int port;
-    char *token, *listen, *job, *agent_socket;
+    char *token, *listen, *job, *agent_socket, *cors;
 };
 
 // One request on its way.
@@ -294,7 +294,8 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     g->listen = strdup(o->listen && *o->listen ? o->listen : "127.0.0.1");
     g->job = strdup(o->job ? o->job : "");
     g->agent_socket = strdup(o->agent_socket ? o->agent_socket : "");
-    if (!g->token || !g->listen || !g->job || !g->agent_socket)
+    g->cors = strdup(o->cors ? o->cors : "");
+    if (!g->cors || !g->token || !g->listen || !g->job || !g->agent_socket)
         return error_set(e, -ENOMEM, "no memory for the server");
     if (o->token && !auth_token_valid(str_of(g->token)))
         return error_set(e, -EINVAL, "the token has to consist of 1 to 512 of A-Z a-z 0-9 - . _ ~");
@@ -302,6 +303,7 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .auth = {.token = str_of(g->token), .listen = str_of(g->listen), .tls = o->tls_cert != NULL},
         .limits = limits_of(&o->limits),
         .resolve_alias = o->resolve_alias,
+        .cors = str_of(g->cors),
         .job = str_of(g->job),
         .agent_socket = str_of(g->agent_socket),
         .level = o->level,
@@ -367,6 +369,7 @@ static void free_aggregator(struct aggregator *g)
     free(g->listen);
     free(g->job);
     free(g->agent_socket);
+    free(g->cors);
     free(g);
 }
 

@@ -66,6 +66,7 @@ int command_replay(const struct options *o)
             .port = options_int(o, OPT_PORT),
             .token = buf_cstr(&token),
             .token_file = token_given ? options_text(o, OPT_TOKEN_FILE) : NULL,
+            .cors = options_text(o, OPT_CORS_ORIGIN),
             .tls_cert = options_text(o, OPT_TLS_CERT),
             .tls_key = options_text(o, OPT_TLS_KEY),
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),

@@ -54,6 +54,8 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
     }
     if (str_eq(name, STR("token")))
         o->token = value;
+    else if (str_eq(name, STR("cors")))
+        o->cors = value;
     else if (str_eq(name, STR("token_file")))
         o->token_file = value;
     else if (str_eq(name, STR("cert")))
