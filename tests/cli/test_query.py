@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import unittest
+import urllib.error
+import urllib.request
 
 from place import SONDE, Place, main, until
 
@@ -112,6 +114,24 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         answer = json.loads(self.ask("avg:load_average", "--json"))
         self.assertEqual(answer[0]["metric"], "load_average")
         self.assertEqual(list(answer[0]["dps"].values()), list(json.loads(self.ask("avg:load_1m", "--json"))[0]["dps"].values()))
+
+    def test_aliases_over_http(self):
+        self.start("run", "--", "sleep", "1000")
+        job = self.job()
+        token = (self.tmp / f"sonde-{os.getuid()}" / job["job"] / "token").read_text().strip()
+
+        def asked(m):
+            request = urllib.request.Request(f"{job['url']}/api/query?start=1h-ago&m={m}", headers={"Authorization": f"Bearer {token}"})
+            try:
+                with urllib.request.urlopen(request) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError:
+                return None  # no such metric yet
+        for name in ("load_average", "used_RAM", "num_running_processes", "cpu_percent"):
+            answer = until(lambda: asked(f"avg:{name}"), f"points of {name}")
+            self.assertEqual(answer[0]["metric"], name)
+            self.assertTrue(answer[0]["dps"])
+            self.assertIn(name, self.ask(f"avg:{name}", "--json"))
 
     def test_mistakes(self):
         self.one_line(self.sonde("query", "sum:los", "known"), 1, "no metric 'los'", "did you mean loss?")
