@@ -253,4 +253,5 @@ static int processes_open(struct source *s)
     return 0;
 }
 
-const struct source_kind source_processes = {{"processes", 9}, processes_open, processes_sample, processes_close};
+const struct source_kind source_processes = {
+    .name = {"processes", 9}, .open = processes_open, .sample = processes_sample, .close = processes_close};

@@ -61,3 +61,23 @@ int procfile_read(struct procfile *f, struct source *s, struct str *out)
         f->capacity *= 2;
     }
 }
+
+bool scan_decimal(struct str word, double *out)
+{
+    uint64_t whole, part = 0;
+    double scale = 1;
+    if (!scan_u64(&word, &whole))
+        return false;
+    if (word.size && word.data[0] == '.') {
+        word = str_slice(word, 1, word.size);
+        size_t digits = word.size;
+        if (digits == 0 || digits > 9 || word.data[0] == ' ' || !scan_u64(&word, &part))
+            return false;
+        for (size_t i = 0; i < digits; i++)
+            scale *= 10;
+    }
+    if (word.size)
+        return false;
+    *out = (double)whole + (double)part / scale;
+    return true;
+}

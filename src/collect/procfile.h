@@ -59,4 +59,7 @@ static inline bool scan_u64(struct str *s, uint64_t *out)
     return true;
 }
 
+// A whole word like "0.41": digits, and at most so many behind the point that all fit into 2^53.
+bool scan_decimal(struct str word, double *out);
+
 #endif
