@@ -11,9 +11,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+// clang-format off
 static const struct source_kind *const kinds[] = {
-    &source_load, &source_cpu, &source_memory, &source_vmstat, &source_pressure, &source_processes,
+    &source_load,
+    &source_cpu,
+    &source_memory,
+    &source_vmstat,
+    &source_pressure,
+    &source_network,
+    &source_disk,
+    &source_filesystem,
+    &source_processes,
 };
+// clang-format on
 
 enum { SOURCES = sizeof kinds / sizeof *kinds };
 

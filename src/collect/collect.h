@@ -60,7 +60,7 @@ void collect_get_set(const struct collect *c, size_t set, struct collect_set *ou
 // nothing now (or is not due), negative errno when it failed as a whole (-ETIMEDOUT: it hangs, and the others go on). `t_ns` is the sampling instant.
 int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values);
 
-// Why a source gives nothing: "" when it does.
+// Why a source gives nothing, or not all that it could: "" when it does.
 struct str collect_reason(const struct collect *c, struct str source);
 
 #endif

@@ -130,7 +130,7 @@ ptrdiff_t source_instance(struct source *s, struct str first, struct str second)
         return -1;
     if (s->instance_count == SOURCE_INSTANCES_MAX ||
         s->plain_rows + (s->instance_count + 1) * s->tagged_rows > STORE_SET_SERIES_MAX)
-        return source_fail(s, -1, "%.*s are left out: there are too many of them", STR_ARG(str_of(s->kind->keys[0])));
+        return source_fail(s, -1, "there are too many of tag '%s': the rest is left out", s->kind->keys[0]);
     if (s->instance_count == s->instance_capacity) {
         size_t capacity = s->instance_capacity ? 2 * s->instance_capacity : 8;
         struct source_instance *larger = realloc(s->instances, capacity * sizeof *larger);
