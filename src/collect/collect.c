@@ -21,6 +21,7 @@ static const struct source_kind *const kinds[] = {
     &source_network,
     &source_disk,
     &source_filesystem,
+    &source_cgroup,
     &source_processes,
 };
 // clang-format on

@@ -17,22 +17,22 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SECTOR_BYTES = 512, NUMBERS = 10, MS_PER_S = NS_PER_S / NS_PER_MS, IN_FLIGHT = 8 };
+enum { SECTOR_BYTES = 512, NUMBERS = 10, MS_PER_S = NS_PER_S / NS_PER_MS };
 
 static const struct {
     enum metric_symbol row; // METRIC_COUNT = not wanted
-    double scale;
+    double times, per;      // the metric is the number times, and divided by, these
 } places[NUMBERS] = {
-    {METRIC_DISK_READS, 1},
-    {METRIC_COUNT, 0},
-    {METRIC_DISK_READ_BYTES, SECTOR_BYTES},
-    {METRIC_DISK_READ_SECONDS, 1. / MS_PER_S},
-    {METRIC_DISK_WRITES, 1},
-    {METRIC_COUNT, 0},
-    {METRIC_DISK_WRITTEN_BYTES, SECTOR_BYTES},
-    {METRIC_DISK_WRITE_SECONDS, 1. / MS_PER_S},
-    {METRIC_DISK_IN_FLIGHT, 1},
-    {METRIC_DISK_BUSY_SECONDS, 1. / MS_PER_S},
+    {METRIC_DISK_READS, 1, 1},
+    {METRIC_COUNT, 1, 1},
+    {METRIC_DISK_READ_BYTES, SECTOR_BYTES, 1},
+    {METRIC_DISK_READ_SECONDS, 1, MS_PER_S},
+    {METRIC_DISK_WRITES, 1, 1},
+    {METRIC_COUNT, 1, 1},
+    {METRIC_DISK_WRITTEN_BYTES, SECTOR_BYTES, 1},
+    {METRIC_DISK_WRITE_SECONDS, 1, MS_PER_S},
+    {METRIC_DISK_IN_FLIGHT, 1, 1},
+    {METRIC_DISK_BUSY_SECONDS, 1, MS_PER_S},
 };
 
 static const struct str left_out[] = {{"loop", 4}, {"ram", 3}, {"zram", 4}, {"dm-", 3},
@@ -82,7 +82,7 @@ static bool put_disk(struct source *s, double *values, struct str line)
         return false;
     for (int i = 0; i < NUMBERS; i++)
         if (places[i].row != METRIC_COUNT)
-            source_put_at(s, values, instance, places[i].row, (double)numbers[i] * places[i].scale);
+            source_put_at(s, values, instance, places[i].row, (double)numbers[i] * places[i].times / places[i].per);
     return true;
 }
 
