@@ -242,6 +242,7 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
     if (slot->apart) {
         failed = run_apart(slot, values);
     } else {
+        s->instant_ns = t_ns;
         s->reason[0] = 0;
         failed = s->kind->sample(s, values);
     }

@@ -56,6 +56,7 @@ struct source {
     char reason[SOURCE_REASON_MAX]; // "" while it gives values
     int64_t period_ns;              // a source may ask to be sampled less often; 0 = at every instant
     int64_t due_ns;                 // not before this instant
+    int64_t instant_ns;             // of the sample that is being taken; not for sources apart
     enum metric_symbol first_row;
     size_t row_count;
     int16_t *place; // of each row, the index of its series, for a tagged row within its instance; -1 above the level

@@ -422,8 +422,6 @@ static void own_processes(void **state)
     const double page = (double)sysconf(_SC_PAGESIZE);
     struct tree t;
     tree_make(&t);
-    tree_copy(&t, "linux-6.18");
-    tree_remove_all(&t, "proc/4242");
     tree_write(&t, "proc/self/stat", "not a number: not looked at");
     write_process(&t, 100, 500, 3, 1, 10);
     write_process(&t, 7, 250, 1, 2, 5);
@@ -434,10 +432,10 @@ static void own_processes(void **state)
     assert_true(own(&p, "own_threads") == 4);
     assert_true(own(&p, "own_resident_bytes") == 15 * page);
     assert_true(own(&p, "own_cpu_seconds_total") == 7.5);
+    assert_true(store_is_missing(own(&p, "job_processes"))); // there is no job
     // One works on, one ends, one begins.
     write_process(&t, 100, 600, 3, 1, 10);
-    tree_remove(&t, "proc/7/stat");
-    tree_remove(&t, "proc/7");
+    tree_remove_all(&t, "proc/7");
     write_process(&t, 8, 50, 1, 3, 5);
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_processes") == 2);
@@ -446,19 +444,113 @@ static void own_processes(void **state)
     write_process(&t, 100, 20, 1, 9, 10);
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_cpu_seconds_total") == 9.2);
-    // A counter that steps back takes nothing away either; garbage is no process.
+    // A counter that steps back takes nothing away either.
     write_process(&t, 8, 30, 1, 3, 5);
-    tree_write(&t, "proc/9/stat", "9 (x R 1 2 3");
-    tree_write(&t, "proc/10/stat", "");
-    tree_write(&t, "proc/11/stat", "11 (x) R 1 1 1 0 -1 0 0 0 0 0 a b 0 0 20 0 c 0 1 1 1 1");
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_cpu_seconds_total") == 9.2);
-    assert_true(own(&p, "own_processes") == 2);
+    // One whose details cannot be read is there; but a sum over the others is not the sum.
+    static const char *const unreadable[] = {"9 (x R 1 2 3", "\n",
+                                             "9 (x) R 1 1 1 0 -1 0 0 0 0 0 a b 0 0 20 0 c 0 1 1 1 1"};
+    for (size_t i = 0; i < sizeof unreadable / sizeof *unreadable; i++) {
+        tree_write(&t, "proc/9/stat", unreadable[i]);
+        assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 1);
+        assert_true(own(&p, "own_processes") == 3);
+    }
+    // One that is gone between the list and its file is no gap.
+    tree_remove(&t, "proc/9/stat");
+    assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     probe_free(&p);
     // Of another user there are none: that is a value, and it is 0.
     p = probe_make(t.root, 2, getuid() + 1);
     assert_int_equal(probe_sample(&p, "processes", SECOND), 4);
     assert_true(own(&p, "own_processes") == 0);
+    probe_free(&p);
+    tree_free(&t);
+}
+
+static void write_environ(struct tree *t, int pid, const char *text, size_t size)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/proc/%d/environ", t->root, pid);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, size, f), size);
+    fclose(f);
+}
+
+static void processes_of_the_job(void **state)
+{
+    (void)state;
+    static char large[100000];
+    struct tree t;
+    tree_make(&t);
+    for (int pid = 10; pid < 18; pid++)
+        write_process(&t, pid, 100 * (pid - 9), 2, 1, 10);
+#define ENVIRON(pid, text) write_environ(&t, pid, text, sizeof text)
+    ENVIRON(10, "SONDE_JOB=j1\0PATH=/bin");
+    ENVIRON(11, "PATH=/bin\0SONDE_JOB=j1");
+    ENVIRON(12, "SONDE_JOB=j12\0PATH=/bin");
+    ENVIRON(13, "XSONDE_JOB=j1\0PATH=/bin");
+    // Across what is read at once.
+    static const char variable[] = "SONDE_JOB=j1";
+    memset(large, 'x', sizeof large);
+    memcpy(large + 16384 - 6, variable, sizeof variable);
+    large[16384 - 7] = 0;
+    write_environ(&t, 14, large, sizeof large);
+    memset(large, 'x', sizeof large);
+    memcpy(large + 16384, variable, sizeof variable);
+    large[16383] = 'x';
+    write_environ(&t, 15, large, sizeof large); // the end of another value
+    large[16383] = 0;
+    write_environ(&t, 16, large, sizeof large);
+    // 17 has none yet: it has not called exec.
+    struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
+    assert_int_equal(probe_sample(&p, "processes", SECOND), 8);
+    assert_true(own(&p, "own_processes") == 8);
+    assert_true(own(&p, "job_processes") == 4);
+    assert_true(own(&p, "job_threads") == 8);
+    assert_true(own(&p, "job_resident_bytes") == 40. * (double)sysconf(_SC_PAGESIZE));
+    assert_true(own(&p, "job_cpu_seconds_total") == 1 + 2 + 5 + 7);
+    ENVIRON(17, "SONDE_JOB=j1");
+    assert_int_equal(probe_sample(&p, "processes", 100 * SECOND), 8);
+    assert_true(own(&p, "job_processes") == 5);
+    probe_free(&p);
+    tree_free(&t);
+}
+
+// While nobody comes or goes, the counts hold without a walk.
+static void counts_hold_while_nothing_changes(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    write_process(&t, 7, 250, 1, 2, 5);
+    tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7740\n");
+    struct probe p = probe_make(t.root, 2, getuid());
+    int64_t t_ns = 1000 * SECOND;
+    assert_true(probe_sample(&p, "processes", t_ns) > 0);
+    write_process(&t, 8, 250, 1, 2, 5); // unseen: loadavg says that nobody came
+    assert_true(probe_sample(&p, "processes", t_ns += SECOND) > 0);
+    assert_true(own(&p, "own_processes") == 1);
+    tree_write(&t, "proc/loadavg", "0.99 0.12 0.04 2/93 7740\n"); // more of them run
+    assert_true(probe_sample(&p, "processes", t_ns += SECOND / 2) > 0);
+    assert_true(own(&p, "own_processes") == 1);
+    static const char *const changes[] = {"0.41 0.12 0.04 1/92 7740\n", "0.41 0.12 0.04 1/92 7741\n", "garbage\n",
+                                          "0.41 0.12 0.04 1-92 7741\n"};
+    for (int i = 0; i < 4; i++) {
+        tree_write(&t, "proc/loadavg", changes[i]);
+        write_process(&t, 9 + i, 250, 1, 2, 5);
+        assert_true(probe_sample(&p, "processes", t_ns += 11 * SECOND / 10) > 0);
+        assert_true(own(&p, "own_processes") == 3 + i);
+    }
+    // A walk is made now and then all the same.
+    tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/92 7741\n");
+    assert_true(probe_sample(&p, "processes", t_ns += 3 * SECOND) > 0);
+    write_process(&t, 20, 250, 1, 2, 5);
+    assert_true(probe_sample(&p, "processes", t_ns += SECOND / 10) > 0);
+    assert_true(own(&p, "own_processes") == 6);
+    assert_true(probe_sample(&p, "processes", t_ns += 3 * SECOND) > 0);
+    assert_true(own(&p, "own_processes") == 7);
     probe_free(&p);
     tree_free(&t);
 }
@@ -494,22 +586,28 @@ static void this_machine(void **state)
     probe_free(&p);
 }
 
-// The walk over processes asks to be left alone for a while; a clock that steps back does not silence it.
-static void expensive_sources_are_sampled_less_often(void **state)
+// Details of many processes come less often, and their number with every sample; a clock that steps back does not silence it.
+static void details_come_less_often(void **state)
 {
     (void)state;
     struct tree t;
     tree_make(&t);
+    tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7740\n");
     for (int pid = 1; pid <= 300; pid++)
         write_process(&t, pid, 100, 1, 1, 1);
     struct probe p = probe_make(t.root, 2, getuid());
     int64_t t_ns = 1000 * SECOND;
     assert_int_equal(probe_sample(&p, "processes", t_ns), 4);
-    // 300 files opened and read take more than 100 us, so 1/5000 of a processor is more than half a second away.
-    assert_int_equal(probe_sample(&p, "processes", t_ns + SECOND / 100), 0);
-    assert_true(store_is_missing(own(&p, "own_processes")));
+    // 300 files opened and read take more than 100 us, so 1/10000 of a processor is more than a second away.
+    assert_int_equal(probe_sample(&p, "processes", t_ns + SECOND / 2), 1);
+    assert_true(own(&p, "own_processes") == 300);
+    assert_true(store_is_missing(own(&p, "own_threads")));
     assert_int_equal(probe_sample(&p, "processes", t_ns + 11 * SECOND), 4);
     assert_int_equal(probe_sample(&p, "processes", t_ns - 500 * SECOND), 4);
+    // Somebody came at once after a walk that took long: the count would be old, so there is none.
+    tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7741\n");
+    assert_int_equal(probe_sample(&p, "processes", t_ns - 500 * SECOND + 1000), 0);
+    assert_true(store_is_missing(own(&p, "own_processes")));
     probe_free(&p);
     tree_free(&t);
 }
@@ -530,7 +628,9 @@ int main(void)
         cmocka_unit_test(own_processes),
         cmocka_unit_test(a_name_with_brackets),
         cmocka_unit_test(this_machine),
-        cmocka_unit_test(expensive_sources_are_sampled_less_often),
+        cmocka_unit_test(processes_of_the_job),
+        cmocka_unit_test(counts_hold_while_nothing_changes),
+        cmocka_unit_test(details_come_less_often),
     };
     return cmocka_run_group_tests_name("collect/sources", tests, NULL, NULL);
 }
