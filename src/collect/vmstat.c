@@ -18,7 +18,6 @@ enum { KIB = 1024 };
 
 enum { PAGES = -1 }; // a scale: the size of a page
 
-// In the order of today's kernels.
 static const struct field fields[] = {
     COUNT("numa_hit", NUMA_HITS, 1),
     COUNT("numa_miss", NUMA_MISSES, 1),
@@ -33,6 +32,16 @@ static const struct field fields[] = {
     COUNT("pgmajfault", PAGE_FAULTS_MAJOR, 1),
     COUNT("pgsteal_kswapd", RECLAIMED_BACKGROUND, PAGES),
     COUNT("pgsteal_direct", RECLAIMED_DIRECT, PAGES),
+    COUNT("pgscan_kswapd", SCANNED_BACKGROUND, PAGES),
+    COUNT("pgscan_direct", SCANNED_DIRECT, PAGES),
+    COUNT("workingset_refault_anon", REFAULTS_ANONYMOUS, 1),
+    COUNT("workingset_refault_file", REFAULTS_FILE, 1),
+    COUNT("pgfree", PAGES_FREED, PAGES),
+    COUNT("pgmigrate_success", PAGES_MOVED, PAGES),
+    COUNT("thp_split_page", HUGE_SPLITS, 1),
+    COUNT("thp_collapse_alloc", HUGE_COLLAPSES, 1),
+    COUNT("numa_hint_faults", NUMA_HINT_FAULTS, 1),
+    COUNT("numa_hint_faults_local", NUMA_HINT_FAULTS_LOCAL, 1),
     COUNT("oom_kill", OOM_KILLS, 1),
     COUNT("numa_pages_migrated", NUMA_MIGRATED, PAGES),
     COUNT("compact_stall", COMPACTION_STALLS, 1),
