@@ -22,6 +22,12 @@ static const struct source_kind *const kinds[] = {
     &source_disk,
     &source_filesystem,
     &source_cgroup,
+    &source_infiniband,
+    &source_slingshot,
+    &source_energy,
+    &source_temperature,
+    &source_fan,
+    &source_frequency,
     &source_processes,
 };
 // clang-format on
