@@ -28,6 +28,9 @@ static const struct source_kind *const kinds[] = {
     &source_temperature,
     &source_fan,
     &source_frequency,
+    &source_lustre,
+    &source_nfs,
+    &source_interrupts,
     &source_processes,
 };
 // clang-format on
