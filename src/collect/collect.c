@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct source_kind *const kinds[] = {&source_load, &source_cpu, &source_memory, &source_processes};
+static const struct source_kind *const kinds[] = {&source_load, &source_cpu, &source_memory, &source_processes,
+                                                  &source_nvidia};
 
 enum { SOURCES = sizeof kinds / sizeof *kinds };
 
@@ -33,7 +34,8 @@ int source_fail(struct source *s, int code, const char *format, ...)
 // One series for each row of the source that is not above the level.
 static int make_series(struct source *s)
 {
-    s->row_count = catalogue_rows(s->kind->name, &s->first_row);
+    struct str name = s->kind->name;
+    s->row_count = catalogue_rows(str_cut(&name, '-'), &s->first_row);
     s->place = malloc(s->row_count * sizeof *s->place);
     s->series = malloc(s->row_count * sizeof *s->series);
     if (!s->place || !s->series)
@@ -113,6 +115,9 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
         values[i] = store_missing();
     if (!is_due(c, s, t_ns))
         return 0;
+    char before[SOURCE_REASON_MAX];
+    memcpy(before, s->reason, sizeof before);
+    s->reason[0] = 0;
     int failed = s->kind->sample(s, values);
     s->due_ns = t_ns + s->period_ns;
     if (failed)
@@ -120,8 +125,9 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
     int given = 0;
     for (size_t i = 0; i < s->count; i++)
         given += !store_is_missing(values[i]);
-    if (given)
-        s->reason[0] = 0;
+    // A part of it may be missing for a reason of its own, said just now; where nothing came, an older reason still holds.
+    if (!given && !s->reason[0])
+        memcpy(s->reason, before, sizeof before);
     return given;
 }
 

@@ -26,9 +26,9 @@ struct collect_options {
     const struct store_label *labels; // put on every series (host)
     size_t label_count;
     int level;
-    double rate_s;         // seconds between samples; ≤ 0 = 0.5
-    const char *folder;    // the run folder
-    uid_t uid;             // whose processes are "own"
+    double rate_s;      // seconds between samples; ≤ 0 = 0.5
+    const char *folder; // the run folder
+    uid_t uid;          // whose processes are "own"
 };
 
 struct collect;
@@ -57,7 +57,7 @@ void collect_get_set(const struct collect *c, size_t set, struct collect_set *ou
 // nothing now (or is not due), negative errno when it failed as a whole. `t_ns` is the sampling instant.
 int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values);
 
-// Why a source gives nothing: "" when it does.
+// Why a source gives nothing, or not all (a GPU that hangs): "" when it does.
 struct str collect_reason(const struct collect *c, struct str source);
 
 #endif

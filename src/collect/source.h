@@ -13,7 +13,8 @@ enum { SOURCE_REASON_MAX = 256 };
 struct source;
 
 struct source_kind {
-    struct str name; // as in the catalogue
+    struct str
+        name; // as in the catalogue; of "gpu-nvidia" only "gpu": sources that give the same metrics share the rows
 
     // Opens what sampling needs. 0, or a negative errno and source_fail: then the source is left out, and close is not called.
     int (*open)(struct source *s);
@@ -29,7 +30,7 @@ struct source {
     const struct collect_options *options;
     void *state;
     bool open;
-    char reason[SOURCE_REASON_MAX]; // "" while it gives values
+    char reason[SOURCE_REASON_MAX]; // "" while it gives all its values
     int64_t period_ns;              // a source may ask to be sampled less often; 0 = at every instant
     int64_t due_ns;                 // not before this instant
     enum metric_symbol first_row;
@@ -40,7 +41,7 @@ struct source {
     uint32_t generation;
 };
 
-extern const struct source_kind source_load, source_cpu, source_memory, source_processes;
+extern const struct source_kind source_load, source_cpu, source_memory, source_processes, source_nvidia;
 
 // Says why there is nothing; returns `code`.
 int source_fail(struct source *s, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
