@@ -36,7 +36,8 @@ enum {
 static const int64_t START_WAIT_NS = NS_PER_S;
 static const int64_t CLOSE_WAIT_NS = NS_PER_S;
 static const int64_t HANG_NS = NS_PER_S;
-static const int64_t WAIT_MAX_NS = 250 * (int64_t)NS_PER_MS;
+static const int64_t WAIT_MAX_NS = 2 * (int64_t)NS_PER_S;
+static const int64_t WAIT_DEFAULT_NS = 250 * (int64_t)NS_PER_MS;
 
 _Static_assert(NVIDIA_GPUS_MAX * 2 < STORE_SET_SERIES_MAX, "there is room for gpu_up of all");
 
@@ -433,9 +434,11 @@ static int nvidia_open(struct source *s)
     pthread_cond_init(&n->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     n->users = 1;
-    n->wait_ns = WAIT_MAX_NS;
-    if (s->options->rate_s > 0 && s->options->rate_s * NS_PER_S / 2 < (double)WAIT_MAX_NS)
-        n->wait_ns = (int64_t)(s->options->rate_s * NS_PER_S / 2);
+    n->wait_ns = WAIT_DEFAULT_NS;
+    if (s->options->rate_s > 0) {
+        double half_ns = s->options->rate_s * NS_PER_S / 2;
+        n->wait_ns = half_ns < (double)WAIT_MAX_NS ? (int64_t)half_ns : WAIT_MAX_NS;
+    }
     s->state = n;
     int failed = start_thread(n, run_start, n);
     if (failed) {
