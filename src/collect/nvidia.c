@@ -51,6 +51,7 @@ struct gpu {
     // Under the lock.
     enum gpu_state state;
     bool lost;
+    bool left;  // its thread is about to end
     bool fresh; // answered, and not yet taken
     int result; // of the last sample
     int64_t asked_ns, answered_ns;
@@ -224,12 +225,12 @@ static void *run_gpu(void *user)
         gpu->fresh = true;
         gpu->answered_ns = clock_monotonic_ns();
     }
-    bool lost = gpu->lost;
     pthread_mutex_unlock(&n->lock);
-    for (size_t i = 0; i < gpu->device_count && !lost; i++)
+    for (size_t i = 0; i < gpu->device_count; i++)
         nvidia_device_close(&n->nvml, &gpu->devices[i]);
     pthread_mutex_lock(&n->lock);
     gpu->state = GPU_GONE;
+    gpu->left = true;
     pthread_mutex_unlock(&n->lock);
     let_go(n);
     return NULL;
@@ -394,7 +395,7 @@ static unsigned count_stuck(const struct nvidia *n)
     unsigned count = !n->started;
     for (unsigned i = 0; i < n->gpu_count; i++) {
         const struct gpu *gpu = &n->gpus[i];
-        count += gpu->state == GPU_OPENING || (gpu->state == GPU_ASKED && gpu->late);
+        count += gpu->state == GPU_OPENING || (gpu->state == GPU_ASKED && gpu->late) || (gpu->lost && !gpu->left);
     }
     return count;
 }
