@@ -480,12 +480,16 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
     do
         sample();
     while (!missing("1", "gpu_utilization_percent") || !says("GPU 1 has not answered"));
-    // The others go on; when it has hung for long enough it is down.
+    // The others go on, and nobody waits for it again: were each sample to wait for half the rate, there would be ten of them in the
+    // second after which it is down.
     say("set * power 5000");
+    int samples = 0;
     do {
         sample();
+        samples++;
         assert_true(missing("1", "gpu_power_watts"));
     } while (value("1", "gpu_up") == 1);
+    assert_true(samples > 20);
     do
         sample();
     while (missing("0", "gpu_power_watts") || missing("2", "gpu_power_watts"));
