@@ -555,4 +555,10 @@ static int nvidia_sample(struct source *s, double *values)
     return result;
 }
 
-const struct source_kind source_nvidia = {{"gpu-nvidia", 10}, nvidia_open, nvidia_sample, nvidia_close};
+const struct source_kind source_nvidia = {
+    .name = {"gpu-nvidia", 10},
+    .open = nvidia_open,
+    .sample = nvidia_sample,
+    .close = nvidia_close,
+    .own_series = true,
+};
