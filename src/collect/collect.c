@@ -23,6 +23,8 @@ static const struct source_kind *const kinds[] = {
     &source_filesystem,
     &source_cgroup,
     &source_processes,
+    &source_amd,
+    &source_intel,
     &source_nvidia, // the last: it may be waited for
 };
 // clang-format on

@@ -23,7 +23,8 @@ int series_begin(struct source *s)
         return -ENOMEM;
     for (size_t i = 0; i < s->row_count; i++) {
         size_t *rows = is_tagged(s, i) ? &s->tagged_rows : &s->plain_rows;
-        bool wanted = catalogue_metrics[s->first_row + i].metric.level <= s->options->level;
+        bool ours = is_tagged(s, i) || s->kind->own_series || str_eq(source_rows(s->kind), s->kind->name);
+        bool wanted = ours && catalogue_metrics[s->first_row + i].metric.level <= s->options->level;
         s->place[i] = wanted ? (int16_t)(*rows)++ : -1;
     }
     return 0;

@@ -23,7 +23,7 @@ struct source;
 
 struct source_kind {
     struct str
-        name; // as in the catalogue; of "gpu-nvidia" only "gpu": sources that give the same metrics share the rows
+        name; // as in the catalogue; of "gpu-amd" only "gpu": sources that give the same metrics share the rows, and have only the tagged ones
 
     // Opens what sampling needs. 0, or a negative errno and source_fail: then the source is left out, and close is not called.
     int (*open)(struct source *s);
@@ -76,7 +76,8 @@ struct source {
 };
 
 extern const struct source_kind source_load, source_cpu, source_memory, source_processes, source_vmstat,
-    source_pressure, source_network, source_disk, source_filesystem, source_cgroup, source_nvidia;
+    source_pressure, source_network, source_disk, source_filesystem, source_cgroup, source_amd, source_intel,
+    source_nvidia;
 
 // Says why there is nothing; returns `code`.
 int source_fail(struct source *s, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
