@@ -392,6 +392,12 @@ static int decode_runs(const struct column *c, double *out)
     return bytes_left(&extras) == 0 ? 0 : -EBADMSG;
 }
 
+static void add_plane(const uint8_t *restrict bytes, size_t n, unsigned shift, number *restrict pattern)
+{
+    for (size_t i = 0; i < n; i++)
+        pattern[i] |= (uint64_t)bytes[i] << shift;
+}
+
 // Plane 0 has the highest byte of every pattern.
 static void decode_bits(const struct column *c, double *out)
 {
@@ -400,8 +406,7 @@ static void decode_bits(const struct column *c, double *out)
     memset(pattern, 0, c->n * sizeof pattern[0]);
     for (unsigned plane = 0; plane < 8; plane++) {
         const uint8_t **from = c->apart >> plane & 1 ? &low : &raw;
-        for (size_t i = 0; i < c->n; i++)
-            pattern[i] |= (uint64_t)(*from)[i] << (56 - 8 * plane);
+        add_plane(*from, c->n, 56 - 8 * plane, pattern);
         *from += c->n;
     }
     if (c->form == BITS_XOR)
