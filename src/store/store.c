@@ -351,6 +351,12 @@ static int close_in_place(struct store *s)
         if (entry->kind >= SEGMENT_SET_TAIL && entry->kind <= SEGMENT_EVENT_TAIL && !entry->used)
             extent_free(x, (int)i);
     }
+    // No writer goes on in a segment of blocks that another one has begun: what is left of it is free for good.
+    for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
+        const struct segment_entry *entry = extent_entry(x, (int)i);
+        if (entry->kind == SEGMENT_BLOCKS && entry->used < entry->size)
+            s->io->punch(s->io->user, x->fd, entry->offset + entry->used, entry->size - entry->used);
+    }
     for (size_t i = 0; i < x->gap_count; i++)
         s->io->punch(s->io->user, x->fd, x->gaps[i].offset, x->gaps[i].size);
     // Readers would run into the void behind the new end.
@@ -406,7 +412,8 @@ int store_close(struct store *s, struct error *e)
 {
     int rc = spill_replay(s);
     if (rc) {
-        log_warning("%s: %llu appends and definitions that there was no space for are lost", s->path, (unsigned long long)s->spilled);
+        log_warning("%s: %llu appends and definitions that there was no space for are lost", s->path,
+                    (unsigned long long)s->spilled);
         s->stats.refused_space += s->spilled;
     }
     int sealed = seal_all(s);

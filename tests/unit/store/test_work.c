@@ -3,6 +3,7 @@
 
 #include "store/inspect.h"
 #include "store/io.h"
+#include "store/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -112,9 +113,9 @@ static void oldest_first(void **state)
     struct store_options o = {.close_budget_ns = INT64_MAX};
     struct store *s = open_with(&o);
     uint32_t young = wide_set(s, 0, COLUMNS), old = wide_set(s, 1000, COLUMNS);
-    append_rows(s, old, COLUMNS, 0, 6000);
-    append_rows(s, young, COLUMNS, 6000, 12000);
-    while (!stats_of(s).merged_values)
+    append_rows(s, old, COLUMNS, 0, 7000);
+    append_rows(s, young, COLUMNS, 7000, 14000);
+    for (unsigned ticks = 0; !stats_of(s).merged_values && ticks < 100000; ticks++)
         assert_int_equal(store_tick(s, 1), 0);
     struct store_reader *r = open_reader();
     struct store_snapshot *snap = store_snapshot_open(r);
@@ -226,12 +227,12 @@ static void idle_tails_are_sealed(void **state)
     for (; now < 50; now++) {
         append_rows(s, busy, 10, now, now + 1);
         assert_int_equal(store_tick(s, now), 0);
-        assert_int_equal(store_sync(s, NULL), 0);
     }
     uint64_t memory = stats_of(s).memory_bytes;
     assert_int_equal(stats_of(s).blocks, 0); // not at once
-    for (; now < 150; now++) {
+    for (; now < 900 && !stats_of(s).blocks; now++) {
         append_rows(s, busy, 10, now, now + 1);
+        assert_int_equal(store_sync(s, NULL), 0);
         assert_int_equal(store_tick(s, now), 0);
     }
     assert_int_equal(stats_of(s).blocks, 1);
@@ -380,6 +381,147 @@ static void sealed_tails_do_not_count(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
+// ── Damage in what is not sealed ─────────────────────────────────────────────────────────────────────────────────
+
+static void flip(uint64_t at)
+{
+    int fd = open(fixture_path, O_RDWR);
+    uint8_t byte;
+    assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
+    byte ^= 4;
+    assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+    close(fd);
+}
+
+static struct segment_entry find_segment(uint32_t kind, uint64_t *at)
+{
+    int fd = open(fixture_path, O_RDONLY);
+    struct segment_entry e = {0};
+    for (*at = sizeof(struct superblock); *at < LAYOUT_HEADER_BYTES; *at += sizeof e) {
+        assert_int_equal(pread(fd, &e, sizeof e, (off_t)*at), sizeof e);
+        if (e.kind == kind)
+            break;
+    }
+    close(fd);
+    assert_int_equal(e.kind, kind);
+    return e;
+}
+
+static void damaged_tails_are_found(void **state)
+{
+    (void)state;
+    log_setup(LOG_ERROR, "test");
+    for (int pass = 0; pass < 3; pass++) { // a value; `used` made smaller; a block segment's `used` made smaller
+        struct store *s = open_with(NULL);
+        uint32_t set = wide_set(s, 0, 3);
+        append_rows(s, set, 3, 0, 40);
+        assert_int_equal(store_sync(s, NULL), 0);
+        append_rows(s, set, 3, 40, 68);
+        if (pass == 2) {
+            assert_int_equal(store_seal(s), 0);
+            assert_int_equal(store_sync(s, NULL), 0);
+        } else {
+            assert_int_equal(store_sync(s, NULL), 0);
+            append_rows(s, set, 3, 68, 70);
+        }
+        store_abandon(s);
+        uint64_t at;
+        struct segment_entry e = find_segment(pass == 2 ? SEGMENT_BLOCKS : SEGMENT_SET_TAIL, &at);
+        if (pass == 0) {
+            flip(e.offset + 50 * 32 + 8 + 3);
+        } else {
+            uint64_t less = pass == 1 ? 64 : 0;
+            int fd = open(fixture_path, O_RDWR);
+            assert_int_equal(pwrite(fd, &less, 8, (off_t)(at + offsetof(struct segment_entry, used))), 8);
+            close(fd);
+        }
+        s = open_with(NULL);
+        assert_int_equal(stats_of(s).damaged_tails, pass < 2);
+        store_abandon(s);
+        check_rows(3, 0, pass == 0 ? 40 : 68); // nothing wrong, and all that has a checksum
+        unlink(fixture_path);
+    }
+    log_setup(LOG_WARNING, "test");
+}
+
+// ── Disks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static uint64_t space;
+static bool by_zeros;
+
+static int limited_reserve(void *user, int fd, uint64_t offset, uint64_t size)
+{
+    (void)user;
+    if (space && offset + size > space)
+        return -EDQUOT;
+    return by_zeros ? store_io_write_zeros(fd, offset, size) : store_io_real.reserve(NULL, fd, offset, size);
+}
+
+static void definitions_wait_for_space(void **state)
+{
+    (void)state;
+    log_setup(LOG_ERROR, "test");
+    struct store_io io = store_io_real;
+    io.reserve = limited_reserve;
+    struct store_options o = {.io = &io};
+    space = 0;
+    struct store *s = open_with(&o);
+    uint32_t set = wide_set(s, 0, 3);
+    append_rows(s, set, 3, 0, 2000);
+    space = 1;
+    uint32_t m = metric_named(s, "m"), more[300], wide;
+    for (unsigned i = 0; i < 300; i++)
+        more[i] = series_numbered(s, m, 100 + i); // more than the segment of the catalog has room for
+    for (unsigned i = 300; i < 2000; i++)
+        series_numbered(s, m, 100 + i);
+    uint32_t other = metric_named(s, "other"), single = series_numbered(s, other, 1);
+    assert_int_equal(store_define_set(s, more, 300, &wide), 0);
+    append_rows(s, wide, 300, 0, 5);
+    append_rows(s, set, 3, 2000, 2010);
+    assert_int_equal(store_append(s, single, 1, 42), 0);
+    assert_true(stats_of(s).space_errors > 0);
+    assert_int_equal(stats_of(s).refused_space, 0);
+    assert_int_equal(series_numbered(s, m, 1999 + 100), 3 + 1999); // known by name all the while
+    struct store_reader *r = open_reader();
+    struct store_snapshot *snap = store_snapshot_open(r);
+    assert_true(store_series_count(snap) < 2003);
+    store_snapshot_close(snap);
+    space = 0;
+    assert_int_equal(store_tick(s, INT64_C(1) << 41), 0);
+    snap = store_snapshot_open(r);
+    assert_int_equal(store_series_count(snap), 2004);
+    struct points p = points_of(snap, single, INT64_MIN, INT64_MAX);
+    assert_true(p.count == 1 && p.v[0] == 42);
+    points_free(&p);
+    p = points_of(snap, more[299], INT64_MIN, INT64_MAX);
+    assert_true(p.count == 5 && p.v[3] == value_of(299, 3));
+    points_free(&p);
+    p = points_of(snap, 0, INT64_MIN, INT64_MAX);
+    assert_int_equal(p.count, 2010);
+    points_free(&p);
+    store_snapshot_close(snap);
+    store_reader_close(r);
+    close_store(s);
+    log_setup(LOG_WARNING, "test");
+}
+
+static void without_fallocate(void **state)
+{
+    (void)state;
+    struct store_io io = store_io_real;
+    io.reserve = limited_reserve;
+    struct store_options o = {.io = &io};
+    by_zeros = true;
+    struct store *s = open_with(&o);
+    append_rows(s, wide_set(s, 0, 10), 10, 0, 5000);
+    struct stat st;
+    assert_int_equal(stat(fixture_path, &st), 0);
+    assert_true((uint64_t)st.st_blocks * 512 >= stats_of(s).used_bytes); // there is disk behind all of it
+    close_store(s);
+    by_zeros = false;
+    check_rows(10, 0, 5000);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
@@ -393,6 +535,9 @@ int main(void)
         CASE(idle_tails_are_sealed),
         CASE(two_thousand_wide_sets),
         CASE(sealed_tails_do_not_count),
+        CASE(damaged_tails_are_found),
+        CASE(definitions_wait_for_space),
+        CASE(without_fallocate),
     };
     return cmocka_run_group_tests_name("store work", tests, NULL, NULL);
 }
