@@ -342,6 +342,11 @@ int store_tick(struct store *s, int64_t now_ns)
 // In place: what is free at the end goes, gaps become holes.
 static int close_in_place(struct store *s)
 {
+    // The segment that was being filled, when all in it has been merged.
+    if (s->hot_slot != EXTENT_NO_SLOT && !s->sums[s->hot_slot].live_bytes) {
+        extent_free_later(&s->file, s->hot_slot);
+        s->hot_slot = EXTENT_NO_SLOT;
+    }
     int rc = store_sync(s, NULL);
     if (rc)
         return rc;
