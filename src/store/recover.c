@@ -31,9 +31,15 @@ struct recovery {
 
 // ── Catalog ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-static uint32_t synced_used(const struct segment_entry *e)
+static uint32_t noted_used(const struct segment_entry *e)
 {
     return e->synced[0].used > e->synced[1].used ? e->synced[0].used : e->synced[1].used;
+}
+
+// The greater note may be of a sync that the machine did not live to see the end of.
+static uint32_t synced_used(const struct segment_entry *e)
+{
+    return e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
 static int load_packed(struct store *s, const struct segment_entry *e)
@@ -115,11 +121,11 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
     *sum = (struct segment_sum){.last_ns = INT64_MIN};
     if (e->used > e->size)
         e->used = e->size;
-    if (e->used < synced_used(e) && synced_used(e) <= e->size) {
+    if (!r->machine && e->used < noted_used(e) && noted_used(e) <= e->size) {
         // It only grows, and a sync has seen it greater. The blocks say by themselves whether they are sound.
         log_warning("%s: the segment at byte %llu says that it holds %llu bytes, but a sync saw %u: these are read",
-                    s->path, (unsigned long long)e->offset, (unsigned long long)e->used, synced_used(e));
-        extent_publish(e, synced_used(e));
+                    s->path, (unsigned long long)e->offset, (unsigned long long)e->used, noted_used(e));
+        extent_publish(e, noted_used(e));
     }
     for (uint64_t at = 0; e->used - at >= sizeof(struct block_header);) {
         struct block_header h;

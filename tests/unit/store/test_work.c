@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 enum { COLUMNS = 100 };
@@ -521,6 +522,90 @@ static void without_fallocate(void **state)
     check_rows(10, 0, 5000);
 }
 
+// What the store says in words goes to standard error.
+static char *said_by(void (*what)(void *), void *argument)
+{
+    static char text[8192];
+    char path[96];
+    snprintf(path, sizeof path, "%s/said", fixture_folder);
+    fflush(stderr);
+    int old = dup(2), to = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    dup2(to, 2);
+    what(argument);
+    fflush(stderr);
+    dup2(old, 2);
+    ssize_t n = pread(to, text, sizeof text - 1, 0);
+    text[n < 0 ? 0 : n] = 0;
+    close(to);
+    close(old);
+    unlink(path);
+    return text;
+}
+
+static void tick_far_on(void *store)
+{
+    static int64_t now = INT64_C(1) << 50;
+    for (int i = 0; i < 3; i++)
+        store_tick(store, now += INT64_C(1) << 40);
+}
+
+static void a_removed_file_is_said_once(void **state)
+{
+    (void)state;
+    log_setup(LOG_WARNING, "test");
+    struct store *s = open_with(NULL);
+    append_rows(s, wide_set(s, 0, 3), 3, 0, 10);
+    assert_null(strstr(said_by(tick_far_on, s), "removed"));
+    unlink(fixture_path);
+    const char *said = said_by(tick_far_on, s);
+    assert_non_null(strstr(said, "was removed"));
+    assert_null(strstr(strstr(said, "was removed") + 1, "was removed"));
+    assert_null(strstr(said_by(tick_far_on, s), "removed"));
+    store_abandon(s);
+}
+
+// A real disk that fills up, and one that cannot be written to. Only root can make one.
+static void small_and_read_only_disks(void **state)
+{
+    (void)state;
+    char disk[96], file[128];
+    snprintf(disk, sizeof disk, "%s/disk", fixture_folder);
+    assert_int_equal(mkdir(disk, 0700), 0);
+    if (geteuid() != 0 || mount("none", disk, "tmpfs", 0, "size=2m")) {
+        rmdir(disk);
+        skip();
+    }
+    log_setup(LOG_ERROR, "test");
+    snprintf(file, sizeof file, "%s/a.sonde", disk);
+    struct store *s;
+    struct error e = {0};
+    struct store_options o = {.close_budget_ns = INT64_MAX};
+    assert_int_equal(store_open(file, &o, &s, &e), 0);
+    uint32_t set = wide_set(s, 0, COLUMNS);
+    append_rows(s, set, COLUMNS, 0, 100);
+    // Somebody else takes the rest.
+    char hog[128], bytes[4096] = {0};
+    snprintf(hog, sizeof hog, "%s/hog", disk);
+    int fd = open(hog, O_WRONLY | O_CREAT, 0600);
+    while (write(fd, bytes, sizeof bytes) > 0)
+        ;
+    close(fd);
+    append_rows(s, set, COLUMNS, 100, 5000);
+    assert_true(stats_of(s).space_errors > 0);
+    assert_int_equal(stats_of(s).refused_space, 0);
+    unlink(hog);
+    assert_int_equal(store_tick(s, INT64_C(1) << 50), 0);
+    assert_int_equal(store_close(s, &e), 0);
+    assert_int_equal(values_in(file), 5000 * COLUMNS);
+    assert_int_equal(mount("none", disk, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
+    assert_int_equal(store_open(file, &o, &s, &e), -EROFS);
+    assert_non_null(strstr(e.text, "cannot open"));
+    assert_int_equal(values_in(file), 5000 * COLUMNS); // readers do not mind
+    assert_int_equal(umount(disk), 0);
+    rmdir(disk);
+    log_setup(LOG_WARNING, "test");
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
@@ -537,6 +622,8 @@ int main(void)
         CASE(damaged_tails_are_found),
         CASE(definitions_wait_for_space),
         CASE(without_fallocate),
+        CASE(a_removed_file_is_said_once),
+        CASE(small_and_read_only_disks),
     };
     return cmocka_run_group_tests_name("store work", tests, NULL, NULL);
 }
