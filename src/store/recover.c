@@ -1,8 +1,8 @@
 // recover.c - taking up where the last writer left, however it left.
 //
 //   closed            nothing to find out
-//   killed            the mapped file is exactly what it had written: tails are as they were. A tail whose number a block has was
-//                     sealed in the writer's last moment; it is emptied
+//   killed            the mapped file is exactly what it had written: tails are as they were, and must have the checksums that syncs
+//                     noted. A tail whose number a block has was sealed in the writer's last moment; it is emptied
 //   machine went down what was not on disk at the last sync may be anything. A tail counts as far as the note of a sync says whose
 //                     checksum is right; blocks and catalog entries behind the last sync are checked one by one and cut at the first bad one
 //
