@@ -1,8 +1,8 @@
 // recover.c - taking up where the last writer left, however it left.
 //
 //   closed            nothing to find out
-//   killed            the mapped file is exactly what it had written: tails are as they were. A tail whose number a block has was
-//                     sealed in the writer's last moment; it is emptied
+//   killed            the mapped file is exactly what it had written: tails are as they were, and must have the checksums that syncs
+//                     noted. A tail whose number a block has was sealed in the writer's last moment; it is emptied
 //   machine went down what was not on disk at the last sync may be anything. A tail counts as far as the note of a sync says whose
 //                     checksum is right; blocks and catalog entries behind the last sync are checked one by one and cut at the first bad one
 //
@@ -31,9 +31,15 @@ struct recovery {
 
 // ── Catalog ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-static uint32_t synced_used(const struct segment_entry *e)
+static uint32_t noted_used(const struct segment_entry *e)
 {
     return e->synced[0].used > e->synced[1].used ? e->synced[0].used : e->synced[1].used;
+}
+
+// The greater note may be of a sync that the machine did not live to see the end of.
+static uint32_t synced_used(const struct segment_entry *e)
+{
+    return e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
 static int load_packed(struct store *s, const struct segment_entry *e)
@@ -115,6 +121,12 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
     *sum = (struct segment_sum){.last_ns = INT64_MIN};
     if (e->used > e->size)
         e->used = e->size;
+    if (!r->machine && e->used < noted_used(e) && noted_used(e) <= e->size) {
+        // It only grows, and a sync has seen it greater. The blocks say by themselves whether they are sound.
+        log_warning("%s: the segment at byte %llu says that it holds %llu bytes, but a sync saw %u: these are read",
+                    s->path, (unsigned long long)e->offset, (unsigned long long)e->used, noted_used(e));
+        extent_publish(e, noted_used(e));
+    }
     for (uint64_t at = 0; e->used - at >= sizeof(struct block_header);) {
         struct block_header h;
         memcpy(&h, base + at, sizeof h);
@@ -218,6 +230,27 @@ static uint32_t believed(struct recovery *r, const struct segment_entry *e, cons
     return best;
 }
 
+// A killed process leaves exactly what it had written: what a sync noted of the tail must be there. If it is not, bytes or `used` were damaged
+// since. Then the tail counts as far as a note's checksum is right; of what came behind nothing can be known.
+static uint32_t undamaged(struct store *s, const struct segment_entry *e, const uint8_t *bytes, uint64_t unit,
+                          uint32_t used)
+{
+    uint32_t good = 0, noted = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct segment_synced *n = &e->synced[i];
+        noted = n->used > noted ? n->used : noted;
+        if (n->used > good && n->used <= e->size / unit && crc32c(0, bytes, n->used * unit) == n->crc)
+            good = n->used;
+    }
+    if (good == noted && used >= noted)
+        return used;
+    s->stats.damaged_tails++;
+    log_warning("%s: unsealed data at byte %llu is damaged: %u of %u %s can be believed", s->path,
+                (unsigned long long)e->offset, good, used > noted ? used : noted,
+                unit == 1 ? "bytes of events" : "rows or points");
+    return good;
+}
+
 static int64_t time_at(const uint8_t *bytes, enum segment_kind kind, uint64_t unit, uint64_t i)
 {
     int64_t t;
@@ -243,7 +276,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
                                            : kind == SEGMENT_POINT_TAIL ? TAIL_POINTS_MAX
                                                                         : UINT32_MAX;
     room = room < most ? room : most;
-    uint32_t used = r->machine ? believed(r, e, bytes, unit) : (uint32_t)(e->used < room ? e->used : room);
+    uint32_t used = r->machine ? believed(r, e, bytes, unit)
+                               : undamaged(s, e, bytes, unit, (uint32_t)(e->used < room ? e->used : room));
     enum block_kind block = set ? BLOCK_SET : kind == SEGMENT_POINT_TAIL ? BLOCK_POINTS : BLOCK_EVENTS;
     if (!used || (e->sequence < t->sequence && is_sealed(r, s, block, e->owner, e->sequence))) {
         extent_free(&s->file, slot);

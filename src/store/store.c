@@ -342,6 +342,11 @@ int store_tick(struct store *s, int64_t now_ns)
 // In place: what is free at the end goes, gaps become holes.
 static int close_in_place(struct store *s)
 {
+    // The segment that was being filled, when all in it has been merged.
+    if (s->hot_slot != EXTENT_NO_SLOT && !s->sums[s->hot_slot].live_bytes) {
+        extent_free_later(&s->file, s->hot_slot);
+        s->hot_slot = EXTENT_NO_SLOT;
+    }
     int rc = store_sync(s, NULL);
     if (rc)
         return rc;
@@ -350,6 +355,12 @@ static int close_in_place(struct store *s)
         const struct segment_entry *entry = extent_entry(x, (int)i);
         if (entry->kind >= SEGMENT_SET_TAIL && entry->kind <= SEGMENT_EVENT_TAIL && !entry->used)
             extent_free(x, (int)i);
+    }
+    // No writer goes on in a segment of blocks that another one has begun: what is left of it is free for good.
+    for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
+        const struct segment_entry *entry = extent_entry(x, (int)i);
+        if (entry->kind == SEGMENT_BLOCKS && entry->used < entry->size)
+            s->io->punch(s->io->user, x->fd, entry->offset + entry->used, entry->size - entry->used);
     }
     for (size_t i = 0; i < x->gap_count; i++)
         s->io->punch(s->io->user, x->fd, x->gaps[i].offset, x->gaps[i].size);
@@ -406,7 +417,8 @@ int store_close(struct store *s, struct error *e)
 {
     int rc = spill_replay(s);
     if (rc) {
-        log_warning("%s: %llu appends and definitions that there was no space for are lost", s->path, (unsigned long long)s->spilled);
+        log_warning("%s: %llu appends and definitions that there was no space for are lost", s->path,
+                    (unsigned long long)s->spilled);
         s->stats.refused_space += s->spilled;
     }
     int sealed = seal_all(s);

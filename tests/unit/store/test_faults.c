@@ -36,6 +36,10 @@ struct scenario {
     int64_t synced_rows, synced_points;
     bool copying, machine, syncing;
     unsigned checks, seed;
+    unsigned flush_polls; // a sync in the background is done when it has been asked after so often
+    char *flushed;        // what it puts on disk
+    size_t flushed_size;
+    int64_t flushed_rows, flushed_points;
 };
 
 static bool fails(struct scenario *x)
@@ -101,6 +105,34 @@ static int io_sync(void *user, int fd)
         x->synced_points = x->points;
     }
     return store_io_real.sync(NULL, fd);
+}
+
+// In the background: what was there when it began is on disk when it is done. Nothing of it may be relied on before.
+static int io_flush_start(void *user, int fd, uint64_t *flush)
+{
+    (void)fd;
+    (void)flush;
+    struct scenario *x = user;
+    x->flushed = slurp(fixture_path, &x->flushed_size);
+    x->flushed_rows = x->rows;
+    x->flushed_points = x->points;
+    x->flush_polls = 3;
+    return 0;
+}
+
+static int io_flush_result(void *user, uint64_t *flush, bool wait)
+{
+    (void)flush;
+    struct scenario *x = user;
+    if (--x->flush_polls && !wait)
+        return -EINPROGRESS;
+    free(x->on_disk);
+    x->on_disk = x->flushed;
+    x->on_disk_size = x->flushed_size;
+    x->synced_rows = x->flushed_rows;
+    x->synced_points = x->flushed_points;
+    x->flushed = NULL;
+    return 0;
 }
 
 static int io_map(void *user, int fd, size_t size, uint8_t **out)
@@ -330,6 +362,42 @@ static void machine_goes_down(void **state)
     }
 }
 
+static void machine_goes_down_during_a_background_sync(void **state)
+{
+    (void)state;
+    log_setup(LOG_ERROR, "test");
+    for (unsigned seed = 1; seed <= 6; seed++) {
+        struct scenario x = scenario();
+        x.io.flush_start = io_flush_start;
+        x.io.flush_result = io_flush_result;
+        uint32_t set, single;
+        struct store *s = open_scenario(&x, &set, &single);
+        x.machine = true;
+        x.seed = seed;
+        for (int64_t t = 0; t < 4000; t++) {
+            append_both(&x, s, set, single, t);
+            if (t % 150 == 99) {
+                // Starts one; or asks after it.
+                x.copying = false;
+                assert_int_equal(store_tick(s, t << 40), 0);
+                x.copying = x.on_disk != NULL;
+                x.stride = 61 + seed;
+            }
+            if (t % 400 == 230) // while one is under way
+                store_seal(s);
+            if (t % 1024 > 1021 || t % 1024 < 2)
+                x.next_copy = x.copying ? 0 : x.next_copy;
+        }
+        assert_true(x.checks > 40);
+        x.copying = false;
+        close_store(s);
+        free(x.on_disk);
+        free(x.flushed);
+        unlink(fixture_path);
+    }
+    log_setup(LOG_WARNING, "test");
+}
+
 // ── Calls that fail ──────────────────────────────────────────────────────────────────────────────────────────────
 
 static void nth_call_fails(void **state)
@@ -472,8 +540,9 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(killed_at_any_step), CASE(machine_goes_down), CASE(nth_call_fails),
-        CASE(full_disk),          CASE(spill_is_bounded),  CASE(order_survives_the_spill),
+        CASE(killed_at_any_step),       CASE(machine_goes_down), CASE(machine_goes_down_during_a_background_sync),
+        CASE(nth_call_fails),           CASE(full_disk),         CASE(spill_is_bounded),
+        CASE(order_survives_the_spill),
     };
     return cmocka_run_group_tests_name("store faults", tests, NULL, NULL);
 }
