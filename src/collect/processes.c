@@ -37,7 +37,7 @@ enum {
     FILES_MAX = 256, // kept open
     LOOK_AGAIN = 64, // walks after which the owner of a known process is looked at again
     JOB_LOOKS = 3,   // walks in which the environment of a new process is read: it may not have called exec yet
-    WALK_SHARE = 2500,
+    WALK_SHARE = 1500,
     DETAILS_SHARE = 10000,
 };
 #define PERIOD_MAX_NS (INT64_C(10) * NS_PER_S)
