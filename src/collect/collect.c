@@ -32,6 +32,9 @@ static const struct source_kind *const kinds[] = {
     &source_nfs,
     &source_interrupts,
     &source_processes,
+    &source_amd,
+    &source_intel,
+    &source_nvidia, // the last: it may be waited for
 };
 // clang-format on
 
@@ -112,15 +115,17 @@ static int choose(const char *list, bool wanted[SOURCES], struct error *e)
             while ((word = str_word(&words)).size) {
                 bool off = word.data[0] == '-';
                 struct str name = str_slice(word, off, word.size);
-                size_t i = 0;
-                while (i < SOURCES && !str_eq(kinds[i]->name, name))
-                    i++;
-                if (i == SOURCES)
+                bool found = false;
+                for (size_t i = 0; i < SOURCES; i++) {
+                    bool named = str_eq(kinds[i]->name, name) || str_eq(source_rows(kinds[i]), name);
+                    if (named && pass == 1)
+                        wanted[i] = !off;
+                    found = found || named;
+                }
+                if (!found)
                     return error_set(e, -EINVAL, "there is no source '%.*s'; `sonde metrics` lists them",
                                      STR_ARG(name));
                 only = only || !off;
-                if (pass == 1)
-                    wanted[i] = !off;
             }
         }
     }

@@ -17,13 +17,14 @@ static bool is_tagged(const struct source *s, size_t row)
 
 int series_begin(struct source *s)
 {
-    s->row_count = catalogue_rows(s->kind->name, &s->first_row);
+    s->row_count = catalogue_rows(source_rows(s->kind), &s->first_row);
     s->place = malloc((s->row_count + 1) * sizeof *s->place);
     if (!s->place)
         return -ENOMEM;
     for (size_t i = 0; i < s->row_count; i++) {
         size_t *rows = is_tagged(s, i) ? &s->tagged_rows : &s->plain_rows;
-        bool wanted = catalogue_metrics[s->first_row + i].metric.level <= s->options->level;
+        bool ours = is_tagged(s, i) || s->kind->own_series || str_eq(source_rows(s->kind), s->kind->name);
+        bool wanted = ours && catalogue_metrics[s->first_row + i].metric.level <= s->options->level;
         s->place[i] = wanted ? (int16_t)(*rows)++ : -1;
     }
     return 0;
@@ -61,6 +62,8 @@ static size_t fill_series(struct source *s, struct collect_series *series, struc
 
 int series_make(struct source *s)
 {
+    if (s->kind->own_series)
+        return 0;
     size_t most = s->plain_rows + s->instance_count * s->tagged_rows;
     struct collect_series *series = malloc((most + 1) * sizeof *series);
     struct store_label *labels =

@@ -22,7 +22,8 @@ enum {
 struct source;
 
 struct source_kind {
-    struct str name; // as in the catalogue
+    struct str
+        name; // as in the catalogue; of "gpu-amd" only "gpu": sources that give the same metrics share the rows, and have only the tagged ones
 
     // Opens what sampling needs. 0, or a negative errno and source_fail: then the source is left out, and close is not called.
     int (*open)(struct source *s);
@@ -39,6 +40,9 @@ struct source_kind {
     // Reading may take long or hang (a device, a file server): sampled in a thread of its own, cut off after a deadline.
     // `sample` and `close` then must not look at s->options.
     bool apart;
+
+    // It makes s->series and s->count itself, and a new s->generation when they change; a sample that changed them returns -EAGAIN.
+    bool own_series;
 };
 
 struct source_instance {
@@ -53,7 +57,7 @@ struct source {
     const struct collect_options *options;
     void *state;
     bool open;
-    char reason[SOURCE_REASON_MAX]; // "" while it gives values
+    char reason[SOURCE_REASON_MAX]; // "" while it gives all its values
     int64_t period_ns;              // a source may ask to be sampled less often; 0 = at every instant
     int64_t due_ns;                 // not before this instant
     int64_t instant_ns;             // of the sample that is being taken; not for sources apart
@@ -73,10 +77,18 @@ struct source {
 
 extern const struct source_kind source_load, source_cpu, source_memory, source_processes, source_vmstat,
     source_pressure, source_network, source_disk, source_filesystem, source_cgroup, source_infiniband, source_slingshot,
-    source_energy, source_temperature, source_fan, source_frequency, source_lustre, source_nfs, source_interrupts;
+    source_energy, source_temperature, source_fan, source_frequency, source_lustre, source_nfs, source_interrupts,
+    source_amd, source_intel, source_nvidia;
 
 // Says why there is nothing; returns `code`.
 int source_fail(struct source *s, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// What the catalogue calls it: "gpu" for "gpu-nvidia".
+static inline struct str source_rows(const struct source_kind *kind)
+{
+    struct str name = kind->name;
+    return str_cut(&name, '-');
+}
 
 static inline void source_put(const struct source *s, double *values, enum metric_symbol row, double value)
 {
