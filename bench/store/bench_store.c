@@ -1,6 +1,6 @@
 // bench_store.c - what the store costs: appending, reading, opening, bytes a value. One JSON object a line.
 //
-//     bench_store [recordings | rows | hot | small | open | points]
+//     bench_store [recordings | rows | hot | recent | small | open | points]
 //
 // Without an argument all but `hot` (rows without the merging) and `open` (writes a file of 1 GiB). SONDE_DATA names the folder with
 // recordings; without it those measurements are skipped. What other databases need is measured beside it by the scripts in this folder.
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROWS = 1000000, POINTS = 20000000, MANY_SERIES = 100000 };
+enum { ROWS = 1000000, RECENT_ROWS = 20000, POINTS = 20000000, MANY_SERIES = 100000 };
 
 static char folder[64];
 
@@ -99,6 +99,17 @@ double bench_append_rows(struct store *s, int64_t rows)
         bench_check(store_append_row(s, set, INT64_C(1700000000000000000) + next * 100000000, values[next % 64]),
                     "append", NULL);
     return bench_seconds_since(start);
+}
+
+// What was recorded last, half an hour of it: the blocks fit the processor's own cache.
+static void recent(void)
+{
+    struct store *s = bench_open_store("recent");
+    bench_append_rows(s, RECENT_ROWS);
+    store_seal(s);
+    reading_all("recent", "hot_recent");
+    store_abandon(s);
+    unlink(bench_path("recent"));
 }
 
 static void rows(bool merge)
@@ -201,6 +212,8 @@ int main(int argc, char **argv)
         rows(true);
     if (!strcmp(only, "hot"))
         rows(false);
+    if (!*only || !strcmp(only, "recent"))
+        recent();
     if (!*only || !strcmp(only, "small"))
         reading_small();
     if (!strcmp(only, "open"))

@@ -105,7 +105,7 @@ __attribute__((target("avx2"))) static double add_up_avx2(const double *v, size_
     return add_doubles(v, count);
 }
 
-__attribute__((target("avx512f,prefer-vector-width=512"))) static double add_up_avx512(const double *v, size_t count)
+__attribute__((target("avx512f"))) static double add_up_avx512(const double *v, size_t count)
 {
     return add_doubles(v, count);
 }

@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,9 @@ enum {
 static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
 static const double FULL_FAST = 0.25; // of the fullest ring: look again soon
 
+enum { END_SIGNALS = 3 };
+static const int end_signals[END_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+
 struct agent {
     const struct agent_options *options;
     char host[HOST_MAX], socket_path[PATH_MAX], file_path[PATH_MAX];
@@ -61,7 +65,7 @@ struct agent {
     bool reachable; // the socket's name is ours to take away
     uv_async_t rows;
     uv_timer_t drain, tick;
-    uv_signal_t signals[3];
+    uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
     uint64_t drain_ms;
     unsigned empty_rounds; // drains on end that found nothing
@@ -340,17 +344,16 @@ static int serve_sockets(struct agent *a, struct error *e)
 
 static int watch(struct agent *a, struct error *e)
 {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     uv_async_init(&a->loop, &a->rows, on_rows);
     uv_timer_init(&a->loop, &a->drain);
     uv_timer_init(&a->loop, &a->tick);
     a->rows.data = a->drain.data = a->tick.data = a->control.data = a;
     int failed = 0;
-    for (size_t i = 0; i < 3 && !failed; i++) {
+    for (size_t i = 0; i < END_SIGNALS && !failed; i++) {
         failed = uv_signal_init(&a->loop, &a->signals[i]);
         a->signals[i].data = a;
         if (!failed)
-            failed = uv_signal_start(&a->signals[i], on_signal, numbers[i]);
+            failed = uv_signal_start(&a->signals[i], on_signal, end_signals[i]);
     }
     if (!failed && a->options->control_fd >= 0) {
         failed = uv_poll_init(&a->loop, &a->control, a->options->control_fd);
@@ -452,7 +455,14 @@ int agent_run(const struct agent_options *options, struct error *e)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); // a file at its size limit is a full disk, not a reason to die
     raise_descriptor_limit();
+    // Who sees the socket may end us at once; until the loop can hear it, the signal waits.
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    for (size_t i = 0; i < END_SIGNALS; i++)
+        sigaddset(&ends, end_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
     int failed = start(a, e);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
         tell(options->control_fd, "error %s\n", e->text);
         close_all(a, NULL);

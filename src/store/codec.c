@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 enum {
-    RUN_LENGTH = 64,  // values a run, on average, from which on hot columns are runs: 0.16 bytes a value
+    RUN_LENGTH = 64,   // values a run, on average, from which on hot columns are runs: 0.16 bytes a value
     BOUND_BYTES = 128, // for headers
     CONSTANT_START = 64,
 };

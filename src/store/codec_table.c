@@ -237,6 +237,38 @@ static inline uint64_t low_bits(const uint8_t *in, size_t size, size_t at, unsig
     return window >> at % 8 & ((UINT64_C(1) << low) - 1);
 }
 
+enum { SHORT_RUN = 32 };
+
+static bool all_short(const uint8_t *tokens)
+{
+    unsigned long_ones = 0;
+    for (size_t i = 0; i < SHORT_RUN; i++)
+        long_ones |= tokens[i] >= TOKEN_LONG;
+    return long_ones == 0;
+}
+
+// The common case of a dense column: so many tokens of one byte each from the i-th on, with all the low bits well within the stream.
+// False: it is not.
+static bool add_short_run(const struct column *c, size_t i, size_t low_size, uint64_t factor, number *restrict q)
+{
+    const uint8_t *tokens = c->stream[DENSE] + i, *low = c->stream[LOW];
+    unsigned width = c->low;
+    if ((width > 0 && (i + SHORT_RUN) * width / 8 + 8 > low_size) || !all_short(tokens))
+        return false;
+    if (width == 0) {
+        for (size_t j = 0; j < SHORT_RUN; j++)
+            q[j] += factor * (uint64_t)unzigzag(tokens[j]);
+        return true;
+    }
+    uint64_t mask = (UINT64_C(1) << width) - 1;
+    for (size_t j = 0; j < SHORT_RUN; j++) {
+        size_t at = (i + j) * width;
+        uint64_t z = (uint64_t)tokens[j] << width | (load_u64(low + at / 8) >> at % 8 & mask);
+        q[j] += factor * (uint64_t)unzigzag(z);
+    }
+    return true;
+}
+
 // Adds what is written for column c, times factor, to q.
 static bool add_own(const struct column *c, uint64_t factor, number *q)
 {
@@ -246,6 +278,12 @@ static bool add_own(const struct column *c, uint64_t factor, number *q)
     size_t low_size = low_bytes(c->count, c->low);
     size_t k = order_of(c) == 0 ? 0 : 1;
     for (size_t i = 0; i < c->count; i++, k++) {
+        while (dense && i + SHORT_RUN <= c->count && add_short_run(c, i, low_size, factor, q + k)) {
+            i += SHORT_RUN;
+            k += SHORT_RUN;
+        }
+        if (i == c->count)
+            break;
         uint64_t gap, z;
         if (!dense) {
             if (!read_token(c->stream[GAPS][i], &extras, &gap) || gap >= c->n - k)
@@ -354,6 +392,12 @@ static int decode_runs(const struct column *c, double *out)
     return bytes_left(&extras) == 0 ? 0 : -EBADMSG;
 }
 
+static void add_plane(const uint8_t *restrict bytes, size_t n, unsigned shift, number *restrict pattern)
+{
+    for (size_t i = 0; i < n; i++)
+        pattern[i] |= (uint64_t)bytes[i] << shift;
+}
+
 // Plane 0 has the highest byte of every pattern.
 static void decode_bits(const struct column *c, double *out)
 {
@@ -362,8 +406,7 @@ static void decode_bits(const struct column *c, double *out)
     memset(pattern, 0, c->n * sizeof pattern[0]);
     for (unsigned plane = 0; plane < 8; plane++) {
         const uint8_t **from = c->apart >> plane & 1 ? &low : &raw;
-        for (size_t i = 0; i < c->n; i++)
-            pattern[i] |= (uint64_t)(*from)[i] << (56 - 8 * plane);
+        add_plane(*from, c->n, 56 - 8 * plane, pattern);
         *from += c->n;
     }
     if (c->form == BITS_XOR)

@@ -18,6 +18,13 @@ enum {
     LINE_WORDS = 8,
 };
 
+// One word of a tail, read once.
+static inline void copy_word(void *to, const uint8_t *from)
+{
+    uint64_t word = __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_RELAXED);
+    memcpy(to, &word, sizeof word);
+}
+
 // ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 struct tail_times {
@@ -75,7 +82,7 @@ static int times_of(struct store_snapshot *s, size_t tail, uint32_t columns, str
         return -ENOMEM;
     *times = (struct tail_times){.sorted = true};
     for (size_t r = 0; r < rows; r++) {
-        copy_words(&times->t[r], t->bytes + r * (columns + 1) * sizeof(double), sizeof times->t[r]);
+        copy_word(&times->t[r], t->bytes + r * (columns + 1) * sizeof(double));
         times->sorted &= !r || times->t[r - 1] < times->t[r];
     }
     int rc = !tail_current(t) ? -ESTALE : times->sorted ? 0 : sort_times(times, rows);
@@ -113,7 +120,7 @@ static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uin
             for (size_t r = done; r < done + LINE_WORDS && r < rows; r++) {
                 size_t row = times->sorted ? r : times->order[r];
                 double *v = &strip->v[c * stride + r];
-                copy_words(v, t->bytes + row * row_bytes + (1 + first + c) * sizeof(double), sizeof *v);
+                copy_word(v, t->bytes + row * row_bytes + (1 + first + c) * sizeof(double));
                 missing |= store_is_missing(*v);
             }
             strip->missing[c] |= missing;

@@ -37,7 +37,7 @@ void lab_free(struct lab *lab)
     assert_int_equal(nftw(lab->folder, remove_each, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-bool lab_start(struct lab *lab)
+void lab_fork(struct lab *lab)
 {
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -59,6 +59,11 @@ bool lab_start(struct lab *lab)
     }
     close(ends[1]);
     lab->control = ends[0];
+}
+
+bool lab_start(struct lab *lab)
+{
+    lab_fork(lab);
     size_t size = 0;
     while (size + 1 < sizeof lab->said) {
         ssize_t got = read(lab->control, lab->said + size, sizeof lab->said - size - 1);

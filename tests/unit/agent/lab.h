@@ -23,6 +23,10 @@ void lab_free(struct lab *lab);
 
 // True when it says that it is ready.
 bool lab_start(struct lab *lab);
+
+// Without waiting for what it says.
+void lab_fork(struct lab *lab);
+
 // Ends it: with a signal, or (0) by closing the control descriptor. Its exit code, or minus the signal that it died of.
 int lab_end(struct lab *lab, int signal_number);
 

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,23 @@ static void every_protocol_is_stored(void **state)
     assert_true(last == 3);
     assert_int_equal(lab_points(&lab, "last_line_without_newline{host=lab}", &last), 1);
     lab_free(&lab);
+}
+
+// From the moment that its socket is there, a signal is an orderly end: the file is closed, not left as a killed agent leaves it.
+static void a_signal_during_the_start_is_an_orderly_end(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        struct lab lab;
+        lab_make(&lab);
+        char path[sizeof lab.folder + 16];
+        snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+        lab_fork(&lab);
+        while (access(path, F_OK) != 0)
+            sched_yield();
+        assert_int_equal(lab_end(&lab, SIGTERM), 0);
+        lab_free(&lab);
+    }
 }
 
 static void bad_lines_are_answered_and_the_others_taken(void **state)
@@ -615,6 +633,7 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]); // "udp*": only these
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_protocol_is_stored),
+        cmocka_unit_test(a_signal_during_the_start_is_an_orderly_end),
         cmocka_unit_test(bad_lines_are_answered_and_the_others_taken),
         cmocka_unit_test(what_is_dropped_is_a_metric),
         cmocka_unit_test(udp_is_taken),
