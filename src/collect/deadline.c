@@ -4,14 +4,10 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-
-// The calls read small files into buffers of their own: no deep stack.
-enum { STACK_SIZE = 256 << 10 };
 
 struct deadline {
     void (*call)(void *job);
@@ -62,13 +58,9 @@ static int start_thread(struct deadline *d)
 {
     sigset_t all, before;
     sigfillset(&all); // signals are for the thread with the event loop
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&d->thread, &attributes, run, d);
+    int failed = pthread_create(&d->thread, NULL, run, d);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
     return -failed;
 }
 

@@ -85,11 +85,13 @@ static void add_folder(struct source *s, const char *root, const char *path)
     // A path too long for a tag keeps its end.
     size_t length = strlen(path), skipped = length < SOURCE_TAG_SIZE ? 0 : length - (SOURCE_TAG_SIZE - 1);
     struct str tag = str_of(path + skipped);
+    int failed = -ENAMETOOLONG;
     ptrdiff_t instance =
         size > 0 && size < PATH_SIZE && source_find(s, tag, STR("")) < 0 ? source_instance(s, tag, STR("")) : -1;
-    if (instance < 0 || deadline_create(ask, free, folder, &f->deadlines[f->count]) != 0) {
+    if (instance < 0 || (failed = deadline_create(ask, free, folder, &f->deadlines[f->count])) != 0) {
         if (instance >= 0)
             source_ignore(s, instance);
+        source_fail(s, failed, "cannot start a thread to ask about %s: %s", path, strerror(-failed));
         free(folder);
         return;
     }
@@ -110,7 +112,7 @@ static int filesystem_open(struct source *s)
     if (f->count)
         return 0;
     free(f);
-    return source_fail(s, -ENOMEM, "cannot start a thread to ask about folders");
+    return -EAGAIN; // add_folder has said why
 }
 
 static void filesystem_close(struct source *s)
