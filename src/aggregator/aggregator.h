@@ -30,9 +30,17 @@ struct aggregator_options {
     int port;           // 0 = 4242, the next free one if taken
     bool port_exact;    // a taken port is an error
     const char *token;  // NULL = no protection (only on loopback, only when asked for)
+    const char *
+        token_file; // where the token came from; NULL = nowhere. On other addresses than loopback nobody else may be able to read it
+    const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
+    const char *cors; // origins whose pages may read the answers, separated by commas, or "*"; NULL = none
     const char *job;
+    const char *agent_socket; // of the job's agent, to which points are passed on; NULL = recordings, which take none
     int level;
     bool dragon_compatible;
+    bool
+        replay; // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells runs apart, one has to be there
+    bool as_if_now; // times are shifted, by whole minutes, so that the last point lies within the last minute
     aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names
     struct aggregator_limits limits;
 };

@@ -3,6 +3,9 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <stdio.h>
+
+enum { COOKIE_NAME_MAX = 32 };
 
 bool auth_token_equal(struct str token, struct str given)
 {
@@ -112,11 +115,13 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
 {
     if (!auth->token.size)
         return check_origin(auth, r, a);
+    char name[COOKIE_NAME_MAX];
+    snprintf(name, sizeof name, "sonde_token_%d", auth->port);
     struct str given;
     if (request_parameter(r, "token", &given) && auth_token_equal(auth->token, given)) {
-        answer_header(
-            a, "Set-Cookie",
-            arena_printf(&r->arena, "sonde_token=%.*s; Path=/; HttpOnly; SameSite=Strict", STR_ARG(auth->token)));
+        answer_header(a, "Set-Cookie",
+                      arena_printf(&r->arena, "%s=%.*s; Path=/; HttpOnly; SameSite=Strict%s", name,
+                                   STR_ARG(auth->token), auth->tls ? "; Secure" : ""));
         char *target = NULL;
         if (r->method == METHOD_GET && request_accepts(r->headers[HEADER_ACCEPT], STR("text/html"), false))
             target = clean_target(r);
@@ -128,7 +133,7 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
         return false;
     }
     if (auth_token_equal(auth->token, bearer(r->headers[HEADER_AUTHORIZATION])) ||
-        auth_token_equal(auth->token, cookie_value(r->headers[HEADER_COOKIE], STR("sonde_token"))))
+        auth_token_equal(auth->token, cookie_value(r->headers[HEADER_COOKIE], str_of(name))))
         return true;
     static char challenge[] = "Bearer realm=\"sonde\"";
     answer_header(a, "WWW-Authenticate", challenge);

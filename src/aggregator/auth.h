@@ -1,7 +1,7 @@
 // auth.h - who may ask.
 //
 // With a token: it has to come with every request but those of open routes, as `Authorization: Bearer TOKEN`, as cookie
-// sonde_token, or once as ?token=TOKEN, which sets the cookie (and sends a browser on to the same page without it, so that the token
+// sonde_token_PORT (browsers keep cookies by host, whatever the port: two jobs on one host must not share one), or once as ?token=TOKEN, which sets the cookie (and sends a browser on to the same page without it, so that the token
 // does not stay in the address bar). Comparing takes the same time whatever is wrong.
 //
 // Without one (only on loopback): a page from elsewhere in somebody's browser must not read the data, neither by a name that it makes
@@ -15,6 +15,8 @@
 struct auth {
     struct str token;  // empty = none needed
     struct str listen; // the address we listen on, one more name that Host may give
+    int port;
+    bool tls; // the cookie is for HTTPS only
 };
 
 // Same time for every `given` of one size.

@@ -30,6 +30,24 @@ static int add_tags(struct request *r, const json_t *tags, struct error *e)
     return rc;
 }
 
+// ["a","b"] as "a,b".
+static int add_list(struct request *r, struct str key, const json_t *list, struct error *e)
+{
+    struct buf text = {.limit = JSON_BODY_MAX};
+    int rc = 0;
+    for (size_t i = 0; i < json_array_size(list) && !rc; i++) {
+        const char *value = json_string_value(json_array_get(list, i));
+        if (!value)
+            rc = error_set(e, -EINVAL, "%.*s has to be a list of texts", STR_ARG(str_slice(key, 0, 100)));
+        else
+            buf_printf(&text, "%s%s", i ? "," : "", value);
+    }
+    if (!rc)
+        rc = add(r, key, text.failed ? NULL : arena_strdup(&r->arena, buf_str(&text)), e);
+    buf_free(&text);
+    return rc;
+}
+
 static int add_members(struct request *r, json_t *object, struct error *e)
 {
     const char *key;
@@ -45,11 +63,59 @@ static int add_members(struct request *r, json_t *object, struct error *e)
             rc = add(r, str_of(key), arena_printf(&r->arena, "%lld", (long long)json_integer_value(value)), e);
         else if (strcmp(key, "tags") == 0)
             rc = add_tags(r, value, e);
+        else if (json_is_array(value))
+            rc = add_list(r, str_of(key), value, e);
     }
     return rc;
 }
 
-int json_body_take(struct request *r, struct error *e)
+// "queries" of /api/query/last, one by one.
+static int add_last_query(struct request *r, const json_t *query, struct error *e)
+{
+    const char *metric = json_string_value(json_object_get(query, "metric")), *key;
+    const json_t *tsuids = json_object_get(query, "tsuids"), *tag;
+    int rc = 0;
+    for (size_t i = 0; i < json_array_size(tsuids) && !rc; i++) {
+        const char *tsuid = json_string_value(json_array_get(tsuids, i));
+        rc = tsuid ? add(r, STR("tsuids"), arena_printf(&r->arena, "%s", tsuid), e)
+                   : error_set(e, -EINVAL, "a tsuid has to be a text");
+    }
+    if (rc || json_array_size(tsuids))
+        return rc;
+    if (!metric)
+        return error_set(e, -EINVAL, "every query needs a metric or tsuids");
+    struct buf text = {0};
+    buf_printf(&text, "%s{", metric);
+    json_object_foreach(json_object_get(query, "tags"), key, tag)
+    {
+        if (!json_is_string(tag))
+            rc = error_set(e, -EINVAL, "the value of tag %.100s has to be a text", key);
+        else
+            buf_printf(&text, "%s=%s,", key, json_string_value(tag));
+    }
+    buf_add_char(&text, '}');
+    if (!rc)
+        rc = add(r, STR("timeseries"), text.failed ? NULL : arena_strdup(&r->arena, buf_str(&text)), e);
+    buf_free(&text);
+    return rc;
+}
+
+static int add_last(struct request *r, json_t *object, struct error *e)
+{
+    const json_t *queries = json_object_get(object, "queries"), *scan = json_object_get(object, "backScan");
+    if (!json_is_array(queries) || !json_array_size(queries))
+        return error_set(e, -EINVAL, "Missing queries");
+    int rc = json_is_true(json_object_get(object, "resolveNames")) ? add(r, STR("resolve"), "", e) : 0;
+    if (!rc && json_is_integer(scan))
+        rc = add(r, STR("back_scan"), arena_printf(&r->arena, "%lld", (long long)json_integer_value(scan)), e);
+    for (size_t i = 0; i < json_array_size(queries) && !rc; i++)
+        rc = add_last_query(r, json_array_get(queries, i), e);
+    return rc;
+}
+
+typedef int add_fn(struct request *r, json_t *object, struct error *e);
+
+static int take(struct request *r, add_fn *add_all, struct error *e)
 {
     if (r->method != METHOD_POST || !r->body.size)
         return 0;
@@ -69,8 +135,18 @@ int json_body_take(struct request *r, struct error *e)
         if (r->parameter_count)
             memcpy(all, r->parameters, r->parameter_count * sizeof *all);
         r->parameters = all;
-        rc = add_members(r, object, e);
+        rc = add_all(r, object, e);
     }
     json_decref(object);
     return rc;
+}
+
+int json_body_take(struct request *r, struct error *e)
+{
+    return take(r, add_members, e);
+}
+
+int json_body_take_last(struct request *r, struct error *e)
+{
+    return take(r, add_last, e);
 }

@@ -117,6 +117,7 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     for (size_t i = 0; i < view.unreadable_count; i++)
         write_unreadable(&w, view.unreadable[i]);
     json_array_end(&w);
+    json_key_i64(&w, "shift_ns", service->shift_ns);
     json_key_u64(&w, "files_left_out", view.left_out);
     json_key_u64(&w, "files_unreadable", view.unreadable_count);
     json_key_u64(&w, "series", t.series);

@@ -103,6 +103,8 @@ static bool is_any(struct str value)
 static bool key_known(const struct sources_view *view, struct str key)
 {
     for (size_t i = 0; i < view->count; i++) {
+        if (view->labels && str_eq(view->labels[i].key, key))
+            return true;
         size_t count;
         const struct str *keys = store_label_keys(view->snapshots[i], &count);
         for (size_t k = 0; k < count; k++)
@@ -115,6 +117,8 @@ static bool key_known(const struct sources_view *view, struct str key)
 static bool value_known(const struct sources_view *view, struct str value)
 {
     for (size_t i = 0; i < view->count; i++) {
+        if (view->labels && str_eq(view->labels[i].value, value))
+            return true;
         size_t count, series;
         const struct str *keys = store_label_keys(view->snapshots[i], &count);
         for (size_t k = 0; k < count; k++) {
@@ -217,8 +221,10 @@ static int keep(struct finding *f, struct str metric, const struct store_series_
     return 0;
 }
 
-static int find_in_metric(struct finding *f, const struct store_snapshot *snapshot, uint32_t metric, struct error *e)
+static int find_in_metric(struct finding *f, const struct sources_view *view, size_t file, uint32_t metric,
+                          struct error *e)
 {
+    const struct store_snapshot *snapshot = view->snapshots[file];
     struct str name = store_metric_get(snapshot, metric)->name;
     size_t count;
     const uint32_t *ids = store_metric_series(snapshot, metric, &count);
@@ -227,7 +233,7 @@ static int find_in_metric(struct finding *f, const struct store_snapshot *snapsh
         struct store_series_info s;
         if ((i & 4095) == 4095 && clock_monotonic_ns() > f->deadline_ns)
             return error_set(e, -ETIMEDOUT, "the lookup took too long (limit query_deadline)");
-        if (store_series_get(snapshot, ids[i], &s) && matches(f->what, &s) && is_new(f, name, &s, e, &rc))
+        if (sources_series(view, file, ids[i], f->arena, &s) && matches(f->what, &s) && is_new(f, name, &s, e, &rc))
             rc = keep(f, name, &s, e);
     }
     return rc;
@@ -244,7 +250,7 @@ static int find_all(struct finding *f, const struct sources_view *view, struct e
         else if (store_metric_find(snapshot, f->what->metric, &metric))
             last = metric + 1;
         for (; metric < last && !rc; metric++)
-            rc = find_in_metric(f, snapshot, metric, e);
+            rc = find_in_metric(f, view, i, metric, e);
     }
     return rc;
 }

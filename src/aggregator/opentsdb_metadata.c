@@ -10,6 +10,37 @@ enum {
     SUGGEST_MAX = 1000000,
 };
 
+// The label that files of several jobs carry is no store's: it is put where it belongs among the sorted names.
+static int add_file_labels(const struct sources_view *view, struct str kind, struct str text, bool anywhere,
+                           size_t most, struct arena *arena, const struct str **names, size_t *count, struct error *e)
+{
+    bool keys = str_eq(kind, STR("tagk"));
+    if (!view->labels || str_eq(kind, STR("metrics")))
+        return 0;
+    struct str *all = arena_array(arena, *count + view->count, sizeof *all);
+    if (!all)
+        return error_set(e, -ENOMEM, "no memory for suggestions");
+    size_t n = *count;
+    if (n)
+        memcpy(all, *names, n * sizeof *all);
+    for (size_t i = 0; i < view->count; i++) {
+        struct str name = keys ? view->labels[i].key : view->labels[i].value;
+        size_t at = 0;
+        if (anywhere ? str_find(name, text) < 0 : !str_starts(name, text))
+            continue;
+        while (at < n && str_compare(all[at], name) < 0)
+            at++;
+        if (at < n && str_eq(all[at], name))
+            continue;
+        memmove(all + at + 1, all + at, (n - at) * sizeof *all);
+        all[at] = name;
+        n++;
+    }
+    *names = all;
+    *count = n < most ? n : most;
+    return 0;
+}
+
 static int suggest(struct service *service, struct request *r, struct answer *a, struct error *e)
 {
     struct str kind = STR(""), text = STR("");
@@ -32,8 +63,11 @@ static int suggest(struct service *service, struct request *r, struct answer *a,
         return rc;
     const struct str *names;
     size_t count;
-    rc = query_suggest(view.snapshots, view.count, kind, text, service->dragon_compatible,
-                       (size_t)(most < SUGGEST_MAX ? most : SUGGEST_MAX), &r->arena, &names, &count, e);
+    size_t limit = (size_t)(most < SUGGEST_MAX ? most : SUGGEST_MAX);
+    bool anywhere = service->dragon_compatible;
+    rc = query_suggest(view.snapshots, view.count, kind, text, anywhere, limit, &r->arena, &names, &count, e);
+    if (!rc)
+        rc = add_file_labels(&view, kind, text, anywhere, limit, &r->arena, &names, &count, e);
     struct json_writer w = json_to(&a->body);
     json_array(&w);
     for (size_t i = 0; !rc && i < count; i++)

@@ -103,6 +103,11 @@ static int parse(struct service *service, struct request *r, struct query_reques
     read_flags(r, out);
     if (out->delete_requested)
         return error_set(e, -EINVAL, "Deleting data is not enabled: recordings are never changed by a query");
+    for (size_t i = 0; i < out->count; i++) {
+        struct query *q = &out->queries[i];
+        q->start_ns = service_recorded_ns(service, q->start_ns);
+        q->end_ns = service_recorded_ns(service, q->end_ns);
+    }
     if (out->count > QUERIES_MAX)
         return error_set(e, -E2BIG, "more than %d queries in one request", QUERIES_MAX);
     return 0;
@@ -176,9 +181,10 @@ static int read_annotations(const struct sources_view *view, const struct query 
 }
 
 // A name that no recording knows may be another name of a metric that some know.
-static int run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
-               struct arena *arena, struct query_result *out, struct error *e)
+int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
+                 struct arena *arena, struct query_result *out, struct error *e)
 {
+    q.store_labels = view->labels;
     struct query_limits limits = {.memory_bytes = service->limits.query_memory_bytes, .deadline_ns = deadline_ns};
     int rc = query_run(&q, view->snapshots, view->count, &limits, arena, out, e);
     if (rc != -ENOENT || !service->resolve_alias)
@@ -215,6 +221,7 @@ static int answer_queries(struct service *service, const struct request *r, cons
         .show_query = request->show_query,
         .show_tsuids = request->show_tsuids,
         .show_stats = request->show_stats,
+        .shift_ns = service->shift_ns,
         .annotations = !request->no_annotations,
         .global_annotations = request->global_annotations,
     };
@@ -230,7 +237,7 @@ static int answer_queries(struct service *service, const struct request *r, cons
     for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
         const struct query *q = &request->queries[i];
         struct query_result result = {0};
-        rc = run(service, view, *q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
+        rc = opentsdb_run(service, view, *q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
             opentsdb_write_series(&w, q, i, q->metric, &result.series[s], &result, &annotations, &style);
             points += result.series[s].count;

@@ -70,7 +70,7 @@ void opentsdb_write_points(struct json_writer *w, const struct query_series *s, 
         const char *next_special;
         if (!is_written(s->values[i], fill, &next_special))
             continue;
-        int64_t next_stamp = divide_down(s->t_ns[i], resolution_ns);
+        int64_t next_stamp = divide_down(s->t_ns[i] + style->shift_ns, resolution_ns);
         if (pending && next_stamp == stamp && next_special && !special)
             continue; // a number is not replaced by a gap
         if (pending && next_stamp != stamp) {
@@ -208,12 +208,13 @@ static bool speaks_of(const struct store_event *event, const struct query_series
     return true;
 }
 
-static void write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid)
+void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid,
+                               int64_t shift_ns)
 {
     json_object(w);
     if (tsuid.size)
         json_key_string(w, "tsuid", tsuid);
-    json_key_i64(w, "startTime", divide_down(event->start_ns, NS_PER_S));
+    json_key_i64(w, "startTime", divide_down(event->start_ns + shift_ns, NS_PER_S));
     json_key_i64(w, "endTime", 0);
     json_key_string(w, "description", event->text);
     json_key_string(w, "notes", STR(""));
@@ -229,7 +230,7 @@ static void write_annotation(struct json_writer *w, const struct store_event *ev
 
 // `of` NULL: all of them, of no series in particular.
 static void write_annotations(struct json_writer *w, const char *key, const struct opentsdb_annotations *annotations,
-                              const struct query_series *of, struct str tsuid)
+                              const struct query_series *of, struct str tsuid, int64_t shift_ns)
 {
     bool any = false;
     for (size_t i = 0; i < annotations->count; i++) {
@@ -240,7 +241,7 @@ static void write_annotations(struct json_writer *w, const char *key, const stru
             json_array(w);
         }
         any = true;
-        write_annotation(w, &annotations->events[i], tsuid);
+        opentsdb_write_annotation(w, &annotations->events[i], tsuid, shift_ns);
     }
     if (any)
         json_array_end(w);
@@ -280,9 +281,9 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
         json_array_end(w);
     }
     if (style->annotations)
-        write_annotations(w, "annotations", annotations, s, tsuid);
+        write_annotations(w, "annotations", annotations, s, tsuid, style->shift_ns);
     if (style->global_annotations)
-        write_annotations(w, "globalAnnotations", annotations, NULL, STR(""));
+        write_annotations(w, "globalAnnotations", annotations, NULL, STR(""), style->shift_ns);
     json_key(w, STR("dps"));
     opentsdb_write_points(w, s, q->downsample.on ? q->downsample.fill : QUERY_FILL_NONE, style);
     if (style->show_stats) {

@@ -15,6 +15,7 @@ struct opentsdb_style {
     bool ms;     // time stamps in ms, else s
     bool show_query, show_tsuids, show_stats;
     bool annotations, global_annotations;
+    int64_t shift_ns; // added to every time
 };
 
 // "dps" of one series. Of the points that fall on one time stamp the last with a value counts. NaN that a fill policy put is written
@@ -29,6 +30,10 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
 void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t index, struct str metric,
                            const struct query_series *s, const struct query_result *result,
                            const struct opentsdb_annotations *annotations, const struct opentsdb_style *style);
+
+// `tsuid` empty: of no series.
+void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid,
+                               int64_t shift_ns);
 
 enum { OPENTSDB_TSUID_SIZE = 32 };
 

@@ -12,6 +12,7 @@ const char *const request_header_names[HEADER_COUNT] = {
     [HEADER_ACCEPT_ENCODING] = "Accept-Encoding",
     [HEADER_CONTENT_ENCODING] = "Content-Encoding",
     [HEADER_FETCH_SITE] = "Sec-Fetch-Site",
+    [HEADER_ORIGIN] = "Origin",
 };
 
 enum request_method request_method_of(struct str name)

@@ -32,6 +32,7 @@ enum request_header {
     HEADER_ACCEPT_ENCODING,
     HEADER_CONTENT_ENCODING,
     HEADER_FETCH_SITE,
+    HEADER_ORIGIN,
     HEADER_COUNT
 };
 extern const char *const request_header_names[HEADER_COUNT];

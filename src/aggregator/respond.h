@@ -13,6 +13,8 @@ enum {
     JSONP_NAME_MAX = 128,
 };
 
+struct stream;
+
 struct answer_header {
     const char *name;
     char *value; // in the request's arena
@@ -24,6 +26,7 @@ struct answer {
     const char *content_type;
     struct answer_header headers[ANSWER_HEADERS_MAX];
     size_t header_count;
+    struct stream *stream; // instead of a body: what comes, as it comes. The answer's until the server takes it
 };
 
 void answer_begin(struct answer *a, size_t limit_bytes);

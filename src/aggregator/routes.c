@@ -4,16 +4,44 @@
 #include <errno.h>
 #include <stdio.h>
 
+enum { READ = METHOD_GET, ASK = METHOD_GET | METHOD_POST };
+
 static const struct route routes[] = {
-    {STR("/"), METHOD_GET, false, native_start_page, "this page"},
-    {STR("/healthz"), METHOD_GET, true, native_health, "whether the server is up; needs no token"},
-    {STR("/sonde/v1/status"), METHOD_GET, false, native_status, "what is served: files, series, points, damage"},
-    {STR("/api/query"), METHOD_GET | METHOD_POST, false, opentsdb_query, "points, as OpenTSDB answers"},
-    {STR("/api/suggest"), METHOD_GET | METHOD_POST, false, opentsdb_suggest, "names of metrics, tag keys, tag values"},
-    {STR("/api/search/lookup"), METHOD_GET | METHOD_POST, false, opentsdb_lookup, "series of a metric"},
-    {STR("/api/aggregators"), METHOD_GET | METHOD_POST, false, opentsdb_aggregators, "names of the aggregators"},
-    {STR("/api/config/filters"), METHOD_GET | METHOD_POST, false, opentsdb_filters, "the tag filters, described"},
-    {STR("/api/version"), METHOD_GET | METHOD_POST, false, opentsdb_version, "versions"},
+    {STR("/"), READ, false, native_start_page, "this page", NULL},
+    {STR("/healthz"), READ, true, native_health, "whether the server is up; needs no token", NULL},
+    {STR("/metrics"), READ, false, openmetrics_latest, "the latest value of every series, for Prometheus", NULL},
+    {STR("/sonde/v1/status"), READ, false, native_status, "what is served: files, series, points, damage", NULL},
+    {STR("/sonde/v1/nodes"), READ, false, native_nodes, "the nodes, each with its job and times", NULL},
+    {STR("/sonde/v1/metrics"), READ, false, native_metrics, "metrics: kind, unit, help, level", "q"},
+    {STR("/sonde/v1/series"), READ, false, native_series, "series, with their latest points", "match limit latest"},
+    {STR("/sonde/v1/query"), METHOD_POST, false, native_query, "points, in nanoseconds, by column", NULL},
+    {STR("/sonde/v1/spans"), READ, false, native_spans, "spans", "start end name tag limit"},
+    {STR("/sonde/v1/annotations"), READ, false, native_annotations, "annotations", "start end tag limit"},
+    {STR("/sonde/v1/stream"), READ, false, native_stream, "new points as they come, as server-sent events", "m! since"},
+    {STR("/sonde/v1/openapi.json"), READ, false, native_openapi, "these routes as an OpenAPI document", NULL},
+    {STR("/api/query"), ASK, false, opentsdb_query, "points, as OpenTSDB answers",
+     "start! m! end ms arrays show_query show_tsuids show_summary show_stats no_annotations global_annotations tz "
+     "use_calendar jsonp"},
+    {STR("/api/query/last"), ASK, false, opentsdb_last, "the latest point of each series",
+     "timeseries tsuids resolve back_scan jsonp"},
+    {STR("/api/put"), METHOD_POST, false, opentsdb_put, "takes points, as OpenTSDB does; running jobs only", NULL},
+    {STR("/api/metrics"), METHOD_POST, false, dragon_metrics, "takes points in Dragon's form; running jobs only", NULL},
+    {STR("/api/ready"), READ, false, dragon_ready, "whether the server is up, as Dragon's clients ask", NULL},
+    {STR("/api/suggest"), ASK, false, opentsdb_suggest, "names of metrics, tag keys, tag values", "type! q max jsonp"},
+    {STR("/api/search/lookup"), ASK, false, opentsdb_lookup, "series of a metric", "m! limit jsonp"},
+    {STR("/api/aggregators"), ASK, false, opentsdb_aggregators, "names of the aggregators", "jsonp"},
+    {STR("/api/config/filters"), ASK, false, opentsdb_filters, "the tag filters, described", "jsonp"},
+    {STR("/api/annotation"), ASK | METHOD_PUT | METHOD_DELETE, false, opentsdb_annotation, "an annotation, by its time",
+     "start_time! tsuid"},
+    {STR("/api/stats"), ASK, false, opentsdb_stats, "counts of the server itself", "jsonp"},
+    {STR("/api/dropcaches"), ASK, false, opentsdb_drop_caches, "does nothing: there are no caches", "jsonp"},
+    {STR("/api/uid/assign"), ASK, false, opentsdb_assign, "ids of names: hashes, as nothing has to be assigned",
+     "metric tagk tagv jsonp"},
+    {STR("/api/token"), METHOD_POST, true, dragon_token,
+     "the token for the key, as Dragon's clients ask; needs no token", NULL},
+    {STR("/api/telemetry_shutdown"), READ, false, dragon_shutdown, "does nothing: telemetry ends with its job", NULL},
+    {STR("/api/reboot"), METHOD_POST, false, dragon_reboot, "501 until jobs can be started anew", NULL},
+    {STR("/api/version"), ASK, false, opentsdb_version, "versions", "jsonp"},
 };
 
 static const struct {
@@ -76,9 +104,40 @@ static void refuse_method(const struct route *route, struct request *r, struct a
                  "The HTTP method is not allowed for this endpoint; see the Allow header.");
 }
 
+// Lets pages of an allowed origin read the answer.
+static bool allow_origin(const struct service *service, const struct request *r, struct answer *a)
+{
+    struct str rest = service->cors, origin = r->headers[HEADER_ORIGIN];
+    while (rest.data && origin.size) {
+        struct str allowed = str_trim(str_cut(&rest, ','));
+        if (!allowed.size || !(str_eq(allowed, STR("*")) || str_eq_nocase(allowed, origin)))
+            continue;
+        static char vary[] = "Origin";
+        answer_header(a, "Access-Control-Allow-Origin", (char *)(uintptr_t)origin.data);
+        answer_header(a, "Vary", vary);
+        return true;
+    }
+    return false;
+}
+
+// A browser asks before it sends a page's request; it cannot give the token there.
+static void answer_preflight(struct answer *a)
+{
+    static char methods[] = "GET, POST, PUT, DELETE",
+                headers[] = "Authorization, Content-Type, Content-Encoding, Accept", seconds[] = "600";
+    answer_header(a, "Access-Control-Allow-Methods", methods);
+    answer_header(a, "Access-Control-Allow-Headers", headers);
+    answer_header(a, "Access-Control-Max-Age", seconds);
+    a->content_type = NULL;
+}
+
 // NULL when the answer is made already.
 static const struct route *admit(struct service *service, struct request *r, struct answer *a)
 {
+    if (allow_origin(service, r, a) && r->method == METHOD_OPTIONS) {
+        answer_preflight(a);
+        return NULL;
+    }
     struct str path;
     const struct route *route = strip_version(r, &path, a) ? find(path) : NULL;
     bool open = route && route->open;

@@ -8,6 +8,9 @@
 #include "aggregator/request.h"
 #include "aggregator/respond.h"
 #include "aggregator/sources.h"
+#include "query/query.h"
+
+#include <stdatomic.h>
 
 // What handlers may use. Constant after the start, except what is behind the pointers (thread-safe).
 struct service {
@@ -16,11 +19,23 @@ struct service {
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;
-    struct str job;
+    struct str cors;              // origins whose pages may read, separated by commas, or "*"; empty = none
+    struct str job, agent_socket; // agent_socket: NUL-terminated, empty for recordings
     int level;
     bool dragon_compatible;
-    int64_t started_ns; // clock_monotonic_ns
+    int64_t started_ns;       // clock_monotonic_ns
+    _Atomic unsigned streams; // open now
+    int64_t shift_ns;         // recordings are shown so much later than they were made
 };
+
+// The time of a recording that is shown as `t_ns`. At the ends of time it stays there.
+static inline int64_t service_recorded_ns(const struct service *service, int64_t t_ns)
+{
+    int64_t recorded_ns;
+    if (!__builtin_sub_overflow(t_ns, service->shift_ns, &recorded_ns))
+        return recorded_ns;
+    return service->shift_ns > 0 ? INT64_MIN : INT64_MAX;
+}
 
 typedef void route_fn(struct service *service, struct request *r, struct answer *a);
 
@@ -29,7 +44,8 @@ struct route {
     unsigned methods; // enum request_method; HEAD goes where GET goes
     bool open;        // needs no token
     route_fn *handle;
-    const char *help; // for the start page
+    const char *help;       // for the start page
+    const char *parameters; // names, separated by blanks, those that are needed with a ! behind; NULL = none
 };
 const struct route *routes_all(size_t *count);
 
@@ -40,10 +56,39 @@ void routes_answer(struct service *service, struct request *r, struct answer *a)
 // request, everything but the body must be there.
 bool routes_admit(struct service *service, struct request *r, struct answer *a);
 
+// native_data.c
+void native_nodes(struct service *service, struct request *r, struct answer *a);
+void native_metrics(struct service *service, struct request *r, struct answer *a);
+void native_series(struct service *service, struct request *r, struct answer *a);
+void native_query(struct service *service, struct request *r, struct answer *a);
+void native_spans(struct service *service, struct request *r, struct answer *a);
+void native_annotations(struct service *service, struct request *r, struct answer *a);
+void native_stream(struct service *service, struct request *r, struct answer *a);
+// openapi.c
+void native_openapi(struct service *service, struct request *r, struct answer *a);
 // opentsdb_query.c
+// Runs one query, under the limits of the service; a metric that nobody knows is tried by its other name.
+int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
+                 struct arena *arena, struct query_result *out, struct error *e);
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
 // opentsdb_lookup.c
 void opentsdb_lookup(struct service *service, struct request *r, struct answer *a);
+// openmetrics.c
+void openmetrics_latest(struct service *service, struct request *r, struct answer *a);
+// opentsdb_last.c
+void opentsdb_last(struct service *service, struct request *r, struct answer *a);
+// opentsdb_put.c
+void opentsdb_put(struct service *service, struct request *r, struct answer *a);
+void dragon_metrics(struct service *service, struct request *r, struct answer *a);
+void dragon_ready(struct service *service, struct request *r, struct answer *a);
+// opentsdb_admin.c
+void opentsdb_stats(struct service *service, struct request *r, struct answer *a);
+void opentsdb_drop_caches(struct service *service, struct request *r, struct answer *a);
+void opentsdb_assign(struct service *service, struct request *r, struct answer *a);
+void opentsdb_annotation(struct service *service, struct request *r, struct answer *a);
+void dragon_token(struct service *service, struct request *r, struct answer *a);
+void dragon_shutdown(struct service *service, struct request *r, struct answer *a);
+void dragon_reboot(struct service *service, struct request *r, struct answer *a);
 // opentsdb_metadata.c
 void opentsdb_suggest(struct service *service, struct request *r, struct answer *a);
 void opentsdb_aggregators(struct service *service, struct request *r, struct answer *a);

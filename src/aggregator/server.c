@@ -7,8 +7,10 @@
 //   socket ── libmicrohttpd ── receive ── routes_answer ── handlers
 //                  └── connections: limits and time-outs
 #include "aggregator/aggregator.h"
+#include "aggregator/feeds.h"
 #include "aggregator/listen.h"
 #include "aggregator/routes.h"
+#include "aggregator/secrets.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -50,8 +52,9 @@ static const struct aggregator_limits default_limits = {
 struct aggregator {
     struct service service;
     struct MHD_Daemon *daemon;
+    struct feeds *feeds;
     int port;
-    char *token, *listen, *job;
+    char *token, *listen, *job, *agent_socket, *cors;
 };
 
 // One request on its way.
@@ -67,6 +70,8 @@ struct exchange {
 
 static void free_exchange(struct exchange *x)
 {
+    if (x->answer.stream)
+        stream_close(x->answer.stream);
     answer_free(&x->answer);
     buf_free(&x->body);
     request_free(&x->request);
@@ -75,13 +80,17 @@ static void free_exchange(struct exchange *x)
 
 // ---- answering
 
-static struct MHD_Response *response_of(struct answer *a)
+static struct MHD_Response *response_of_body(struct answer *a)
 {
     // The buffer was made with malloc, so the library can take it over.
     struct MHD_Response *response = MHD_create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
-    if (!response)
-        return NULL;
-    a->body = (struct buf){0};
+    if (response)
+        a->body = (struct buf){0};
+    return response;
+}
+
+static void add_headers(struct MHD_Response *response, const struct answer *a)
+{
     if (a->content_type)
         MHD_add_response_header(response, "Content-Type", a->content_type);
     MHD_add_response_header(response, "Cache-Control", "no-store");
@@ -89,13 +98,20 @@ static struct MHD_Response *response_of(struct answer *a)
     MHD_add_response_header(response, "Referrer-Policy", "no-referrer"); // an address may hold the token
     for (size_t i = 0; i < a->header_count; i++)
         MHD_add_response_header(response, a->headers[i].name, a->headers[i].value);
-    return response;
 }
 
 static enum MHD_Result send_answer(struct aggregator *g, struct exchange *x, struct MHD_Connection *connection)
 {
-    answer_finish(&x->answer, &x->request);
-    struct MHD_Response *response = response_of(&x->answer);
+    struct MHD_Response *response;
+    if (x->answer.stream) {
+        response = feeds_response(g->feeds, x->answer.stream, connection, x->connection);
+        x->answer.stream = NULL;
+    } else {
+        answer_finish(&x->answer, &x->request);
+        response = response_of_body(&x->answer);
+    }
+    if (response)
+        add_headers(response, &x->answer);
     if (!response)
         return MHD_NO; // no memory: the connection is closed
     connections_phase(g->service.connections, x->connection, PHASE_SENDING);
@@ -277,15 +293,19 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     g->token = strdup(o->token ? o->token : "");
     g->listen = strdup(o->listen && *o->listen ? o->listen : "127.0.0.1");
     g->job = strdup(o->job ? o->job : "");
-    if (!g->token || !g->listen || !g->job)
+    g->agent_socket = strdup(o->agent_socket ? o->agent_socket : "");
+    g->cors = strdup(o->cors ? o->cors : "");
+    if (!g->cors || !g->token || !g->listen || !g->job || !g->agent_socket)
         return error_set(e, -ENOMEM, "no memory for the server");
     if (o->token && !auth_token_valid(str_of(g->token)))
         return error_set(e, -EINVAL, "the token has to consist of 1 to 512 of A-Z a-z 0-9 - . _ ~");
     g->service = (struct service){
-        .auth = {.token = str_of(g->token), .listen = str_of(g->listen)},
+        .auth = {.token = str_of(g->token), .listen = str_of(g->listen), .tls = o->tls_cert != NULL},
         .limits = limits_of(&o->limits),
         .resolve_alias = o->resolve_alias,
+        .cors = str_of(g->cors),
         .job = str_of(g->job),
+        .agent_socket = str_of(g->agent_socket),
         .level = o->level,
         .dragon_compatible = o->dragon_compatible,
         .started_ns = clock_monotonic_ns(),
@@ -293,7 +313,21 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     return 0;
 }
 
-static int start_daemon(struct aggregator *g, int fd, struct error *e)
+static int read_tls(const struct aggregator_options *o, struct buf *cert, struct buf *key, struct error *e)
+{
+    if (!o->tls_cert && !o->tls_key)
+        return 0;
+    if (!o->tls_cert || !o->tls_key)
+        return error_set(e, -EINVAL, "TLS needs both a certificate and its key: --tls-cert and --tls-key");
+    if (MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+        return error_set(e, -ENOTSUP, "the HTTP library of this build cannot speak TLS");
+    int rc = secrets_check_private(o->tls_key, e);
+    if (!rc)
+        rc = secrets_read(o->tls_cert, cert, e);
+    return rc ? rc : secrets_read(o->tls_key, key, e);
+}
+
+static int start_daemon(struct aggregator *g, int fd, const char *cert, const char *key, struct error *e)
 {
     const struct aggregator_limits *limits = &g->service.limits;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -305,25 +339,68 @@ static int start_daemon(struct aggregator *g, int fd, struct error *e)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    g->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-                                 receive, g, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_LISTEN_SOCKET,
-                                 fd, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
-                                 limits->connections * CONNECTIONS_MARGIN + thread_count, MHD_OPTION_CONNECTION_TIMEOUT,
-                                 stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits->header_bytes + POOL_EXTRA_BYTES,
-                                 MHD_OPTION_NOTIFY_CONNECTION, notice_connection, g, MHD_OPTION_URI_LOG_CALLBACK,
-                                 begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, g, MHD_OPTION_END);
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},
+                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
+                                   {MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem none = {MHD_OPTION_END, 0, NULL};
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    g->daemon = MHD_start_daemon(
+        flags | (cert ? MHD_USE_TLS : 0u), 0, NULL, NULL, receive, g, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
+        limits->connections * CONNECTIONS_MARGIN + thread_count, MHD_OPTION_CONNECTION_TIMEOUT, stall_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits->header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
+        notice_connection, g, MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange,
+        g, MHD_OPTION_ARRAY, cert ? tls : &none, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return g->daemon ? 0 : error_set(e, -EIO, "cannot start the HTTP server: %s", strerror(errno));
+    if (g->daemon)
+        return 0;
+    return cert ? error_set(e, -EINVAL,
+                            "cannot start the HTTPS server: are the certificate and its key in PEM files, and do they "
+                            "belong together?")
+                : error_set(e, -EIO, "cannot start the HTTP server: %s", strerror(errno));
 }
 
 static void free_aggregator(struct aggregator *g)
 {
+    feeds_destroy(g->feeds);
     connections_destroy(g->service.connections);
     sources_destroy(g->service.sources);
     free(g->token);
     free(g->listen);
     free(g->job);
+    free(g->agent_socket);
+    free(g->cors);
     free(g);
+}
+
+// Whether there is one, and when it ended.
+static int look_at_recordings(struct aggregator *g, const struct aggregator_options *o, struct error *e)
+{
+    struct arena arena = {0};
+    struct sources_view view;
+    int rc = sources_open(g->service.sources, &arena, &view, e);
+    if (rc) {
+        arena_free(&arena);
+        return rc;
+    }
+    bool any = false;
+    int64_t newest_ns = 0;
+    for (size_t i = 0; i < view.count; i++) {
+        int64_t first_ns, last_ns;
+        if (store_time_range(view.snapshots[i], &first_ns, &last_ns) && (!any || last_ns > newest_ns)) {
+            newest_ns = last_ns;
+            any = true;
+        }
+    }
+    static const int64_t minute_ns = INT64_C(60) * NS_PER_S;
+    // Whole minutes keep the intervals of queries, up to a minute, where they were.
+    if (o->as_if_now && any)
+        g->service.shift_ns = (clock_realtime_ns() - newest_ns) / minute_ns * minute_ns;
+    if (!view.count)
+        rc = error_set(e, -ENOENT, "there is no recording (*.sonde) that can be read in what was given");
+    sources_close(&view);
+    arena_free(&arena);
+    return rc;
 }
 
 int aggregator_start(const struct aggregator_options *options, struct aggregator **out, struct error *e)
@@ -333,11 +410,18 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
     if (!g)
         return error_set(e, -ENOMEM, "no memory for the server");
     struct listener listener = {.fd = -1};
+    struct buf cert = {0}, key = {0};
     int rc = copy_options(g, options, e);
     if (!rc)
-        rc = sources_create(options->paths, options->path_count, &g->service.sources, e);
+        rc = read_tls(options, &cert, &key, e);
+    if (!rc)
+        rc = sources_create(options->paths, options->path_count, options->replay, &g->service.sources, e);
+    if (!rc && (options->replay || options->as_if_now))
+        rc = look_at_recordings(g, options, e);
     if (!rc)
         rc = listen_on(options->listen, options->port, options->port_exact, !options->token, &listener, e);
+    if (!rc && options->token && options->token_file && !listener.loopback)
+        rc = secrets_check_private(options->token_file, e);
     if (!rc) {
         int64_t idle_ns = g->service.limits.idle_timeout_ns;
         struct connection_options connections = {
@@ -349,15 +433,19 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         };
         rc = connections_create(&connections, &g->service.connections, e);
     }
+    g->port = g->service.auth.port = listener.port;
     if (!rc)
-        rc = start_daemon(g, listener.fd, e);
+        rc = feeds_create(g->service.connections, &g->feeds, e);
+    if (!rc)
+        rc = start_daemon(g, listener.fd, cert.data, key.data, e);
+    secrets_free(&cert);
+    secrets_free(&key);
     if (rc) {
         if (listener.fd >= 0)
             close(listener.fd);
         free_aggregator(g);
         return rc;
     }
-    g->port = listener.port;
     *out = g;
     return 0;
 }
@@ -372,6 +460,7 @@ void aggregator_stop(struct aggregator *g)
     if (!g)
         return;
     int listening = MHD_quiesce_daemon(g->daemon);
+    feeds_stop(g->feeds);
     connections_drain(g->service.connections, (int64_t)DRAIN_S * NS_PER_S);
     MHD_stop_daemon(g->daemon);
     if (listening >= 0)

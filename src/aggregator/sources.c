@@ -6,9 +6,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 // What tells one version of a file from another.
 struct identity {
@@ -20,6 +22,7 @@ struct identity {
 
 struct source {
     char *path;
+    char *job;                   // as its meta says, else the name of its folder; NULL when there is no memory
     struct store_reader *reader; // NULL: `problem` says why
     struct error problem;
     struct identity identity;        // when it was opened, or tried
@@ -35,6 +38,7 @@ struct sources {
     struct source **files;
     size_t count, capacity, left_out;
     int64_t looked_ns;
+    bool runs, several_jobs;
 };
 
 static const char extension[] = ".sonde";
@@ -47,6 +51,7 @@ static void release(struct source *file)
     if (file->reader)
         store_reader_close(file->reader);
     free(file->path);
+    free(file->job);
     free(file);
 }
 
@@ -73,15 +78,43 @@ static bool is_young(const struct stat *st)
     return clock_realtime_ns() / NS_PER_S - st->st_mtim.tv_sec < YOUNG_S;
 }
 
+// Whether the file is being made just now: its first bytes are written last, in one piece. One that stays so for long is damaged.
+static bool is_unborn(const char *path, const struct stat *st)
+{
+    uint64_t begin = 0;
+    if (!is_young(st))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false; // opening it as a recording says why
+    ssize_t n = pread(fd, &begin, sizeof begin, 0);
+    close(fd);
+    return n == 0 || (n == sizeof begin && !begin);
+}
+
+// The recording's job, or the folder that it lies in.
+static char *job_of(const struct source *file)
+{
+    struct str job = store_reader_meta(file->reader, STR("job"));
+    if (job.size)
+        return strndup(job.data, job.size);
+    const char *end = strrchr(file->path, '/'), *begin = end;
+    while (begin && begin > file->path && begin[-1] != '/')
+        begin--;
+    return end ? strndup(begin, (size_t)(end - begin)) : strdup("");
+}
+
 static void open_file(struct source *file, const struct identity *identity)
 {
     struct error e = {0};
     file->identity = *identity;
-    if (store_reader_open(file->path, &file->reader, &e) == 0)
+    if (store_reader_open(file->path, &file->reader, &e) == 0) {
+        file->job = job_of(file);
         return;
+    }
     file->reader = NULL;
-    // Said once for each reason, not at each look; a file that is just being made is no reason.
-    if (e.code != -ENODATA && strcmp(e.text, file->problem.text) != 0)
+    // Said once for each reason, not at each look.
+    if (strcmp(e.text, file->problem.text) != 0)
         log_warning("left out: %s", e.text);
     file->problem = e;
 }
@@ -136,6 +169,8 @@ static void take(struct sources *s, const char *path, const struct stat *st)
     struct identity now = identity_of(st);
     size_t index;
     struct source *file = find(s, path, &index);
+    if (!(file && file->reader && same_file(&file->identity, &now)) && is_unborn(path, st))
+        return; // not there yet
     if (file) {
         file->seen = true;
         if (file->reader ? same_file(&file->identity, &now) : unchanged(&file->identity, &now) && !is_young(st))
@@ -164,7 +199,7 @@ static void take(struct sources *s, const char *path, const struct stat *st)
     s->count++;
 }
 
-static void take_folder(struct sources *s, const char *path)
+static void take_folder(struct sources *s, const char *path, bool deeper)
 {
     DIR *folder = opendir(path);
     if (!folder) {
@@ -174,12 +209,17 @@ static void take_folder(struct sources *s, const char *path)
     struct buf name = {0};
     for (struct dirent *entry; (entry = readdir(folder));) {
         struct stat st;
-        if (entry->d_name[0] == '.' || !str_ends(str_of(entry->d_name), str_of(extension)))
+        bool is_file = str_ends(str_of(entry->d_name), str_of(extension));
+        if (entry->d_name[0] == '.' || !(is_file || deeper))
             continue;
         name.size = 0;
         buf_printf(&name, "%s/%s", path, entry->d_name);
-        if (!name.failed && stat(buf_cstr(&name), &st) == 0 && S_ISREG(st.st_mode))
+        if (name.failed || stat(buf_cstr(&name), &st) != 0)
+            continue;
+        if (is_file && S_ISREG(st.st_mode))
             take(s, buf_cstr(&name), &st);
+        else if (deeper && S_ISDIR(st.st_mode))
+            take_folder(s, buf_cstr(&name), false);
     }
     buf_free(&name);
     closedir(folder);
@@ -195,7 +235,7 @@ static void look(struct sources *s)
         if (stat(s->roots[i], &st) != 0)
             continue;
         if (S_ISDIR(st.st_mode))
-            take_folder(s, s->roots[i]);
+            take_folder(s, s->roots[i], s->runs);
         else
             take(s, s->roots[i], &st);
     }
@@ -207,10 +247,18 @@ static void look(struct sources *s)
             release(s->files[i]);
     }
     s->count = kept;
+    const char *job = NULL;
+    s->several_jobs = false;
+    for (size_t i = 0; i < kept && s->runs; i++) {
+        if (!s->files[i]->job)
+            continue;
+        s->several_jobs |= job && strcmp(job, s->files[i]->job) != 0;
+        job = s->files[i]->job;
+    }
     s->looked_ns = clock_monotonic_ns();
 }
 
-int sources_create(const char *const *paths, size_t count, struct sources **out, struct error *e)
+int sources_create(const char *const *paths, size_t count, bool runs, struct sources **out, struct error *e)
 {
     struct sources *s = calloc(1, sizeof *s);
     *out = NULL;
@@ -219,6 +267,7 @@ int sources_create(const char *const *paths, size_t count, struct sources **out,
         return error_set(e, -ENOMEM, "no memory for the list of files");
     }
     pthread_mutex_init(&s->lock, NULL);
+    s->runs = runs;
     int rc = 0;
     for (size_t i = 0; i < count && !rc; i++) {
         // Resolved, so that one folder given twice, in two spellings, is still one.
@@ -269,9 +318,15 @@ int sources_open(struct sources *s, struct arena *arena, struct sources_view *ou
     out->files = arena_array(arena, s->count, sizeof(struct source *));
     out->unreadable = arena_array(arena, s->count, sizeof(struct source *));
     bool memory = out->snapshots && out->files && out->unreadable;
+    if (s->several_jobs) {
+        out->labels = arena_array(arena, s->count, sizeof *out->labels);
+        memory = memory && out->labels;
+    }
     for (size_t i = 0; i < s->count && memory; i++) {
         struct source *file = s->files[i];
         file->uses++;
+        if (file->reader && out->labels)
+            out->labels[out->count] = (struct store_label){STR("job"), str_of(file->job ? file->job : "")};
         if (file->reader)
             out->files[out->count++] = file;
         else
@@ -301,6 +356,32 @@ void sources_close(struct sources_view *view)
         release(view->unreadable[i]);
     pthread_mutex_unlock(&view->sources->lock);
     view->count = view->unreadable_count = 0;
+}
+
+bool sources_series(const struct sources_view *view, size_t i, uint32_t series, struct arena *arena,
+                    struct store_series_info *out)
+{
+    if (!store_series_get(view->snapshots[i], series, out))
+        return false;
+    if (!view->labels)
+        return true;
+    const struct store_label *more = &view->labels[i];
+    size_t at = 0, count = out->label_count;
+    while (at < count && str_compare(out->labels[at].key, more->key) < 0)
+        at++;
+    if (at < count && str_eq(out->labels[at].key, more->key))
+        return true;
+    struct store_label *labels = arena_array(arena, count + 1, sizeof *labels);
+    if (!labels)
+        return false;
+    if (at)
+        memcpy(labels, out->labels, at * sizeof *labels);
+    labels[at] = *more;
+    if (at < count)
+        memcpy(labels + at + 1, out->labels + at, (count - at) * sizeof *labels);
+    out->labels = labels;
+    out->label_count++;
+    return true;
 }
 
 const char *source_path(const struct source *file)

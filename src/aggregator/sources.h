@@ -2,7 +2,7 @@
 //
 // Each request opens a view: a snapshot of every readable file, as if they were one store. Folders are looked through again when a
 // view is opened, at most once a second. A file that cannot be read (damaged, of a newer version) is kept in the list with the
-// reason and tried again when it changes; the others are served. A file that is gone or was replaced stays open while a view uses it.
+// reason and tried again when it changes; the others are served. A file whose maker has not finished its header is not there yet. A file that is gone or was replaced stays open while a view uses it.
 #ifndef SONDE_AGGREGATOR_SOURCES_H
 #define SONDE_AGGREGATOR_SOURCES_H
 
@@ -17,8 +17,9 @@ enum {
 struct sources;
 struct source;
 
-// -ENOENT: a path that is not there. A folder may be empty, a file unreadable.
-int sources_create(const char *const *paths, size_t count, struct sources **out, struct error *e);
+// -ENOENT: a path that is not there. A folder may be empty, a file unreadable. With `runs`, the folders are also looked through for folders
+// of recordings (runs/JOB/HOST.sonde), and where the files are of several jobs, each file's series carry a label "job" (where they have none of their own).
+int sources_create(const char *const *paths, size_t count, bool runs, struct sources **out, struct error *e);
 void sources_destroy(struct sources *s); // after all views
 
 // Looks through the folders now. sources_open does it by itself when a second has passed.
@@ -27,6 +28,8 @@ void sources_look(struct sources *s);
 struct sources_view {
     struct store_snapshot **snapshots;
     struct source **files; // the file of each snapshot
+    struct store_label
+        *labels; // what all series of each snapshot carry beside their own; an empty key: nothing. NULL: nothing at all
     size_t count;
     struct source **unreadable;
     size_t unreadable_count;
@@ -37,6 +40,10 @@ struct sources_view {
 // Thread-safe; the view belongs to one thread. Arrays live in `arena`.
 int sources_open(struct sources *s, struct arena *arena, struct sources_view *out, struct error *e);
 void sources_close(struct sources_view *view);
+
+// A series of snapshot i with all labels that it has in the view; false for an unknown id, or when `arena` is full.
+bool sources_series(const struct sources_view *view, size_t i, uint32_t series, struct arena *arena,
+                    struct store_series_info *out);
 
 const char *source_path(const struct source *file);
 const struct store_reader *source_reader(const struct source *file); // NULL: unreadable

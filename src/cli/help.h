@@ -20,7 +20,7 @@ bool help_completion(struct buf *out, const char *shell);
 // "default 2; SONDE_LEVEL; telemetry_level" - what stands behind an option's help. Empty when there is nothing to say.
 void help_origins(struct buf *out, const struct option_row *row);
 
-// Whether the option is shown to people: --help itself and what `sonde run` alone uses are not completed.
+// Whether the option belongs into this command's help.
 static inline bool help_shows(const struct option_row *row, enum command_id command)
 {
     return option_on(row, command) && row->name[0];

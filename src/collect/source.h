@@ -76,8 +76,9 @@ struct source {
 };
 
 extern const struct source_kind source_load, source_cpu, source_memory, source_processes, source_vmstat,
-    source_pressure, source_network, source_disk, source_filesystem, source_cgroup, source_amd, source_intel,
-    source_nvidia;
+    source_pressure, source_network, source_disk, source_filesystem, source_cgroup, source_infiniband, source_slingshot,
+    source_energy, source_temperature, source_fan, source_frequency, source_lustre, source_nfs, source_interrupts,
+    source_amd, source_intel, source_nvidia;
 
 // Says why there is nothing; returns `code`.
 int source_fail(struct source *s, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,8 +89,25 @@ static void set_environment(const struct command_environment *env)
         setenv(env->set[i].name, env->set[i].value, 1);
 }
 
+// Whether a folder of PATH holds something of that name.
+static bool in_path(const char *name)
+{
+    struct str path = str_of(getenv("PATH"));
+    while (path.data) {
+        struct str folder = str_cut(&path, ':');
+        char file[PATH_MAX];
+        int n = snprintf(file, sizeof file, "%.*s/%s", STR_ARG(folder), name);
+        if (n > 0 && n < (int)sizeof file && access(file, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int cannot_run(const char *name, int code, struct error *e)
 {
+    // A folder of PATH that may not be looked into makes exec say EACCES, although nothing was found.
+    if (code == EACCES && !strchr(name, '/') && !in_path(name))
+        code = ENOENT;
     if (code == ENOENT && strchr(name, '/'))
         return error_set(e, -code, "cannot run %s: it is not there, or its interpreter is not", name);
     if (code == ENOENT)

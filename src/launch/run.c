@@ -123,6 +123,10 @@ static int start_agent(struct launch *l, struct error *e)
     child_command_add(&c, "agent");
     child_command_add(&c, "--folder=%s", l->job.folder);
     child_command_add(&c, "--socket=%s", l->socket);
+    if (l->o->tls_cert)
+        child_command_add(&c, "--tls-cert=%s", l->o->tls_cert);
+    if (l->o->tls_key)
+        child_command_add(&c, "--tls-key=%s", l->o->tls_key);
     child_command_add(&c, "--host=%s", l->job.host);
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
@@ -147,6 +151,7 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--listen=%s", l->o->listen);
     child_command_add(&c, "--port=%d", l->o->port);
     child_command_add(&c, "--token-file=%s", l->token_file);
+    child_command_add(&c, "--socket=%s", l->socket);
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
@@ -190,8 +195,8 @@ static void publish(struct launch *l)
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         host = l->job.host;
     bool v6 = strchr(host, ':') != NULL;
-    snprintf(l->job.url, sizeof l->job.url, "http://%s%.200s%s:%d", v6 ? "[" : "", host, v6 ? "]" : "",
-             atoi(l->aggregator.line));
+    snprintf(l->job.url, sizeof l->job.url, "http%s://%s%.200s%s:%d", l->o->tls_cert ? "s" : "", v6 ? "[" : "", host,
+             v6 ? "]" : "", atoi(l->aggregator.line));
     struct error e;
     if (job_write(&l->job, l->job.folder, JOB_FILE, &e) < 0)
         log_warning("%s", e.text);

@@ -101,6 +101,9 @@ struct query {
     size_t filter_count;
     bool explicit_tags;
     int64_t start_ns, end_ns; // both inclusive
+    // What the stores themselves do not say: all series of stores[i] also carry store_labels[i], where they lack its key. NULL, or an empty
+    // key: nothing. (Recordings of several jobs get a "job" each.)
+    const struct store_label *store_labels;
 };
 
 // 'avg:1s-avg:rate:loss{host=*}{job=literal_or(a|b)}'. Strings in *out live in `arena`, start and end are left alone. -EINVAL with the reason.

@@ -318,7 +318,29 @@ static int add_series(struct selector *s, struct store_snapshot *store, uint32_t
     return 0;
 }
 
-static int select_in(struct selector *s, struct store_snapshot *store, bool *known)
+// The series' labels and the one that its store as a whole has.
+static int add_label(struct selector *s, const struct store_label *label, struct store_series_info *series)
+{
+    if (label_of(series, label->key))
+        return 0;
+    struct store_label *labels = query_alloc(s->c, &s->c->plan, series->label_count + 1u, sizeof *labels);
+    if (!labels)
+        return query_alloc_failed(s->c);
+    size_t at = 0;
+    while (at < series->label_count && str_compare(series->labels[at].key, label->key) < 0)
+        at++;
+    if (at)
+        memcpy(labels, series->labels, at * sizeof *labels);
+    labels[at] = *label;
+    if (at < series->label_count)
+        memcpy(labels + at + 1, series->labels + at, (series->label_count - at) * sizeof *labels);
+    series->labels = labels;
+    series->label_count++;
+    return 0;
+}
+
+// `label`: of all series in this store; NULL = none.
+static int select_in(struct selector *s, struct store_snapshot *store, const struct store_label *label, bool *known)
 {
     uint32_t metric;
     if (!store_metric_find(store, s->q->metric, &metric))
@@ -327,7 +349,7 @@ static int select_in(struct selector *s, struct store_snapshot *store, bool *kno
     size_t count;
     const uint32_t *ids = store_metric_series(store, metric, &count);
     for (size_t i = 0; i < s->q->filter_count; i++)
-        if (s->q->filters[i].kind == QUERY_LITERAL_OR) {
+        if (s->q->filters[i].kind == QUERY_LITERAL_OR && !(label && str_eq(label->key, s->q->filters[i].key))) {
             int r = narrow(s, store, &s->q->filters[i], &ids, &count);
             if (r)
                 return r;
@@ -338,6 +360,8 @@ static int select_in(struct selector *s, struct store_snapshot *store, bool *kno
             continue;
         bool yes;
         int r = query_tick(s->c, SELECT_SERIES_WORK);
+        if (r == 0 && label)
+            r = add_label(s, label, &series);
         if (r == 0)
             r = passes(s, &series, &yes);
         if (r == 0 && yes)
@@ -395,8 +419,10 @@ int query_select(struct query_context *c, struct store_snapshot *const *stores, 
                 : start_judges(&s);
     if (r == 0)
         r = group_keys(&s);
-    for (size_t i = 0; i < store_count && r == 0; i++)
-        r = select_in(&s, stores[i], &known);
+    for (size_t i = 0; i < store_count && r == 0; i++) {
+        const struct store_label *label = c->q->store_labels ? &c->q->store_labels[i] : NULL;
+        r = select_in(&s, stores[i], label && label->key.size ? label : NULL, &known);
+    }
     if (r == 0 && !known)
         r = error_set(c->e, -ENOENT, "No such name for 'metrics': '%.*s'",
                       STR_ARG(str_slice(c->q->metric, 0, STORE_NAME_MAX)));

@@ -221,7 +221,8 @@ static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
     return rc;
 }
 
-int index_update(struct store_reader *r, const struct segment_entry *table, size_t count)
+int index_update(struct store_reader *r, const struct segment_entry *table, const struct segment_entry *live,
+                 size_t count)
 {
     struct index *x = &r->index;
     if (!x->segment)
@@ -251,6 +252,7 @@ int index_update(struct store_reader *r, const struct segment_entry *table, size
             x->damaged = true;
             reader_damaged(r, e ? e->offset + x->read : 0, new, "the catalog");
         }
+        x->entry = e ? &live[e - table] : NULL;
         x->read += new;
         x->bytes += new;
         if (!more)

@@ -256,7 +256,9 @@ static void list_owners(struct view *v)
         while (i + n < v->block_count && v->blocks[i + n]->header.kind == h->kind &&
                (h->kind != BLOCK_SET || v->blocks[i + n]->header.owner == h->owner))
             n++;
-        struct block_list list = {v->blocks + i, v->ranges + i, n};
+        struct block_list list = {v->blocks + i, v->ranges + i, n, true};
+        for (size_t k = 1; k < n; k++)
+            list.ordered &= list.ranges[k - 1].last_ns < list.ranges[k].first_ns;
         if (h->kind == BLOCK_POINTS)
             v->points = list;
         else if (h->kind == BLOCK_EVENTS)
@@ -384,12 +386,26 @@ static int read_used(struct store_reader *r, const struct view *v, uint64_t **us
     return 0;
 }
 
+static bool index_grown(const struct store_reader *r)
+{
+    const struct index *x = &r->index;
+    return !x->entry || __atomic_load_n(&x->entry->used, __ATOMIC_ACQUIRE) != x->read;
+}
+
 int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
     bool unchanged = r->view && r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE);
-    struct table t = {0};
     // The catalog grows without the table changing, and is read where the table says.
+    if (unchanged && !index_grown(r)) {
+        int rc = read_used(r, r->view, used, version, newest_ns);
+        if (!rc) {
+            r->view->refs++;
+            *out = r->view;
+        }
+        return rc;
+    }
+    struct table t = {0};
     int rc = copy_table(r, &t);
     for (uint32_t i = 0; !rc && i < t.count; i++)
         if (!entry_sound(r, &t.entries[i])) {
@@ -399,7 +415,7 @@ int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint
         }
     size_t sets = r->index.set_count;
     if (!rc)
-        rc = index_update(r, t.entries, t.count);
+        rc = index_update(r, t.entries, t.live, t.count);
     unchanged = unchanged && r->view->table_sequence == t.sequence && sets == r->index.set_count;
     if (!rc && !unchanged) {
         rc = segments_update(r, &t);

@@ -108,6 +108,10 @@ class Signals(Place):
         terminal = Terminal(self, [SONDE, "run", "--", sys.executable, "-c", COUNTER])
         terminal.expect(r"sonde: job \S+: http://127.0.0.1:\d+/\?token=[0-9a-f]{64}")
         launcher = int(terminal.expect(r"up (\d+)").group(1))
+        children = self.alive("--control-fd")
+        self.assertEqual(len(children), 2)
+        for ours in children:
+            self.assertEqual(os.getsid(ours), ours)  # out of the terminal's reach
         terminal.type("\x03")
         terminal.expect("interrupt 1")
         # The launcher passes signals on in their order: had it sent the first a second time, it would be counted.

@@ -1,11 +1,14 @@
 """`sonde query` and its neighbours over one recording whose points are known; live and kept, the same."""
 
 import csv
+import gzip
 import io
 import json
 import os
 import subprocess
 import unittest
+import urllib.error
+import urllib.request
 
 from place import SONDE, Place, main, until
 
@@ -112,6 +115,24 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         self.assertEqual(answer[0]["metric"], "load_average")
         self.assertEqual(list(answer[0]["dps"].values()), list(json.loads(self.ask("avg:load_1m", "--json"))[0]["dps"].values()))
 
+    def test_aliases_over_http(self):
+        self.start("run", "--", "sleep", "1000")
+        job = self.job()
+        token = (self.tmp / f"sonde-{os.getuid()}" / job["job"] / "token").read_text().strip()
+
+        def asked(m):
+            request = urllib.request.Request(f"{job['url']}/api/query?start=1h-ago&m={m}", headers={"Authorization": f"Bearer {token}"})
+            try:
+                with urllib.request.urlopen(request) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError:
+                return None  # no such metric yet
+        for name in ("load_average", "used_RAM", "num_running_processes", "cpu_percent"):
+            answer = until(lambda: asked(f"avg:{name}"), f"points of {name}")
+            self.assertEqual(answer[0]["metric"], name)
+            self.assertTrue(answer[0]["dps"])
+            self.assertIn(name, self.ask(f"avg:{name}", "--json"))
+
     def test_mistakes(self):
         self.one_line(self.sonde("query", "sum:los", "known"), 1, "no metric 'los'", "did you mean loss?")
         self.one_line(self.sonde("query", "sum:xyzzy", "known"), 1, "no metric 'xyzzy'", "--list")
@@ -135,6 +156,63 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
     def test_into_a_pipe_that_closes(self):
         result = subprocess.run(["sh", "-c", f"'{SONDE}' metrics | head -n 1"], env=self.env, capture_output=True, text=True)
         self.assertEqual((result.stdout.count("\n"), result.stderr), (1, ""))
+
+
+class Files(Place):
+    """`sonde import` and `sonde inspect`."""
+
+    def table(self, name, text):
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(self.root / name, "wt") as f:
+            f.write(text)
+        return self.root / name
+
+    def test_import_and_ask(self):
+        rows = "".join(f"{1700000000000000000 + i * 1000000000},{i},{0.5 * i}\n" for i in range(1000))
+        for name in ("n1.csv", "n2.csv.gz"):
+            result = self.sonde("import", "--format", "wide-csv", self.table(name, "t,loss,rate\n" + rows), "-o", "made/here")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn("2000 values in 2 series, 1000 rows", result.stdout)
+        self.assertEqual(self.names(self.root / "made" / "here"), {"loss": 2000, "rate": 2000})
+        answer = self.sonde("query", "--json", "sum:0all-sum:loss{host=*}", "made/here")
+        self.assertEqual([(s["tags"], list(s["dps"].values())) for s in json.loads(answer.stdout)], [({"host": "n1"}, [499500]), ({"host": "n2"}, [499500])])
+
+    def test_import_mistakes(self):
+        table = self.table("n.csv", "t,a\n1,2\nx,3\n2,y\n")
+        self.one_line(self.sonde("import", table), 2, "-o DIR is missing")
+        self.one_line(self.sonde("import", table, "-o", "out", "--host", "../n"), 2, "--host", "../n")
+        self.one_line(self.sonde("import", "--format", "xml", table, "-o", "out"), 2, "'xml' is not one of wide-csv")
+        self.one_line(self.sonde("import", "none.csv", "-o", "out"), 1, "none.csv")
+        result = self.sonde("import", table, "-o", "out")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("1 rows and 1 cells could not be read", result.stderr)
+        self.one_line(self.sonde("import", table, "-o", "out"), 1, "out/n.sonde")  # is there already
+
+    def test_inspect(self):
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", stdin=LINES, env={"SONDE_JOB": "known"}).returncode, 0)
+        result = self.sonde("inspect", "known")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for line in (r"  state +closed, format \d+\.\d+", "  time +2023-11-14 22:13:20.000 to 2023-11-14 22:13:22.000", "  values +6, of them 0 not sealed", "  damage +none"):
+            self.assertRegex(result.stdout, line)
+        (told,) = json.loads(self.sonde("inspect", "--json", "known").stdout)
+        self.assertEqual((told["values"], told["series"], told["damage"]["blocks"], told["first_ns"]), (6, 2, 0, 1700000000000000000))
+        self.assertEqual(told["file_bytes"], os.stat(told["path"]).st_size)
+        self.assertIn("recording known", self.sonde("inspect").stderr)
+
+    def test_inspect_finds_damage(self):
+        rows = "".join(f"{1700000000000000000 + i},{i * i % 977}\n" for i in range(5000))
+        self.sonde("import", self.table("n.csv", "t,a\n" + rows), "-o", "out")
+        path = self.root / "out" / "n.sonde"
+        whole = path.read_bytes()
+        # Behind the header, of which a part is not used, all but a few bytes of padding count.
+        missed = []
+        for at in range(1024, len(whole), 10):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1:])
+            if self.sonde("inspect", path).returncode == 0:
+                missed.append(at)
+        self.assertLess(len(missed), 4, missed)
+        path.write_text("no recording at all")
+        self.one_line(self.sonde("inspect", path), 1, "n.sonde", "not a sonde file")
 
 
 class Machine(Place):

@@ -33,6 +33,10 @@ class ExitCodes(Place):
         self.one_line(result, 127, "./no/such/file")
         (self.root / "text").write_text("x")
         self.one_line(self.sonde("run", "--quiet", "--", "./text"), 126, "./text", "Permission denied")
+        closed = self.root / "closed"
+        closed.mkdir(mode=0)
+        self.one_line(self.sonde("run", "--quiet", "--", "no-such-command", env={"PATH": f"{closed}:{self.env['PATH']}"}), 127, "no-such-command", "PATH")
+        closed.chmod(0o700)
         self.nothing_left()
 
     def test_input_and_output_are_the_commands(self):

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -33,9 +34,9 @@ def strict_json(text):
 class Writer:
     """A recording that is being written, until close()."""
 
-    def __init__(self, path):
+    def __init__(self, path, job="test"):
         self.path = path
-        self.process = subprocess.Popen([os.environ["SONDE_MAKE_STORE"], path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([os.environ["SONDE_MAKE_STORE"], path, job], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def _say(self, line):
         self.process.stdin.write(line + "\n")
@@ -49,8 +50,14 @@ class Writer:
         for t, value in points:
             self._say(f"point {metric} {self._tags(tags)} {round(t * 1000) * 1_000_000} {value!r}")
 
+    def metric(self, name, kind, unit, help):
+        self._say(f"metric {name} {kind} {unit or '-'} {help}")
+
     def annotation(self, t, tags, text):
         self._say(f"annotation {t * NS} {self._tags(tags)} {text}")
+
+    def span(self, id, parent, start, end, tags, name):
+        self._say(f"span {id} {parent} {start * NS} {'-' if end is None else end * NS} {self._tags(tags)} {name}")
 
     def seal(self):
         self._say("seal")
@@ -115,6 +122,35 @@ class Server:
     def stop(self):
         self.process.stdout.close()  # what the server ends by
         return self.process.wait(timeout=60)
+
+
+class Job:
+    """An agent and the HTTP server in front of it, as a job has them."""
+
+    def __init__(self, *arguments, level=1):
+        self.folder = tempfile.mkdtemp(prefix="sonde-job-", dir="/tmp")  # short: a socket's path has to fit
+        socket_path = f"{self.folder}/agent.sock"
+        ready, theirs = socket.socketpair()
+        with theirs:
+            self.agent = subprocess.Popen([os.environ["SONDE"], "agent", "--folder", self.folder, "--host", "node1", "--telemetry-level", str(level),
+                                           "--rate", "0.05", "--control-fd", str(theirs.fileno())], pass_fds=[theirs.fileno()])
+        self.control = ready
+        words = ready.recv(1000)
+        if not words.startswith(b"ready"):
+            raise RuntimeError(f"the agent says {words}")
+        self.server = Server(f"agent={socket_path}", *arguments, self.folder)
+
+    def kill_agent(self):
+        self.agent.kill()
+        self.agent.wait()
+
+    def stop(self):
+        status = self.server.stop()
+        self.control.close()
+        self.agent.wait(timeout=60)
+        shutil.rmtree(self.folder)
+        if status != 0:
+            raise RuntimeError(f"the server ended with {status}")
 
 
 class Case(unittest.TestCase):

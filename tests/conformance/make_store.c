@@ -1,9 +1,11 @@
 // make_store - writes a recording from what it reads on standard input. For tests.
 //
-//   make_store FILE
+//   make_store FILE [JOB]
 //
 //   point METRIC K=V,K=V… NS VALUE
+//   metric NAME counter|gauge UNIT HELP  before its points ("-" for no unit)
 //   annotation NS K=V,… TEXT           ("-" for no tags, here and above)
+//   span ID PARENT NS NS K=V,… NAME      an end of "-": it goes on
 //   seal                                blocks instead of live tails
 //   sync                                answers "ok": everything before is in the file
 //   crash                               leaves the file as a killed writer would
@@ -50,6 +52,18 @@ static int add_point(struct store *s, struct str rest)
     return rc ? rc : store_append(s, series, t_ns, value);
 }
 
+static int add_metric(struct store *s, struct str rest)
+{
+    uint32_t m;
+    struct store_metric metric = {.name = str_word(&rest), .level = 1};
+    metric.kind = str_eq(str_word(&rest), STR("counter")) ? STORE_COUNTER : STORE_GAUGE;
+    metric.unit = str_word(&rest);
+    if (str_eq(metric.unit, STR("-")))
+        metric.unit = STR("");
+    metric.help = str_trim(rest);
+    return store_define_metric(s, &metric, &m);
+}
+
 static int add_annotation(struct store *s, struct str rest)
 {
     struct store_label labels[STORE_LABELS_MAX];
@@ -66,16 +80,31 @@ static int add_annotation(struct store *s, struct str rest)
     return store_append_event(s, &event);
 }
 
+static int add_span(struct store *s, struct str rest)
+{
+    struct store_label labels[STORE_LABELS_MAX];
+    struct store_event event = {.kind = STORE_SPAN, .end_ns = INT64_MAX, .labels = labels};
+    if (!str_to_u64(str_word(&rest), &event.id) || !str_to_u64(str_word(&rest), &event.parent) ||
+        !str_to_i64(str_word(&rest), &event.start_ns))
+        return -EINVAL;
+    struct str end = str_word(&rest);
+    if (!str_eq(end, STR("-")) && !str_to_i64(end, &event.end_ns))
+        return -EINVAL;
+    event.label_count = labels_of(str_word(&rest), labels);
+    event.text = str_trim(rest);
+    return store_append_event(s, &event);
+}
+
 int main(int argc, char **argv)
 {
     struct store *s;
     struct error e = {0};
-    struct store_label meta[] = {{STR("host"), STR("node1")}, {STR("job"), STR("test")}};
-    struct store_options options = {.meta = meta, .meta_count = 2};
+    struct store_label meta[] = {{STR("host"), STR("node1")}, {STR("job"), str_of(argc > 2 ? argv[2] : "test")}};
+    struct store_options options = {.meta = meta, .meta_count = meta[1].value.size ? 2 : 1};
     char *line = NULL;
     size_t capacity = 0;
-    if (argc != 2)
-        return fail("usage: make_store FILE", -EINVAL);
+    if (argc != 2 && argc != 3)
+        return fail("usage: make_store FILE [JOB]", -EINVAL);
     if (store_open(argv[1], &options, &s, &e) != 0)
         return fail(e.text, e.code);
     for (ssize_t size; (size = getline(&line, &capacity, stdin)) > 0;) {
@@ -83,8 +112,12 @@ int main(int argc, char **argv)
         int rc = 0;
         if (str_eq(verb, STR("point"))) {
             rc = add_point(s, rest);
+        } else if (str_eq(verb, STR("metric"))) {
+            rc = add_metric(s, rest);
         } else if (str_eq(verb, STR("annotation"))) {
             rc = add_annotation(s, rest);
+        } else if (str_eq(verb, STR("span"))) {
+            rc = add_span(s, rest);
         } else if (str_eq(verb, STR("seal"))) {
             rc = store_seal(s);
         } else if (str_eq(verb, STR("sync"))) {

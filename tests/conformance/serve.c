@@ -54,14 +54,28 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
     }
     if (str_eq(name, STR("token")))
         o->token = value;
+    else if (str_eq(name, STR("cors")))
+        o->cors = value;
+    else if (str_eq(name, STR("token_file")))
+        o->token_file = value;
+    else if (str_eq(name, STR("cert")))
+        o->tls_cert = value;
+    else if (str_eq(name, STR("key")))
+        o->tls_key = value;
     else if (str_eq(name, STR("listen")))
         o->listen = value;
     else if (str_eq(name, STR("port")))
         o->port = atoi(value);
     else if (str_eq(name, STR("exact")))
         o->port_exact = atoi(value);
+    else if (str_eq(name, STR("agent")))
+        o->agent_socket = value;
     else if (str_eq(name, STR("job")))
         o->job = value;
+    else if (str_eq(name, STR("replay")))
+        o->replay = atoi(value);
+    else if (str_eq(name, STR("now")))
+        o->as_if_now = atoi(value);
     else if (str_eq(name, STR("dragon")))
         o->dragon_compatible = atoi(value);
     else if (str_eq(name, STR("alias"))) {

@@ -351,6 +351,7 @@ class Files(unittest.TestCase):
         for name, data in (("empty", b""), ("short", whole[:10]), ("junk", b"#!/bin/sh\n" * 1000), ("zeros", bytes(len(whole)))):
             with open(f"{self.folder}/{name}.sonde", "wb") as f:
                 f.write(data)
+            os.utime(f.name, (T, T))  # nobody is making it just now
         os.mkdir(f"{self.folder}/folder.sonde")
         server = self.serve(self.folder)
         self.assertEqual(self.hosts(server), ["a"])

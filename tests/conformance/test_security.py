@@ -1,8 +1,10 @@
 """Who may ask: tokens, cookies, names of hosts; which addresses are listened on."""
 import http.client
 import os
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import unittest
 
@@ -29,15 +31,15 @@ class WithToken(Case):
         self.assert_error(self.server.request("POST", "/healthz", token=False), 405, "Method")
 
     def test_ways_to_give_it(self):
-        for headers in ({"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer {TOKEN}"}, {"Cookie": f"x=y; sonde_token={TOKEN}"}):
+        for headers in ({"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer {TOKEN}"}, {"Cookie": f"x=y; sonde_token_{self.server.port}={TOKEN}"}):
             self.assertEqual(self.ask("/api/version", **headers).status, 200)
         answer = self.ask(f"/api/version?token={TOKEN}")
         self.assertEqual(answer.status, 200)
-        self.assertEqual(answer.headers["Set-Cookie"], f"sonde_token={TOKEN}; Path=/; HttpOnly; SameSite=Strict")
+        self.assertEqual(answer.headers["Set-Cookie"], f"sonde_token_{self.server.port}={TOKEN}; Path=/; HttpOnly; SameSite=Strict")
 
     def test_wrong_ones(self):
         for wrong in ("", "x", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), TOKEN[::-1]):
-            for answer in (self.ask("/api/version", Authorization=f"Bearer {wrong}"), self.ask("/api/version", Cookie=f"sonde_token={wrong}"),
+            for answer in (self.ask("/api/version", Authorization=f"Bearer {wrong}"), self.ask("/api/version", Cookie=f"sonde_token_{self.server.port}={wrong}"),
                            self.ask(f"/api/version?token={wrong}")):
                 self.assert_error(answer, 401, "token")
                 self.assertIsNone(answer.headers["Set-Cookie"])
@@ -47,7 +49,7 @@ class WithToken(Case):
                                  (f"//elsewhere.example/?token={TOKEN}", "/elsewhere.example/")):
             answer = self.ask(target, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
             self.assertEqual((answer.status, answer.headers["Location"]), (303, location))
-            self.assertIn(f"sonde_token={TOKEN}", answer.headers["Set-Cookie"])
+            self.assertIn(f"sonde_token_{self.server.port}={TOKEN}", answer.headers["Set-Cookie"])
 
     def test_status_does_not_tell_it(self):
         self.assertNotIn(TOKEN.encode(), self.server.get("/sonde/v1/status").raw)
@@ -83,6 +85,17 @@ class Starting(Case):
     def test_other_addresses_need_a_token(self):
         for address in ("0.0.0.0", "::", "192.0.2.1"):
             self.assertIn("without a token", self.refused(f"listen={address}", self.folder, token=None))
+
+    def test_a_token_file_that_others_can_read(self):
+        path = f"{self.folder}/token"
+        with open(path, "w") as f:
+            f.write(TOKEN)
+        for mode in (0o644, 0o640, 0o604):
+            os.chmod(path, mode)
+            self.assertIn("can be read by other users", self.refused("listen=0.0.0.0", f"token_file={path}", self.folder))
+            self.assertEqual(Server(f"token_file={path}", self.folder).stop(), 0)  # on loopback it is its owner's business
+        os.chmod(path, 0o600)
+        self.assertEqual(Server("listen=0.0.0.0", f"token_file={path}", self.folder).stop(), 0)
 
     def test_all_addresses_with_a_token(self):
         server = Server("listen=0.0.0.0", self.folder)
@@ -147,6 +160,50 @@ class Starting(Case):
         self.assertEqual(idle.recv(1), b"")
         idle.close()
         kept.close()
+
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl here to make a certificate with")
+class Tls(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cert, cls.key = f"{cls.folder}/cert.pem", f"{cls.folder}/key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", cls.key, "-out", cls.cert,
+                        "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        os.chmod(cls.key, 0o600)
+
+    def refused(self, *arguments):
+        server = Server(*arguments, self.folder)
+        self.assertEqual(server.stop(), 1)
+        return server.line
+
+    def test_https(self):
+        server = Server(f"cert={self.cert}", f"key={self.key}", self.folder)
+        self.addCleanup(server.stop)
+        context = ssl.create_default_context(cafile=self.cert)
+        connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=60, context=context)
+        self.addCleanup(connection.close)
+        for target, headers, status in (("/api/version", {}, 401), ("/api/version", {"Authorization": f"Bearer {TOKEN}"}, 200),
+                                        (f"/api/version?token={TOKEN}", {}, 200)):
+            connection.request("GET", target, headers=headers)
+            answer = connection.getresponse()
+            answer.read()
+            self.assertEqual(answer.status, status)
+        self.assertIn("; Secure", answer.headers["Set-Cookie"])
+        plain = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        with self.assertRaises((http.client.HTTPException, ConnectionError)):
+            plain.request("GET", "/healthz")
+            plain.getresponse()
+        plain.close()
+
+    def test_what_is_refused(self):
+        self.assertIn("both", self.refused(f"cert={self.cert}"))
+        self.assertIn("both", self.refused(f"key={self.key}"))
+        self.assertIn("nowhere.pem", self.refused(f"cert={self.folder}/nowhere.pem", f"key={self.key}"))
+        self.assertIn("PEM", self.refused(f"cert={self.key}", f"key={self.key}"))
+        os.chmod(self.key, 0o644)
+        self.addCleanup(os.chmod, self.key, 0o600)
+        self.assertIn("can be read by other users", self.refused(f"cert={self.cert}", f"key={self.key}"))
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ static struct str given(const char *text)
 
 static bool check(const char *token, const struct attempt *attempt, struct request *r, struct answer *a)
 {
-    struct auth auth = {.token = given(token), .listen = STR("node7")};
+    struct auth auth = {.token = given(token), .listen = STR("node7"), .port = 4242};
     *r = (struct request){.method = attempt->method ? attempt->method : METHOD_GET};
     assert_int_equal(request_parse_target(r, str_of(attempt->target ? attempt->target : "/x"), NULL), 0);
     r->headers[HEADER_AUTHORIZATION] = given(attempt->authorization);
@@ -95,19 +95,21 @@ static void test_with_token(void **state)
         {{.authorization = "Bearer secret"}, true},
         {{.authorization = "bearer  secret "}, true},
         {{.authorization = "Bearer secret", .host = "evil.example"}, true}, // the token is proof enough
-        {{.cookie = "sonde_token=secret"}, true},
-        {{.cookie = "a=b; sonde_token=secret;c"}, true},
+        {{.cookie = "sonde_token_4242=secret"}, true},
+        {{.cookie = "a=b; sonde_token_4242=secret;c"}, true},
         {{.target = "/x?token=secret"}, true},
-        {{.target = "/x?token=wrong", .cookie = "sonde_token=secret"}, true},
+        {{.target = "/x?token=wrong", .cookie = "sonde_token_4242=secret"}, true},
         {{0}, false},
         {{.authorization = "Bearer"}, false},
         {{.authorization = "Bearer wrong"}, false},
         {{.authorization = "Bearer secret1"}, false},
         {{.authorization = "Basic secret"}, false},
         {{.authorization = "secret"}, false},
-        {{.cookie = "sonde_token=wrong"}, false},
-        {{.cookie = "xsonde_token=secret"}, false},
-        {{.cookie = "sonde_token"}, false},
+        {{.cookie = "sonde_token_4242=wrong"}, false},
+        {{.cookie = "sonde_token_4243=secret"}, false}, // another job's
+        {{.cookie = "sonde_token=secret"}, false},
+        {{.cookie = "xsonde_token_4242=secret"}, false},
+        {{.cookie = "sonde_token_4242"}, false},
         {{.target = "/x?token=wrong"}, false},
         {{.target = "/x?token="}, false},
         {{.target = "/x?token"}, false},
@@ -146,7 +148,7 @@ static void test_cookie_and_redirect(void **state)
         assert_false(check("secret", &attempt, &r, &a));
         assert_int_equal(a.status, 303);
         assert_string_equal(header_of(&a, "Location"), rows[i].location);
-        assert_string_equal(header_of(&a, "Set-Cookie"), "sonde_token=secret; Path=/; HttpOnly; SameSite=Strict");
+        assert_string_equal(header_of(&a, "Set-Cookie"), "sonde_token_4242=secret; Path=/; HttpOnly; SameSite=Strict");
         answer_free(&a);
         request_free(&r);
         // A program that takes anything, and a form, get their answer at once, with the cookie.

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct folder {
@@ -53,6 +54,18 @@ static void record(const char *path, const char *metric, int count)
     assert_int_equal(store_close(s, &e), 0);
 }
 
+// A file as its maker leaves it until the header is there; `old`: it has been so for an hour.
+static void write_unborn(const char *path, size_t size_bytes, bool old)
+{
+    static const char zeros[8192];
+    FILE *f = fopen(path, "w");
+    assert_int_equal(fwrite(zeros, 1, size_bytes, f), size_bytes);
+    fclose(f);
+    struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL) - 3600}};
+    if (old)
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
 static void write_junk(const char *path, const char *text)
 {
     FILE *f = fopen(path, "w");
@@ -64,7 +77,7 @@ static struct sources *list(const char *path)
 {
     struct sources *s;
     struct error e = {0};
-    assert_int_equal(sources_create(&path, 1, &s, &e), 0);
+    assert_int_equal(sources_create(&path, 1, false, &s, &e), 0);
     return s;
 }
 
@@ -74,7 +87,7 @@ static void test_folder(void **state)
     record(in(f, "b.sonde"), "x", 10);
     record(in(f, "a.sonde"), "y", 20);
     write_junk(in(f, "junk.sonde"), "no recording at all");
-    write_junk(in(f, "empty.sonde"), "");
+    write_unborn(in(f, "empty.sonde"), 0, true);
     write_junk(in(f, "notes.txt"), "");
     write_junk(in(f, ".hidden.sonde"), "");
     mkdir(in(f, "folder.sonde"), 0700);
@@ -97,6 +110,32 @@ static void test_folder(void **state)
     arena_free(&arena);
 }
 
+// What an agent that is just starting leaves for a moment is neither served nor called unreadable.
+static void test_unborn(void **state)
+{
+    struct folder *f = *state;
+    write_unborn(in(f, "a.sonde"), 0, false);
+    write_unborn(in(f, "b.sonde"), 1024, false);
+    write_unborn(in(f, "c.sonde"), 8192, false);
+    struct sources *s = list(f->path);
+    struct arena arena = {0};
+    struct sources_view view;
+    assert_int_equal(sources_open(s, &arena, &view, NULL), 0);
+    assert_int_equal(view.count, 0);
+    assert_int_equal(view.unreadable_count, 0);
+    sources_close(&view);
+    write_unborn(in(f, "b.sonde"), 1024, true); // its maker was killed
+    unlink(in(f, "a.sonde"));
+    record(in(f, "a.sonde"), "x", 3); // this one goes on
+    sources_look(s);
+    assert_int_equal(sources_open(s, &arena, &view, NULL), 0);
+    assert_int_equal(view.count, 1);
+    assert_int_equal(view.unreadable_count, 1);
+    sources_close(&view);
+    sources_destroy(s);
+    arena_free(&arena);
+}
+
 static void test_one_file_named_twice_counts_once(void **state)
 {
     struct folder *f = *state;
@@ -106,7 +145,7 @@ static void test_one_file_named_twice_counts_once(void **state)
     snprintf(file, sizeof file, "%s//a.sonde", f->path);
     const char *paths[] = {f->path, other, file};
     struct sources *s;
-    assert_int_equal(sources_create(paths, 3, &s, NULL), 0);
+    assert_int_equal(sources_create(paths, 3, false, &s, NULL), 0);
     struct arena arena = {0};
     struct sources_view view;
     assert_int_equal(sources_open(s, &arena, &view, NULL), 0);
@@ -122,7 +161,7 @@ static void test_missing_path(void **state)
     const char *path = in(f, "nowhere.sonde");
     struct sources *s;
     struct error e = {0};
-    assert_int_equal(sources_create(&path, 1, &s, &e), -ENOENT);
+    assert_int_equal(sources_create(&path, 1, false, &s, &e), -ENOENT);
     assert_null(s);
     assert_non_null(strstr(e.text, "nowhere.sonde"));
 }
@@ -184,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_folder, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_unborn, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_one_file_named_twice_counts_once, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_missing_path, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_file_goes_while_it_is_read, make_folder, remove_folder),

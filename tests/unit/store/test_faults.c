@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "store/io.h"
 
 #include <errno.h>
@@ -159,6 +160,14 @@ static void check_writable(const char *path, const struct scenario *x)
         store_abandon(s);
 }
 
+// Which pages had reached the disk: all but the one with the segment table, only that one, or any.
+static bool page_is_old(struct scenario *x, size_t at)
+{
+    if (x->seed % 3 != 2)
+        return x->seed % 3 == (at > 0);
+    return hash_u64(x->seed * UINT64_C(1000003) + x->checks * UINT64_C(8191) + at) & 1;
+}
+
 static void io_step(void *user, const char *what)
 {
     struct scenario *x = user;
@@ -171,9 +180,8 @@ static void io_step(void *user, const char *what)
     if (x->machine) {
         // Of each page either the old or the new content is on disk.
         for (size_t at = 0; at < size; at += 4096) {
-            x->seed = x->seed * 1664525 + 1013904223;
             size_t n = size - at < 4096 ? size - at : 4096;
-            if (x->seed >> 16 & 1) {
+            if (page_is_old(x, at)) {
                 size_t old = at < x->on_disk_size ? x->on_disk_size - at : 0;
                 old = old < n ? old : n;
                 memcpy(bytes + at, x->on_disk + at, old);
@@ -422,12 +430,38 @@ static void spill_is_bounded(void **state)
     assert_true(stats.memory_bytes < 4 << 20);
     x.space = 0;
     assert_int_equal(store_tick(s, INT64_C(1) << 40), 0);
-    assert_int_equal(store_append(s, id, t, 1), 0);
+    assert_int_equal(store_append(s, id, t - 2, 3), 0);
+    assert_int_equal(store_append(s, id, t - 1, 1), 0);
     close_store(s);
     struct store_reader *r = open_reader();
     struct store_snapshot *snap = store_snapshot_open(r);
     struct points p = points_of(snap, id, INT64_MIN, INT64_MAX);
     assert_int_equal(p.count, t);
+    assert_true(p.v[t - 2] == 3);
+    points_free(&p);
+    store_snapshot_close(snap);
+    store_reader_close(r);
+    log_setup(LOG_WARNING, "test");
+}
+
+static void order_survives_the_spill(void **state)
+{
+    (void)state;
+    log_setup(LOG_ERROR, "test");
+    struct scenario x = scenario();
+    x.io.user = &x;
+    struct store_options o = {.size_limit_bytes = 4 << 20, .io = &x.io};
+    struct store *s = open_with(&o);
+    uint32_t m = metric_named(s, "m"), id = series_numbered(s, m, 0);
+    x.space = 1;
+    assert_int_equal(store_append(s, id, 7, 1), 0); // waits in memory
+    x.space = 0;
+    assert_int_equal(store_append(s, id, 7, 2), 0); // must not overtake it
+    close_store(s);
+    struct store_reader *r = open_reader();
+    struct store_snapshot *snap = store_snapshot_open(r);
+    struct points p = points_of(snap, id, INT64_MIN, INT64_MAX);
+    assert_true(p.count == 1 && p.v[0] == 2);
     points_free(&p);
     store_snapshot_close(snap);
     store_reader_close(r);
@@ -439,7 +473,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         CASE(killed_at_any_step), CASE(machine_goes_down), CASE(nth_call_fails),
-        CASE(full_disk),          CASE(spill_is_bounded),
+        CASE(full_disk),          CASE(spill_is_bounded),  CASE(order_survives_the_spill),
     };
     return cmocka_run_group_tests_name("store faults", tests, NULL, NULL);
 }

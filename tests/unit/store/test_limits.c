@@ -15,7 +15,8 @@ static void names_at_their_limits(void **state)
     memset(text, 'x', sizeof text);
     struct store *s = open_with(NULL);
     uint32_t id, metric;
-    struct store_metric m = {.name = {text, STORE_NAME_MAX}, .unit = {text, STORE_UNIT_MAX}, .help = {text, STORE_TEXT_MAX}};
+    struct store_metric m = {
+        .name = {text, STORE_NAME_MAX}, .unit = {text, STORE_UNIT_MAX}, .help = {text, STORE_TEXT_MAX}};
     assert_int_equal(store_define_metric(s, &m, &metric), 0);
     m.name.size++;
     assert_int_equal(store_define_metric(s, &m, &id), -E2BIG);
@@ -170,8 +171,16 @@ static void without_a_window_any_age(void **state)
 static void odd_values(void **state)
 {
     (void)state;
-    const uint64_t bits[] = {0, UINT64_C(1) << 63, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
-                             0x7ff800000000beef, 0xfff8000000000001, 1, 0x7fefffffffffffff, 0x7ff8736f6e646501};
+    const uint64_t bits[] = {0,
+                             UINT64_C(1) << 63,
+                             0x7ff0000000000000,
+                             0xfff0000000000000,
+                             0x7ff8000000000000,
+                             0x7ff800000000beef,
+                             0xfff8000000000001,
+                             1,
+                             0x7fefffffffffffff,
+                             0x7ff8736f6e646501};
     enum { N = sizeof bits / sizeof *bits };
     struct store *s = open_with(NULL);
     uint32_t id, set = one_series_set(s, &id), other = series_numbered(s, 0, 1);
@@ -405,16 +414,43 @@ static void inspection(void **state)
     assert_int_equal(store_inspect("/nowhere", &in, &e), -ENOENT);
 }
 
+// Between a merge and the next sync both the merged block and those it replaces are in the file.
+static void merging_doubles_nothing(void **state)
+{
+    (void)state;
+    struct store *s = open_with(NULL);
+    uint32_t id, set = one_series_set(s, &id);
+    for (int64_t t = 0; t < 9000; t++) {
+        double v = (double)(t % 7);
+        assert_int_equal(store_append_row(s, set, t, &v), 0);
+    }
+    assert_int_equal(store_tick(s, 1), 0); // merges
+    struct store_inspection in;
+    struct error e = {0};
+    assert_int_equal(store_inspect(fixture_path, &in, &e), 0);
+    assert_int_equal(in.cold_blocks, 1);
+    assert_int_equal(in.values, 9000);
+    close_store(s);
+    assert_int_equal(store_inspect(fixture_path, &in, &e), 0);
+    assert_int_equal(in.values, 9000);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(names_at_their_limits), CASE(series_limit),
-        CASE(retention_by_size),     CASE(retention_by_age),
-        CASE(without_a_window_any_age), CASE(odd_values),
-        CASE(merged_late_and_missing), CASE(a_hundred_thousand_series),
-        CASE(many_sets_within_memory), CASE(import_wide_csv),
+        CASE(names_at_their_limits),
+        CASE(series_limit),
+        CASE(retention_by_size),
+        CASE(retention_by_age),
+        CASE(without_a_window_any_age),
+        CASE(odd_values),
+        CASE(merged_late_and_missing),
+        CASE(a_hundred_thousand_series),
+        CASE(many_sets_within_memory),
+        CASE(import_wide_csv),
         CASE(inspection),
+        CASE(merging_doubles_nothing),
     };
     return cmocka_run_group_tests_name("store limits", tests, NULL, NULL);
 }

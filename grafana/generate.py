@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Makes the dashboards from the catalogue: sonde metrics --json | grafana/generate.py DIR (the build does it, into grafana/dashboards of the build folder)
+
+One row of panels for each source of the catalogue, one panel for each metric: counters as rates, gauges as they are, a line for each host. A metric
+that comes into the catalogue, or leaves it, comes or leaves here: nothing is written by hand. tests/conformance/test_grafana.py holds them against a running job.
+"""
+import json
+import sys
+
+WIDTH, HEIGHT, COLUMNS = 8, 7, 3
+UNITS = {"percent": "percent", "bytes": "bytes", "seconds": "s", "watts": "watt", "celsius": "celsius", "hertz": "hertz", "joules": "joule",
+         "volts": "volt", "megabytes": "decmbytes"}
+RATES = {"bytes": "Bps", "seconds": "percentunit", "joules": "watt"}
+SOURCE = {"type": "opentsdb", "uid": "sonde"}
+
+
+def target(metric, counter, tags):
+    return {"refId": "A", "datasource": SOURCE, "metric": metric, "aggregator": "sum" if counter else "avg", "downsampleInterval": "", "downsampleAggregator": "avg",
+            "downsampleFillPolicy": "none", "disableDownsampling": False, "shouldComputeRate": counter, "isCounter": counter, "counterMax": "", "counterResetValue": "",
+            "alias": " ".join(f"$tag_{tag}" for tag in tags), "tags": {},
+            "filters": [{"tagk": tag, "type": "wildcard", "filter": "$host" if tag == "host" else "*", "groupBy": True} for tag in tags]}
+
+
+def panel(number, place, title, help, metric, counter, unit, tags):
+    x, y = place
+    return {"id": number, "type": "timeseries", "title": title, "description": help, "datasource": SOURCE, "gridPos": {"h": HEIGHT, "w": WIDTH, "x": x, "y": y},
+            "fieldConfig": {"defaults": {"unit": (RATES if counter else UNITS).get(unit, "short"), "min": 0 if unit == "percent" or counter else None,
+                                         "max": 100 if unit == "percent" else None, "custom": {"fillOpacity": 10, "spanNulls": False}}, "overrides": []},
+            "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}}, "targets": [target(metric, counter, tags)]}
+
+
+def variable(name, label, query, **more):
+    return {"name": name, "label": label, "type": "query", "datasource": SOURCE, "query": query, "definition": query, "refresh": 2, "includeAll": True, "allValue": "*",
+            "current": {"text": "All", "value": "$__all"}, "sort": 1, **more}
+
+
+def dashboard(uid, title, panels, variables):
+    return {"uid": uid, "title": title, "tags": ["sonde"], "schemaVersion": 38, "version": 1, "editable": True, "refresh": "5s", "time": {"from": "now-5m", "to": "now"},
+            "timezone": "browser", "templating": {"list": variables}, "annotations": {"list": []}, "panels": panels}
+
+
+def node(metrics):
+    panels, y, number = [], 0, 1
+    for source in dict.fromkeys(m["source"] for m in metrics):
+        rows = [m for m in metrics if m["source"] == source]
+        panels.append({"id": number, "type": "row", "title": source, "collapsed": False, "gridPos": {"h": 1, "w": 24, "x": 0, "y": y}, "panels": []})
+        number, y = number + 1, y + 1
+        for i, m in enumerate(rows):
+            counter = m["kind"] == "counter"
+            title = m["name"].removesuffix("_total") + (" per second" if counter else "")
+            panels.append(panel(number, (i % COLUMNS * WIDTH, y + i // COLUMNS * HEIGHT), title, m["help"], m["name"], counter, m["unit"], ["host"]))
+            number += 1
+        y += (len(rows) + COLUMNS - 1) // COLUMNS * HEIGHT
+    return dashboard("sonde-node", "sonde: nodes", panels, [variable("host", "Host", "tag_values(load_1m, host)")])
+
+
+def custom():
+    one = panel(1, (0, 0), "$metric", "A metric of your own, or any other.", "$metric", False, "", ["host"])
+    one["gridPos"] = {"h": 10, "w": 24, "x": 0, "y": 0}
+    one["repeat"], one["repeatDirection"] = "metric", "v"
+    return dashboard("sonde-custom", "sonde: any metric", [one], [variable("metric", "Metric", "metrics()", includeAll=False, multi=True, allValue=None, current={}),
+                                                                  variable("host", "Host", "tag_values($metric, host)")])
+
+
+def main():
+    metrics = json.load(sys.stdin)
+    shown = [m for m in metrics if m["level"] in (2, 3)]
+    for name, content in (("node", node(shown)), ("custom", custom())):
+        with open(f"{sys.argv[1]}/{name}.json", "w") as f:
+            json.dump(content, f, indent=1, ensure_ascii=False)
+            f.write("\n")
+
+
+if __name__ == "__main__":
+    main()

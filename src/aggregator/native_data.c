@@ -1,0 +1,415 @@
+// native_data.c - sonde's own face to the data: nodes, metrics, series, points, spans, annotations. Times are nanoseconds; values that JSON has no
+// number for are null.
+#include "aggregator/opentsdb_write.h"
+#include "aggregator/routes.h"
+#include "aggregator/series_list.h"
+#include "aggregator/stream.h"
+#include "base/clock.h"
+#include "base/map.h"
+
+#include <errno.h>
+
+enum {
+    NATIVE_TAGS_MAX = 64,
+    NATIVE_LIST_DEFAULT = 10000, // series, spans, annotations in one answer, unless `limit` says otherwise
+    NATIVE_EVENTS_MAX = 1000000,
+    NATIVE_QUERIES_MAX = 256,
+};
+
+typedef int native_fn(struct service *service, struct request *r, const struct sources_view *view,
+                      struct json_writer *w, struct error *e);
+
+// Opens a view, lets `write` fill one JSON object, closes it.
+static void answer_object(struct service *service, struct request *r, struct answer *a, native_fn *write)
+{
+    struct error e = {0};
+    struct sources_view view;
+    if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    struct json_writer w = json_to(&a->body);
+    json_object(&w);
+    int rc = write(service, r, &view, &w, &e);
+    json_object_end(&w);
+    if (rc)
+        answer_failure(a, &e);
+    sources_close(&view);
+}
+
+static void write_tags(struct json_writer *w, const struct store_label *labels, size_t count)
+{
+    json_key(w, STR("tags"));
+    json_object(w);
+    for (size_t i = 0; i < count; i++) {
+        json_key(w, labels[i].key);
+        json_string(w, labels[i].value);
+    }
+    json_object_end(w);
+}
+
+static struct str kind_name(const struct store_metric *m)
+{
+    return m->kind == STORE_COUNTER ? STR("counter") : STR("gauge");
+}
+
+// ---- nodes
+
+static int write_nodes(struct service *service, struct request *r, const struct sources_view *view,
+                       struct json_writer *w, struct error *e)
+{
+    static const char *const states[] = {[STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
+    (void)r, (void)e;
+    json_key(w, STR("nodes"));
+    json_array(w);
+    for (size_t i = 0; i < view->count; i++) {
+        const struct store_reader *reader = source_reader(view->files[i]);
+        int64_t first_ns, last_ns;
+        json_object(w);
+        json_key_string(w, "host", store_reader_meta(reader, STR("host")));
+        json_key_string(w, "job", store_reader_meta(reader, STR("job")));
+        json_key_string(w, "state", str_of(states[store_reader_state(reader)]));
+        json_key_u64(w, "series", store_series_count(view->snapshots[i]));
+        if (store_time_range(view->snapshots[i], &first_ns, &last_ns)) {
+            json_key_i64(w, "first_ns", first_ns + service->shift_ns);
+            json_key_i64(w, "last_ns", last_ns + service->shift_ns);
+        }
+        json_object_end(w);
+    }
+    json_array_end(w);
+    return 0;
+}
+
+void native_nodes(struct service *service, struct request *r, struct answer *a)
+{
+    answer_object(service, r, a, write_nodes);
+}
+
+// ---- metrics
+
+static int write_metrics(struct service *service, struct request *r, const struct sources_view *view,
+                         struct json_writer *w, struct error *e)
+{
+    struct map seen = {0};
+    struct str q = STR("");
+    int rc = 0;
+    (void)service;
+    request_parameter(r, "q", &q);
+    json_key(w, STR("metrics"));
+    json_array(w);
+    for (size_t i = 0; i < view->count && !rc; i++) {
+        for (uint32_t id = 0; id < store_metric_count(view->snapshots[i]) && !rc; id++) {
+            const struct store_metric *m = store_metric_get(view->snapshots[i], id);
+            bool added = false;
+            if (!m || str_find(m->name, q) < 0)
+                continue;
+            if (!map_add(&seen, m->name, &added))
+                rc = error_set(e, -ENOMEM, "no memory for the list of metrics");
+            if (!added || rc)
+                continue;
+            json_object(w);
+            json_key_string(w, "name", m->name);
+            json_key_string(w, "kind", kind_name(m));
+            json_key_string(w, "unit", m->unit);
+            json_key_string(w, "help", m->help);
+            json_key_i64(w, "level", m->level);
+            json_object_end(w);
+        }
+    }
+    json_array_end(w);
+    map_free(&seen);
+    return rc;
+}
+
+void native_metrics(struct service *service, struct request *r, struct answer *a)
+{
+    answer_object(service, r, a, write_metrics);
+}
+
+// ---- series
+
+static int read_limit(const struct request *r, size_t most, size_t *out, struct error *e)
+{
+    int64_t limit;
+    int rc = request_count(r, "limit", NATIVE_LIST_DEFAULT, &limit, e);
+    *out = limit && (uint64_t)limit < most ? (size_t)limit : most;
+    return rc;
+}
+
+static int write_series(struct service *service, struct request *r, const struct sources_view *view,
+                        struct json_writer *w, struct error *e)
+{
+    struct store_label tags[NATIVE_TAGS_MAX];
+    struct series_filter f = {.latest = request_flag(r, "latest"),
+                              .from_ns = INT64_MIN,
+                              .tags = tags,
+                              .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
+    struct str match;
+    const struct listed_series *all;
+    size_t count, limit;
+    int rc = read_limit(r, SERIES_LIST_MAX, &limit, e);
+    if (!rc && request_parameter(r, "match", &match) && match.size)
+        rc = series_parse(match, &f.metric, tags, NATIVE_TAGS_MAX, &f.tag_count, e);
+    if (str_eq(f.metric, STR("*")))
+        f.metric = STR("");
+    if (f.metric.size && !series_metric_known(view, f.metric) && service->resolve_alias) {
+        struct str other = service->resolve_alias(f.metric);
+        f.metric = other.size ? other : f.metric;
+    }
+    if (!rc)
+        rc = series_list(view, &f, &r->arena, &all, &count, e);
+    if (rc)
+        return rc;
+    json_key_u64(w, "total", count);
+    json_key(w, STR("series"));
+    json_array(w);
+    for (size_t i = 0; i < count && i < limit; i++) {
+        char tsuid[OPENTSDB_TSUID_SIZE];
+        opentsdb_tsuid(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
+        json_object(w);
+        json_key_string(w, "metric", all[i].metric->name);
+        write_tags(w, all[i].labels, all[i].label_count);
+        json_key_string(w, "tsuid", (struct str){tsuid, sizeof tsuid});
+        if (all[i].has_point) {
+            json_key_i64(w, "t_ns", all[i].t_ns + service->shift_ns);
+            json_key_double(w, "value", all[i].value);
+        }
+        json_object_end(w);
+    }
+    json_array_end(w);
+    return 0;
+}
+
+void native_series(struct service *service, struct request *r, struct answer *a)
+{
+    answer_object(service, r, a, write_series);
+}
+
+// ---- points
+
+static void write_result_series(struct json_writer *w, const struct query_series *s, size_t index,
+                                const struct store_metric *metric, int64_t shift_ns)
+{
+    json_object(w);
+    json_key_u64(w, "query", index);
+    json_key_string(w, "metric", s->metric);
+    if (metric) {
+        json_key_string(w, "kind", kind_name(metric));
+        json_key_string(w, "unit", metric->unit);
+    }
+    write_tags(w, s->tags, s->tag_count);
+    json_key(w, STR("aggregate_tags"));
+    json_array(w);
+    for (size_t i = 0; i < s->aggregate_tag_count; i++)
+        json_string(w, s->aggregate_tags[i]);
+    json_array_end(w);
+    json_key_u64(w, "source_series", s->source_series);
+    json_key(w, STR("t_ns"));
+    json_array(w);
+    for (size_t i = 0; i < s->count; i++)
+        json_i64(w, s->t_ns[i] + shift_ns);
+    json_array_end(w);
+    json_key(w, STR("values"));
+    json_array(w);
+    for (size_t i = 0; i < s->count; i++)
+        json_double(w, s->values[i]);
+    json_array_end(w);
+    json_object_end(w);
+}
+
+static const struct store_metric *metric_of(const struct sources_view *view, struct str name)
+{
+    uint32_t id;
+    for (size_t i = 0; i < view->count; i++)
+        if (store_metric_find(view->snapshots[i], name, &id))
+            return store_metric_get(view->snapshots[i], id);
+    return NULL;
+}
+
+static int write_points(struct service *service, struct request *r, const struct sources_view *view,
+                        struct json_writer *w, struct error *e)
+{
+    struct query_request request = {.dragon_compatible = service->dragon_compatible};
+    struct arena work = {0};
+    uint64_t points = 0, read = 0;
+    if (!r->body.size)
+        return error_set(e, -EINVAL, "Missing request content: a query as JSON");
+    int rc = query_parse_json(r->body, clock_realtime_ns(), &r->arena, &request, e);
+    if (!rc && request.delete_requested)
+        rc = error_set(e, -EINVAL, "Deleting data is not enabled: recordings are never changed by a query");
+    if (!rc && request.count > NATIVE_QUERIES_MAX)
+        rc = error_set(e, -E2BIG, "more than %d queries in one request", NATIVE_QUERIES_MAX);
+    if (rc)
+        return rc;
+    json_key(w, STR("series"));
+    json_array(w);
+    for (size_t i = 0; i < request.count && !rc && !w->out->failed; i++) {
+        struct query q = request.queries[i];
+        struct query_result result = {0};
+        q.start_ns = service_recorded_ns(service, q.start_ns);
+        q.end_ns = service_recorded_ns(service, q.end_ns);
+        rc = opentsdb_run(service, view, q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
+        for (size_t s = 0; s < result.count && !rc; s++) {
+            const struct query_series *series = &result.series[s];
+            write_result_series(w, series, i, metric_of(view, series->metric), service->shift_ns);
+            points += series->count;
+        }
+        read += result.points_read;
+        arena_reset(&work);
+    }
+    json_array_end(w);
+    arena_free(&work);
+    json_key_u64(w, "points", points);
+    json_key_u64(w, "points_read", read);
+    return rc;
+}
+
+void native_query(struct service *service, struct request *r, struct answer *a)
+{
+    answer_object(service, r, a, write_points);
+}
+
+// ---- spans and annotations
+
+struct event_list {
+    struct json_writer *w;
+    enum store_event_kind kind;
+    struct str name; // of spans; empty = any
+    struct store_label tags[NATIVE_TAGS_MAX];
+    size_t tag_count, count, limit;
+    int64_t shift_ns, deadline_ns;
+    const struct store_label *file_label;
+    struct str host;
+    bool late;
+};
+
+static struct str event_tag(const struct event_list *l, const struct store_event *event, struct str key)
+{
+    for (size_t i = 0; i < event->label_count; i++)
+        if (str_eq(event->labels[i].key, key))
+            return event->labels[i].value;
+    return l->file_label && str_eq(l->file_label->key, key) ? l->file_label->value : STR("");
+}
+
+static bool write_event(const struct store_event *event, void *user)
+{
+    struct event_list *l = user;
+    if (clock_monotonic_ns() > l->deadline_ns)
+        l->late = true;
+    if (l->late)
+        return false;
+    if (event->kind != l->kind || (l->name.size && !str_eq(l->name, event->text)))
+        return true;
+    for (size_t i = 0; i < l->tag_count; i++) {
+        struct str value = event_tag(l, event, l->tags[i].key);
+        if (!value.size || !(str_eq(l->tags[i].value, STR("*")) || str_eq(l->tags[i].value, value)))
+            return true;
+    }
+    json_object(l->w);
+    json_key_string(l->w, event->kind == STORE_SPAN ? "name" : "text", event->text);
+    json_key_i64(l->w, event->kind == STORE_SPAN ? "start_ns" : "t_ns", event->start_ns + l->shift_ns);
+    if (event->kind == STORE_SPAN) {
+        if (event->end_ns != INT64_MAX) // else it goes on
+            json_key_i64(l->w, "end_ns", event->end_ns + l->shift_ns);
+        json_key_u64(l->w, "id", event->id);
+        json_key_u64(l->w, "parent", event->parent);
+    }
+    json_key_string(l->w, "node", l->host);
+    write_tags(l->w, event->labels, event->label_count);
+    json_object_end(l->w);
+    return ++l->count < l->limit && !l->w->out->failed;
+}
+
+static int read_times(const struct service *service, const struct request *r, int64_t *from_ns, int64_t *to_ns,
+                      struct error *e)
+{
+    struct str text;
+    int64_t now_ns = clock_realtime_ns();
+    int rc = 0;
+    *from_ns = INT64_MIN;
+    *to_ns = INT64_MAX;
+    if (request_parameter(r, "start", &text) && text.size) {
+        rc = query_parse_time(text, now_ns, STR(""), from_ns, e);
+        *from_ns = service_recorded_ns(service, *from_ns);
+    }
+    if (!rc && request_parameter(r, "end", &text) && text.size) {
+        rc = query_parse_time(text, now_ns, STR(""), to_ns, e);
+        *to_ns = service_recorded_ns(service, *to_ns);
+    }
+    if (!rc && *to_ns < *from_ns)
+        rc = error_set(e, -EINVAL, "end time is before start time");
+    return rc;
+}
+
+static int write_events(struct service *service, struct request *r, const struct sources_view *view,
+                        struct json_writer *w, enum store_event_kind kind, struct error *e)
+{
+    struct event_list l = {.w = w,
+                           .kind = kind,
+                           .shift_ns = service->shift_ns,
+                           .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
+    int64_t from_ns, to_ns;
+    int rc = read_times(service, r, &from_ns, &to_ns, e);
+    if (!rc)
+        rc = read_limit(r, NATIVE_EVENTS_MAX, &l.limit, e);
+    request_parameter(r, "name", &l.name);
+    for (size_t i = 0; i < r->parameter_count && !rc; i++) {
+        struct str value = r->parameters[i].value;
+        if (!str_eq(r->parameters[i].name, STR("tag")))
+            continue;
+        struct str key = str_cut(&value, '=');
+        if (l.tag_count == NATIVE_TAGS_MAX || !key.size || !value.size)
+            rc = error_set(e, -EINVAL, "tag has to be key=value, at most %d times", NATIVE_TAGS_MAX);
+        else
+            l.tags[l.tag_count++] = (struct store_label){key, value};
+    }
+    if (rc)
+        return rc;
+    json_key(w, kind == STORE_SPAN ? STR("spans") : STR("annotations"));
+    json_array(w);
+    for (size_t i = 0; i < view->count && !rc && !l.late && l.count < l.limit; i++) {
+        l.file_label = view->labels ? &view->labels[i] : NULL;
+        l.host = store_reader_meta(source_reader(view->files[i]), STR("host"));
+        rc = store_events(view->snapshots[i], from_ns, to_ns, write_event, &l);
+    }
+    json_array_end(w);
+    if (l.late)
+        return error_set(e, -ETIMEDOUT, "reading the events took too long (limit query_deadline)");
+    return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
+}
+
+static int write_spans(struct service *service, struct request *r, const struct sources_view *view,
+                       struct json_writer *w, struct error *e)
+{
+    return write_events(service, r, view, w, STORE_SPAN, e);
+}
+
+static int write_annotations(struct service *service, struct request *r, const struct sources_view *view,
+                             struct json_writer *w, struct error *e)
+{
+    return write_events(service, r, view, w, STORE_ANNOTATION, e);
+}
+
+void native_spans(struct service *service, struct request *r, struct answer *a)
+{
+    answer_object(service, r, a, write_spans);
+}
+
+void native_annotations(struct service *service, struct request *r, struct answer *a)
+{
+    answer_object(service, r, a, write_annotations);
+}
+
+// ---- points as they come
+
+void native_stream(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    int rc = stream_open(service, r, &a->stream, &e);
+    if (rc == -EBUSY)
+        answer_error(a, 503, e.text, NULL);
+    else if (rc)
+        answer_failure(a, &e);
+    else
+        a->content_type = "text/event-stream; charset=UTF-8";
+}

@@ -1,0 +1,228 @@
+// opentsdb_admin.c - what scripts for OpenTSDB and clients of Dragon's service ask besides data: stats, ids, annotations by time, tokens.
+#include "aggregator/json_body.h"
+#include "aggregator/opentsdb_write.h"
+#include "aggregator/routes.h"
+#include "base/clock.h"
+#include "base/hash.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+// ---- stats
+
+static void write_stat(struct json_writer *w, const char *name, uint64_t value, struct str host)
+{
+    json_object(w);
+    json_key_string(w, "metric", str_of(name));
+    json_key_i64(w, "timestamp", clock_realtime_ns() / NS_PER_S);
+    char text[24];
+    int size = snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    json_key_string(w, "value", (struct str){text, (size_t)size});
+    json_key(w, STR("tags"));
+    json_object(w);
+    json_key_string(w, "host", host);
+    json_object_end(w);
+    json_object_end(w);
+}
+
+void opentsdb_stats(struct service *service, struct request *r, struct answer *a)
+{
+    char host[256] = "";
+    struct connection_counts c;
+    struct error e = {0};
+    struct sources_view view;
+    if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    gethostname(host, sizeof host - 1);
+    connections_counts(service->connections, &c);
+    uint64_t series = 0;
+    for (size_t i = 0; i < view.count; i++)
+        series += store_series_count(view.snapshots[i]);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } stats[] = {
+        {"tsd.connectionmgr.connections", c.open},
+        {"tsd.connectionmgr.connections.total", c.accepted},
+        {"tsd.connectionmgr.connections.rejected", c.refused},
+        {"sonde.connections.timed_out", c.timed_out},
+        {"sonde.connections.evicted", c.evicted},
+        {"sonde.files", view.count},
+        {"sonde.files.unreadable", view.unreadable_count},
+        {"sonde.series", series},
+        {"sonde.streams", atomic_load(&service->streams)},
+        {"tsd.uptime", (uint64_t)((clock_monotonic_ns() - service->started_ns) / NS_PER_S)},
+    };
+    sources_close(&view);
+    struct json_writer w = json_to(&a->body);
+    json_array(&w);
+    for (size_t i = 0; i < sizeof stats / sizeof *stats; i++)
+        write_stat(&w, stats[i].name, stats[i].value, str_of(host));
+    json_array_end(&w);
+}
+
+// There are none that could be out of date: whatever was appended before a request is in its answer.
+void opentsdb_drop_caches(struct service *service, struct request *r, struct answer *a)
+{
+    (void)service, (void)r;
+    struct json_writer w = json_to(&a->body);
+    json_object(&w);
+    json_key_string(&w, "status", STR("200"));
+    json_key_string(&w, "message", STR("Caches dropped"));
+    json_object_end(&w);
+}
+
+// ---- ids of names
+
+static const char *bad_name(struct str name)
+{
+    for (size_t i = 0; i < name.size; i++) {
+        unsigned char c = (unsigned char)name.data[i];
+        if (c < 0x80 && !isalnum(c) && !strchr("-_./:", c))
+            return "Illegal character in the name";
+    }
+    return !name.size ? "Name was empty" : name.size > STORE_NAME_MAX ? "Name is too long" : NULL;
+}
+
+// Names come into being with their first point, so nothing is assigned: a name's id is a hash of it.
+static size_t write_ids(struct json_writer *w, const char *kind, struct str names, bool bad, uint64_t seed)
+{
+    size_t written = 0;
+    while (names.data) {
+        struct str name = str_trim(str_cut(&names, ','));
+        const char *why = bad_name(name);
+        char id[20];
+        if ((why != NULL) != bad)
+            continue;
+        if (!written++) {
+            char key[32];
+            snprintf(key, sizeof key, "%s%s", kind, bad ? "_errors" : "");
+            json_key(w, str_of(key));
+            json_object(w);
+        }
+        snprintf(id, sizeof id, "%016llX", (unsigned long long)hash_bytes(name.data, name.size, seed));
+        json_key(w, name);
+        json_string(w, str_of(bad ? why : id));
+    }
+    if (written)
+        json_object_end(w);
+    return written;
+}
+
+void opentsdb_assign(struct service *service, struct request *r, struct answer *a)
+{
+    static const char *const kinds[] = {"metric", "tagk", "tagv"};
+    struct error e = {0};
+    struct str names;
+    size_t good = 0, bad = 0;
+    (void)service;
+    if (json_body_take(r, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    struct json_writer w = json_to(&a->body);
+    json_object(&w);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (!request_parameter(r, kinds[i], &names) || !names.size)
+            continue;
+        good += write_ids(&w, kinds[i], names, false, i);
+        bad += write_ids(&w, kinds[i], names, true, i);
+    }
+    json_object_end(&w);
+    a->status = bad ? 400 : 200;
+    if (!good && !bad)
+        answer_error(a, 400, "Missing values to assign UIDs",
+                     "Give metric=, tagk= or tagv=, with names separated by commas.");
+}
+
+// ---- annotations
+
+struct wanted {
+    int64_t from_ns, to_ns, shift_ns;
+    struct json_writer *w;
+    bool found;
+};
+
+static bool write_wanted(const struct store_event *event, void *user)
+{
+    struct wanted *wanted = user;
+    if (event->kind != STORE_ANNOTATION || event->start_ns < wanted->from_ns || event->start_ns > wanted->to_ns)
+        return true;
+    opentsdb_write_annotation(wanted->w, event, STR(""), wanted->shift_ns);
+    wanted->found = true;
+    return false;
+}
+
+void opentsdb_annotation(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    struct str start;
+    struct wanted wanted = {.shift_ns = service->shift_ns};
+    struct sources_view view;
+    if (r->method != METHOD_GET && r->method != METHOD_HEAD) {
+        answer_error(a, 501, "annotations are not taken over HTTP", "Programs record them with libsonde.");
+        return;
+    }
+    if (!request_parameter(r, "start_time", &start) || !start.size) {
+        answer_error(a, 400, "Missing start_time", NULL);
+        return;
+    }
+    if (query_parse_time(start, clock_realtime_ns(), STR(""), &wanted.from_ns, &e) != 0 ||
+        sources_open(service->sources, &r->arena, &view, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    wanted.from_ns = service_recorded_ns(service, wanted.from_ns);
+    // To the second, as they are shown.
+    if (__builtin_add_overflow(wanted.from_ns, NS_PER_S - 1, &wanted.to_ns))
+        wanted.to_ns = INT64_MAX;
+    struct json_writer w = json_to(&a->body);
+    wanted.w = &w;
+    for (size_t i = 0; i < view.count && !wanted.found; i++)
+        store_events(view.snapshots[i], wanted.from_ns, wanted.to_ns, write_wanted, &wanted);
+    sources_close(&view);
+    if (!wanted.found)
+        answer_error(a, 404, "Unable to locate annotation in storage", NULL);
+}
+
+// ---- Dragon's
+
+// Its clients trade a key for a token; here both are the job's token.
+void dragon_token(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    struct str key = STR("");
+    bool parsed = json_body_take(r, &e) == 0;
+    if (parsed)
+        request_parameter(r, "auth_key", &key);
+    struct json_writer w = json_to(&a->body);
+    json_object(&w);
+    if (auth_token_equal(service->auth.token, key)) {
+        char *token = arena_printf(&r->arena, "Bearer %.*s", STR_ARG(key));
+        json_key_string(&w, "access_token", str_of(token ? token : ""));
+    } else {
+        a->status = 400;
+        json_key_string(&w, "msg", STR("Bad auth_key"));
+    }
+    json_object_end(&w);
+}
+
+void dragon_shutdown(struct service *service, struct request *r, struct answer *a)
+{
+    (void)service, (void)r;
+    struct json_writer w = json_to(&a->body);
+    json_object(&w);
+    json_key_string(&w, "msg", STR("nothing to do: telemetry ends by itself when its job does"));
+    json_object_end(&w);
+}
+
+void dragon_reboot(struct service *service, struct request *r, struct answer *a)
+{
+    (void)service, (void)r;
+    answer_error(a, 501, "this job cannot be started anew on other nodes",
+                 "It was not started with a launcher that restarts jobs.");
+}

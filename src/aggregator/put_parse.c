@@ -1,0 +1,166 @@
+// put_parse.c - points in JSON, to lines. (The JSON reader and our writer use the same names for opposite things: they do not meet in
+// one file.)
+#include "aggregator/put.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+// What can stand in a line as it is: no blanks, no control characters. Which characters may be in names is the agent's to say.
+static bool is_word(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c <= ' ' || *c == 127)
+            return false;
+    return true;
+}
+
+// Numbers may stand in quotes.
+static bool number_of(const json_t *value, double *out)
+{
+    if (json_is_number(value))
+        *out = json_number_value(value);
+    else if (!json_is_string(value) || !str_to_double(str_of(json_string_value(value)), out))
+        return false;
+    return isfinite(*out);
+}
+
+static const char *add_tags(const json_t *tags, struct buf *line)
+{
+    const char *key;
+    json_t *value;
+    if (json_object_size(tags) > PUT_TAGS_MAX)
+        return "Too many tags";
+    json_object_foreach((json_t *)tags, key, value)
+    {
+        char text[40];
+        const char *written = json_string_value(value);
+        if (json_is_integer(value)) {
+            snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+            written = text;
+        }
+        if (!written || !*key || !*written || !is_word(key) || !is_word(written) || strchr(key, '='))
+            return "Invalid tag: keys and values have to be words";
+        buf_printf(line, " %s=%s", key, written);
+    }
+    return NULL;
+}
+
+// Seconds or milliseconds, as numbers or texts; what the line protocol takes.
+static const char *add_time(const json_t *time, struct buf *line)
+{
+    double number;
+    if (json_is_integer(time) && json_integer_value(time) > 0)
+        buf_printf(line, " %lld", (long long)json_integer_value(time));
+    else if (json_is_string(time) && json_string_value(time)[0] != '-' && number_of(time, &number) && number > 0)
+        buf_printf(line, " %s", json_string_value(time));
+    else if (json_is_real(time) && json_real_value(time) > 0 && json_real_value(time) < 1e17)
+        buf_printf(line, " %.9f", json_real_value(time));
+    else
+        return "Invalid timestamp";
+    return NULL;
+}
+
+static const char *add_point(const json_t *point, const json_t *time, bool tags_needed, struct buf *line)
+{
+    const char *metric = json_string_value(json_object_get(point, "metric"));
+    const json_t *value = json_object_get(point, "value"), *tags = json_object_get(point, "tags");
+    double number;
+    if (!json_is_object(point))
+        return "Not a data point";
+    if (!metric || !*metric)
+        return "Metric name was empty";
+    if (!is_word(metric))
+        return "Invalid metric name: it has to be a word";
+    buf_printf(line, "put %s", metric);
+    const char *refused = add_time(time, line);
+    if (refused)
+        return refused;
+    if (!value || json_is_null(value) || (json_is_string(value) && !json_string_length(value)))
+        return "Empty value";
+    if (!number_of(value, &number))
+        return "Unable to parse value to a number";
+    buf_printf(line, " %.17g", number);
+    if (tags && !json_is_object(tags))
+        return "Invalid tags: an object is needed";
+    if (tags_needed && !json_object_size(tags))
+        return "Missing tags";
+    return add_tags(tags, line);
+}
+
+static int take_point(const json_t *point, const json_t *time, bool tags_needed, struct arena *arena,
+                      struct put_point *out, struct error *e)
+{
+    enum { LINE_MAX_BYTES = 60000 }; // the agent's lines are at most 65,536 bytes long
+    struct buf line = {.limit = LINE_MAX_BYTES};
+    const char *refused = add_point(point, time, tags_needed, &line);
+    char *json = json_dumps(point, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!refused && line.failed)
+        refused = "Too long";
+    *out = (struct put_point){.refused = str_of(refused ? refused : "")};
+    out->json = arena_str(arena, str_of(json ? json : "null"));
+    out->line = arena_str(arena, refused ? STR("") : buf_str(&line));
+    free(json);
+    buf_free(&line);
+    return out->json.data && out->line.data ? 0 : error_set(e, -ENOMEM, "no memory for the points");
+}
+
+static int take_points(const json_t *points, const json_t *time, bool tags_needed, struct arena *arena,
+                       struct put_batch *out, struct error *e)
+{
+    size_t count = json_is_array(points) ? json_array_size(points) : 1;
+    if (count > PUT_POINTS_MAX)
+        return error_set(e, -E2BIG, "more than %d points in one request (limit put_points)", PUT_POINTS_MAX);
+    *out = (struct put_batch){arena_array(arena, count, sizeof *out->points), count};
+    if (!out->points)
+        return error_set(e, -ENOMEM, "no memory for the points");
+    int rc = 0;
+    for (size_t i = 0; i < count && !rc; i++) {
+        const json_t *point = json_is_array(points) ? json_array_get(points, i) : points;
+        rc = take_point(point, time ? time : json_object_get(point, "timestamp"), tags_needed, arena, &out->points[i],
+                        e);
+    }
+    return rc;
+}
+
+static json_t *load(struct str body, struct error *e)
+{
+    json_error_t fault;
+    if (!body.size) {
+        error_set(e, -EINVAL, "Missing request content");
+        return NULL;
+    }
+    json_t *json = json_loadb(body.data, body.size, 0, &fault);
+    if (!json)
+        error_set(e, -EINVAL, "Unable to parse the given JSON: %s (line %d)", fault.text, fault.line);
+    return json;
+}
+
+int put_parse_opentsdb(struct str body, struct arena *arena, struct put_batch *out, struct error *e)
+{
+    json_t *json = load(body, e);
+    if (!json)
+        return -EINVAL;
+    int rc = json_is_array(json) && !json_array_size(json) ? error_set(e, -EINVAL, "No datapoints found in content")
+             : !json_is_array(json) && !json_is_object(json)
+                 ? error_set(e, -EINVAL, "the body has to be a data point or an array of them")
+                 : take_points(json, NULL, true, arena, out, e);
+    json_decref(json);
+    return rc;
+}
+
+int put_parse_dragon(struct str body, struct arena *arena, struct put_batch *out, struct error *e)
+{
+    json_t *json = load(body, e);
+    if (!json)
+        return -EINVAL;
+    const json_t *points = json_object_get(json, "dps");
+    int rc =
+        !json_is_array(points)
+            ? error_set(e, -EINVAL, "the body has to look like {\"dps\":[{\"metric\":…,\"value\":…}],\"timestamp\":…}")
+            : take_points(points, json_object_get(json, "timestamp"), false, arena, out, e);
+    json_decref(json);
+    return rc;
+}

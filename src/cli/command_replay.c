@@ -1,0 +1,85 @@
+#include "cli/commands.h"
+#include "cli/recordings.h"
+#include "cli/serve.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+// What is there is served as it is: folders are looked through by the server, also later. What is not may be the id of a job.
+static int find_paths(const struct options *o, struct recordings *found, const char ***paths, size_t *count,
+                      struct error *e)
+{
+    size_t given = (size_t)o->argument_count, taken = 0;
+    *found = (struct recordings){0};
+    *count = 0;
+    if (!given) {
+        int status = recordings_find(o, NULL, 0, found, e);
+        *paths = NULL;
+        *count = found->count;
+        return status;
+    }
+    *paths = calloc(given, sizeof **paths);
+    if (!*paths)
+        return error_set(e, -ENOMEM, "out of memory");
+    char **ids = calloc(given, sizeof *ids);
+    int status = ids ? 0 : error_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < given && !status; i++) {
+        struct stat info;
+        if (stat(o->arguments[i], &info) == 0)
+            (*paths)[(*count)++] = o->arguments[i];
+        else
+            ids[taken++] = o->arguments[i];
+    }
+    if (taken && !status)
+        status = recordings_find(o, ids, taken, found, e);
+    free(ids);
+    const char **all = status ? NULL : realloc(*paths, (*count + found->count + 1) * sizeof *all);
+    if (!all)
+        return status ? status : error_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < found->count; i++)
+        all[(*count)++] = found->paths[i];
+    *paths = all;
+    return 0;
+}
+
+int command_replay(const struct options *o)
+{
+    struct error e;
+    struct buf token = {0};
+    struct recordings found;
+    const char **paths;
+    size_t count;
+    log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
+    // SONDE_TOKEN_FILE in the environment is that of the job around us.
+    bool token_given = o->value[OPT_TOKEN_FILE].source == FROM_FLAG;
+    int status = find_paths(o, &found, &paths, &count, &e);
+    if (status == 0)
+        status = serve_token(token_given ? options_text(o, OPT_TOKEN_FILE) : NULL, &token, &e);
+    if (status == 0) {
+        struct aggregator_options replay = {
+            .paths = paths ? paths : (const char *const *)found.paths,
+            .path_count = count,
+            .listen = options_text(o, OPT_LISTEN),
+            .port = options_int(o, OPT_PORT),
+            .token = buf_cstr(&token),
+            .token_file = token_given ? options_text(o, OPT_TOKEN_FILE) : NULL,
+            .cors = options_text(o, OPT_CORS_ORIGIN),
+            .tls_cert = options_text(o, OPT_TLS_CERT),
+            .tls_key = options_text(o, OPT_TLS_KEY),
+            .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
+            .resolve_alias = serve_other_name,
+            .replay = true,
+            .as_if_now = options_flag(o, OPT_AS_IF_NOW),
+        };
+        if (found.what[0])
+            log_line(LOG_INFO, "%s", found.what);
+        status = serve_by_hand(&replay, &e);
+    }
+    recordings_close(&found);
+    free(paths);
+    buf_free(&token);
+    return status < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
+}

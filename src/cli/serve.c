@@ -1,0 +1,56 @@
+#include "cli/serve.h"
+
+#include "collect/collect.h"
+#include "launch/folder.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+enum { TOKEN_FILE_MAX = 4096, TOKEN_BYTES = 32 };
+
+int serve_token(const char *path, struct buf *out, struct error *e)
+{
+    if (path) {
+        int status = folder_read(path, TOKEN_FILE_MAX, out, e);
+        if (status < 0)
+            return status;
+        out->size = strcspn(buf_cstr(out), "\r\n");
+        if (out->size == 0)
+            return error_set(e, -EINVAL, "%s holds no token", path);
+        return 0;
+    }
+    unsigned char bytes[TOKEN_BYTES];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return error_set(e, -errno, "cannot make a token: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        buf_printf(out, "%02x", bytes[i]);
+    return 0;
+}
+
+int serve_by_hand(const struct aggregator_options *options, struct error *e)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, NULL); // before it starts its threads
+    struct aggregator *aggregator;
+    int status = aggregator_start(options, &aggregator, e);
+    if (status < 0)
+        return status;
+    bool v6 = strchr(options->listen, ':') != NULL;
+    fprintf(stderr, "sonde: http%s://%s%s%s:%d/?token=%s\n", options->tls_cert ? "s" : "", v6 ? "[" : "",
+            options->listen, v6 ? "]" : "", aggregator_port(aggregator), options->token);
+    int number;
+    sigwait(&ends, &number);
+    aggregator_stop(aggregator);
+    return 0;
+}
+
+struct str serve_other_name(struct str name)
+{
+    const struct collect_metric *known = collect_find(name);
+    return known ? known->metric.name : STR("");
+}

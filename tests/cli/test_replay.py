@@ -1,0 +1,65 @@
+"""`sonde replay`: recordings over HTTP, until it is told to end."""
+
+import json
+import signal
+import unittest
+import urllib.parse
+import urllib.request
+
+from place import Place, main
+
+
+class Replay(Place):
+    def setUp(self):
+        super().setUp()
+        for job, value in (("one", 1), ("two", 2)):
+            result = self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", stdin=f"loss {value}\n", env={"SONDE_JOB": job})
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def replay(self, *arguments):
+        """The process and a function that asks it."""
+        process = self.start("replay", *arguments)
+        line = process.stderr.readline()
+        self.assertRegex(line, r"^sonde: http://127\.0\.0\.1:\d+/\?token=\S+\n$")
+        url, token = line.split()[1].split("/?token=")
+
+        def ask(path, **parameters):
+            request = urllib.request.Request(f"{url}{path}?{urllib.parse.urlencode(parameters)}", headers={"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(request) as answer:
+                return json.load(answer)
+        return process, ask
+
+    def values(self, ask, m="none:loss", start="1h-ago"):
+        return sorted((e["tags"].get("job"), *e["dps"].values()) for e in ask("/api/query", start=start, m=m))
+
+    def end(self, process):
+        process.send_signal(signal.SIGINT)
+        code, out, err = self.ends(process)
+        self.assertEqual((code, out, err), (0, "", ""))
+
+    def test_what_is_served(self):
+        for arguments, values in (((), [(None, 2)]), (("one",), [(None, 1)]), ((self.runs / "two",), [(None, 2)]), ((self.runs,), [("one", 1), ("two", 2)]),
+                                  (("one", self.runs / "two"), [("one", 1), ("two", 2)]),
+                                  ((next((self.runs / "one").glob("*.sonde")),), [(None, 1)])):
+            with self.subTest(arguments):
+                process, ask = self.replay(*arguments)
+                self.assertEqual(self.values(ask), values)
+                self.end(process)
+
+    def test_flags(self):
+        (self.root / "token").write_text("abc-123\n")
+        (self.root / "token").chmod(0o600)
+        process, ask = self.replay("one", "--as-if-now", "--dragon-compatible", "--token-file", self.root / "token", "-p", self.env["SONDE_PORT"])
+        self.assertEqual(self.values(ask, start="2m-ago"), [(None, 1)])
+        self.assertEqual(ask("/api/suggest", type="metrics", q="oss"), ["loss"])
+        self.assertEqual(ask("/api/version", token="abc-123")["repo"], "sonde")
+        self.end(process)
+
+    def test_mistakes(self):
+        self.one_line(self.sonde("replay", "three"), 1, "'three' is no file, no folder and no job")
+        self.one_line(self.sonde("replay", self.tmp), 1, "no recording")
+        self.one_line(self.sonde("replay", "one", "--as-if-then"), 2, "--as-if-then")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""sonde's own face: what there is, points by column, events, points as they come, and the document that describes it."""
+import http.client
+import json
+import time
+import unittest
+
+from harness import END, NS, TOKEN, Case, Job, T, Writer
+
+
+class Native(Case):
+    arguments = ("alias=other:cpu",)
+
+    @classmethod
+    def write(cls, folder):
+        for host in ("a", "b"):
+            writer = Writer(f"{folder}/{host}.sonde")
+            writer.metric("cpu", "gauge", "percent", "Busy.")
+            writer.metric("steps", "counter", "-", "")
+            writer.points("cpu", {"host": host}, [(T, 1), (T + 0.25, float("nan")), (T + 1, 3)])
+            writer.points("steps", {"host": host, "rank": "0"}, [(T, 7)])
+            writer.span(1, 0, T, T + 100, {"job": "x"}, "epoch")
+            writer.span(2, 1, T + 10, None, {"job": "x", "rank": "1"}, "step")
+            writer.annotation(T + 5, {"rank": "1"}, f"of {host}")
+            writer.close()
+
+    def ask(self, path, **parameters):
+        answer = self.server.get("/sonde/v1/" + path, parameters)
+        self.assertEqual(answer.status, 200, answer.raw)
+        return answer.json
+
+    def test_nodes(self):
+        node = {"host": "node1", "job": "test", "state": "closed", "series": 2, "first_ns": T * NS, "last_ns": (T + 1) * NS}
+        self.assertEqual(self.ask("nodes"), {"nodes": [node, node]})
+
+    def test_metrics(self):
+        cpu = {"name": "cpu", "kind": "gauge", "unit": "percent", "help": "Busy.", "level": 1}
+        steps = {"name": "steps", "kind": "counter", "unit": "", "help": "", "level": 1}
+        self.assertEqual(self.ask("metrics"), {"metrics": [cpu, steps]})
+        self.assertEqual(self.ask("metrics", q="pu"), {"metrics": [cpu]})
+
+    def test_series(self):
+        got = self.ask("series")
+        self.assertEqual(got["total"], 4)
+        self.assertEqual([(s["metric"], s["tags"]) for s in got["series"]],
+                         [("cpu", {"host": "a"}), ("cpu", {"host": "b"}), ("steps", {"host": "a", "rank": "0"}), ("steps", {"host": "b", "rank": "0"})])
+        self.assertNotIn("value", got["series"][0])
+        for match in ("cpu{host=b}", "*{host=b}", "other{host=b}"):
+            latest = self.ask("series", match=match, latest="", limit=1)["series"]
+            self.assertEqual([(s["metric"], s["t_ns"], s["value"]) for s in latest], [("cpu", (T + 1) * NS, 3)])
+        self.assertEqual(self.ask("series", match="nothing"), {"total": 0, "series": []})
+        self.assert_error(self.server.get("/sonde/v1/series", "match={host=a}"), 400, "metric is missing")
+        self.assert_error(self.server.get("/sonde/v1/series", "limit=x"), 400, "limit")
+
+    def test_query(self):
+        body = {"start": T, "end": END, "queries": [{"metric": "cpu", "aggregator": "none", "filters": [
+            {"type": "literal_or", "tagk": "host", "filter": "a", "groupBy": True}]}, {"metric": "steps", "aggregator": "sum"}]}
+        got = self.server.post("/sonde/v1/query", body).json
+        self.assertEqual(got["series"][0], {"query": 0, "metric": "cpu", "kind": "gauge", "unit": "percent", "tags": {"host": "a"}, "aggregate_tags": [],
+                                            "source_series": 1, "t_ns": [T * NS, T * NS + NS // 4, (T + 1) * NS], "values": [1, None, 3]})
+        self.assertEqual((got["series"][1]["query"], got["series"][1]["values"], got["series"][1]["aggregate_tags"]), (1, [14], ["host"]))
+        self.assertEqual(got["points"], 4)
+        for body, words in (("", "Missing"), ("{", "JSON"), ({"start": T, "queries": [{"metric": "no", "aggregator": "sum"}]}, "No such name"),
+                            ({"start": T, "delete": True, "queries": [{"metric": "cpu", "aggregator": "sum"}]}, "Deleting")):
+            self.assert_error(self.server.post("/sonde/v1/query", body), 400, words)
+
+    def test_spans(self):
+        got = self.ask("spans")["spans"]
+        self.assertEqual(len(got), 4)
+        self.assertEqual(got[0], {"name": "epoch", "start_ns": T * NS, "end_ns": (T + 100) * NS, "id": 1, "parent": 0, "node": "node1", "tags": {"job": "x"}})
+        self.assertNotIn("end_ns", got[1])
+        self.assertEqual([s["id"] for s in self.ask("spans", name="step")["spans"]], [2, 2])
+        self.assertEqual([s["id"] for s in self.ask("spans", tag="rank=*", limit=1)["spans"]], [2])
+        self.assertEqual(self.ask("spans", start=T + 200, name="epoch"), {"spans": []})
+        self.assertEqual([s["id"] for s in self.ask("spans", end=T + 1)["spans"]], [1, 1])
+        for parameters in ("start=then", f"start={T}&end={T - 1}", "tag=x", "limit=-1"):
+            self.assert_error(self.server.get("/sonde/v1/spans", parameters), 400, "")
+
+    def test_annotations(self):
+        got = self.ask("annotations")["annotations"]
+        self.assertEqual(got[0], {"text": "of a", "t_ns": (T + 5) * NS, "node": "node1", "tags": {"rank": "1"}})
+        self.assertEqual(self.ask("annotations", tag="rank=2"), {"annotations": []})
+        self.assertEqual(self.ask("annotations", start=T + 6), {"annotations": []})
+
+
+class Document(Case):
+    """What it says is there is there, and the other way round."""
+
+    def test_against_the_server(self):
+        document = self.server.get("/sonde/v1/openapi.json").json
+        self.assertEqual(document["openapi"], "3.1.0")
+        for path, operations in document["paths"].items():
+            for method in ("get", "post", "put", "delete"):
+                if path == "/sonde/v1/stream" and method == "get":
+                    continue  # it would not end
+                answer = self.server.request(method.upper(), path, "" if method != "get" else None)
+                with self.subTest(f"{method} {path}"):
+                    self.assertEqual(answer.status != 405, method in operations)
+                    self.assertNotEqual(answer.status, 404)
+            for operation in operations.values():
+                needs = operation.get("security") != []
+                self.assertEqual(self.server.request("GET", path, token=False).status == 401, needs)
+                self.assertTrue(operation["summary"] and operation["responses"])
+                for parameter in operation.get("parameters", []):
+                    self.assertEqual((parameter["in"], parameter["schema"]), ("query", {"type": "string"}))
+        page = self.server.get("/").raw.decode()
+        for path in document["paths"]:
+            self.assertIn(f'href="{path}"', page)
+
+    def test_needed_parameters_are_needed(self):
+        for path, operations in self.server.get("/sonde/v1/openapi.json").json["paths"].items():
+            if any(p["required"] for p in operations.get("get", {}).get("parameters", [])):
+                self.assertEqual(self.server.get(path).status, 400, path)
+
+
+class Events:
+    """A client of /sonde/v1/stream."""
+
+    def __init__(self, server, target):
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        self.connection.request("GET", "/sonde/v1/stream?" + target, headers={"Authorization": f"Bearer {TOKEN}"})
+        self.response = self.connection.getresponse()
+
+    def next(self):
+        kind, data = None, None
+        while True:
+            line = self.response.readline().decode()
+            if not line:
+                return None
+            if line.startswith("event: "):
+                kind = line[7:].strip()
+            elif line.startswith("data: "):
+                data = json.loads(line[6:])
+            elif line == "\n" and kind:
+                return kind, data
+
+    def close(self):
+        self.connection.close()
+
+
+class Stream(Case):
+    @classmethod
+    def write(cls, folder):
+        cls.writer = Writer(f"{folder}/a.sonde")
+        cls.writer.points("loss", {"host": "a", "rank": "0"}, [(T, 1), (T + 1, 2)])
+        cls.writer.sync()
+        cls.addClassCleanup(cls.writer.close)
+
+    def append(self, rank, *points):
+        self.writer.points("loss", {"host": "a", "rank": rank}, points)
+        self.writer.sync()
+
+    def test_points_as_they_come(self):
+        events = Events(self.server, f"m=loss{{rank=*}}&since={T}")
+        self.addCleanup(events.close)
+        self.assertEqual((events.response.status, events.response.headers["Content-Type"]), (200, "text/event-stream; charset=UTF-8"))
+        self.assertEqual(events.next(), ("series", {"id": 0, "metric": "loss", "tags": {"host": "a", "rank": "0"}}))
+        self.assertEqual(events.next(), ("points", {"id": 0, "t_ns": [T * NS, (T + 1) * NS], "values": [1, 2]}))
+        now = int(time.time())
+        self.append("1", (now, 5))
+        self.assertEqual(events.next(), ("series", {"id": 1, "metric": "loss", "tags": {"host": "a", "rank": "1"}}))
+        self.assertEqual(events.next(), ("points", {"id": 1, "t_ns": [now * NS], "values": [5]}))
+        self.append("1", (now + 1, 6))
+        self.assertEqual(events.next(), ("points", {"id": 1, "t_ns": [(now + 1) * NS], "values": [6]}))
+        # Who comes now sees only what comes now, of what was asked for.
+        later = Events(self.server, "m=loss{rank=7}")
+        self.addCleanup(later.close)
+        self.append("8", (now + 3600, 1))
+        self.append("7", (now + 3600, 9))
+        self.assertEqual(later.next(), ("series", {"id": 0, "metric": "loss", "tags": {"host": "a", "rank": "7"}}))
+        self.assertEqual(later.next()[1]["values"], [9])
+
+    def test_mistakes(self):
+        for target in ("", "m=", "m=loss{", "m=loss&since=then", "&".join(["m=a"] * 17)):
+            self.assert_error(self.server.get("/sonde/v1/stream", target), 400, "")
+
+    def test_limit(self):
+        open_ones = [Events(self.server, "m=nothing") for _ in range(64)]
+        self.assert_error(self.server.get("/sonde/v1/stream", "m=nothing"), 503, "streams")
+        for one in open_ones:
+            self.assertEqual(one.response.status, 200)
+            one.close()
+        # Those that are gone make room: at the latest when they are written to.
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                one = Events(self.server, f"m=loss&since={T}")
+            except ConnectionError:
+                continue
+            status = one.response.status
+            one.close()
+            if status == 200:
+                break
+            self.assertLess(time.monotonic(), deadline)
+
+
+class StreamAtTheEnd(unittest.TestCase):
+    def test_the_server_ends_with_streams_open(self):
+        job = Job(level=2)
+        events = Events(job.server, "m=cpu_percent")
+        self.assertEqual(events.next()[0], "series")
+        self.assertEqual(events.next()[0], "points")
+        job.stop()
+        while events.next():
+            pass
+        events.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
