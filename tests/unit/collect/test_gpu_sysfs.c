@@ -103,6 +103,25 @@ static void other_vendors_and_levels(void **state)
     probe_free(&p);
 }
 
+// One name switches all vendors' sources, its own name one.
+static void switched_by_either_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sources;
+        size_t sets;
+    } cases[] = {{"gpu", 1}, {"gpu-amd", 1}, {"gpu-intel", 0}, {"gpu,-gpu-amd", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct collect_options options = {
+            .root = TREES "/amd-mi250x", .level = 3, .rate_s = 0.5, .folder = "/tmp", .sources = cases[i].sources};
+        struct collect *c;
+        struct error e;
+        assert_int_equal(collect_create(&options, &c, &e), 0);
+        assert_int_equal(collect_set_count(c), cases[i].sets);
+        collect_destroy(c);
+    }
+}
+
 // Files are kept open: a GPU whose driver says no more is missing, and the others go on.
 static void what_is_garbled_is_missing(void **state)
 {
@@ -134,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_trees),
         cmocka_unit_test(other_vendors_and_levels),
+        cmocka_unit_test(switched_by_either_name),
         cmocka_unit_test(what_is_garbled_is_missing),
     };
     return cmocka_run_group_tests_name("collect/gpu_sysfs", tests, NULL, NULL);
