@@ -41,8 +41,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def metric_name(column):
-    return re.sub(r"[^a-zA-Z0-9_]", "_", column)
+def identity(column):
+    """A column is called "name" or ("name", {"tag": "value"}); the name as everybody understands it, and the tags."""
+    name, tags = column if isinstance(column, tuple) else (column, ())
+    return re.sub(r"[^a-zA-Z0-9_]", "_", name), {"host": "n1"} | dict(tags)
 
 
 class Server:
@@ -100,10 +102,12 @@ class VictoriaMetrics(Server):
                 "-retentionPeriod=100y", "-search.disableCache"]
 
     def load(self, columns, stamps_ns):
-        """columns: {name: [values]}; its stamps are milliseconds."""
+        """columns: {column: [values]}; its stamps are milliseconds."""
         stamps = [t // 1_000_000 for t in stamps_ns]
-        lines = (json.dumps({"metric": {"__name__": metric_name(name), "host": "n1"}, "values": values, "timestamps": stamps})
-                 for name, values in columns.items())
+        lines = []
+        for column, values in columns.items():
+            name, tags = identity(column)
+            lines.append(json.dumps({"metric": {"__name__": name} | tags, "values": values, "timestamps": stamps}))
         self.get("/api/v1/import", "\n".join(lines).encode())
         self.get("/internal/force_flush")
         self.get("/internal/force_merge")
@@ -139,10 +143,15 @@ class Prometheus(Server):
         """Makes blocks offline, before start(); its stamps are milliseconds."""
         text = os.path.join(self.folder, "openmetrics")
         with open(text, "w") as f:
-            for name, values in columns.items():
-                f.write(f"# TYPE {metric_name(name)} gauge\n")
+            declared = None
+            for column, values in columns.items():
+                name, tags = identity(column)
+                if name != declared:
+                    f.write(f"# TYPE {name} gauge\n")
+                    declared = name
+                labels = ",".join(f'{key}="{value}"' for key, value in tags.items())
                 for t, v in zip(stamps_ns, values):
-                    f.write(f'{metric_name(name)}{{host="n1"}} {v!r} {t // 1_000_000 / 1000:.3f}\n')
+                    f.write(f"{name}{{{labels}}} {v!r} {t // 1_000_000 / 1000:.3f}\n")
             f.write("# EOF\n")
         subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", text, f"{self.folder}/data"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,23 +1,27 @@
 // bench_store.c - what the store costs: appending, reading, opening, bytes a value. One JSON object a line.
 //
-// SONDE_DATA names the folder with recordings; without it those measurements are skipped.
+//     bench_store [recordings | rows | hot | small | open | points]
+//
+// Without an argument all but `hot` (rows without the merging) and `open` (writes a file of 1 GiB). SONDE_DATA names the folder with
+// recordings; without it those measurements are skipped. What other databases need is measured beside it by the scripts in this folder.
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/import.h"
 #include "store/inspect.h"
-#include "store/read.h"
 #include "store/store.h"
+
+#include "reading.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SERIES = 100, ROWS = 1000000, POINTS = 20000000, MANY_SERIES = 100000 };
+enum { ROWS = 1000000, POINTS = 20000000, MANY_SERIES = 100000 };
 
 static char folder[64];
 
-static void say(const char *metric, double value, const char *unit, const char *peer, double peer_value)
+void bench_say(const char *metric, double value, const char *unit, const char *peer, double peer_value)
 {
     printf("{\"bench\":\"store\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"", metric, value, unit);
     if (peer)
@@ -26,7 +30,7 @@ static void say(const char *metric, double value, const char *unit, const char *
     fflush(stdout);
 }
 
-static void check(int rc, const char *what, const struct error *e)
+void bench_check(int rc, const char *what, const struct error *e)
 {
     if (!rc)
         return;
@@ -34,37 +38,37 @@ static void check(int rc, const char *what, const struct error *e)
     exit(1);
 }
 
-static char *path_of(const char *name)
+char *bench_path(const char *name)
 {
     static char path[128];
     snprintf(path, sizeof path, "%s/%s.sonde", folder, name);
     return path;
 }
 
-static struct store *open_store(const char *name)
+struct store *bench_open_store(const char *name)
 {
     struct store *s;
     struct error e = {0};
     struct store_options o = {.size_limit_bytes = UINT64_C(4) << 30};
-    check(store_open(path_of(name), &o, &s, &e), "open", &e);
+    bench_check(store_open(bench_path(name), &o, &s, &e), "open", &e);
     return s;
 }
 
-static double seconds_since(int64_t start_ns)
+double bench_seconds_since(int64_t start_ns)
 {
     return (double)(clock_monotonic_ns() - start_ns) / NS_PER_S;
 }
 
-static void define(struct store *s, uint32_t count, uint32_t *ids)
+void bench_define(struct store *s, uint32_t count, uint32_t *ids)
 {
     struct store_metric m = {.name = STR("metric")};
     uint32_t metric;
-    check(store_define_metric(s, &m, &metric), "metric", NULL);
+    bench_check(store_define_metric(s, &m, &metric), "metric", NULL);
     for (uint32_t i = 0; i < count; i++) {
         char text[16];
         snprintf(text, sizeof text, "%u", i);
         struct store_label labels[] = {{STR("host"), STR("node0001")}, {STR("n"), str_of(text)}};
-        check(store_define_series(s, metric, labels, 2, &ids[i]), "series", NULL);
+        bench_check(store_define_series(s, metric, labels, 2, &ids[i]), "series", NULL);
     }
 }
 
@@ -76,150 +80,76 @@ static double next_value(double previous, int column, uint32_t random)
     return column % 3 == 1 ? previous + random % 50 : (double)(random % 1000) / 10;
 }
 
-// ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-// The least that reading packed values can cost: 10-bit fields, unpacked and added.
-static double bare_loop(void)
-{
-    enum { WORDS = 10 * 1024 / 64, ROUNDS = 200000 };
-    static uint64_t packed[WORDS + 1];
-    for (size_t i = 0; i < WORDS; i++)
-        packed[i] = i * 0x9e3779b97f4a7c15u;
-    uint64_t sum = 0;
-    int64_t start = clock_monotonic_ns();
-    for (int r = 0; r < ROUNDS; r++) {
-        for (size_t i = 0; i < 1024; i++) {
-            uint64_t word;
-            memcpy(&word, (const char *)packed + i * 10 / 8, sizeof word);
-            sum += word >> i * 10 % 8 & 1023;
-        }
-        __asm__ volatile("" ::: "memory");
-    }
-    double rate = 1024.0 * ROUNDS / seconds_since(start);
-    return sum ? rate : 0;
-}
-
-static double average_all(struct store_reader *r, bool decode, uint64_t *values)
-{
-    struct store_snapshot *s = store_snapshot_open(r);
-    int64_t start = clock_monotonic_ns();
-    double sum = 0;
-    uint64_t n = 0;
-    for (uint32_t id = 0; id < store_series_count(s); id++) {
-        struct store_cursor *c = store_cursor_open(s, id, INT64_MIN, INT64_MAX);
-        struct store_run run;
-        while (store_cursor_next(c, &run) > 0) {
-            if (!decode && run.has_summary) {
-                sum += run.sum;
-                n += run.count;
-                continue;
-            }
-            const int64_t *t;
-            const double *v;
-            size_t count;
-            store_cursor_points(c, &t, &v, &count);
-            double parts[8] = {0};
-            size_t i = 0;
-            for (; i + 8 <= count; i += 8)
-                for (size_t k = 0; k < 8; k++)
-                    parts[k] += v[i + k];
-            for (; i < count; i++)
-                parts[0] += v[i];
-            for (size_t k = 0; k < 8; k++)
-                sum += parts[k];
-            n += count;
-        }
-        store_cursor_close(c);
-    }
-    double rate = (double)n / seconds_since(start);
-    store_snapshot_close(s);
-    *values = n;
-    return sum == sum ? rate : 0;
-}
-
-static void read_back(const char *kind, double bare)
-{
-    struct store_reader *r;
-    struct error e = {0};
-    int64_t start = clock_monotonic_ns();
-    check(store_reader_open(path_of("rows"), &r, &e), "read", &e);
-    char metric[64];
-    snprintf(metric, sizeof metric, "open_%s", kind);
-    say(metric, seconds_since(start) * 1e3, "ms", NULL, 0);
-    uint64_t n;
-    average_all(r, true, &n); // checksums, page faults
-    snprintf(metric, sizeof metric, "decode_and_average_%s", kind);
-    say(metric, average_all(r, true, &n) / 1e9, "G values/s", "bare_unpack_add", bare / 1e9);
-    average_all(r, false, &n);
-    snprintf(metric, sizeof metric, "average_from_summaries_%s", kind);
-    say(metric, average_all(r, false, &n) / 1e9, "G values/s", "bare_unpack_add", bare / 1e9);
-    store_reader_close(r);
-}
-
 // ── Appending ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-static void rows(bool merge)
+double bench_append_rows(struct store *s, int64_t rows)
 {
-    static double values[64][SERIES];
-    uint32_t ids[SERIES], set, random = 1;
+    static double values[64][BENCH_SERIES];
+    static int64_t next; // so that another call goes on behind the one before
+    uint32_t ids[BENCH_SERIES], set, random = 1;
     for (int r = 0; r < 64; r++)
-        for (int c = 0; c < SERIES; c++) {
+        for (int c = 0; c < BENCH_SERIES; c++) {
             random = random * 1664525 + 1013904223;
             values[r][c] = next_value(r ? values[r - 1][c] : c, c, random >> 8);
         }
-    struct store *s = open_store("rows");
-    define(s, SERIES, ids);
-    check(store_define_set(s, ids, SERIES, &set), "set", NULL);
-    int64_t start = clock_monotonic_ns();
-    for (int64_t i = 0; i < ROWS; i++)
-        check(store_append_row(s, set, INT64_C(1700000000000000000) + i * 100000000, values[i % 64]), "append", NULL);
-    say("append_rows_of_100", SERIES * (double)ROWS / seconds_since(start) / 1e6, "M values/s", "prometheus_in_process",
-        12.6);
-    double bare = bare_loop();
+    bench_define(s, BENCH_SERIES, ids);
+    bench_check(store_define_set(s, ids, BENCH_SERIES, &set), "set", NULL);
+    int64_t start = clock_monotonic_ns(), last = next + rows;
+    for (; next < last; next++)
+        bench_check(store_append_row(s, set, INT64_C(1700000000000000000) + next * 100000000, values[next % 64]),
+                    "append", NULL);
+    return bench_seconds_since(start);
+}
+
+static void rows(bool merge)
+{
+    struct store *s = bench_open_store("rows");
+    double values = BENCH_SERIES * (double)ROWS;
+    bench_say("append_rows_of_100", values / bench_append_rows(s, ROWS) / 1e6, "M values/s", NULL, 0);
     store_seal(s);
-    read_back("hot", bare);
+    reading_all("rows", "hot");
     if (!merge) {
         store_abandon(s);
-        unlink(path_of("rows"));
+        unlink(bench_path("rows"));
         return;
     }
-    start = clock_monotonic_ns();
+    int64_t start = clock_monotonic_ns();
     struct error e = {0};
-    check(store_close(s, &e), "close", &e);
-    say("close_with_merging", SERIES * (double)ROWS / seconds_since(start) / 1e6, "M values/s", NULL, 0);
+    bench_check(store_close(s, &e), "close", &e);
+    bench_say("close_with_merging", values / bench_seconds_since(start) / 1e6, "M values/s", NULL, 0);
     struct stat st;
-    stat(path_of("rows"), &st);
-    say("bytes_per_value_synthetic", (double)st.st_size / ((double)SERIES * ROWS), "B", NULL, 0);
-    read_back("cold", bare);
-    unlink(path_of("rows"));
+    stat(bench_path("rows"), &st);
+    bench_say("bytes_per_value_synthetic", (double)st.st_size / values, "B", NULL, 0);
+    reading_all("rows", "cold");
+    unlink(bench_path("rows"));
 }
 
 static void points(void)
 {
     static struct store_point batch[10000];
     uint32_t *ids = malloc(MANY_SERIES * sizeof *ids);
-    struct store *s = open_store("points");
+    struct store *s = bench_open_store("points");
     int64_t start = clock_monotonic_ns();
-    define(s, MANY_SERIES, ids);
-    say("define_series", seconds_since(start) * 1e9 / MANY_SERIES, "ns", NULL, 0);
+    bench_define(s, MANY_SERIES, ids);
+    bench_say("define_series", bench_seconds_since(start) * 1e9 / MANY_SERIES, "ns", NULL, 0);
     struct store_stats stats;
     store_get_stats(s, &stats);
-    say("memory_per_series", (double)stats.memory_bytes / MANY_SERIES, "B", NULL, 0);
+    bench_say("memory_per_series", (double)stats.memory_bytes / MANY_SERIES, "B", NULL, 0);
     for (uint32_t series = 100; series <= MANY_SERIES; series *= 1000) {
         start = clock_monotonic_ns();
         for (int64_t i = 0; i < POINTS; i += 10000) {
             for (int k = 0; k < 10000; k++)
                 batch[k] = (struct store_point){INT64_C(1700000000000000000) + (i + k) * 1000, (double)(k % 1000) / 10,
                                                 ids[(uint32_t)(i + k) % series]};
-            check(store_append_points(s, batch, 10000, NULL), "append", NULL);
+            bench_check(store_append_points(s, batch, 10000, NULL), "append", NULL);
         }
-        say(series == 100 ? "append_points_100_series" : "append_points_100000_series",
-            POINTS / seconds_since(start) / 1e6, "M points/s", "prometheus_in_process", 12.6);
+        bench_say(series == 100 ? "append_points_100_series" : "append_points_100000_series",
+                  POINTS / bench_seconds_since(start) / 1e6, "M points/s", NULL, 0);
     }
     store_get_stats(s, &stats);
-    say("memory_100000_live_series", (double)stats.memory_bytes / (1 << 20), "MiB", NULL, 0);
+    bench_say("memory_100000_live_series", (double)stats.memory_bytes / (1 << 20), "MiB", NULL, 0);
     store_abandon(s);
-    unlink(path_of("points"));
+    unlink(bench_path("points"));
     free(ids);
 }
 
@@ -235,25 +165,25 @@ static void recording(const char *data, const char *name)
     }
     struct store_import_stats stats;
     struct error e = {0};
-    unlink(path_of("import"));
+    unlink(bench_path("import"));
     int64_t start = clock_monotonic_ns();
-    check(store_import_wide_csv(csv, path_of("import"), STR("node0001"), &stats, &e), "import", &e);
-    double seconds = seconds_since(start);
+    bench_check(store_import_wide_csv(csv, bench_path("import"), STR("node0001"), &stats, &e), "import", &e);
+    double seconds = bench_seconds_since(start);
     snprintf(metric, sizeof metric, "bytes_per_value_%s", name);
-    say(metric, (double)stats.file_bytes / (double)stats.values, "B", "victoriametrics", 0.12);
+    bench_say(metric, (double)stats.file_bytes / (double)stats.values, "B", NULL, 0);
     snprintf(metric, sizeof metric, "import_%s", name);
-    say(metric, (double)stats.values / seconds / 1e6, "M values/s", NULL, 0);
+    bench_say(metric, (double)stats.values / seconds / 1e6, "M values/s", NULL, 0);
     struct store_inspection in;
-    check(store_inspect(path_of("import"), &in, &e), "inspect", &e);
+    bench_check(store_inspect(bench_path("import"), &in, &e), "inspect", &e);
     fprintf(stderr, "  %s: %llu bytes: catalog %llu, directories %llu, times %llu\n", name,
             (unsigned long long)in.file_bytes, (unsigned long long)in.catalog_bytes,
             (unsigned long long)in.directory_bytes, (unsigned long long)in.time_bytes);
     for (int c = 0; c < CODEC_COUNT; c++)
         if (in.codecs[c].values) {
             snprintf(metric, sizeof metric, "bytes_per_value_%s_%s", name, codec_name((enum codec_id)c));
-            say(metric, (double)in.codecs[c].bytes / (double)in.codecs[c].values, "B", NULL, 0);
+            bench_say(metric, (double)in.codecs[c].bytes / (double)in.codecs[c].values, "B", NULL, 0);
         }
-    unlink(path_of("import"));
+    unlink(bench_path("import"));
 }
 
 int main(int argc, char **argv)
@@ -266,10 +196,15 @@ int main(int argc, char **argv)
     }
     if (!*only || !strcmp(only, "recordings"))
         recording(data ? data : "../shared/data", "node-10hz");
+    reading_bare_loops();
     if (!*only || !strcmp(only, "rows"))
         rows(true);
     if (!strcmp(only, "hot"))
         rows(false);
+    if (!*only || !strcmp(only, "small"))
+        reading_small();
+    if (!strcmp(only, "open"))
+        reading_open_large();
     if (!*only || !strcmp(only, "points"))
         points();
     return rmdir(folder) ? 1 : 0;

@@ -303,6 +303,7 @@ static int open_parts(struct agent *a, struct error *e)
                                       .level = o->level,
                                       .rate_s = a->rate_s,
                                       .folder = o->folder,
+                                      .job = o->job,
                                       .uid = geteuid()};
     failed = collect_create(&collect, &a->collect, e);
     if (failed)

@@ -18,7 +18,7 @@ static void host_of(const char *path, char out[HOST_MAX + 1])
         out[n] = name[n];
     out[n] = 0;
     if (n == 0)
-        strcpy(out, "imported");
+        snprintf(out, HOST_MAX + 1, "imported");
 }
 
 int command_import(const struct options *o)

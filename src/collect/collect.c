@@ -1,5 +1,9 @@
-// collect.c - the table of sources, and what all of them have alike: their series, when they are due, why they give nothing.
+// collect.c - the table of sources, and what all of them have alike: which are wanted, when they are due, why they give nothing.
+//
+// A source whose files may hang is sampled in a thread of its own (deadline.h) into values of its own. While it hangs, nothing of
+// it is touched here; its memory is then the thread's.
 #include "base/clock.h"
+#include "collect/deadline.h"
 #include "collect/source.h"
 
 #include <errno.h>
@@ -7,16 +11,58 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct source_kind *const kinds[] = {&source_load, &source_cpu, &source_memory, &source_processes};
+// clang-format off
+static const struct source_kind *const kinds[] = {
+    &source_load,
+    &source_cpu,
+    &source_memory,
+    &source_vmstat,
+    &source_pressure,
+    &source_network,
+    &source_disk,
+    &source_filesystem,
+    &source_cgroup,
+    &source_infiniband,
+    &source_slingshot,
+    &source_energy,
+    &source_temperature,
+    &source_fan,
+    &source_frequency,
+    &source_lustre,
+    &source_nfs,
+    &source_interrupts,
+    &source_processes,
+    &source_amd,
+    &source_intel,
+    &source_nvidia, // the last: it may be waited for
+};
+// clang-format on
 
 enum { SOURCES = sizeof kinds / sizeof *kinds };
 
 static const double RATE_DEFAULT_S = 0.5;
 
+// How long the others wait for a source that hangs, once.
+static const int64_t DEADLINE_NS = 20 * NS_PER_MS;
+
+// What the thread of a source works on.
+struct apart {
+    struct source *source;
+    int failed;
+    double values[STORE_SET_SERIES_MAX];
+};
+
+struct slot {
+    struct source *source; // also one that could not be opened, for its reason
+    struct apart *apart;   // NULL: sampled in the caller's thread
+    struct deadline *deadline;
+    char cut_off[SOURCE_REASON_MAX]; // "" unless it hangs
+};
+
 struct collect {
     struct collect_options options;
-    struct source sources[SOURCES]; // in the order of `kinds`; also those that could not be opened, for their reasons
-    size_t open[SOURCES];           // index of each set's source
+    struct slot slots[SOURCES]; // in the order of `kinds`
+    size_t open[SOURCES];       // index of each set's slot
     size_t open_count;
     int64_t rate_ns;
 };
@@ -30,46 +76,122 @@ int source_fail(struct source *s, int code, const char *format, ...)
     return code;
 }
 
-// One series for each row of the source that is not above the level.
-static int make_series(struct source *s)
+static void free_source(struct source *s)
 {
-    s->row_count = catalogue_rows(s->kind->name, &s->first_row);
-    s->place = malloc(s->row_count * sizeof *s->place);
-    s->series = malloc(s->row_count * sizeof *s->series);
-    if (!s->place || !s->series)
-        return source_fail(s, -ENOMEM, "no memory");
-    for (size_t i = 0; i < s->row_count; i++) {
-        const struct collect_metric *metric = &catalogue_metrics[s->first_row + i];
-        s->place[i] = -1;
-        if (metric->metric.level > s->options->level)
-            continue;
-        s->place[i] = (int16_t)s->count;
-        s->series[s->count++] = (struct collect_series){metric, s->options->labels, s->options->label_count};
+    if (!s)
+        return;
+    if (s->open)
+        s->kind->close(s);
+    series_free(s);
+    free(s);
+}
+
+static void sample_apart(void *user)
+{
+    struct apart *apart = user;
+    for (size_t i = 0; i < apart->source->count; i++)
+        apart->values[i] = store_missing();
+    apart->source->reason[0] = 0;
+    apart->failed = apart->source->kind->sample(apart->source, apart->values);
+}
+
+static void free_apart(void *user)
+{
+    struct apart *apart = user;
+    free_source(apart->source);
+    free(apart);
+}
+
+// Names separated by commas or blanks; -name = not that one. Where a name stands without a minus, only such ones.
+static int choose(const char *list, bool wanted[SOURCES], struct error *e)
+{
+    bool only = false;
+    struct str rest = str_of(list), word;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; pass == 1 && i < SOURCES; i++)
+            wanted[i] = !only;
+        for (struct str names = rest; (names.size);) {
+            struct str words = str_cut(&names, ',');
+            while ((word = str_word(&words)).size) {
+                bool off = word.data[0] == '-';
+                struct str name = str_slice(word, off, word.size);
+                bool found = false;
+                for (size_t i = 0; i < SOURCES; i++) {
+                    bool named = str_eq(kinds[i]->name, name) || str_eq(source_rows(kinds[i]), name);
+                    if (named && pass == 1)
+                        wanted[i] = !off;
+                    found = found || named;
+                }
+                if (!found)
+                    return error_set(e, -EINVAL, "there is no source '%.*s'; `sonde metrics` lists them",
+                                     STR_ARG(name));
+                only = only || !off;
+            }
+        }
     }
+    return 0;
+}
+
+static int open_source(struct collect *c, size_t index)
+{
+    struct slot *slot = &c->slots[index];
+    struct source *s = slot->source;
+    int failed = s->kind->open(s);
+    if (failed)
+        return 0; // the others go on
+    s->open = true;
+    s->reason[0] = 0;
+    if (series_make(s) != 0)
+        return -ENOMEM;
+    if (s->kind->apart) {
+        slot->apart = calloc(1, sizeof *slot->apart);
+        if (!slot->apart)
+            return -ENOMEM;
+        slot->apart->source = s;
+        failed = deadline_create(sample_apart, free_apart, slot->apart, &slot->deadline);
+        if (failed) {
+            free(slot->apart);
+            slot->apart = NULL;
+            source_fail(s, failed, "cannot start a thread: %s", strerror(-failed));
+            return 0;
+        }
+    }
+    c->open[c->open_count++] = index;
     return 0;
 }
 
 int collect_create(const struct collect_options *options, struct collect **out, struct error *e)
 {
+    bool wanted[SOURCES];
     *out = NULL;
+    int failed = choose(options->sources ? options->sources : "", wanted, e);
+    if (failed)
+        return failed;
     struct collect *c = calloc(1, sizeof *c);
     if (!c)
         return error_set(e, -ENOMEM, "no memory for the collectors");
     c->options = *options;
     c->rate_ns = (int64_t)((options->rate_s > 0 ? options->rate_s : RATE_DEFAULT_S) * NS_PER_S);
-    for (size_t i = 0; i < SOURCES; i++) {
-        struct source *s = &c->sources[i];
+    for (size_t i = 0; i < SOURCES && !failed; i++) {
+        struct source *s = c->slots[i].source = calloc(1, sizeof *s);
+        if (!s) {
+            failed = -ENOMEM;
+            break;
+        }
         *s = (struct source){.kind = kinds[i], .options = &c->options, .generation = 1};
-        if (make_series(s) != 0) {
-            collect_destroy(c);
-            return error_set(e, -ENOMEM, "no memory for the collectors");
-        }
-        if (s->count == 0)
+        failed = series_begin(s);
+        if (failed)
+            break;
+        if (!wanted[i])
+            source_fail(s, 0, "switched off");
+        else if (s->plain_rows + s->tagged_rows == 0)
             source_fail(s, 0, "needs a higher level than %d", options->level);
-        else if (s->kind->open(s) == 0) {
-            s->open = true;
-            c->open[c->open_count++] = i;
-        }
+        else
+            failed = open_source(c, i);
+    }
+    if (failed) {
+        collect_destroy(c);
+        return error_set(e, failed, "no memory for the collectors");
     }
     *out = c;
     return 0;
@@ -80,11 +202,13 @@ void collect_destroy(struct collect *c)
     if (!c)
         return;
     for (size_t i = 0; i < SOURCES; i++) {
-        struct source *s = &c->sources[i];
-        if (s->open)
-            s->kind->close(s);
-        free(s->place);
-        free(s->series);
+        struct slot *slot = &c->slots[i];
+        if (slot->deadline) {
+            deadline_destroy(slot->deadline); // frees the source
+        } else {
+            free(slot->apart);
+            free_source(slot->source);
+        }
     }
     free(c);
 }
@@ -96,7 +220,7 @@ size_t collect_set_count(const struct collect *c)
 
 void collect_get_set(const struct collect *c, size_t set, struct collect_set *out)
 {
-    const struct source *s = &c->sources[c->open[set]];
+    const struct source *s = c->slots[c->open[set]].source;
     *out = (struct collect_set){s->kind->name, s->series, s->count, s->generation};
 }
 
@@ -106,29 +230,55 @@ static bool is_due(const struct collect *c, const struct source *s, int64_t t_ns
     return t_ns >= s->due_ns - c->rate_ns / 2 || s->due_ns - t_ns > s->period_ns + c->rate_ns;
 }
 
+static int run_apart(struct slot *slot, double *values)
+{
+    int64_t hangs_ns;
+    int failed = deadline_run(slot->deadline, DEADLINE_NS, &hangs_ns);
+    if (failed) {
+        snprintf(slot->cut_off, sizeof slot->cut_off, "has not answered for %.1f s: left out until it does",
+                 (double)hangs_ns / NS_PER_S);
+        return failed;
+    }
+    slot->cut_off[0] = 0;
+    memcpy(values, slot->apart->values, slot->source->count * sizeof *values);
+    return slot->apart->failed;
+}
+
 int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
 {
-    struct source *s = &c->sources[c->open[set]];
+    struct slot *slot = &c->slots[c->open[set]];
+    struct source *s = slot->source;
     for (size_t i = 0; i < s->count; i++)
         values[i] = store_missing();
     if (!is_due(c, s, t_ns))
         return 0;
-    int failed = s->kind->sample(s, values);
+    int failed;
+    if (slot->apart) {
+        failed = run_apart(slot, values);
+    } else {
+        s->instant_ns = t_ns;
+        s->reason[0] = 0;
+        failed = s->kind->sample(s, values);
+    }
     s->due_ns = t_ns + s->period_ns;
-    if (failed)
+    if (slot->cut_off[0])
         return failed;
     int given = 0;
     for (size_t i = 0; i < s->count; i++)
         given += !store_is_missing(values[i]);
-    if (given)
-        s->reason[0] = 0;
+    if (s->changed && series_make(s) == 0)
+        s->generation++;
+    if (failed)
+        return failed;
+    if (given == 0 && s->reason[0] == 0)
+        source_fail(s, 0, "there is nothing to be had now");
     return given;
 }
 
 struct str collect_reason(const struct collect *c, struct str source)
 {
     for (size_t i = 0; i < SOURCES; i++)
-        if (str_eq(c->sources[i].kind->name, source))
-            return str_of(c->sources[i].reason);
+        if (str_eq(kinds[i]->name, source))
+            return str_of(c->slots[i].cut_off[0] ? c->slots[i].cut_off : c->slots[i].source->reason);
     return STR("there is no such source");
 }

@@ -26,14 +26,17 @@ struct collect_options {
     const struct store_label *labels; // put on every series (host)
     size_t label_count;
     int level;
-    double rate_s;         // seconds between samples; ≤ 0 = 0.5
-    const char *folder;    // the run folder
-    uid_t uid;             // whose processes are "own"
+    double rate_s;       // seconds between samples; ≤ 0 = 0.5
+    const char *folder;  // the run folder
+    uid_t uid;           // whose processes are "own"
+    const char *job;     // SONDE_JOB of the job whose processes are counted; NULL = none
+    const char *sources; // "cpu,memory" = only these; "-nfs" = all but this; NULL or "" = all
 };
 
 struct collect;
 
-// Opens what there is at this level. Sources that are missing are left out with a reason (collect_reason).
+// Opens what there is at this level. Sources that are missing are left out with a reason (collect_reason). -EINVAL: `sources` names one
+// that is not there. The strings of the options are used until collect_destroy.
 int collect_create(const struct collect_options *options, struct collect **out, struct error *e);
 void collect_destroy(struct collect *c);
 
@@ -54,10 +57,10 @@ size_t collect_set_count(const struct collect *c);
 void collect_get_set(const struct collect *c, size_t set, struct collect_set *out);
 
 // Reads set `set` into values[count] (store_missing() where there is none). Returns how many values there are, 0 when the source has
-// nothing now (or is not due), negative errno when it failed as a whole. `t_ns` is the sampling instant.
+// nothing now (or is not due), negative errno when it failed as a whole (-ETIMEDOUT: it hangs, and the others go on). `t_ns` is the sampling instant.
 int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values);
 
-// Why a source gives nothing: "" when it does.
+// Why a source gives nothing, or not all that it could: "" when it does.
 struct str collect_reason(const struct collect *c, struct str source);
 
 #endif

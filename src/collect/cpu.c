@@ -7,19 +7,42 @@
 //
 // The busy share compares two readings. The kernel's idle and iowait can step back a little, so each column's step is taken as at least 0;
 // when the sum of all steps back the counters were reset (a migrated virtual machine), and there is no share this time.
+//
+// The same is done for each processor: their maximum and standard deviation tell one busy thread from work that is spread evenly.
 #include "collect/procfile.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 enum { MODE_IDLE = 3, MODE_IOWAIT = 4, MODES_SUMMED = 8, MODES = 10 }; // guest time is in user's already
 
+enum { CORES_MAX = 8192, CORES_FIRST = 16 };
+
+// What a busy share is counted from.
+struct reading {
+    uint64_t ticks[MODES_SUMMED];
+    bool is_there;
+};
+
+struct core {
+    struct reading last;
+    ptrdiff_t instance; // at level 4; else -1
+};
+
 struct cpu {
     struct procfile file;
     double ticks_per_second;
-    uint64_t last[MODES]; // what the share is counted from
-    bool have_last;
+    struct reading last;
+    struct core *cores; // by number
+    size_t core_capacity;
+};
+
+// Of the cores' busy shares in one sample.
+struct spread {
+    size_t count;
+    double sum, sum_of_squares, max;
 };
 
 static const enum metric_symbol mode_rows[MODES] = {
@@ -36,23 +59,83 @@ static const struct {
     {{"procs_blocked ", 14}, METRIC_CPU_BLOCKED},
 };
 
-static bool busy_percent(struct cpu *cpu, const uint64_t now[MODES], double *out)
+static bool busy_percent(struct reading *last, const uint64_t now[MODES], double *out)
 {
     uint64_t total = 0, idle = 0, sum_now = 0, sum_last = 0;
     for (int i = 0; i < MODES_SUMMED; i++) {
-        uint64_t step = now[i] > cpu->last[i] ? now[i] - cpu->last[i] : 0;
+        uint64_t step = now[i] > last->ticks[i] ? now[i] - last->ticks[i] : 0;
         sum_now += now[i];
-        sum_last += cpu->last[i];
+        sum_last += last->ticks[i];
         total += step;
         if (i == MODE_IDLE || i == MODE_IOWAIT)
             idle += step;
     }
-    bool usable = cpu->have_last && sum_now >= sum_last && total > 0;
-    memcpy(cpu->last, now, sizeof cpu->last);
-    cpu->have_last = true;
+    bool usable = last->is_there && sum_now >= sum_last && total > 0;
+    memcpy(last->ticks, now, sizeof last->ticks);
+    last->is_there = true;
     if (usable)
         *out = 100 * (double)(total - idle) / (double)total;
     return usable;
+}
+
+// Room for processor `number`; grows when processors come, which is seldom.
+static struct core *find_core(struct cpu *cpu, uint64_t number)
+{
+    if (number >= CORES_MAX)
+        return NULL;
+    size_t capacity = cpu->core_capacity ? cpu->core_capacity : CORES_FIRST;
+    while (capacity <= number)
+        capacity *= 2;
+    if (capacity > cpu->core_capacity) {
+        struct core *larger = realloc(cpu->cores, capacity * sizeof *larger);
+        if (!larger)
+            return NULL;
+        for (size_t i = cpu->core_capacity; i < capacity; i++)
+            larger[i] = (struct core){.instance = -1};
+        cpu->cores = larger;
+        cpu->core_capacity = capacity;
+    }
+    return &cpu->cores[number];
+}
+
+// "17 1462 0 692 …", behind "cpu". Whether it is a processor at all.
+static bool sample_core(struct source *s, double *values, struct str line, struct spread *spread)
+{
+    struct cpu *cpu = s->state;
+    uint64_t number, now[MODES] = {0};
+    struct str columns = line;
+    if (!scan_u64(&columns, &number))
+        return false;
+    struct str name = str_slice(line, 0, (size_t)(columns.data - line.data));
+    int mode = 0;
+    while (mode < MODES_SUMMED && scan_u64(&columns, &now[mode]))
+        mode++;
+    struct core *core = find_core(cpu, number);
+    double percent;
+    if (!core || mode <= MODE_IDLE)
+        return true;
+    if (core->instance < 0 && s->tagged_rows)
+        core->instance = source_instance(s, name, STR(""));
+    if (!busy_percent(&core->last, now, &percent))
+        return true;
+    spread->count++;
+    spread->sum += percent;
+    spread->sum_of_squares += percent * percent;
+    if (percent > spread->max)
+        spread->max = percent;
+    if (core->instance >= 0)
+        source_put_at(s, values, core->instance, METRIC_CPU_CORE_PERCENT, percent);
+    return true;
+}
+
+static void put_spread(struct source *s, double *values, const struct spread *spread)
+{
+    if (spread->count == 0)
+        return;
+    double mean = spread->sum / (double)spread->count;
+    double variance = spread->sum_of_squares / (double)spread->count - mean * mean;
+    source_put(s, values, METRIC_CPU_CORE_MAX, spread->max);
+    source_put(s, values, METRIC_CPU_CORE_DEVIATION, variance > 0 ? sqrt(variance) : 0);
 }
 
 static int cpu_sample(struct source *s, double *values)
@@ -63,6 +146,7 @@ static int cpu_sample(struct source *s, double *values)
     if (failed)
         return failed;
     size_t found = 0, processors = 0;
+    struct spread spread = {0};
     while (scan_line(&rest, &line)) {
         uint64_t number;
         if (str_starts(line, STR("cpu "))) {
@@ -75,14 +159,13 @@ static int cpu_sample(struct source *s, double *values)
             }
             double percent;
             // Without an idle column there is no share.
-            if (mode > MODE_IDLE && busy_percent(cpu, now, &percent))
+            if (mode > MODE_IDLE && busy_percent(&cpu->last, now, &percent))
                 source_put(s, values, METRIC_CPU_PERCENT, percent);
             found += (size_t)mode;
             continue;
         }
         if (str_starts(line, STR("cpu"))) {
-            struct str index = str_slice(line, 3, line.size);
-            processors += scan_u64(&index, &number);
+            processors += sample_core(s, values, str_slice(line, 3, line.size), &spread);
             continue;
         }
         for (size_t i = 0; i < sizeof single_lines / sizeof *single_lines; i++) {
@@ -96,6 +179,7 @@ static int cpu_sample(struct source *s, double *values)
             break;
         }
     }
+    put_spread(s, values, &spread);
     if (processors) {
         source_put(s, values, METRIC_CPU_COUNT, (double)processors);
         found++;
@@ -126,7 +210,16 @@ static void cpu_close(struct source *s)
 {
     struct cpu *cpu = s->state;
     procfile_close(&cpu->file);
+    free(cpu->cores);
     free(cpu);
 }
 
-const struct source_kind source_cpu = {{"cpu", 3}, cpu_open, cpu_sample, cpu_close};
+const struct source_kind source_cpu = {
+    .name = {"cpu", 3},
+    .open = cpu_open,
+    .sample = cpu_sample,
+    .close = cpu_close,
+    .keys = {"cpu"},
+    .tagged_from = METRIC_CPU_CORE_PERCENT,
+    .tagged_to = METRIC_CPU_CORE_PERCENT,
+};

@@ -24,27 +24,6 @@ static void load_close(struct source *s)
     free(s->state);
 }
 
-// "0.41": digits, and at most so many behind the point that all fit into 2^53.
-static bool decimal(struct str word, double *out)
-{
-    uint64_t whole, part = 0;
-    double scale = 1;
-    if (!scan_u64(&word, &whole))
-        return false;
-    if (word.size && word.data[0] == '.') {
-        word = str_slice(word, 1, word.size);
-        size_t digits = word.size;
-        if (digits == 0 || digits > 9 || word.data[0] == ' ' || !scan_u64(&word, &part))
-            return false;
-        for (size_t i = 0; i < digits; i++)
-            scale *= 10;
-    }
-    if (word.size)
-        return false;
-    *out = (double)whole + (double)part / scale;
-    return true;
-}
-
 static int load_sample(struct source *s, double *values)
 {
     static const enum metric_symbol averages[] = {METRIC_LOAD_1M, METRIC_LOAD_5M, METRIC_LOAD_15M};
@@ -57,7 +36,7 @@ static int load_sample(struct source *s, double *values)
     size_t found = 0;
     for (size_t i = 0; i < sizeof averages / sizeof *averages; i++) {
         double value;
-        if (decimal(str_word(&line), &value)) {
+        if (scan_decimal(str_word(&line), &value)) {
             source_put(s, values, averages[i], value);
             found++;
         }
@@ -75,4 +54,5 @@ static int load_sample(struct source *s, double *values)
     return found ? 0 : source_fail(s, -EBADMSG, "/proc/loadavg does not hold load averages");
 }
 
-const struct source_kind source_load = {{"load", 4}, load_open, load_sample, load_close};
+const struct source_kind source_load = {
+    .name = {"load", 4}, .open = load_open, .sample = load_sample, .close = load_close};

@@ -30,6 +30,16 @@ int procfile_open(struct procfile *f, struct source *s, const char *path)
     return failed;
 }
 
+int procfile_folder(struct source *s, const char *path)
+{
+    char full[4096];
+    int size = snprintf(full, sizeof full, "%s%s", s->options->root ? s->options->root : "", path);
+    if (size < 0 || (size_t)size >= sizeof full)
+        return source_fail(s, -ENAMETOOLONG, "cannot open %s: the root folder's path is too long", path);
+    int fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 ? fd : source_fail(s, -errno, "cannot open %s: %s", full, strerror(errno));
+}
+
 void procfile_close(struct procfile *f)
 {
     if (f->fd >= 0)
@@ -60,4 +70,24 @@ int procfile_read(struct procfile *f, struct source *s, struct str *out)
         f->data = larger;
         f->capacity *= 2;
     }
+}
+
+bool scan_decimal(struct str word, double *out)
+{
+    uint64_t whole, part = 0;
+    double scale = 1;
+    if (!scan_u64(&word, &whole))
+        return false;
+    if (word.size && word.data[0] == '.') {
+        word = str_slice(word, 1, word.size);
+        size_t digits = word.size;
+        if (digits == 0 || digits > 9 || word.data[0] == ' ' || !scan_u64(&word, &part))
+            return false;
+        for (size_t i = 0; i < digits; i++)
+            scale *= 10;
+    }
+    if (word.size)
+        return false;
+    *out = (double)whole + (double)part / scale;
+    return true;
 }

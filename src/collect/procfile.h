@@ -24,6 +24,9 @@ struct procfile {
 int procfile_open(struct procfile *f, struct source *s, const char *path);
 void procfile_close(struct procfile *f);
 
+// Opens the folder ROOT/path: its file descriptor, or a negative errno and source_fail.
+int procfile_folder(struct source *s, const char *path);
+
 // Its contents now; valid until the next read. A failure (also: nothing in it) is said with source_fail.
 int procfile_read(struct procfile *f, struct source *s, struct str *out);
 
@@ -58,5 +61,8 @@ static inline bool scan_u64(struct str *s, uint64_t *out)
     *out = value;
     return true;
 }
+
+// A whole word like "0.41": digits, and at most so many behind the point that all fit into 2^53.
+bool scan_decimal(struct str word, double *out);
 
 #endif

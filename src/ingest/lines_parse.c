@@ -39,7 +39,7 @@ const char *line_quote(struct str text)
         unsigned char c = (unsigned char)text.data[i];
         out[i] = c < ' ' || c >= 0x7f ? '?' : (char)c;
     }
-    strcpy(out + size, size < text.size ? "..." : "");
+    memcpy(out + size, size < text.size ? "..." : "", size < text.size ? sizeof "..." : 1);
     return out;
 }
 

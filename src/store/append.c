@@ -54,24 +54,48 @@ static int tail_allocate(struct store *s, struct tail *tail, enum segment_kind k
     if (slot < 0)
         return space_failed(s, slot);
     tail->slot = slot;
-    tail->used = tail->checked = tail->crc = 0;
+    tail->used = tail->checked = tail->crc = tail->idle = 0;
     tail->room = room;
     tail->offset = extent_entry(&s->file, slot)->offset;
     s->tail_bytes += extent_entry(&s->file, slot)->size;
+    s->tail_count += kind == SEGMENT_SET_TAIL;
     return 0;
 }
 
 // ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-// As many rows as there is memory for: each new tail takes at most an eighth of what the limit leaves.
-static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
+uint64_t tail_limit(const struct store *s)
 {
     uint64_t limit = s->memory_limit_bytes / 2;
-    if (limit > s->size_limit_bytes / 4)
-        limit = s->size_limit_bytes / 4;
-    uint64_t share = limit > s->tail_bytes ? (limit - s->tail_bytes) / 8 : 0;
-    uint64_t rows = share / row_bytes;
-    return rows > TAIL_ROWS_MAX ? TAIL_ROWS_MAX : rows < TAIL_ROWS_MIN ? TAIL_ROWS_MIN : (uint32_t)rows;
+    return limit > s->size_limit_bytes / 4 ? s->size_limit_bytes / 4 : limit;
+}
+
+// As many rows as there is memory for: each new tail takes at most an eighth of what the limit leaves, or an even share of it all.
+static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
+{
+    uint64_t limit = tail_limit(s), rows_max = TAIL_VALUES_MAX * sizeof(double) / row_bytes;
+    uint64_t left = limit > s->tail_bytes ? (limit - s->tail_bytes) / 8 : 0, even = limit / (s->tail_count + 1);
+    uint64_t rows = left / row_bytes;
+    rows = rows > TAIL_ROWS_MIN ? rows : TAIL_ROWS_MIN;
+    rows = rows > even / row_bytes ? even / row_bytes : rows;
+    rows_max = rows_max > TAIL_ROWS_MAX ? TAIL_ROWS_MAX : rows_max > TAIL_ROWS_MIN ? rows_max : TAIL_ROWS_MIN;
+    return rows > rows_max ? (uint32_t)rows_max : rows ? (uint32_t)rows : 1;
+}
+
+// Until there is room for a tail of `bytes` within the limit: the next tail, going round, that is no smaller than the average is sealed.
+static int make_memory(struct store *s, uint64_t bytes)
+{
+    uint64_t limit = tail_limit(s);
+    for (uint32_t looked = 0; s->tail_count && s->tail_bytes + bytes > limit && looked < 2 * s->stats.sets; looked++) {
+        uint32_t id = s->tail_hand = (s->tail_hand + 1) % (uint32_t)s->stats.sets;
+        const struct tail *t = &s->sets[id].tail;
+        if (t->slot == EXTENT_NO_SLOT || extent_entry(&s->file, t->slot)->size * s->tail_count < s->tail_bytes / 2)
+            continue;
+        int rc = seal_and_free(s, id);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 static int set_make_room(struct store *s, uint32_t id)
@@ -81,7 +105,9 @@ static int set_make_room(struct store *s, uint32_t id)
     if (rc || set->tail.slot != EXTENT_NO_SLOT)
         return rc;
     uint64_t row_bytes = (set->count + 1) * UINT64_C(8);
-    return tail_allocate(s, &set->tail, SEGMENT_SET_TAIL, id, rows_of_tail(s, row_bytes), row_bytes);
+    uint32_t rows = rows_of_tail(s, row_bytes);
+    rc = make_memory(s, rows * row_bytes);
+    return rc ? rc : tail_allocate(s, &set->tail, SEGMENT_SET_TAIL, id, rows, row_bytes);
 }
 
 int append_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
@@ -168,15 +194,49 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
     return 0;
 }
 
+// As many of the first as fit into the tail and are plainly in order, with one publication. How many were dealt with; what needs more
+// thought is left to store_append.
+static size_t append_run(struct store *s, const struct store_point *points, size_t count)
+{
+    if (spilling(s) || s->points.slot == EXTENT_NO_SLOT)
+        return 0;
+    size_t room = s->points.room - s->points.used, n = 0, taken = 0;
+    int64_t newest = s->newest_ns,
+            oldest = s->window_ns && newest >= INT64_MIN + s->window_ns ? newest - s->window_ns : INT64_MIN;
+    uint8_t *to = s->file.base + s->points.offset + s->points.used * sizeof(struct point_record);
+    for (; n < count && taken < room; n++) {
+        const struct store_point *p = &points[n];
+        if (p->series >= s->stats.series || p->t_ns < oldest)
+            break;
+        if (p->t_ns > newest) {
+            if (s->window_ns)
+                break; // what is too old changes with it
+            newest = p->t_ns;
+        }
+        if (store_is_missing(p->value))
+            continue;
+        struct point_record record = {p->series, 0, p->t_ns, p->value};
+        put_words(to + taken++ * sizeof record, &record, sizeof record / 8);
+    }
+    if (taken)
+        publish(s, &s->points, s->points.used + (uint32_t)taken, newest);
+    s->stats.points += taken;
+    return n;
+}
+
 int store_append_points(struct store *s, const struct store_point *points, size_t count, size_t *refused)
 {
     int first = 0;
     size_t lost = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count;) {
+        i += append_run(s, points + i, count - i);
+        if (i == count)
+            break;
         int rc = store_append(s, points[i].series, points[i].t_ns, points[i].value);
         lost += rc != 0;
         if (!first)
             first = rc;
+        i++;
     }
     if (refused)
         *refused = lost;

@@ -12,7 +12,6 @@ enum {
     DIRECTORY_RAW_MAX = 256 << 20,
     PARTS_MAX = 65536,
     PART_SERIES_MAX = 2000, // each has at most two columns, and the time stamps make one
-    PART_VALUES_MAX = 4 << 20,
 };
 
 // ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -24,6 +23,9 @@ struct cold_writer {
     struct buf data, directory, parts;
     uint32_t part_count;
     int level;
+    size_t part_values; // the most in a part
+    size_t part_series, values_in_part;
+    const int64_t *t_ns; // SET: of the rows
     struct block_entry previous;
     struct codec_column columns[CODEC_TABLE_COLUMNS_MAX];
     uint32_t column_count; // of the part being filled
@@ -60,6 +62,7 @@ static int finish_part(struct cold_writer *w)
     buf_varint(&w->parts, raw_size);
     w->part_count++;
     w->column_count = 0;
+    w->part_series = w->values_in_part = 0;
     arena_reset(&w->memory);
     return rc;
 }
@@ -160,10 +163,24 @@ static void summarise(struct block_entry *e, const double *values)
     e->last = values[e->count - 1];
 }
 
-static int cold_end(struct cold_writer *w, int rc)
+struct cold_writer *cold_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
+                               const struct cold_effort *effort)
 {
-    if (!rc)
-        rc = finish_part(w);
+    struct cold_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->out = out;
+    w->level = effort->level;
+    w->part_values = effort->part_values;
+    w->start = block_begin(out, source, kind, &w->header);
+    w->header.first_ns = INT64_MAX;
+    w->header.last_ns = INT64_MIN;
+    return w;
+}
+
+static int put_directory(struct cold_writer *w)
+{
+    int rc = finish_part(w);
     struct buf raw = {0};
     buf_varint(&raw, w->part_count);
     buf_add_str(&raw, buf_str(&w->parts));
@@ -178,29 +195,37 @@ static int cold_end(struct cold_writer *w, int rc)
         buf_add_str(w->out, buf_str(&w->data));
         w->header.flags |= BLOCK_COLD | BLOCK_ZSTD_DIRECTORY | BLOCK_ZSTD_DATA;
     }
-    if (!rc)
-        rc = block_end(w->out, w->start, &w->header);
-    if (rc)
-        w->out->size = w->start;
     buf_free(&raw);
+    return rc ? rc : block_end(w->out, w->start, &w->header);
+}
+
+void cold_cancel(struct cold_writer *w)
+{
+    if (!w)
+        return;
+    w->out->size = w->start;
     buf_free(&w->data);
     buf_free(&w->parts);
     buf_free(&w->directory);
     arena_free(&w->memory);
     free(w);
+}
+
+int cold_end(struct cold_writer *w)
+{
+    int rc = put_directory(w);
+    if (!rc)
+        w->start = w->out->size; // nothing of it is taken back
+    cold_cancel(w);
     return rc;
 }
 
-static struct cold_writer *cold_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
-                                      int level)
+// A column or series more: the part that has no room for it is finished first.
+static int make_room(struct cold_writer *w, size_t values)
 {
-    struct cold_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
-    w->out = out;
-    w->level = level;
-    w->start = block_begin(out, source, kind, &w->header);
-    return w;
+    if (w->part_series && (w->part_series == PART_SERIES_MAX || w->values_in_part + values > w->part_values))
+        return finish_part(w);
+    return 0;
 }
 
 // One column of a set into the part: the values that are there, and where some are not, which rows have one.
@@ -237,81 +262,66 @@ static int add_set_column(struct cold_writer *w, const int64_t *t_ns, const doub
     return 0;
 }
 
-int cold_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns, uint32_t rows,
-                 const double *values, size_t stride, uint32_t columns, int level)
+void cold_rows(struct cold_writer *w, const int64_t *t_ns, uint32_t rows, uint32_t columns)
 {
-    struct cold_writer *w = cold_begin(out, source, BLOCK_SET, level);
-    if (!w)
-        return -ENOMEM;
+    w->t_ns = t_ns;
     w->header.rows = rows;
     w->header.columns = columns;
     w->header.first_ns = t_ns[0];
     w->header.last_ns = t_ns[rows - 1];
-    int rc = 0;
-    size_t in_part = 0;
-    for (uint32_t c = 0; c < columns && !rc; c++) {
-        if (in_part == PART_SERIES_MAX || (in_part + 1) * rows > PART_VALUES_MAX) {
-            rc = finish_part(w);
-            in_part = 0;
-        }
-        if (!w->column_count)
-            put_column(w, t_ns, rows, true);
-        struct block_entry e = {.first_ns = t_ns[0], .last_ns = t_ns[rows - 1]};
-        if (!rc)
-            rc = add_set_column(w, t_ns, values + c * stride, &e);
-        w->header.values += e.count;
-        put_entry(w, &e, false);
-        in_part++;
-    }
-    return cold_end(w, rc);
 }
 
-int cold_put_points(struct buf *out, const struct block_source *source, const struct point_record *points, size_t count,
-                    int level)
+int cold_put_column(struct cold_writer *w, const double *values)
 {
-    struct cold_writer *w = cold_begin(out, source, BLOCK_POINTS, level);
-    if (!w)
-        return -ENOMEM;
+    struct block_header *h = &w->header;
+    int rc = make_room(w, h->rows);
+    if (rc)
+        return rc;
+    if (!w->column_count)
+        put_column(w, w->t_ns, h->rows, true);
+    struct block_entry e = {.first_ns = h->first_ns, .last_ns = h->last_ns};
+    rc = add_set_column(w, w->t_ns, values, &e);
+    h->values += e.count;
+    put_entry(w, &e, false);
+    w->part_series++;
+    w->values_in_part += h->rows;
+    return rc;
+}
+
+// The greatest and least time of the block are in each entry, so they have to be known before the first.
+void cold_points(struct cold_writer *w, const struct point_record *points, size_t count)
+{
     struct block_header *h = &w->header;
     h->rows = (uint32_t)count;
     h->values = count;
-    h->first_ns = INT64_MAX;
-    h->last_ns = INT64_MIN;
     for (size_t i = 0; i < count; i++) {
         h->first_ns = points[i].t_ns < h->first_ns ? points[i].t_ns : h->first_ns;
         h->last_ns = points[i].t_ns > h->last_ns ? points[i].t_ns : h->last_ns;
     }
-    int rc = 0;
-    size_t series_in_part = 0, values_in_part = 0;
-    for (size_t i = 0; i < count && !rc;) {
-        uint32_t n = 0;
-        while (i + n < count && points[i + n].series == points[i].series && n < CODEC_VALUES_MAX)
-            n++;
-        if (series_in_part == PART_SERIES_MAX || values_in_part + n > PART_VALUES_MAX) {
-            rc = finish_part(w);
-            series_in_part = values_in_part = 0;
-        }
-        int64_t *t = arena_array(&w->memory, n, sizeof *t);
-        double *v = arena_array(&w->memory, n, sizeof *v);
-        if (rc || !t || !v)
-            return cold_end(w, rc ? rc : -ENOMEM);
-        for (uint32_t k = 0; k < n; k++) {
-            t[k] = points[i + k].t_ns;
-            v[k] = points[i + k].value;
-        }
-        struct block_entry e = {.series = points[i].series, .count = n, .first_ns = t[0], .last_ns = t[n - 1]};
-        e.part = w->part_count;
-        e.time_column = put_column(w, t, n, true);
-        e.value_column = put_column(w, v, n, false);
-        summarise(&e, v);
-        put_entry(w, &e, !h->columns++);
-        series_in_part++;
-        values_in_part += n;
-        i += n;
-        if (i < count && points[i].series == e.series)
-            rc = -EFBIG;
+}
+
+int cold_put_series(struct cold_writer *w, const struct point_record *points, uint32_t n)
+{
+    int rc = n > CODEC_VALUES_MAX ? -EFBIG : make_room(w, n);
+    if (rc)
+        return rc;
+    int64_t *t = arena_array(&w->memory, n, sizeof *t);
+    double *v = arena_array(&w->memory, n, sizeof *v);
+    if (!t || !v)
+        return -ENOMEM;
+    for (uint32_t k = 0; k < n; k++) {
+        t[k] = points[k].t_ns;
+        v[k] = points[k].value;
     }
-    return cold_end(w, rc);
+    struct block_entry e = {.series = points->series, .count = n, .first_ns = t[0], .last_ns = t[n - 1]};
+    e.part = w->part_count;
+    e.time_column = put_column(w, t, n, true);
+    e.value_column = put_column(w, v, n, false);
+    summarise(&e, v);
+    put_entry(w, &e, !w->header.columns++);
+    w->part_series++;
+    w->values_in_part += n;
+    return 0;
 }
 
 // ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -46,10 +46,31 @@ struct cold_directory {
 // Reads the directory of a cold block (as stored, already checked): 0, -EBADMSG, -ENOMEM. free() it; it is one piece.
 int cold_directory_open(const struct block_header *h, const uint8_t *stored, struct cold_directory **out);
 
-// Appends a cold block. Same inputs as block_put_set and block_put_points; `level` is zstd's.
-int cold_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns, uint32_t rows,
-                 const double *values, size_t stride, uint32_t columns, int level);
-int cold_put_points(struct buf *out, const struct block_source *source, const struct point_record *points, size_t count,
-                    int level);
+// Writing goes by pieces, so that a merge can be spread over many short calls: begin, say what there is, put each column or
+// series, end. A part is made when the next column has no room in it: that, and cold_end, is what takes time.
+struct cold_writer;
+
+struct cold_effort {
+    int level; // zstd's
+    size_t
+        part_values; // the most in a part (but one column always goes in): small ones take less time, large ones less space
+};
+
+// Into out, from out->size on. NULL: no memory. Until cold_end or cold_cancel nothing else may be written there.
+struct cold_writer *cold_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
+                               const struct cold_effort *effort);
+
+// Rows in ascending order of time, each time once; t_ns has to stay until the end. Then each column with `rows` values, missing
+// cells as store_missing().
+void cold_rows(struct cold_writer *w, const int64_t *t_ns, uint32_t rows, uint32_t columns);
+int cold_put_column(struct cold_writer *w, const double *values);
+
+// Points by series and time, each (series, time) once. Then each series with all its points. -EFBIG: more than CODEC_VALUES_MAX.
+void cold_points(struct cold_writer *w, const struct point_record *points, size_t count);
+int cold_put_series(struct cold_writer *w, const struct point_record *points, uint32_t n);
+
+// 0, or -ENOMEM, -EFBIG: then `out` is as it was. Frees w either way.
+int cold_end(struct cold_writer *w);
+void cold_cancel(struct cold_writer *w); // NULL is fine
 
 #endif

@@ -1,8 +1,7 @@
-// column.c - one series' part of a block or a tail: found, checked, copied, decoded.
+// column.c - one series' part of a block: found, checked, copied, decoded. (Of a tail: tail.c.)
 #include "base/hash.h"
 #include "store/codec_table.h"
 #include "store/reader.h"
-#include "store/sort.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,12 +14,19 @@ enum {
 
 // ── Copies ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
+// Two words at a time; each is read once, whatever the compiler would like.
+typedef uint64_t word_pair __attribute__((vector_size(16), aligned(8), may_alias));
+
 void copy_words(void *to, const uint8_t *from, size_t bytes)
 {
-    const uint64_t *at = (const uint64_t *)(const void *)from;
-    for (size_t i = 0; i < bytes / 8; i++) {
-        uint64_t w = __atomic_load_n(&at[i], __ATOMIC_RELAXED);
-        memcpy((char *)to + 8 * i, &w, 8);
+    size_t i = 0;
+    for (; i + sizeof(word_pair) <= bytes; i += sizeof(word_pair)) {
+        word_pair w = *(const volatile word_pair *)(const void *)(from + i);
+        memcpy((char *)to + i, &w, sizeof w);
+    }
+    if (i + sizeof(uint64_t) <= bytes) {
+        uint64_t w = __atomic_load_n((const uint64_t *)(const void *)(from + i), __ATOMIC_RELAXED);
+        memcpy((char *)to + i, &w, sizeof w);
     }
 }
 
@@ -274,30 +280,28 @@ static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache
     return *pin ? 0 : -ENOMEM;
 }
 
-static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
-                    const int64_t **t_ns, struct cache_item **pin, int64_t **own_t)
+static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out)
 {
     const struct block_header *h = &b->header;
     bool partial = h->kind == BLOCK_POINTS || e->count < h->rows;
-    int rc = h->kind == BLOCK_SET ? hot_times(s, b, pin) : 0;
+    int rc = h->kind == BLOCK_SET ? hot_times(s, b, &out->pins[0]) : 0;
     if (rc)
         return rc;
     const uint8_t *stored = block_copy(s, b, sizeof *h + h->directory_bytes + e->offset, e->size, &rc);
     if (rc)
         return rc;
     struct str column = {(const char *)stored, e->size};
-    if (block_decode_values(h, e, column, values))
+    if (block_decode_values(h, e, column, out->own_v))
         return malformed(s, b);
     if (!partial) {
-        *t_ns = (*pin)->data;
+        out->t = out->pins[0]->data;
         return 0;
     }
-    *own_t = malloc(e->count * sizeof **own_t);
-    if (!*own_t)
+    out->t = out->own_t = buffer_take(&s->buffers, e->count);
+    if (!out->own_t)
         return -ENOMEM;
-    *t_ns = *own_t;
-    rc = h->kind == BLOCK_POINTS ? block_decode_group_times(e, column, *own_t)
-                                 : block_pick_times(stored, (*pin)->data, h->rows, e->count, *own_t);
+    rc = h->kind == BLOCK_POINTS ? block_decode_group_times(e, column, out->own_t)
+                                 : block_pick_times(stored, out->pins[0]->data, h->rows, e->count, out->own_t);
     return rc ? malformed(s, b) : 0;
 }
 
@@ -365,10 +369,10 @@ static int cold_times(struct store_snapshot *s, struct block_ref *b, const struc
 }
 
 // The time stamps of the rows for which the presence column says 1.
-static int cold_pick(const struct codec_table *table, const struct block_entry *e, const int64_t *all, uint32_t rows,
-                     int64_t *out)
+static int cold_pick(struct store_snapshot *s, const struct codec_table *table, const struct block_entry *e,
+                     const int64_t *all, uint32_t rows, int64_t *out)
 {
-    double *presence = malloc(rows * sizeof *presence);
+    double *presence = buffer_take(&s->buffers, rows);
     if (!presence)
         return -ENOMEM;
     uint32_t n = 0;
@@ -376,84 +380,70 @@ static int cold_pick(const struct codec_table *table, const struct block_entry *
     for (uint32_t r = 0; !rc && r < rows && n < e->count; r++)
         if (presence[r] == 1)
             out[n++] = all[r];
-    free(presence);
+    buffer_give(&s->buffers, presence);
     return rc ? rc : n == e->count ? 0 : -EBADMSG;
 }
 
-static int cold_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
-                     const int64_t **t_ns, struct cache_item **pin, int64_t **own_t)
+static int cold_decode(struct store_snapshot *s, struct block_ref *b, const struct codec_table *table,
+                       const struct block_entry *e, struct column *out)
+{
+    uint32_t rows = b->header.rows;
+    bool points = b->header.kind == BLOCK_POINTS, partial = points || e->count < rows;
+    bool ok = column_fits(table, e->value_column, e->count) &&
+              !codec_table_values(table, e->value_column, out->own_v) &&
+              (points ? column_fits(table, e->time_column, e->count)
+                      : !partial || column_fits(table, e->presence_column, rows));
+    if (!ok)
+        return -EBADMSG;
+    int rc = points ? 0 : cold_times(s, b, table, e, &out->pins[0]);
+    if (rc)
+        return rc;
+    if (!partial) {
+        out->t = out->pins[0]->data;
+        return 0;
+    }
+    out->t = out->own_t = buffer_take(&s->buffers, e->count);
+    if (!out->own_t)
+        return -ENOMEM;
+    return points ? codec_table_times(table, e->time_column, out->own_t)
+                  : cold_pick(s, table, e, out->pins[0]->data, rows, out->own_t);
+}
+
+static int cold_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out)
 {
     struct cache_item *part;
     int rc = cold_part(s, b, e->part, &part);
     if (rc)
         return rc;
-    const struct codec_table *table = part->table;
-    uint32_t rows = b->header.rows;
-    bool points = b->header.kind == BLOCK_POINTS, partial = points || e->count < rows;
-    bool ok = column_fits(table, e->value_column, e->count) && !codec_table_values(table, e->value_column, values) &&
-              (points ? column_fits(table, e->time_column, e->count)
-                      : !partial || column_fits(table, e->presence_column, rows));
-    rc = ok ? 0 : -EBADMSG;
-    if (!rc && !points)
-        rc = cold_times(s, b, table, e, pin);
-    if (!rc && partial && !(*own_t = malloc(e->count * sizeof **own_t)))
-        rc = -ENOMEM;
-    if (!rc && partial)
-        rc =
-            points ? codec_table_times(table, e->time_column, *own_t) : cold_pick(table, e, (*pin)->data, rows, *own_t);
-    *t_ns = partial ? *own_t : rc ? NULL : (*pin)->data;
+    rc = cold_decode(s, b, part->table, e, out);
     cache_unpin(part);
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
-int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
-               const int64_t **t_ns, struct cache_item **pin, int64_t **own_t)
+void column_free(struct store_snapshot *s, struct column *c)
 {
-    *pin = NULL;
-    *own_t = NULL;
+    cache_unpin(c->pins[0]);
+    cache_unpin(c->pins[1]);
+    buffer_give(&s->buffers, c->own_t);
+    buffer_give(&s->buffers, c->own_v);
+    *c = (struct column){0};
+}
+
+int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out)
+{
+    *out = (struct column){0};
     int rc = block_check(s->reader, b, true);
-    if (!rc)
-        rc = b->header.flags & BLOCK_COLD ? cold_load(s, b, e, values, t_ns, pin, own_t)
-                                          : hot_load(s, b, e, values, t_ns, pin, own_t);
+    if (rc)
+        return rc;
+    out->v = out->own_v = buffer_take(&s->buffers, e->count);
+    out->count = e->count;
+    rc = !out->own_v ? -ENOMEM : b->header.flags & BLOCK_COLD ? cold_load(s, b, e, out) : hot_load(s, b, e, out);
     // Those that are shared have been looked at when they were decoded; here that would only cost a cache miss.
-    const int64_t *t = rc ? NULL : *own_t;
+    const int64_t *t = rc ? NULL : out->own_t;
     int64_t first = t ? t[0] : b->header.first_ns, last = t ? t[e->count - 1] : b->header.last_ns;
     if (!rc && (first != e->first_ns || last != e->last_ns || (t && !ascending(t, e->count))))
         rc = malformed(s, b);
-    if (rc) {
-        cache_unpin(*pin);
-        free(*own_t);
-        *pin = NULL;
-        *own_t = NULL;
-    }
+    if (rc)
+        column_free(s, out);
     return rc;
-}
-
-// ── Tails ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-int tail_points(struct store_snapshot *s, size_t tail, struct cache_item **pin)
-{
-    const struct view_tail *t = &s->view->tails[tail];
-    *pin = cache_find(&s->cache, CACHE_POINT_TAIL, t, 0);
-    if (*pin)
-        return 0;
-    size_t count = s->used[tail];
-    struct point_record *points = malloc((count + 1) * sizeof *points), *scratch = malloc((count + 1) * sizeof *points);
-    int rc = points && scratch ? 0 : -ENOMEM;
-    if (!rc) {
-        copy_words(points, t->bytes, count * sizeof *points);
-        rc = tail_current(t) ? 0 : -ESTALE;
-    }
-    if (rc) {
-        free(points);
-        free(scratch);
-        return rc;
-    }
-    count = points_sort(points, count, scratch);
-    free(scratch);
-    *pin = cache_add(
-        &s->cache,
-        (struct cache_item){
-            .of = t, .kind = CACHE_POINT_TAIL, .bytes = count * sizeof *points, .count = count, .data = points});
-    return *pin ? 0 : -ENOMEM;
 }

@@ -8,35 +8,39 @@
 
 // ── The log ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-static int catalog_append(struct store *s, struct buf *entry)
+int catalog_write(struct store *s, struct str entry)
 {
-    int rc = 0;
-    if (entry->failed)
-        rc = -ENOMEM;
     struct segment_entry *e = s->catalog_slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog_slot);
     if (e && e->kind != SEGMENT_CATALOG)
         e = NULL; // packed: the log goes on behind it
-    if (!rc && (!e || e->size - e->used < entry->size)) {
+    if (!e || e->size - e->used < entry.size) {
         uint64_t size = e ? e->size * 2 : CATALOG_SEGMENT_BYTES;
         if (size > CATALOG_SEGMENT_BYTES_MAX)
             size = CATALOG_SEGMENT_BYTES_MAX;
-        if (size < entry->size)
-            size = entry->size;
+        if (size < entry.size)
+            size = entry.size;
         int slot = extent_allocate(&s->file, SEGMENT_CATALOG, 0, s->catalog_sequence + 1, size);
-        if (slot < 0) {
-            rc = space_failed(s, slot);
-        } else {
-            s->catalog_slot = slot;
-            s->catalog_sequence++;
-            e = extent_entry(&s->file, slot);
-        }
+        if (slot < 0)
+            return space_failed(s, slot);
+        s->catalog_slot = slot;
+        s->catalog_sequence++;
+        e = extent_entry(&s->file, slot);
     }
-    if (!rc) {
-        memcpy(s->file.base + e->offset + e->used, entry->data, entry->size);
-        store_io_step(s->io, "define");
-        extent_publish(e, e->used + entry->size);
-        struct superblock *sb = extents_super(&s->file);
-        __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
+    memcpy(s->file.base + e->offset + e->used, entry.data, entry.size);
+    store_io_step(s->io, "define");
+    extent_publish(e, e->used + entry.size);
+    struct superblock *sb = extents_super(&s->file);
+    __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+// Where there is no space it waits with the appends; as ids count from the order of entries, and appends name ids, all of it keeps its order.
+static int catalog_append(struct store *s, struct buf *entry)
+{
+    int rc = entry->failed ? -ENOMEM : spilling(s) ? -ENOSPC : catalog_write(s, buf_str(entry));
+    if (space_error(rc)) {
+        rc = spill_definition(s, buf_str(entry));
+        s->stats.refused_space += rc != 0;
     }
     buf_free(entry);
     return rc;

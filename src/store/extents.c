@@ -7,7 +7,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10 };
+enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, PAGE_BYTES = 4096 };
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 uint32_t segment_entry_check(const struct segment_entry *entry)
 {
@@ -39,11 +43,28 @@ static void gap_remove(struct extents *x, size_t at)
     x->gap_count--;
 }
 
+// The first gap that does not begin before `offset`.
+static size_t gap_at(const struct extents *x, uint64_t offset)
+{
+    size_t low = 0, high = x->gap_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (x->gaps[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static unsigned size_class(uint64_t size)
+{
+    return 63 - (unsigned)__builtin_clzll(size);
+}
+
 static void give_back(struct extents *x, uint64_t offset, uint64_t size)
 {
-    size_t at = 0;
-    while (at < x->gap_count && x->gaps[at].offset < offset)
-        at++;
+    size_t at = gap_at(x, offset);
     bool joins_left = at && x->gaps[at - 1].offset + x->gaps[at - 1].size == offset;
     bool joins_right = at < x->gap_count && offset + size == x->gaps[at].offset;
     if (joins_left && joins_right) {
@@ -58,6 +79,9 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
     } else if (!gap_insert(x, at, offset, size)) {
         return; // without memory to note it the space is only found again at the next open
     }
+    for (unsigned k = 0; k <= size_class(x->gaps[at].size); k++)
+        if (x->gaps_from[k] > x->gaps[at].offset)
+            x->gaps_from[k] = x->gaps[at].offset;
     if (x->gaps[at].offset + x->gaps[at].size == x->end) {
         x->end = x->gaps[at].offset;
         gap_remove(x, at);
@@ -97,17 +121,29 @@ static int grow_file(struct extents *x, uint64_t needed)
     return rc;
 }
 
+// The lowest gap that is large enough. Where small gaps of its class are passed over, the next search begins behind those that are
+// too small for the class altogether.
 static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
 {
-    for (size_t i = 0; i < x->gap_count; i++)
-        if (x->gaps[i].size >= size) {
-            *offset = x->gaps[i].offset;
-            x->gaps[i].offset += size;
-            x->gaps[i].size -= size;
-            if (!x->gaps[i].size)
-                gap_remove(x, i);
-            return 0;
+    unsigned class = size_class(size);
+    bool first = true;
+    for (size_t i = gap_at(x, x->gaps_from[class]); i < x->gap_count; i++) {
+        struct extent_gap *gap = &x->gaps[i];
+        if (first && gap->size >> class) {
+            x->gaps_from[class] = gap->offset;
+            first = false;
         }
+        if (gap->size < size)
+            continue;
+        *offset = gap->offset;
+        gap->offset += size;
+        gap->size -= size;
+        if (!gap->size)
+            gap_remove(x, i);
+        return 0;
+    }
+    if (first)
+        x->gaps_from[class] = x->end;
     int rc = grow_file(x, x->end + size);
     if (rc)
         return rc;
@@ -172,13 +208,24 @@ static int grow_table(struct extents *x)
     return 0;
 }
 
+static void note_free_slot(struct extents *x, int slot)
+{
+    if (x->free_count == x->free_capacity) {
+        size_t capacity = x->free_capacity ? x->free_capacity * 2 : 64;
+        int *slots = realloc(x->free_slots, capacity * sizeof *slots);
+        if (!slots)
+            return; // found again at the next open
+        x->free_slots = slots;
+        x->free_capacity = capacity;
+    }
+    x->free_slots[x->free_count++] = slot;
+}
+
 static int free_slot(struct extents *x)
 {
     struct superblock *sb = extents_super(x);
-    const struct segment_entry *table = extents_table(x);
-    for (uint32_t i = 0; i < sb->table_count; i++)
-        if (table[i].kind == SEGMENT_EMPTY)
-            return (int)i;
+    if (x->free_count)
+        return x->free_slots[x->free_count - 1];
     if (sb->table_count == sb->table_capacity) {
         int rc = grow_table(x);
         if (rc)
@@ -210,6 +257,7 @@ int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, u
     if (rc)
         return rc;
     x->used_bytes += size;
+    x->free_count -= x->free_count && x->free_slots[x->free_count - 1] == slot;
     set_entry(x, slot,
               (struct segment_entry){
                   .kind = kind,
@@ -227,7 +275,16 @@ void extent_free(struct extents *x, int slot)
     const struct segment_entry old = *extent_entry(x, slot);
     set_entry(x, slot, (struct segment_entry){.kind = SEGMENT_EMPTY, .generation = old.generation + 1});
     x->used_bytes -= old.size;
+    note_free_slot(x, slot);
     give_back(x, old.offset, old.size);
+}
+
+void extent_prepare(struct extents *x, int slot)
+{
+    const struct segment_entry *e = extent_entry(x, slot);
+    uint64_t from = e->offset / PAGE_BYTES * PAGE_BYTES;
+    // Where the kernel does not know it, the faults do it.
+    madvise(x->base + from, e->offset + e->size - from, MADV_POPULATE_WRITE);
 }
 
 void extent_reuse(struct extents *x, int slot, uint64_t sequence)
@@ -269,13 +326,22 @@ bool extent_is_synced(const struct extents *x, int slot)
     return e->synced[0].used || e->synced[1].used;
 }
 
+void extents_sync_begins(struct extents *x)
+{
+    x->pending_covered = x->pending_count;
+}
+
 void extents_synced(struct extents *x)
 {
-    size_t count = x->pending_count;
-    x->pending_count = 0;
-    x->pending_bytes = 0;
-    for (size_t i = 0; i < count; i++)
+    size_t covered = x->pending_covered;
+    x->pending_covered = 0;
+    for (size_t i = 0; i < covered; i++) {
+        x->pending_bytes -= extent_entry(x, x->pending[i])->size;
         extent_free(x, x->pending[i]);
+    }
+    x->pending_count -= covered;
+    if (x->pending_count)
+        memmove(x->pending, x->pending + covered, x->pending_count * sizeof *x->pending);
 }
 
 void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc)
@@ -365,6 +431,9 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     }
     rc = find_gaps(x, taken, count, dropped);
     extents_end(x);
+    for (uint32_t i = sb->table_count; i-- > 0;)
+        if (extent_entry(x, (int)i)->kind == SEGMENT_EMPTY)
+            note_free_slot(x, (int)i);
     free(taken);
     return rc;
 }
@@ -374,6 +443,7 @@ void extents_close(struct extents *x)
     if (x->base)
         munmap(x->base, x->mapped_bytes);
     free(x->gaps);
+    free(x->free_slots);
     free(x->pending);
     *x = (struct extents){.fd = -1};
 }

@@ -188,7 +188,8 @@ static int import_table(struct table *t, const char *out_path, struct str host, 
         return error_set(e, -ENOMEM, "no memory");
     struct store_label meta[] = {{STR("host"), host}, {STR("source"), STR("import")}};
     // All of the table is kept: the limit by size is for what records without end.
-    struct store_options o = {.size_limit_bytes = UINT64_MAX, .meta = meta, .meta_count = 2};
+    struct store_options o = {
+        .size_limit_bytes = UINT64_MAX, .close_budget_ns = INT64_MAX, .meta = meta, .meta_count = 2};
     struct store *s;
     rc = store_open(out_path, &o, &s, e);
     if (rc)

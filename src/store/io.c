@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static int real_open(void *user, const char *path, int flags, unsigned mode)
@@ -14,7 +17,7 @@ static int real_open(void *user, const char *path, int flags, unsigned mode)
 }
 
 // For file systems that cannot reserve: zeros, written out, take the space for good.
-static int write_zeros(int fd, uint64_t offset, uint64_t size)
+int store_io_write_zeros(int fd, uint64_t offset, uint64_t size)
 {
     static const char zeros[65536];
     while (size) {
@@ -37,7 +40,7 @@ static int real_reserve(void *user, int fd, uint64_t offset, uint64_t size)
     while (fallocate(fd, 0, (off_t)offset, (off_t)size)) {
         if (errno == EINTR)
             continue;
-        return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(fd, offset, size) : -errno;
+        return errno == EOPNOTSUPP || errno == ENOSYS ? store_io_write_zeros(fd, offset, size) : -errno;
     }
     return 0;
 }
@@ -76,6 +79,41 @@ static int real_rename(void *user, const char *from, const char *to)
     return rename(from, to) ? -errno : 0;
 }
 
+// ── In the background ────────────────────────────────────────────────────────────────────────────────────────────
+//
+// By the kernel's own asynchronous I/O (not the C library's, which uses threads). *flush is the context.
+
+static int real_flush_start(void *user, int fd, uint64_t *flush)
+{
+    (void)user;
+    aio_context_t context = *flush;
+    if (!context && syscall(SYS_io_setup, 1, &context))
+        return -EOPNOTSUPP;
+    *flush = context;
+    struct iocb request = {.aio_fildes = (uint32_t)fd, .aio_lio_opcode = IOCB_CMD_FDSYNC}, *list = &request;
+    return syscall(SYS_io_submit, context, 1L, &list) == 1 ? 0 : -EOPNOTSUPP;
+}
+
+static int real_flush_result(void *user, uint64_t *flush, bool wait)
+{
+    (void)user;
+    struct io_event event;
+    struct timespec now = {0};
+    long n;
+    do
+        n = syscall(SYS_io_getevents, (aio_context_t)*flush, wait ? 1L : 0L, 1L, &event, wait ? NULL : &now);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n == 0 ? -EINPROGRESS : (int)event.res;
+}
+
+static void real_flush_free(void *user, uint64_t *flush)
+{
+    (void)user;
+    if (*flush)
+        syscall(SYS_io_destroy, (aio_context_t)*flush);
+    *flush = 0;
+}
+
 const struct store_io store_io_real = {
     .open = real_open,
     .reserve = real_reserve,
@@ -84,4 +122,7 @@ const struct store_io store_io_real = {
     .sync = real_sync,
     .map = real_map,
     .rename = real_rename,
+    .flush_start = real_flush_start,
+    .flush_result = real_flush_result,
+    .flush_free = real_flush_free,
 };

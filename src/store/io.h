@@ -21,10 +21,18 @@ struct store_io {
     int (*sync)(void *user, int fd); // data and size are on disk when it returns
     int (*map)(void *user, int fd, size_t size, uint8_t **out); // shared, writable
     int (*rename)(void *user, const char *from, const char *to);
-    void (*step)(void *user, const char *what); // may be NULL
+    // A sync that goes on in the background. Start: 0, or -EOPNOTSUPP: there is only `sync` here. *flush is the call's own, 0 at
+    // first. Result: -EINPROGRESS (never with `wait`), else what a sync returns. Both may be NULL.
+    int (*flush_start)(void *user, int fd, uint64_t *flush);
+    int (*flush_result)(void *user, uint64_t *flush, bool wait);
+    void (*flush_free)(void *user, uint64_t *flush); // waits for what is under way
+    void (*step)(void *user, const char *what);      // may be NULL
 };
 
 extern const struct store_io store_io_real;
+
+// How disk space is taken on file systems that cannot reserve it: zeros, written out.
+int store_io_write_zeros(int fd, uint64_t offset, uint64_t size);
 
 static inline void store_io_step(const struct store_io *io, const char *what)
 {

@@ -3,11 +3,17 @@
 // A cold block carries the range of the numbers of those it replaces, so from the moment it is in the segment they do not count any
 // more, for readers and for recovery alike: a crash in between neither doubles nor loses anything. They are freed after the next sync.
 //
-// A step merges at most MERGE_VALUES values, some tens of milliseconds' work, and is due as often as so many have come in: for a node with 150
-// series at 10 Hz once in six minutes. At the end only so much is merged as takes a few seconds; the rest stays hot.
+// One merge takes up to half a million values and some tens of milliseconds, more than a tick may. So it is a job that goes on from
+// call to call, a block or a column at a time:
+//
+//   choose ─▶ thaw (a block a step) ─▶ order ─▶ encode (a column or series a step; parts as they fill) ─▶ append, free what it replaces
+//
+// Meanwhile its blocks stay where they are and count. Sealing goes on behind them in the queue. If retention takes one of
+// them, the job is given up: nothing has been promised. The oldest that is due comes first.
 #include "store/block.h"
 #include "store/cold.h"
 #include "store/sort.h"
+#include "store/thaw.h"
 #include "store/writer.h"
 
 #include <errno.h>
@@ -16,16 +22,68 @@
 enum {
     MERGE_ROWS = 8192,
     MERGE_VALUES = 1 << 19,
-    CLOSING_MERGE_VALUES = 1 << 20, // a step, when closing
+    CLOSING_MERGE_VALUES = 1 << 20,
     MERGE_POINTS = 4 * TAIL_POINTS_MAX,
-    LEVEL_LIVE = 3,     // of zstd, while data comes in
-    LEVEL_CLOSING = 19, // when there is time
+    POINTS_QUEUE = UINT32_MAX, // in place of a set's id
 };
 
-static uint64_t rows_wanted(const struct set *set, bool all)
+// zstd's level and the size of parts. A live part is what takes some 3 ms; a closing one is all that a part can hold.
+static const struct cold_effort efforts[] = {
+    [MERGE_LIVE] = {3, 48 << 10},
+    [MERGE_CLOSING] = {19, 4 << 20},
+    [MERGE_HURRIED] = {3, 4 << 20},
+};
+
+struct merge_job {
+    uint32_t queue; // a set or POINTS_QUEUE
+    enum merge_pace pace;
+    size_t n, thawed;    // blocks; done
+    uint32_t rows, kept; // in the blocks; of those that count
+    uint32_t at;         // thawing: rows done; encoding: columns or points done
+    // A set's, column by column as long as `rows`.
+    int64_t *t_ns;
+    double *values;
+    uint32_t *order; // NULL: they come in order
+    double *column;  // scratch of an ordered one
+    struct point_record *points;
+    struct cold_writer *writer;
+    struct buf block;
+};
+
+static void job_free(struct store *s)
 {
-    uint64_t rows = (all ? CLOSING_MERGE_VALUES : MERGE_VALUES) / set->count;
-    return rows > MERGE_ROWS ? MERGE_ROWS : rows < 2 * TAIL_ROWS_MIN ? 2 * TAIL_ROWS_MIN : rows;
+    struct merge_job *j = s->merge;
+    if (!j)
+        return;
+    cold_cancel(j->writer);
+    buf_free(&j->block);
+    free(j->t_ns);
+    free(j->values);
+    free(j->order);
+    free(j->column);
+    free(j->points);
+    free(j);
+    s->merge = NULL;
+}
+
+void merge_forget(struct store *s)
+{
+    job_free(s);
+}
+
+size_t merge_memory(const struct store *s)
+{
+    const struct merge_job *j = s->merge;
+    if (!j)
+        return 0;
+    uint32_t columns = j->queue == POINTS_QUEUE ? 0 : s->sets[j->queue].count;
+    return sizeof *j + j->block.capacity +
+           (j->points ? 2 * j->rows * sizeof *j->points : j->rows * (columns + 2) * sizeof *j->values);
+}
+
+static struct hot_queue *queue_of(struct store *s, uint32_t queue)
+{
+    return queue == POINTS_QUEUE ? &s->hot_points : &s->sets[queue].hot;
 }
 
 static void queue_drop(struct hot_queue *q, size_t n)
@@ -63,7 +121,9 @@ static size_t choose(struct store *s, struct hot_queue *q, uint64_t rows_max)
         queue_drop(q, 1);
     uint64_t rows = 0;
     size_t n = 0;
-    for (; n < q->count; n++) {
+    size_t most = q->most ? q->most : q->count;
+    q->most = 0;
+    for (; n < q->count && n < most; n++) {
         const struct hot_block *b = &q->blocks[n];
         if (n && (rows + b->rows > rows_max || b->sequence != b[-1].sequence + 1 || !there(s, b) || !intact(s, b)))
             break;
@@ -90,50 +150,72 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
     queue_drop(q, n);
 }
 
-// ── Sets ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── The steps ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-static int decode_column(const struct block_header *h, const uint8_t *block, uint32_t column, double *present,
-                         double *out)
+static uint64_t rows_wanted(const struct store *s, uint32_t queue, enum merge_pace pace)
 {
-    struct column_entry stored;
-    memcpy(&stored, block + sizeof *h + 8 + column * sizeof stored, sizeof stored);
-    struct block_entry e;
-    int rc = block_entry_of_column(h, &stored, &e);
-    if (!rc && e.count == h->rows)
-        return block_decode_values(
-            h, &e, (struct str){(const char *)block + sizeof *h + h->directory_bytes + e.offset, e.size}, out);
-    for (uint32_t r = 0; r < h->rows; r++)
-        out[r] = store_missing();
-    if (rc == -ENOENT)
-        return 0;
-    if (rc)
-        return rc;
-    const uint8_t *at = block + sizeof *h + h->directory_bytes + e.offset;
-    rc = block_decode_values(h, &e, (struct str){(const char *)at, e.size}, present);
-    for (uint32_t r = 0, n = 0; !rc && r < h->rows && n < e.count; r++)
-        if (at[r / 8] >> r % 8 & 1)
-            out[r] = present[n++];
-    return rc;
+    if (queue == POINTS_QUEUE)
+        return MERGE_POINTS;
+    uint64_t rows = (pace == MERGE_LIVE ? MERGE_VALUES : CLOSING_MERGE_VALUES) / s->sets[queue].count;
+    return rows > MERGE_ROWS ? MERGE_ROWS : rows < 2 * TAIL_ROWS_MIN ? 2 * TAIL_ROWS_MIN : rows;
 }
 
-static int decode_rows(struct store *s, const struct hot_queue *q, size_t n, uint32_t rows, uint32_t columns)
+// The queue whose oldest block was sealed first, of those where a merge is due: live, when there is a whole one's worth.
+static bool pick(struct store *s, enum merge_pace pace, uint32_t *queue)
 {
-    double *present = malloc(CODEC_VALUES_MAX * sizeof *present);
-    int rc = present && reserve_rows(s, rows, (size_t)rows * columns) ? 0 : -ENOMEM;
-    size_t at = 0;
-    for (size_t i = 0; !rc && i < n; i++) {
-        struct block_header h;
-        const uint8_t *block = block_at(s, &q->blocks[i], &h);
-        uint32_t time_bytes;
-        memcpy(&time_bytes, block + sizeof h, sizeof time_bytes);
-        rc = h.columns != columns || time_bytes > h.data_bytes
-                 ? -EBADMSG
-                 : codec_decode_times(block + sizeof h + h.directory_bytes, time_bytes, h.rows, s->row_times + at);
-        for (uint32_t c = 0; !rc && c < columns; c++)
-            rc = decode_column(&h, block, c, present, s->row_values + (size_t)c * rows + at);
-        at += h.rows;
+    uint64_t oldest = UINT64_MAX;
+    for (uint32_t i = 0; i <= s->stats.sets; i++) {
+        uint32_t q = i < s->stats.sets ? i : POINTS_QUEUE;
+        const struct hot_queue *hot = queue_of(s, q);
+        if (!hot->count || hot->blocks[0].order >= oldest ||
+            (pace == MERGE_LIVE && hot->rows < rows_wanted(s, q, pace)))
+            continue;
+        oldest = hot->blocks[0].order;
+        *queue = q;
     }
-    free(present);
+    return oldest < UINT64_MAX;
+}
+
+static int job_begin(struct store *s, enum merge_pace pace)
+{
+    uint32_t queue = 0;
+    size_t n = 0;
+    while (!n) {
+        if (!pick(s, pace, &queue))
+            return 0;
+        n = choose(s, queue_of(s, queue), rows_wanted(s, queue, pace));
+    }
+    struct merge_job *j = s->merge = calloc(1, sizeof *j);
+    if (!j)
+        return -ENOMEM;
+    j->queue = queue;
+    j->pace = pace;
+    j->n = n;
+    const struct hot_queue *q = queue_of(s, queue);
+    for (size_t i = 0; i < n; i++)
+        j->rows += q->blocks[i].rows;
+    if (queue == POINTS_QUEUE) {
+        j->points = malloc(2 * (size_t)j->rows * sizeof *j->points);
+        return j->points ? 1 : -ENOMEM;
+    }
+    j->t_ns = malloc(j->rows * sizeof *j->t_ns);
+    j->values = malloc((size_t)j->rows * s->sets[queue].count * sizeof *j->values);
+    return j->t_ns && j->values ? 1 : -ENOMEM;
+}
+
+static int thaw_one(struct store *s)
+{
+    struct merge_job *j = s->merge;
+    struct block_header h;
+    const uint8_t *block = block_at(s, &queue_of(s, j->queue)->blocks[j->thawed], &h);
+    int rc;
+    if (j->queue == POINTS_QUEUE)
+        rc = thaw_points(&h, block, j->points + j->at);
+    else
+        rc = h.columns == s->sets[j->queue].count ? thaw_rows(&h, block, j->t_ns + j->at, j->values + j->at, j->rows)
+                                                  : -EBADMSG;
+    j->thawed++;
+    j->at += h.rows;
     return rc;
 }
 
@@ -150,172 +232,159 @@ static int by_time(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-// Blocks that overlap: rows into order, of equal times the cells of the later block win. Returns how many are left.
-static int order_rows(struct store *s, uint32_t rows, uint32_t columns)
+enum { SAME_TIME = UINT32_C(1) << 31 }; // in `order`: as the row before
+
+// Blocks that overlap: finds the order of their rows, and the time stamps that are left.
+static int order_rows(struct merge_job *j)
 {
     bool sorted = true;
-    for (uint32_t r = 1; r < rows; r++)
-        sorted = sorted && s->row_times[r - 1] < s->row_times[r];
+    for (uint32_t r = 1; r < j->rows; r++)
+        sorted = sorted && j->t_ns[r - 1] < j->t_ns[r];
+    j->kept = j->rows;
     if (sorted)
-        return (int)rows;
-    struct row_order *order = malloc(rows * sizeof *order);
-    double *old = malloc(rows * sizeof *old);
-    uint32_t n = 0;
-    for (uint32_t r = 0; order && r < rows; r++)
-        order[r] = (struct row_order){s->row_times[r], r};
-    if (order && old)
-        qsort(order, rows, sizeof *order, by_time);
-    for (uint32_t c = 0; order && old && c < columns; c++) {
-        double *column = s->row_values + (size_t)c * rows;
-        memcpy(old, column, rows * sizeof *old);
-        n = 0;
-        for (uint32_t r = 0; r < rows; r++) {
-            bool same = r && order[r].t_ns == order[r - 1].t_ns;
-            n += !same;
-            if (!same || !store_is_missing(old[order[r].row]))
-                column[n - 1] = old[order[r].row];
-        }
+        return 0;
+    struct row_order *order = malloc(j->rows * sizeof *order);
+    j->order = malloc(j->rows * sizeof *j->order);
+    j->column = malloc(j->rows * sizeof *j->column);
+    if (!order || !j->order || !j->column) {
+        free(order);
+        return -ENOMEM;
     }
-    n = 0;
-    for (uint32_t r = 0; order && old && r < rows; r++)
-        if (!r || order[r].t_ns != order[r - 1].t_ns)
-            s->row_times[n++] = order[r].t_ns;
+    for (uint32_t r = 0; r < j->rows; r++)
+        order[r] = (struct row_order){j->t_ns[r], r};
+    qsort(order, j->rows, sizeof *order, by_time);
+    j->kept = 0;
+    for (uint32_t r = 0; r < j->rows; r++) {
+        bool same = r && order[r].t_ns == order[r - 1].t_ns;
+        j->order[r] = order[r].row | (same ? SAME_TIME : 0);
+        if (!same)
+            j->t_ns[j->kept++] = order[r].t_ns;
+    }
     free(order);
-    free(old);
-    return n ? (int)n : -ENOMEM;
-}
-
-static struct block_source source_of(const struct store *s, const struct hot_queue *q, size_t n, uint32_t owner)
-{
-    struct block_header h;
-    block_at(s, &q->blocks[n - 1], &h);
-    return (struct block_source){
-        .owner = owner,
-        .sequence_first = q->blocks[0].sequence,
-        .sequence_last = q->blocks[n - 1].sequence,
-        .order = h.order,
-    };
-}
-
-static int merge_set(struct store *s, uint32_t id, bool all)
-{
-    struct set *set = &s->sets[id];
-    struct hot_queue *q = &set->hot;
-    uint64_t wanted = rows_wanted(set, all);
-    if (!q->count || (!all && q->rows < wanted))
-        return 0;
-    size_t n = choose(s, q, wanted);
-    if (!n)
-        return 0;
-    uint32_t rows = 0;
-    for (size_t i = 0; i < n; i++)
-        rows += q->blocks[i].rows;
-    int rc = decode_rows(s, q, n, rows, set->count);
-    if (rc == -EBADMSG) {
-        queue_drop(q, 1);
-        return 1;
-    }
-    int kept = rc ? rc : order_rows(s, rows, set->count);
-    if (kept < 0)
-        return kept;
-    struct block_source source = source_of(s, q, n, id);
-    s->block.size = 0;
-    s->block.failed = false;
-    rc = cold_put_set(&s->block, &source, s->row_times, (uint32_t)kept, s->row_values, rows, set->count,
-                      all ? LEVEL_CLOSING : LEVEL_LIVE);
-    if (!rc)
-        rc = block_append(s, &s->block, true, NULL);
-    if (rc)
-        return rc;
-    replaced(s, &s->sets[id].hot, n);
-    s->merged_values += (uint64_t)kept * s->sets[id].count;
-    return 1;
-}
-
-// ── Points ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-static int decode_points(const struct block_header *h, const uint8_t *block, struct point_record *out)
-{
-    const uint8_t *directory = block + sizeof *h, *data = directory + h->directory_bytes;
-    int64_t *t = malloc(CODEC_VALUES_MAX * sizeof *t);
-    double *v = malloc(CODEC_VALUES_MAX * sizeof *v);
-    int rc = t && v ? 0 : -ENOMEM;
-    size_t at = 0;
-    for (uint32_t g = 0; !rc && g < h->columns; g++) {
-        uint32_t series, range[2];
-        memcpy(&series, directory + 4 * (size_t)g, sizeof series);
-        memcpy(range, directory + 4 * ((size_t)h->columns + g), sizeof range);
-        struct str record = {(const char *)data + range[0], range[1] - range[0]};
-        struct block_entry e = {0};
-        rc = range[0] > range[1] || range[1] > h->data_bytes ? -EBADMSG : block_entry_of_group(h, series, record, &e);
-        if (!rc && e.count > h->rows - at)
-            rc = -EBADMSG;
-        if (!rc)
-            rc = block_decode_group_times(&e, record, t);
-        if (!rc)
-            rc = block_decode_values(h, &e, record, v);
-        for (uint32_t i = 0; !rc && i < e.count; i++)
-            out[at++] = (struct point_record){series, 0, t[i], v[i]};
-    }
-    free(t);
-    free(v);
-    return rc ? rc : at == h->rows ? 0 : -EBADMSG;
-}
-
-static int merge_points(struct store *s, bool all)
-{
-    struct hot_queue *q = &s->hot_points;
-    if (!q->count || (!all && q->rows < MERGE_POINTS))
-        return 0;
-    size_t n = choose(s, q, MERGE_POINTS);
-    for (; n; n /= 2) {
-        uint64_t rows = 0;
-        for (size_t i = 0; i < n; i++)
-            rows += q->blocks[i].rows;
-        struct point_record *points = malloc(2 * rows * sizeof *points);
-        if (!points)
-            return -ENOMEM;
-        int rc = 0;
-        size_t at = 0;
-        for (size_t i = 0; !rc && i < n; i++) {
-            struct block_header h;
-            const uint8_t *block = block_at(s, &q->blocks[i], &h);
-            rc = decode_points(&h, block, points + at);
-            at += h.rows;
-        }
-        size_t kept = rc ? 0 : points_sort(points, at, points + rows);
-        struct block_source source = source_of(s, q, n, 0);
-        s->block.size = 0;
-        s->block.failed = false;
-        if (!rc)
-            rc = cold_put_points(&s->block, &source, points, kept, all ? LEVEL_CLOSING : LEVEL_LIVE);
-        free(points);
-        if (rc == -EFBIG && n > 1)
-            continue; // too many points of one series: fewer blocks
-        if (rc == -EBADMSG) {
-            queue_drop(q, 1);
-            return 1;
-        }
-        if (!rc)
-            rc = block_append(s, &s->block, true, NULL);
-        if (rc)
-            return rc;
-        replaced(s, q, n);
-        s->merged_values += kept;
-        return 1;
-    }
     return 0;
 }
 
-int merge_step(struct store *s, bool all)
+// Of equal times the cell of the later block wins.
+static const double *ordered(struct merge_job *j, const double *column)
 {
-    int rc = merge_points(s, all);
-    for (uint32_t i = 0; !rc && i < s->stats.sets; i++) {
-        if (s->next_merge >= s->stats.sets)
-            s->next_merge = 0;
-        rc = merge_set(s, s->next_merge, all);
-        if (!rc)
-            s->next_merge++;
+    if (!j->order)
+        return column;
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < j->rows; r++) {
+        double v = column[j->order[r] & ~SAME_TIME];
+        bool same = j->order[r] & SAME_TIME;
+        n += !same;
+        if (!same || !store_is_missing(v))
+            j->column[n - 1] = v;
     }
+    return j->column;
+}
+
+static int start_writing(struct store *s)
+{
+    struct merge_job *j = s->merge;
+    const struct hot_queue *q = queue_of(s, j->queue);
+    struct block_header h;
+    block_at(s, &q->blocks[j->n - 1], &h);
+    bool set = j->queue != POINTS_QUEUE;
+    struct block_source source = {
+        .owner = set ? j->queue : 0,
+        .sequence_first = q->blocks[0].sequence,
+        .sequence_last = q->blocks[j->n - 1].sequence,
+        .order = h.order,
+    };
+    uint32_t columns = set ? s->sets[j->queue].count : 0;
+    if (set) {
+        int rc = order_rows(j);
+        if (rc)
+            return rc;
+    } else {
+        j->kept = (uint32_t)points_sort(j->points, j->rows, j->points + j->rows);
+    }
+    j->writer = cold_begin(&j->block, &source, set ? BLOCK_SET : BLOCK_POINTS, &efforts[j->pace]);
+    if (!j->writer)
+        return -ENOMEM;
+    if (set)
+        cold_rows(j->writer, j->t_ns, j->kept, columns);
+    else
+        cold_points(j->writer, j->points, j->kept);
+    j->at = 0;
+    return 0;
+}
+
+static int finish(struct store *s)
+{
+    struct merge_job *j = s->merge;
+    int rc = cold_end(j->writer);
+    j->writer = NULL;
+    if (!rc)
+        rc = block_append(s, &j->block, true, NULL);
+    if (rc)
+        return rc;
+    replaced(s, queue_of(s, j->queue), j->n);
+    s->stats.merged_values += j->kept * (uint64_t)(j->queue == POINTS_QUEUE ? 1 : s->sets[j->queue].count);
+    job_free(s);
+    return 1;
+}
+
+static int put_next(struct store *s)
+{
+    struct merge_job *j = s->merge;
+    if (j->queue != POINTS_QUEUE) {
+        uint32_t columns = s->sets[j->queue].count;
+        if (j->at == columns)
+            return finish(s);
+        const double *column = j->values + (size_t)j->at++ * j->rows;
+        return cold_put_column(j->writer, ordered(j, column));
+    }
+    if (j->at == j->kept)
+        return finish(s);
+    uint32_t n = 1;
+    while (j->at + n < j->kept && j->points[j->at + n].series == j->points[j->at].series)
+        n++;
+    int rc = cold_put_series(j->writer, j->points + j->at, n);
+    j->at += n;
     return rc;
+}
+
+// Whether all that it reads is still what it was.
+static bool holds(struct store *s)
+{
+    const struct merge_job *j = s->merge;
+    const struct hot_queue *q = queue_of(s, j->queue);
+    for (size_t i = 0; i < j->n; i++)
+        if (!there(s, &q->blocks[i]))
+            return false;
+    return true;
+}
+
+static int step(struct store *s, enum merge_pace pace)
+{
+    if (!s->merge)
+        return job_begin(s, pace);
+    struct merge_job *j = s->merge;
+    int rc = j->thawed < j->n ? thaw_one(s) : !j->writer ? start_writing(s) : put_next(s);
+    return rc < 0 ? rc : 1;
+}
+
+int merge_step(struct store *s, enum merge_pace pace)
+{
+    if (s->merge && !holds(s))
+        job_free(s);
+    int rc = step(s, pace);
+    if (rc >= 0)
+        return rc;
+    struct merge_job *j = s->merge;
+    struct hot_queue *q = j ? queue_of(s, j->queue) : NULL;
+    if (q && rc == -EBADMSG)
+        queue_drop(q, 1);
+    // Too much of one series for one block: half of it, the first of which can always be left as it is.
+    bool too_much = q && rc == -EFBIG;
+    size_t n = j ? j->n : 0;
+    job_free(s);
+    if (too_much && n == 1)
+        queue_drop(q, 1);
+    else if (too_much)
+        q->most = n / 2;
+    return rc == -EBADMSG || too_much ? 1 : rc;
 }

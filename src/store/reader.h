@@ -3,8 +3,9 @@
 //   reader ── index     the catalog so far                          (index.c; grows only)
 //          ── segments  block headers, read once per segment        (view.c)
 //          ── view ◀─── snapshots: which blocks and tails there are at one moment; shared as long as the segment table stays as it is
-//   snapshot ── cache   time stamps and unpacked parts of cold blocks (cache.c)
-//            ── cursors
+//   snapshot ── cache   time stamps, unpacked parts of cold blocks, tails turned over (cache.c)
+//            ── buffers that columns are decoded into (buffers.c)
+//            ── cursors (cursor.h)
 //
 // Nothing here is locked against the writer. Bytes that it may write over meanwhile are copied word by word, then the segment's generation is
 // looked at again: if it has moved on, what was copied counts as gone (-ESTALE), and the snapshot looks where the points are now.
@@ -109,6 +110,7 @@ struct block_list {
     struct block_ref *const *blocks;
     const struct time_range *ranges; // of them: looked through without touching the blocks
     size_t count;
+    bool ordered; // each begins after the one before has ended
 };
 
 struct view {
@@ -138,7 +140,7 @@ struct store_reader {
     struct map damaged; // offsets already counted
 };
 
-enum cache_kind { CACHE_TIMES, CACHE_PART, CACHE_POINT_TAIL };
+enum cache_kind { CACHE_TIMES, CACHE_PART, CACHE_POINT_TAIL, CACHE_TAIL_TIMES, CACHE_TAIL_STRIP };
 
 struct cache_item {
     const void *of; // block_ref, view_tail
@@ -146,13 +148,31 @@ struct cache_item {
     enum cache_kind kind;
     unsigned pins;
     size_t bytes, count;
-    void *data;                // int64_t[count], point_record[count], or the unpacked part…
+    void *data;                // int64_t[count], point_record[count], what tail.c makes, or the unpacked part…
     struct codec_table *table; // …that this looks into
 };
 
 struct cache {
     struct cache_item **items; // open addressing
     size_t count, capacity, bytes;
+};
+
+// buffers.c
+enum { BUFFER_LEVELS = 20 };
+
+struct buffers {
+    struct buffer *idle[BUFFER_LEVELS];
+    size_t idle_bytes;
+};
+
+// The points of one series in one block or tail. They lie in the cache, or in buffers of their own.
+struct column {
+    const int64_t *t;
+    const double *v;
+    size_t count;
+    int64_t *own_t;
+    double *own_v;
+    struct cache_item *pins[2];
 };
 
 struct view_hold {
@@ -171,6 +191,9 @@ struct store_snapshot {
     struct arena memory;
     struct cache cache;
     struct buf scratch;
+    struct buffers buffers;
+    struct store_cursor *idle; // closed ones, to be opened again
+    unsigned idle_count;
     unsigned moves; // how often it had to look again
     uint64_t catalog_bytes;
 };
@@ -209,16 +232,26 @@ const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t 
 // What a block says of one column or series: 0, -ENOENT, -ESTALE, -EBADMSG, -ENOMEM.
 int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t column_or_series, struct block_entry *out);
 
-// Decodes values[e->count]; *t_ns points into the cache (pinned, *pin set) or to malloc'ed memory (*own_t set).
-int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, double *values,
-               const int64_t **t_ns, struct cache_item **pin, int64_t **own_t);
+// The points that an entry speaks of. On failure *out holds nothing.
+int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out);
+void column_free(struct store_snapshot *s, struct column *c); // leaves it empty
 
 // A cold block's directory (shared, stays with the block), and one of its parts, unpacked: pinned.
 int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out);
 int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, struct cache_item **pin);
 
-// Sorted points of a point tail: pinned.
-int tail_points(struct store_snapshot *s, size_t tail, struct cache_item **pin);
+// tail.c. The points of a column of the set whose tail it is, of a series in a tail of points: 0, -ESTALE, -ENOMEM.
+int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column, struct column *out);
+int tail_series(struct store_snapshot *s, size_t tail, uint32_t series, struct column *out);
+
+// cursor.c. Those that the snapshot keeps.
+void cursors_free(struct store_snapshot *s);
+
+// buffers.c. Places for so many 8-byte words; NULL: no memory, or more than any column has. What is given back may be NULL.
+void *buffer_take(struct buffers *all, size_t words);
+void buffer_give(struct buffers *all, void *words);
+size_t buffer_words(void *words); // there is room for
+void buffers_free(struct buffers *all);
 
 // cache.c. NULL: not there. What is found or added is pinned.
 struct cache_item *cache_find(struct cache *c, enum cache_kind kind, const void *of, uint32_t part);

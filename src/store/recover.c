@@ -185,7 +185,7 @@ static void account(struct store *s, struct recovery *r)
                                                               : NULL;
         if (q)
             hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation, h->size, h->rows,
-                                           b->at, h->sequence_first});
+                                           b->at, h->sequence_first, h->order});
     }
 }
 
@@ -255,8 +255,11 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
         if (rc)
             return rc;
         e = extent_entry(&s->file, slot);
-        if (t->slot != EXTENT_NO_SLOT)
+        if (t->slot != EXTENT_NO_SLOT) {
+            s->tail_bytes -= extent_entry(&s->file, t->slot)->size;
+            s->tail_count -= set;
             extent_free(&s->file, t->slot);
+        }
     }
     for (uint32_t i = 0; kind != SEGMENT_EVENT_TAIL && i < used; i++) {
         int64_t at = time_at(s->file.base + e->offset, kind, unit, i);
@@ -266,6 +269,7 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     *t =
         (struct tail){.slot = slot, .used = used, .room = (uint32_t)room, .offset = e->offset, .sequence = e->sequence};
     s->tail_bytes += e->size;
+    s->tail_count += set;
     r->live_rows += set ? used : 0;
     r->live_points += kind == SEGMENT_POINT_TAIL ? used : 0;
     return 0;

@@ -20,10 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    REWRITE_BYTES_MAX = 256 << 20
-}; // larger ones are only cut at the end: what is gained is less than what it takes
-
 struct live_block {
     struct block_header h;
     const uint8_t *bytes;
@@ -265,7 +261,7 @@ int rewrite(struct store *s)
     struct image m = {0};
     char *path = NULL;
     int rc = live_blocks(s, &blocks, &count, &bytes);
-    if (!rc && bytes > REWRITE_BYTES_MAX)
+    if (!rc && bytes > s->rewrite_limit_bytes)
         rc = -EFBIG;
     if (!rc)
         rc = packed_catalog(s, &catalog);

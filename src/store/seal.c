@@ -64,24 +64,41 @@ static int open_segment(struct store *s, int *slot, size_t size)
         return -ENOMEM;
     }
     *sum = (struct segment_sum){.last_ns = INT64_MIN};
+    extent_prepare(&s->file, new);
     s->block_sequence++;
     *slot = new;
     return 0;
 }
 
+static void give_up_tail(struct store *s, struct tail *t)
+{
+    const struct segment_entry *e = extent_entry(&s->file, t->slot);
+    s->tail_bytes -= e->size;
+    s->tail_count -= e->kind == SEGMENT_SET_TAIL;
+    // What a sync has put on disk stays until another one has put the block there.
+    if (extent_is_synced(&s->file, t->slot))
+        extent_free_later(&s->file, t->slot);
+    else
+        extent_free(&s->file, t->slot);
+    t->slot = EXTENT_NO_SLOT;
+    t->room = 0;
+}
+
+// Whether its memory is to go to others: it is more than twice an even share.
+static bool too_large(const struct store *s, const struct tail *t)
+{
+    return s->tail_bytes > tail_limit(s) / 2 &&
+           extent_entry(&s->file, t->slot)->size > 2 * (tail_limit(s) / (s->tail_count + 1));
+}
+
 static void empty_tail(struct store *s, struct tail *t)
 {
     t->sequence++;
-    t->used = t->checked = t->crc = 0;
-    // What a sync has put on disk stays until another one has put the block there.
-    if (extent_is_synced(&s->file, t->slot)) {
-        s->tail_bytes -= extent_entry(&s->file, t->slot)->size;
-        extent_free_later(&s->file, t->slot);
-        t->slot = EXTENT_NO_SLOT;
-        t->room = 0;
-    } else {
+    t->used = t->checked = t->crc = t->idle = 0;
+    if (extent_is_synced(&s->file, t->slot) || too_large(s, t))
+        give_up_tail(s, t);
+    else
         extent_reuse(&s->file, t->slot, t->sequence);
-    }
 }
 
 int block_append(struct store *s, const struct buf *block, bool cold, struct tail *emptied)
@@ -111,7 +128,7 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
     // Without memory to note it the block stays hot.
     if (q)
         hot_push(q, (struct hot_block){*slot, extent_entry(&s->file, *slot)->generation, h.size, h.rows, at,
-                                       h.sequence_first});
+                                       h.sequence_first, h.order});
     return 0;
 }
 
@@ -269,6 +286,33 @@ int seal_events(struct store *s)
     s->block.failed = false;
     int rc = block_put_events(&s->block, &source, records, count, first, last);
     return rc ? rc : block_append(s, &s->block, false, t);
+}
+
+int seal_and_free(struct store *s, uint32_t id)
+{
+    int rc = seal_set(s, id);
+    if (!rc && s->sets[id].tail.slot != EXTENT_NO_SLOT)
+        give_up_tail(s, &s->sets[id].tail);
+    return rc;
+}
+
+enum { IDLE_SYNCS = 60, IDLE_LOOKS = 1024, IDLE_SEALS = 4 };
+
+// Five minutes with the usual syncs. A sealed row takes more space than one in a tail, so not at once.
+int seal_idle(struct store *s)
+{
+    uint32_t sealed = 0;
+    for (uint32_t looked = 0; looked < s->stats.sets && looked < IDLE_LOOKS && sealed < IDLE_SEALS; looked++) {
+        s->idle_hand = (s->idle_hand + 1) % (uint32_t)s->stats.sets;
+        const struct tail *t = &s->sets[s->idle_hand].tail;
+        if (t->slot == EXTENT_NO_SLOT || t->idle < IDLE_SYNCS)
+            continue;
+        int rc = seal_and_free(s, s->idle_hand);
+        if (rc)
+            return rc;
+        sealed++;
+    }
+    return 0;
 }
 
 int seal_all(struct store *s)

@@ -30,6 +30,12 @@ static int look(struct store_snapshot *s, uint64_t *version, int64_t *newest_ns)
         free(hold);
         return rc;
     }
+    if (v == s->view) { // nothing has changed but that tails have grown, and this snapshot does not see that
+        view_release(v);
+        free(used);
+        free(hold);
+        return 0;
+    }
     *hold = (struct view_hold){s->held, v};
     s->held = hold;
     free(s->used);
@@ -73,6 +79,8 @@ void store_snapshot_close(struct store_snapshot *s)
 {
     if (!s)
         return;
+    cursors_free(s);
+    buffers_free(&s->buffers);
     cache_free(&s->cache);
     pthread_mutex_lock(&s->reader->mutex);
     while (s->held) {

@@ -4,20 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+enum { DIGIT_BITS_MAX = 11, DIGITS_MAX = 1 << DIGIT_BITS_MAX };
 
-static void count_pass(const struct point_record *from, struct point_record *to, size_t count, unsigned shift)
+static void count_pass(const struct point_record *from, struct point_record *to, size_t count, unsigned shift,
+                       uint32_t digits)
 {
-    size_t at[DIGITS] = {0}, sum = 0;
+    uint32_t at[DIGITS_MAX], sum = 0;
+    memset(at, 0, digits * sizeof *at);
     for (size_t i = 0; i < count; i++)
-        at[from[i].series >> shift & (DIGITS - 1)]++;
-    for (size_t d = 0; d < DIGITS; d++) {
-        size_t n = at[d];
+        at[from[i].series >> shift & (digits - 1)]++;
+    for (uint32_t d = 0; d < digits; d++) {
+        uint32_t n = at[d];
         at[d] = sum;
         sum += n;
     }
     for (size_t i = 0; i < count; i++)
-        to[at[from[i].series >> shift & (DIGITS - 1)]++] = from[i];
+        to[at[from[i].series >> shift & (digits - 1)]++] = from[i];
 }
 
 static int by_time(const void *a, const void *b)
@@ -52,8 +54,11 @@ size_t points_sort(struct point_record *points, size_t count, struct point_recor
         sorted = sorted && (!i || points[i - 1].series <= points[i].series);
     }
     struct point_record *from = points, *to = scratch;
-    for (unsigned shift = 0; !sorted && shift < 32 && most >> shift; shift += DIGIT_BITS) {
-        count_pass(from, to, count, shift);
+    // As few passes as there can be, of equal digits: small ones stay in the nearest cache.
+    unsigned bits = most ? 32 - (unsigned)__builtin_clz(most) : 1;
+    unsigned passes = (bits + DIGIT_BITS_MAX - 1) / DIGIT_BITS_MAX, digit_bits = (bits + passes - 1) / passes;
+    for (unsigned pass = 0; !sorted && pass < passes; pass++) {
+        count_pass(from, to, count, pass * digit_bits, UINT32_C(1) << digit_bits);
         struct point_record *other = from;
         from = to;
         to = other;

@@ -2,6 +2,8 @@
 //
 //   { u32 kind, u32 set or series, u64 bytes of the payload, payload } …
 //
+// Rows, points, events and definitions: metrics, series and sets that come up while the disk is full.
+//
 // As long as something lies here, everything new goes behind it, so that the order of arrival (the newest of equal time stamps wins) is
 // kept. Readers do not see it yet, and it dies with the process: store_tick tries to bring it into the file. Half the memory limit is the bound.
 #include "store/writer.h"
@@ -10,7 +12,7 @@
 
 #include <errno.h>
 
-enum { SPILL_ROW, SPILL_POINT, SPILL_EVENT };
+enum { SPILL_ROW, SPILL_POINT, SPILL_EVENT, SPILL_DEFINITION };
 
 struct spill_head {
     uint32_t kind, id;
@@ -48,8 +50,25 @@ int spill_event(struct store *s, struct str record)
     return put(s, (struct spill_head){SPILL_EVENT, 0, record.size}, record.data, record.size, "");
 }
 
+// Its payload is followed by zeros up to a multiple of 8; the head's id says how many.
+int spill_definition(struct store *s, struct str entry)
+{
+    static const char zeros[8];
+    uint32_t fill = (uint32_t)(-entry.size % 8);
+    struct buf padded = {0};
+    buf_add_str(&padded, entry);
+    buf_add(&padded, zeros, fill);
+    int rc = padded.failed
+                 ? -ENOMEM
+                 : put(s, (struct spill_head){SPILL_DEFINITION, fill, padded.size}, padded.data, padded.size, "");
+    buf_free(&padded);
+    return rc;
+}
+
 static int replay_one(struct store *s, const struct spill_head *head, const char *payload)
 {
+    if (head->kind == SPILL_DEFINITION)
+        return catalog_write(s, (struct str){payload, head->bytes - head->id});
     if (head->kind == SPILL_EVENT)
         return append_event(s, (struct str){payload, head->bytes});
     int64_t t;
@@ -69,8 +88,9 @@ int spill_replay(struct store *s)
         s->spill_at += sizeof head + head.bytes;
     }
     if (s->spill.size)
-        log_warning("%s: there is space again; %llu appends that were kept in memory are in the file now", s->path,
-                    (unsigned long long)s->spilled);
+        log_warning(
+            "%s: there is space again; %llu appends and definitions that were kept in memory are in the file now",
+            s->path, (unsigned long long)s->spilled);
     buf_free(&s->spill);
     s->spill_at = 0;
     s->spilled = 0;

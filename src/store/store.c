@@ -17,7 +17,9 @@
 #define DEFAULT_SIZE_LIMIT (UINT64_C(1) << 30)
 #define DEFAULT_MEMORY_LIMIT ((size_t)256 << 20)
 #define DEFAULT_SYNC_NS (INT64_C(5) * NS_PER_S)
-#define CLOSING_VALUES (UINT64_C(16) << 20) // that closing takes the time to merge: some seconds
+#define DEFAULT_CLOSE_NS (INT64_C(5) * NS_PER_S)
+#define DEFAULT_REWRITE_LIMIT (UINT64_C(256) << 20) // what writing more anew would gain is less than what it takes
+#define TICK_NS (NS_PER_S / 500) // a tick begins no further step of a merge after that; a step takes up to 3 ms
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
 
 static void read_boot_id(uint8_t id[16])
@@ -153,6 +155,9 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
 static void release(struct store *s)
 {
     int fd = s->file.fd;
+    merge_forget(s);
+    if (s->io->flush_free)
+        s->io->flush_free(s->io->user, &s->flush);
     extents_close(&s->file);
     if (fd >= 0)
         close(fd);
@@ -199,6 +204,8 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->size_limit_bytes = o->size_limit_bytes ? o->size_limit_bytes : DEFAULT_SIZE_LIMIT;
     s->window_ns = o->window_ns;
     s->sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
+    s->close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
+    s->rewrite_limit_bytes = o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
     s->series_limit = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
     s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
     set_sizes(s);
@@ -220,7 +227,9 @@ static void note_tail(struct store *s, struct tail *t, uint64_t unit)
 {
     if (t->slot == EXTENT_NO_SLOT || !t->used)
         return;
+    t->idle++;
     if (t->used > t->checked) {
+        t->idle = 0;
         const uint8_t *new = s->file.base + t->offset + t->checked *unit;
         t->crc = crc32c(t->crc, new, (t->used - t->checked) * unit);
         t->checked = t->used;
@@ -243,10 +252,9 @@ static void note_all(struct store *s)
     }
 }
 
-int store_sync(struct store *s, struct error *e)
+static int sync_done(struct store *s, int rc, struct error *e)
 {
-    note_all(s);
-    int rc = s->io->sync(s->io->user, s->file.fd);
+    s->flushing = false;
     if (rc) {
         s->stats.sync_errors++;
         if (!s->sync_reported)
@@ -260,6 +268,35 @@ int store_sync(struct store *s, struct error *e)
     return 0;
 }
 
+int store_sync(struct store *s, struct error *e)
+{
+    if (s->flushing)
+        sync_done(s, s->io->flush_result(s->io->user, &s->flush, true), NULL);
+    note_all(s);
+    extents_sync_begins(&s->file);
+    return sync_done(s, s->io->sync(s->io->user, s->file.fd), e);
+}
+
+// What is there when it starts is on disk when it is done, some ticks later; until then nothing that the sync before covered is given up.
+static int sync_in_background(struct store *s)
+{
+    if (s->flushing || !s->io->flush_start)
+        return s->flushing ? 0 : store_sync(s, NULL);
+    note_all(s);
+    extents_sync_begins(&s->file);
+    int rc = s->io->flush_start(s->io->user, s->file.fd, &s->flush);
+    if (rc)
+        return sync_done(s, s->io->sync(s->io->user, s->file.fd), NULL);
+    s->flushing = true;
+    return 0;
+}
+
+static int look_for_sync(struct store *s)
+{
+    int rc = s->flushing ? s->io->flush_result(s->io->user, &s->flush, false) : -EINPROGRESS;
+    return rc == -EINPROGRESS ? 0 : sync_done(s, rc, NULL);
+}
+
 static void look_for_file(struct store *s)
 {
     struct stat st;
@@ -269,21 +306,32 @@ static void look_for_file(struct store *s)
     s->unlink_reported = true;
 }
 
+static int merge_for_a_while(struct store *s)
+{
+    int64_t until = clock_monotonic_ns() + TICK_NS;
+    int rc = 1;
+    while (rc > 0 && clock_monotonic_ns() < until)
+        rc = merge_step(s, MERGE_LIVE);
+    return rc < 0 ? rc : 0;
+}
+
 int store_tick(struct store *s, int64_t now_ns)
 {
-    int rc = 0;
+    int rc = look_for_sync(s);
     if (spilling(s) && (now_ns - s->last_space_try_ns >= SPACE_RETRY_NS || now_ns < s->last_space_try_ns)) {
         s->last_space_try_ns = now_ns;
-        rc = spill_replay(s);
+        int replayed = spill_replay(s);
+        rc = rc ? rc : replayed;
     }
     retain(s, 0);
-    int merged = spilling(s) ? 0 : merge_step(s, false);
-    if (merged < 0 && !rc)
-        rc = merged;
+    int merged = spilling(s) ? 0 : seal_idle(s);
+    if (!merged && !spilling(s))
+        merged = merge_for_a_while(s);
+    rc = rc ? rc : merged;
     if (now_ns - s->last_sync_ns >= s->sync_interval_ns || now_ns < s->last_sync_ns) {
         s->last_sync_ns = now_ns;
         look_for_file(s);
-        int synced = store_sync(s, NULL);
+        int synced = sync_in_background(s);
         rc = rc ? rc : synced;
     }
     return rc;
@@ -314,18 +362,57 @@ static int close_in_place(struct store *s)
     return s->io->sync(s->io->user, x->fd);
 }
 
+static uint64_t hot_values(const struct store *s)
+{
+    uint64_t values = s->hot_points.rows;
+    for (uint32_t i = 0; i < s->stats.sets; i++)
+        values += s->sets[i].hot.rows * s->sets[i].count;
+    return values;
+}
+
+// All that is hot, as small as the time allows: thoroughly as long as at the speed so far that ends in time.
+static int merge_all(struct store *s)
+{
+    int64_t start = clock_monotonic_ns(), thorough_ns = 0;
+    uint64_t first = s->stats.merged_values, thorough_values = 0;
+    enum merge_pace pace = MERGE_CLOSING;
+    for (;;) {
+        int64_t now = clock_monotonic_ns();
+        if (now - start >= s->close_budget_ns) {
+            uint64_t left = hot_values(s);
+            if (left)
+                log_warning(
+                    "%s: %llu values (%llu were done) stay larger than they could be: closing has %lld ms for it",
+                    s->path, (unsigned long long)left, (unsigned long long)(s->stats.merged_values - first),
+                    (long long)(s->close_budget_ns / 1000000));
+            return 0;
+        }
+        if (s->merge == NULL && s->close_budget_ns != INT64_MAX && thorough_values) {
+            double needed = (double)thorough_ns / (double)thorough_values * (double)hot_values(s);
+            pace = needed < (double)(start + s->close_budget_ns - now) ? MERGE_CLOSING : MERGE_HURRIED;
+        }
+        uint64_t before = s->stats.merged_values;
+        int rc = merge_step(s, pace);
+        if (rc <= 0)
+            return rc;
+        if (pace == MERGE_CLOSING) {
+            thorough_ns += clock_monotonic_ns() - now;
+            thorough_values += s->stats.merged_values - before;
+        }
+    }
+}
+
 int store_close(struct store *s, struct error *e)
 {
     int rc = spill_replay(s);
     if (rc) {
-        log_warning("%s: %llu appends that there was no space for are lost", s->path, (unsigned long long)s->spilled);
+        log_warning("%s: %llu appends and definitions that there was no space for are lost", s->path, (unsigned long long)s->spilled);
         s->stats.refused_space += s->spilled;
     }
     int sealed = seal_all(s);
     rc = rc ? rc : sealed;
-    s->merged_values = 0;
-    while (!rc && s->merged_values < CLOSING_VALUES && merge_step(s, true) > 0)
-        ;
+    if (!rc)
+        merge_all(s);
     // What could not be sealed lies in tails, which only the old file has.
     int closed = sealed ? sealed : rewrite(s);
     if (closed)
@@ -345,6 +432,7 @@ void store_abandon(struct store *s)
 void store_get_stats(const struct store *s, struct store_stats *out)
 {
     *out = s->stats;
+    out->hot_values = hot_values(s);
     out->file_bytes = s->file.file_bytes;
     out->used_bytes = s->file.used_bytes;
     out->memory_bytes =
@@ -352,5 +440,5 @@ void store_get_stats(const struct store *s, struct store_stats *out)
         (s->metric_ids.capacity + s->pair_ids.capacity + s->set_ids.capacity) * sizeof(struct map_slot) +
         s->series_slot_count * sizeof *s->series_slots + s->series_capacity * sizeof *s->series_keys + s->tail_bytes +
         s->spill.capacity + s->block.capacity + (s->row_capacity + s->value_capacity) * sizeof(double) +
-        s->sum_capacity * sizeof *s->sums;
+        s->sum_capacity * sizeof *s->sums + merge_memory(s);
 }

@@ -40,11 +40,11 @@ static inline bool store_is_missing(double v)
 
 // Limits with names; what exceeds them is refused with -E2BIG (names, labels) or -ENOSPC (counts), and counted.
 enum {
-    STORE_NAME_MAX = 255,       // bytes of a metric's name
-    STORE_LABELS_MAX = 16,      // a series
-    STORE_KEY_MAX = 128,        // bytes of a label's key
-    STORE_VALUE_MAX = 1024,     // bytes of a label's value
-    STORE_TEXT_MAX = 4096,      // bytes of an annotation, of a help text
+    STORE_NAME_MAX = 255,   // bytes of a metric's name
+    STORE_LABELS_MAX = 16,  // a series
+    STORE_KEY_MAX = 128,    // bytes of a label's key
+    STORE_VALUE_MAX = 1024, // bytes of a label's value
+    STORE_TEXT_MAX = 4096,  // bytes of an annotation, of a help text
     STORE_UNIT_MAX = 32,
     STORE_SET_SERIES_MAX = 4096,
     STORE_SERIES_MAX_DEFAULT = 4000000,
@@ -65,14 +65,16 @@ struct store_metric {
 };
 
 struct store_options {
-    uint64_t size_limit_bytes;  // retention by size; 0 = 1 GiB; UINT64_MAX = none
-    int64_t window_ns;          // retention by age, counted from the newest point; 0 = keep all
-    int64_t sync_interval_ns;   // 0 = 5 s
-    uint32_t series_limit;      // 0 = STORE_SERIES_MAX_DEFAULT
-    size_t memory_limit_bytes;  // of the writer's own memory and live tails; 0 = 256 MiB
+    uint64_t size_limit_bytes;      // retention by size; 0 = 1 GiB; UINT64_MAX = none
+    int64_t window_ns;              // retention by age, counted from the newest point; 0 = keep all
+    int64_t sync_interval_ns;       // 0 = 5 s
+    uint32_t series_limit;          // 0 = STORE_SERIES_MAX_DEFAULT
+    size_t memory_limit_bytes;      // of the writer's own memory and live tails; 0 = 256 MiB
     const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
     size_t meta_count;
-    const struct store_io *io;  // system calls, for tests that make them fail (io.h); NULL = the real ones
+    int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
+    uint64_t rewrite_limit_bytes; // files with more in them are closed in place, not written anew; 0 = 256 MiB
+    const struct store_io *io;    // system calls, for tests that make them fail (io.h); NULL = the real ones
 };
 
 struct store;
@@ -81,7 +83,8 @@ struct store;
 // was killed (what was found is said with log_info). *out is NULL on failure. -EBUSY: another writer has it.
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e);
 
-// Seals all tails, compacts what is worth it, cuts the file to what is used, syncs, marks it clean. Frees s whatever it returns.
+// Seals all tails, merges, oldest first, what has not been merged yet (for as long as the options say; what is left then stays larger, and
+// is said), cuts the file to what is used, syncs, marks it clean. Frees s whatever it returns.
 int store_close(struct store *s, struct error *e);
 
 // As if the process had been killed, for tests and for the failing agent: nothing is sealed. Frees s.
@@ -89,6 +92,7 @@ void store_abandon(struct store *s);
 
 // The metric's id; the same name gives the same id. Where the metric is there already, the first definition stays,
 // except that empty units and help texts are filled in. Returns 0, -EINVAL (bad name), -E2BIG, -ENOSPC, -ENOMEM.
+// While the disk is full definitions wait in memory like appends (below) and count like them; readers do not see them yet.
 int store_define_metric(struct store *s, const struct store_metric *m, uint32_t *id);
 
 // The series' id; the same metric and labels, in whatever order, give the same id. Label keys: like names; twice
@@ -130,8 +134,9 @@ struct store_event {
 // A span may be appended when it begins (end INT64_MAX) and again, with the same id, when it ends: the last one counts.
 int store_append_event(struct store *s, const struct store_event *event);
 
-// Work that is due: sync, retention, sealing and merging of cold blocks. Call it a few times a second; each call is
-// bounded to a few milliseconds. Returns 0 or what went wrong (already logged once).
+// Work that is due: sync, retention, sealing of idle tails, merging. Call it a few times a second; each call is bounded to some five
+// milliseconds: it goes on where the last one stopped, and a sync goes on in the background (where the kernel cannot do that, the call waits for
+// the disk). Only appends that waited for space are brought into the file at one go. Returns 0 or what went wrong (already logged once).
 int store_tick(struct store *s, int64_t now_ns);
 
 // Seals all tails now.
@@ -141,12 +146,15 @@ int store_seal(struct store *s);
 int store_sync(struct store *s, struct error *e);
 
 struct store_stats {
-    uint64_t points, rows, events;              // appended by this writer
+    uint64_t points, rows, events; // appended by this writer
     uint64_t refused_old, refused_space, refused_limit, refused_invalid;
     uint64_t metrics, series, sets, blocks;
     uint64_t retired_blocks, retired_values;
     uint64_t file_bytes, used_bytes, memory_bytes;
     uint64_t sync_errors, space_errors;
+    uint64_t merged_values; // into cold blocks, by this writer
+    uint64_t hot_values;    // in blocks that wait for it
+    uint64_t damaged_tails; // found at opening: unsealed data whose checksum was wrong
 };
 
 void store_get_stats(const struct store *s, struct store_stats *out);

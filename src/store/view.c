@@ -256,7 +256,9 @@ static void list_owners(struct view *v)
         while (i + n < v->block_count && v->blocks[i + n]->header.kind == h->kind &&
                (h->kind != BLOCK_SET || v->blocks[i + n]->header.owner == h->owner))
             n++;
-        struct block_list list = {v->blocks + i, v->ranges + i, n};
+        struct block_list list = {v->blocks + i, v->ranges + i, n, true};
+        for (size_t k = 1; k < n; k++)
+            list.ordered &= list.ranges[k - 1].last_ns < list.ranges[k].first_ns;
         if (h->kind == BLOCK_POINTS)
             v->points = list;
         else if (h->kind == BLOCK_EVENTS)

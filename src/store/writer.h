@@ -14,7 +14,8 @@
 
 enum {
     TAIL_ROWS_MAX = 1024,
-    TAIL_ROWS_MIN = 16,
+    TAIL_ROWS_MIN = 16,        // where memory is short, less
+    TAIL_VALUES_MAX = 1 << 17, // sealing that many takes about half a millisecond
     TAIL_POINTS_MAX = 65536,
     TAIL_POINTS_MIN = 1024,
     TAIL_EVENT_BYTES_MAX = 256 << 10,
@@ -30,12 +31,13 @@ struct hot_block {
     int slot;
     uint32_t generation, size, rows;
     uint64_t at; // in its segment
-    uint64_t sequence;
+    uint64_t sequence, order;
 };
 
 struct hot_queue {
     struct hot_block *blocks; // by sequence
     size_t count, capacity;
+    size_t most; // that the next merge may take; 0: whatever there is
     uint64_t rows;
 };
 
@@ -48,6 +50,7 @@ struct tail {
     uint64_t sequence; // of the block that it will become
     uint32_t checked;  // how much of it `crc` is of
     uint32_t crc;
+    uint32_t idle; // syncs since anything was appended
 };
 
 struct set {
@@ -104,13 +107,15 @@ struct store {
     struct tail points, events;
     struct hot_queue hot_points;
     uint64_t tail_bytes; // of all tails
+    uint32_t tail_count; // of sets
+    uint32_t idle_hand;  // the set to look at next for a tail that is idle
+    uint32_t tail_hand;  // the set to look at next for a tail that can give its memory back
 
     int hot_slot, cold_slot; // segments being filled
     uint64_t block_sequence;
     struct segment_sum *sums;
     size_t sum_capacity;
-    uint32_t next_merge; // set to look at next
-    uint64_t merged_values;
+    struct merge_job *merge; // under way
 
     struct buf spill; // what there was no space for, as it came
     size_t spill_at;  // what of it has been appended since
@@ -121,6 +126,10 @@ struct store {
     int64_t newest_ns;
     int64_t last_sync_ns;
     unsigned sync_parity;
+    uint64_t flush; // io.h; of syncs in the background
+    bool flushing;
+    int64_t close_budget_ns;
+    uint64_t rewrite_limit_bytes;
 
     // Scratch of sealing, kept.
     int64_t *row_times;
@@ -137,6 +146,7 @@ static inline bool space_error(int rc)
 
 // define.c
 int catalog_load_entries(struct store *s, struct str entries, size_t *good);
+int catalog_write(struct store *s, struct str entry); // into the file, never into the spill
 int catalog_meta(struct store *s, const struct store_label *meta, size_t count);
 void catalog_forget(struct store *s);
 
@@ -145,6 +155,15 @@ int seal_set(struct store *s, uint32_t set);
 int seal_points(struct store *s);
 int seal_events(struct store *s);
 int seal_all(struct store *s);
+
+// Seals the set's tail and gives its extent back, too.
+int seal_and_free(struct store *s, uint32_t set);
+
+// Seals tails that have been idle for IDLE_SYNCS syncs, a few at a time.
+int seal_idle(struct store *s);
+
+// What the tails may take together.
+uint64_t tail_limit(const struct store *s);
 
 // Brings rows {t, value[columns]} into order of time into s->row_times and s->row_values (column-major, stride `rows`). Returns how many
 // different time stamps there are, or a negative errno.
@@ -156,8 +175,15 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
 struct segment_sum *segment_sum(struct store *s, int slot);
 bool hot_push(struct hot_queue *q, struct hot_block b);
 
-// merge.c. At most one merge; `all`: even if there is little to merge. 1: did one, 0: nothing to do, or a negative errno.
-int merge_step(struct store *s, bool all);
+// merge.c. A step of a merge: a part of a block at most. 1: did something, 0: nothing to do, or a negative errno.
+enum merge_pace {
+    MERGE_LIVE,    // only where there is enough; small parts
+    MERGE_CLOSING, // everything, as small as it gets
+    MERGE_HURRIED, // everything, fast
+};
+int merge_step(struct store *s, enum merge_pace pace);
+void merge_forget(struct store *s); // what is under way is given up; nothing is lost
+size_t merge_memory(const struct store *s);
 
 // retain.c
 void retain(struct store *s, uint64_t wanted_bytes);
@@ -166,6 +192,7 @@ void retain(struct store *s, uint64_t wanted_bytes);
 int spill_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
 int spill_point(struct store *s, uint32_t series, int64_t t_ns, double value);
 int spill_event(struct store *s, struct str record);
+int spill_definition(struct store *s, struct str entry);
 int spill_replay(struct store *s); // 0: all is in the file
 static inline bool spilling(const struct store *s)
 {

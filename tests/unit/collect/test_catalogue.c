@@ -48,6 +48,9 @@ static void old_names_answer(void **state)
         {{"load_average", 12}, METRIC_LOAD_1M},    {{"used_RAM", 8}, METRIC_MEMORY_USED_PERCENT},
         {{"cpu_percent", 11}, METRIC_CPU_PERCENT}, {{"num_running_processes", 21}, METRIC_OWN_PROCESSES},
         {{"db_size", 7}, METRIC_SONDE_DB_SIZE},
+        {{"DeviceUtilization", 17}, METRIC_GPU_UTILIZATION},
+        {{"DeviceMemoryUtilization", 23}, METRIC_GPU_MEMORY_USED_PERCENT},
+        {{"DevicePowerUsage", 16}, METRIC_GPU_POWER},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         assert_ptr_equal(collect_find(facts[i].name), &catalogue_metrics[facts[i].row]);

@@ -38,6 +38,10 @@ static const struct fact facts[] = {
     {"linux-3.10", "memory", "memory_dirty_bytes", 944.0 * 1024},
     {"linux-3.10", "memory", "memory_slab_bytes", NAN},
     {"linux-3.10", "memory", "memory_used_percent", 25},
+    {"linux-3.10", "vmstat", "page_faults_total", 4123456789.0},
+    {"linux-3.10", "vmstat", "oom_kills_total", NAN},
+    {"linux-3.10", "vmstat", "numa_misses_total", NAN},
+    {"linux-3.10", "vmstat", "paged_in_bytes_total", 5678.0 * 1024},
     {"linux-3.10", "memory", "swap_free_bytes", 8258556.0 * 1024},
     {"linux-6.18", "load", "tasks_runnable", 1},
     {"linux-6.18", "cpu", "context_switches_total", 412345},
@@ -45,12 +49,31 @@ static const struct fact facts[] = {
     {"linux-6.18", "cpu", "cpu_percent", NAN},
     {"linux-6.18", "memory", "memory_used_bytes", 6000000.0 * 1024},
     {"linux-6.18", "memory", "memory_used_percent", 25},
+    {"linux-6.18", "memory", "memory_page_tables_bytes", 2216.0 * 1024},
+    {"linux-6.18", "memory", "memory_slab_reclaimable_bytes", 76108.0 * 1024},
+    {"linux-6.18", "memory", "memory_slab_unreclaimable_bytes", 23484.0 * 1024},
+    {"linux-6.18", "memory", "memory_huge_pages_bytes", 16 * 2048.0 * 1024},
+    {"linux-6.18", "memory", "memory_huge_pages_free_bytes", 4 * 2048.0 * 1024},
+    {"linux-6.18", "memory", "memory_transparent_huge_bytes", 40960.0 * 1024},
+    {"linux-6.18", "vmstat", "page_faults_major_total", 1234},
+    {"linux-6.18", "vmstat", "numa_hits_total", 500000},
+    {"linux-6.18", "vmstat", "numa_misses_total", 70},
+    {"linux-6.18", "vmstat", "numa_foreign_total", 80},
+    {"linux-6.18", "vmstat", "oom_kills_total", 2},
+    {"linux-6.18", "pressure", "pressure_cpu_some_percent", 39.06},
+    {"linux-6.18", "pressure", "pressure_cpu_full_percent", 0},
+    {"linux-6.18", "pressure", "pressure_cpu_some_seconds_total", 813.822751},
+    {"linux-6.18", "pressure", "pressure_memory_full_seconds_total", 0.5},
+    {"linux-6.18", "pressure", "pressure_io_some_percent", 0.18},
     {"linux-6.18", "memory", "swap_used_bytes", 2000000.0 * 1024},
     {"linux-6.18-aarch64-256", "load", "load_1m", 255.99},
     {"linux-6.18-aarch64-256", "cpu", "cpu_count", 256},
     {"linux-6.18-aarch64-256", "cpu", "interrupts_total", 987654321},
     {"linux-6.18-aarch64-256", "cpu", "tasks_running", 200},
     {"linux-6.18-aarch64-256", "memory", "memory_buffers_bytes", NAN},
+    {"linux-6.18-aarch64-256", "pressure", "pressure_cpu_some_percent", 1.5},
+    {"linux-6.18-aarch64-256", "pressure", "pressure_cpu_full_percent", NAN},
+    {"linux-6.18-aarch64-256", "pressure", "pressure_memory_some_percent", NAN},
 };
 
 static void recorded_trees(void **state)
@@ -107,6 +130,137 @@ static void busy_share(void **state)
     tree_free(&t);
 }
 
+static void write_processors(struct tree *t, int ticks, int busy)
+{
+    static char text[1 << 15];
+    int size = snprintf(text, sizeof text, "cpu  0 0 0 %d 0\n", ticks * 256);
+    for (int i = 0; i < 256; i++) {
+        int used = i == 7 ? busy : i == 200 ? busy / 2 : 0;
+        size +=
+            snprintf(text + size, sizeof text - (size_t)size, "cpu%d %d 0 0 %d 0 0 0 0 0 0\n", i, used, ticks - used);
+    }
+    tree_write(t, "proc/stat", text);
+}
+
+// Two of 256 processors work, one of them half the time.
+static void spread_of_processors(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    write_processors(&t, 1000, 0);
+    struct probe p = probe_make(t.root, 4, getuid());
+    assert_true(probe_sample(&p, "cpu", SECOND) > 0);
+    assert_true(store_is_missing(probe_value(&p, "cpu", "cpu_core_max_percent"))); // no time went by
+    write_processors(&t, 1100, 100);
+    assert_true(probe_sample(&p, "cpu", 2 * SECOND) > 256);
+    assert_true(probe_value(&p, "cpu", "cpu_core_max_percent") == 100);
+    double mean = 150. / 256, deviation = sqrt((100. * 100 + 50. * 50) / 256 - mean * mean);
+    assert_true(fabs(probe_value(&p, "cpu", "cpu_core_deviation_percent") - deviation) < 1e-9);
+    assert_true(probe_tagged(&p, "cpu", "cpu_core_percent", "7", NULL) == 100);
+    assert_true(probe_tagged(&p, "cpu", "cpu_core_percent", "200", NULL) == 50);
+    assert_true(probe_tagged(&p, "cpu", "cpu_core_percent", "255", NULL) == 0);
+    // One goes offline: its share is missing, not 0. One steps back: the same.
+    tree_write(&t, "proc/stat", "cpu  0 0 0 51300 0\ncpu0 5 0 0 1195\ncpu1 0 0 0 3\n");
+    uint32_t before = probe_generation(&p, "cpu");
+    assert_true(probe_sample(&p, "cpu", 3 * SECOND) > 0);
+    assert_true(probe_tagged(&p, "cpu", "cpu_core_percent", "0", NULL) == 5);
+    assert_true(store_is_missing(probe_tagged(&p, "cpu", "cpu_core_percent", "1", NULL)));
+    assert_true(store_is_missing(probe_tagged(&p, "cpu", "cpu_core_percent", "7", NULL)));
+    assert_true(probe_value(&p, "cpu", "cpu_core_max_percent") == 5);
+    assert_int_equal(probe_generation(&p, "cpu"), before);
+    // One comes: it has its series after the sample that found it.
+    tree_write(&t, "proc/stat", "cpu  0 0 0 51400 0\ncpu300 5 0 0 95\n");
+    assert_true(probe_sample(&p, "cpu", 4 * SECOND) > 0);
+    assert_int_equal(probe_generation(&p, "cpu"), before + 1);
+    tree_write(&t, "proc/stat", "cpu  0 0 0 51500 0\ncpu300 80 0 0 120\ncpu99999 1 2 3 4\n");
+    assert_true(probe_sample(&p, "cpu", 5 * SECOND) > 0);
+    assert_true(probe_tagged(&p, "cpu", "cpu_core_percent", "300", NULL) == 75);
+    assert_int_equal(probe_generation(&p, "cpu"), before + 1);
+    probe_free(&p);
+    // Below level 4 there are no series of single processors.
+    p = probe_make(t.root, 3, getuid());
+    assert_false(probe_has(&p, "cpu", "cpu_core_percent", "300"));
+    probe_free(&p);
+    tree_free(&t);
+}
+
+// Lines that move, come and go between two readings are found again.
+static void lines_are_found_by_name(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    tree_write(&t, "proc/vmstat", "pgfault 1\nnr_free_pages 2\npgmajfault 3\noom_kill 4\n");
+    struct probe p = probe_make(t.root, 2, getuid());
+    static const struct {
+        const char *text;
+        double faults, major, kills; // -1 = missing
+    } readings[] = {
+        {"pgfault 1\nnr_free_pages 2\npgmajfault 3\noom_kill 4\n", 1, 3, 4},
+        {"pgfault 5\nnr_free_pages 2\npgmajfault 6\noom_kill 7\n", 5, 6, 7},
+        {"new_one 9\npgfault 5\nnr_free_pages 2\npgmajfault 6\noom_kill 7\n", 5, 6, 7},
+        {"pgfault 5\nnr_free_pages 2\npgmajfault 8\n", 5, 8, -1},
+        {"nr_free_pages 2\npgfault 6\npgmajfault 8\n", 6, 8, -1},
+        {"pgmajfault 9\npgfault 7\nnr_free_pages 3\n", 7, 9, -1},
+        {"pgmajfault 9\npgfault 7\noom_kill 1\nlast 1", 7, 9, 1},
+        {"pgmajfault 9\npgfault 7\noom_kill 18446744073709551616\nlast 1", 7, 9, -1},
+        {"pgmajfault 9\npgfault 7\noom_kill 18446744073709551615\npgfault 8", 7, 9, 18446744073709551615.0},
+        {"pgmajfault -9\npgfault 7 kB\noom_kill 3\nlast 8", -1, -1, 3},
+    };
+    for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
+        tree_write(&t, "proc/vmstat", readings[i].text);
+        assert_true(probe_sample(&p, "vmstat", SECOND * (int64_t)(i + 1)) > 0);
+        static const char *const names[] = {"page_faults_total", "page_faults_major_total", "oom_kills_total"};
+        const double expected[] = {readings[i].faults, readings[i].major, readings[i].kills};
+        for (int k = 0; k < 3; k++) {
+            double got = probe_value(&p, "vmstat", names[k]);
+            if (expected[k] < 0 ? !store_is_missing(got) : !(got == expected[k]))
+                fail_msg("reading %zu: %s is %g, expected %g", i, names[k], got, expected[k]);
+        }
+    }
+    tree_write(&t, "proc/vmstat", "pswpout 3\n");
+    assert_int_equal(probe_sample(&p, "vmstat", 100 * SECOND), 1);
+    assert_true(probe_value(&p, "vmstat", "swapped_out_bytes_total") == 3. * (double)sysconf(_SC_PAGESIZE));
+    probe_free(&p);
+    tree_free(&t);
+}
+
+static void sources_are_switched_on_and_off(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    tree_copy(&t, "linux-6.18");
+    static const struct {
+        const char *list;
+        bool load, cpu, memory;
+    } lists[] = {
+        {NULL, true, true, true},
+        {"", true, true, true},
+        {"cpu", false, true, false},
+        {"cpu,memory", false, true, true},
+        {"-cpu", true, false, true},
+        {" -cpu , -load ", false, false, true},
+        {"load cpu -cpu", true, false, false},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        struct probe p = probe_make_with(t.root, 2, getuid(), NULL, lists[i].list);
+        assert_int_equal(probe_sample(&p, "load", SECOND) > 0, lists[i].load);
+        assert_int_equal(probe_sample(&p, "cpu", SECOND) > 0, lists[i].cpu);
+        assert_int_equal(probe_sample(&p, "memory", SECOND) > 0, lists[i].memory);
+        if (!lists[i].cpu)
+            assert_str_equal(collect_reason(p.c, STR("cpu")), "switched off");
+        probe_free(&p);
+    }
+    struct collect *c;
+    struct error e;
+    struct collect_options options = {.root = t.root, .level = 2, .folder = "/tmp", .sources = "cpu,warp"};
+    assert_int_equal(collect_create(&options, &c, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "no source 'warp'"));
+    tree_free(&t);
+}
+
 static void wrapped_and_garbled_numbers_are_missing(void **state)
 {
     (void)state;
@@ -147,7 +301,8 @@ static void useless_files_have_a_reason(void **state)
     (void)state;
     static const struct {
         const char *source, *path;
-    } sources[] = {{"load", "proc/loadavg"}, {"cpu", "proc/stat"}, {"memory", "proc/meminfo"}};
+    } sources[] = {
+        {"load", "proc/loadavg"}, {"cpu", "proc/stat"}, {"memory", "proc/meminfo"}, {"vmstat", "proc/vmstat"}};
     static const char *const useless[] = {"", "\n\n\n", "garbage", "\x01\xff\xfe)(:\n:::\n    \n",
                                           "cpu\nMemTotal\n: 5 kB\n"};
     struct tree t;
@@ -194,7 +349,6 @@ static void absent_sources_are_left_out(void **state)
     tree_copy(&t, "linux-6.18");
     tree_remove(&t, "proc/meminfo");
     struct probe p = probe_make(t.root, 2, getuid());
-    assert_int_equal(collect_set_count(p.c), 3);
     assert_int_equal(probe_sample(&p, "memory", SECOND), -ENXIO);
     struct str reason = collect_reason(p.c, STR("memory"));
     assert_true(str_find(reason, STR("/proc/meminfo: No such file")) > 0);
@@ -209,7 +363,7 @@ static void absent_sources_are_left_out(void **state)
     tree_free(&t);
     // No tree at all.
     p = probe_make("/nonexistent", 4, getuid());
-    assert_int_equal(collect_set_count(p.c), 0);
+    assert_int_equal(probe_sample(&p, "cpu", SECOND), -ENXIO);
     assert_true(str_find(collect_reason(p.c, STR("processes")), STR("No such file")) > 0);
     probe_free(&p);
 }
@@ -268,7 +422,6 @@ static void own_processes(void **state)
     const double page = (double)sysconf(_SC_PAGESIZE);
     struct tree t;
     tree_make(&t);
-    tree_copy(&t, "linux-6.18");
     tree_write(&t, "proc/self/stat", "not a number: not looked at");
     write_process(&t, 100, 500, 3, 1, 10);
     write_process(&t, 7, 250, 1, 2, 5);
@@ -279,10 +432,10 @@ static void own_processes(void **state)
     assert_true(own(&p, "own_threads") == 4);
     assert_true(own(&p, "own_resident_bytes") == 15 * page);
     assert_true(own(&p, "own_cpu_seconds_total") == 7.5);
+    assert_true(store_is_missing(own(&p, "job_processes"))); // there is no job
     // One works on, one ends, one begins.
     write_process(&t, 100, 600, 3, 1, 10);
-    tree_remove(&t, "proc/7/stat");
-    tree_remove(&t, "proc/7");
+    tree_remove_all(&t, "proc/7");
     write_process(&t, 8, 50, 1, 3, 5);
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_processes") == 2);
@@ -291,19 +444,113 @@ static void own_processes(void **state)
     write_process(&t, 100, 20, 1, 9, 10);
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_cpu_seconds_total") == 9.2);
-    // A counter that steps back takes nothing away either; garbage is no process.
+    // A counter that steps back takes nothing away either.
     write_process(&t, 8, 30, 1, 3, 5);
-    tree_write(&t, "proc/9/stat", "9 (x R 1 2 3");
-    tree_write(&t, "proc/10/stat", "");
-    tree_write(&t, "proc/11/stat", "11 (x) R 1 1 1 0 -1 0 0 0 0 0 a b 0 0 20 0 c 0 1 1 1 1");
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_cpu_seconds_total") == 9.2);
-    assert_true(own(&p, "own_processes") == 2);
+    // One whose details cannot be read is there; but a sum over the others is not the sum.
+    static const char *const unreadable[] = {"9 (x R 1 2 3", "\n",
+                                             "9 (x) R 1 1 1 0 -1 0 0 0 0 0 a b 0 0 20 0 c 0 1 1 1 1"};
+    for (size_t i = 0; i < sizeof unreadable / sizeof *unreadable; i++) {
+        tree_write(&t, "proc/9/stat", unreadable[i]);
+        assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 1);
+        assert_true(own(&p, "own_processes") == 3);
+    }
+    // One that is gone between the list and its file is no gap.
+    tree_remove(&t, "proc/9/stat");
+    assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     probe_free(&p);
     // Of another user there are none: that is a value, and it is 0.
     p = probe_make(t.root, 2, getuid() + 1);
     assert_int_equal(probe_sample(&p, "processes", SECOND), 4);
     assert_true(own(&p, "own_processes") == 0);
+    probe_free(&p);
+    tree_free(&t);
+}
+
+static void write_environ(struct tree *t, int pid, const char *text, size_t size)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/proc/%d/environ", t->root, pid);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, size, f), size);
+    fclose(f);
+}
+
+static void processes_of_the_job(void **state)
+{
+    (void)state;
+    static char large[100000];
+    struct tree t;
+    tree_make(&t);
+    for (int pid = 10; pid < 18; pid++)
+        write_process(&t, pid, 100 * (pid - 9), 2, 1, 10);
+#define ENVIRON(pid, text) write_environ(&t, pid, text, sizeof text)
+    ENVIRON(10, "SONDE_JOB=j1\0PATH=/bin");
+    ENVIRON(11, "PATH=/bin\0SONDE_JOB=j1");
+    ENVIRON(12, "SONDE_JOB=j12\0PATH=/bin");
+    ENVIRON(13, "XSONDE_JOB=j1\0PATH=/bin");
+    // Across what is read at once.
+    static const char variable[] = "SONDE_JOB=j1";
+    memset(large, 'x', sizeof large);
+    memcpy(large + 16384 - 6, variable, sizeof variable);
+    large[16384 - 7] = 0;
+    write_environ(&t, 14, large, sizeof large);
+    memset(large, 'x', sizeof large);
+    memcpy(large + 16384, variable, sizeof variable);
+    large[16383] = 'x';
+    write_environ(&t, 15, large, sizeof large); // the end of another value
+    large[16383] = 0;
+    write_environ(&t, 16, large, sizeof large);
+    // 17 has none yet: it has not called exec.
+    struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
+    assert_int_equal(probe_sample(&p, "processes", SECOND), 8);
+    assert_true(own(&p, "own_processes") == 8);
+    assert_true(own(&p, "job_processes") == 4);
+    assert_true(own(&p, "job_threads") == 8);
+    assert_true(own(&p, "job_resident_bytes") == 40. * (double)sysconf(_SC_PAGESIZE));
+    assert_true(own(&p, "job_cpu_seconds_total") == 1 + 2 + 5 + 7);
+    ENVIRON(17, "SONDE_JOB=j1");
+    assert_int_equal(probe_sample(&p, "processes", 100 * SECOND), 8);
+    assert_true(own(&p, "job_processes") == 5);
+    probe_free(&p);
+    tree_free(&t);
+}
+
+// While nobody comes or goes, the counts hold without a walk.
+static void counts_hold_while_nothing_changes(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    write_process(&t, 7, 250, 1, 2, 5);
+    tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7740\n");
+    struct probe p = probe_make(t.root, 2, getuid());
+    int64_t t_ns = 1000 * SECOND;
+    assert_true(probe_sample(&p, "processes", t_ns) > 0);
+    write_process(&t, 8, 250, 1, 2, 5); // unseen: loadavg says that nobody came
+    assert_true(probe_sample(&p, "processes", t_ns += SECOND) > 0);
+    assert_true(own(&p, "own_processes") == 1);
+    tree_write(&t, "proc/loadavg", "0.99 0.12 0.04 2/93 7740\n"); // more of them run
+    assert_true(probe_sample(&p, "processes", t_ns += SECOND / 2) > 0);
+    assert_true(own(&p, "own_processes") == 1);
+    static const char *const changes[] = {"0.41 0.12 0.04 1/92 7740\n", "0.41 0.12 0.04 1/92 7741\n", "garbage\n",
+                                          "0.41 0.12 0.04 1-92 7741\n"};
+    for (int i = 0; i < 4; i++) {
+        tree_write(&t, "proc/loadavg", changes[i]);
+        write_process(&t, 9 + i, 250, 1, 2, 5);
+        assert_true(probe_sample(&p, "processes", t_ns += 11 * SECOND / 10) > 0);
+        assert_true(own(&p, "own_processes") == 3 + i);
+    }
+    // A walk is made now and then all the same.
+    tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/92 7741\n");
+    assert_true(probe_sample(&p, "processes", t_ns += 3 * SECOND) > 0);
+    write_process(&t, 20, 250, 1, 2, 5);
+    assert_true(probe_sample(&p, "processes", t_ns += SECOND / 10) > 0);
+    assert_true(own(&p, "own_processes") == 6);
+    assert_true(probe_sample(&p, "processes", t_ns += 3 * SECOND) > 0);
+    assert_true(own(&p, "own_processes") == 7);
     probe_free(&p);
     tree_free(&t);
 }
@@ -327,7 +574,6 @@ static void this_machine(void **state)
 {
     (void)state;
     struct probe p = probe_make("", 2, getuid());
-    assert_int_equal(collect_set_count(p.c), 4);
     assert_true(probe_sample(&p, "load", SECOND) == 5);
     assert_true(probe_sample(&p, "cpu", SECOND) > 10);
     assert_true(probe_value(&p, "cpu", "cpu_count") >= 1);
@@ -340,22 +586,28 @@ static void this_machine(void **state)
     probe_free(&p);
 }
 
-// The walk over processes asks to be left alone for a while; a clock that steps back does not silence it.
-static void expensive_sources_are_sampled_less_often(void **state)
+// Details of many processes come less often, and their number with every sample; a clock that steps back does not silence it.
+static void details_come_less_often(void **state)
 {
     (void)state;
     struct tree t;
     tree_make(&t);
+    tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7740\n");
     for (int pid = 1; pid <= 300; pid++)
         write_process(&t, pid, 100, 1, 1, 1);
     struct probe p = probe_make(t.root, 2, getuid());
     int64_t t_ns = 1000 * SECOND;
     assert_int_equal(probe_sample(&p, "processes", t_ns), 4);
-    // 300 files opened and read take more than 100 us, so 1/5000 of a processor is more than half a second away.
-    assert_int_equal(probe_sample(&p, "processes", t_ns + SECOND / 100), 0);
-    assert_true(store_is_missing(own(&p, "own_processes")));
+    // 300 files opened and read take more than 100 us, so 1/10000 of a processor is more than a second away.
+    assert_int_equal(probe_sample(&p, "processes", t_ns + SECOND / 2), 1);
+    assert_true(own(&p, "own_processes") == 300);
+    assert_true(store_is_missing(own(&p, "own_threads")));
     assert_int_equal(probe_sample(&p, "processes", t_ns + 11 * SECOND), 4);
     assert_int_equal(probe_sample(&p, "processes", t_ns - 500 * SECOND), 4);
+    // Somebody came at once after a walk that took long: the count would be old, so there is none.
+    tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7741\n");
+    assert_int_equal(probe_sample(&p, "processes", t_ns - 500 * SECOND + 1000), 0);
+    assert_true(store_is_missing(own(&p, "own_processes")));
     probe_free(&p);
     tree_free(&t);
 }
@@ -365,6 +617,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_trees),
         cmocka_unit_test(busy_share),
+        cmocka_unit_test(spread_of_processors),
+        cmocka_unit_test(lines_are_found_by_name),
+        cmocka_unit_test(sources_are_switched_on_and_off),
         cmocka_unit_test(wrapped_and_garbled_numbers_are_missing),
         cmocka_unit_test(useless_files_have_a_reason),
         cmocka_unit_test(too_large_a_file_is_refused),
@@ -373,7 +628,9 @@ int main(void)
         cmocka_unit_test(own_processes),
         cmocka_unit_test(a_name_with_brackets),
         cmocka_unit_test(this_machine),
-        cmocka_unit_test(expensive_sources_are_sampled_less_often),
+        cmocka_unit_test(processes_of_the_job),
+        cmocka_unit_test(counts_hold_while_nothing_changes),
+        cmocka_unit_test(details_come_less_often),
     };
     return cmocka_run_group_tests_name("collect/sources", tests, NULL, NULL);
 }

@@ -44,21 +44,52 @@ void tree_write(struct tree *t, const char *path, const char *text)
     close(fd);
 }
 
+static int remove_each(const char *path, const struct stat *about, int type, struct FTW *at)
+{
+    (void)about, (void)type, (void)at;
+    return remove(path);
+}
+
+static struct tree *copy_to;
+static size_t copy_from_size;
+
+static int copy_each(const char *path, const struct stat *about, int type, struct FTW *at)
+{
+    (void)about, (void)at;
+    static char text[1 << 17];
+    if (type != FTW_F)
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    assert_in_range(got, 1, sizeof text - 2);
+    text[got] = 0;
+    tree_write(copy_to, path + copy_from_size + 1, text);
+    return 0;
+}
+
 void tree_copy(struct tree *t, const char *recorded)
 {
-    static const char *const files[] = {"proc/stat", "proc/meminfo", "proc/loadavg"};
-    static char text[1 << 17];
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char from[512];
-        snprintf(from, sizeof from, "%s/%s/%s", TREES, recorded, files[i]);
-        int fd = open(from, O_RDONLY | O_CLOEXEC);
-        assert_true(fd >= 0);
-        ssize_t got = read(fd, text, sizeof text - 1);
-        close(fd);
-        assert_true(got > 0);
-        text[got] = 0;
-        tree_write(t, files[i], text);
-    }
+    char from[512];
+    snprintf(from, sizeof from, "%s/%s", TREES, recorded);
+    copy_to = t;
+    copy_from_size = strlen(from);
+    assert_int_equal(nftw(from, copy_each, 8, FTW_PHYS), 0);
+}
+
+void tree_link(struct tree *t, const char *path, const char *target)
+{
+    char full[512];
+    path_in(t, path, full);
+    assert_int_equal(symlink(target, full), 0);
+}
+
+void tree_remove_all(struct tree *t, const char *path)
+{
+    char full[512];
+    path_in(t, path, full);
+    assert_int_equal(nftw(full, remove_each, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 void tree_remove(struct tree *t, const char *path)
@@ -75,12 +106,6 @@ void tree_chmod(struct tree *t, const char *path, unsigned mode)
     assert_int_equal(chmod(full, mode), 0);
 }
 
-static int remove_each(const char *path, const struct stat *about, int type, struct FTW *at)
-{
-    (void)about, (void)type, (void)at;
-    return remove(path);
-}
-
 void tree_free(struct tree *t)
 {
     assert_int_equal(nftw(t->root, remove_each, 8, FTW_DEPTH | FTW_PHYS), 0);
@@ -88,10 +113,22 @@ void tree_free(struct tree *t)
 
 struct probe probe_make(const char *root, int level, uid_t uid)
 {
+    return probe_make_with(root, level, uid, NULL, NULL);
+}
+
+struct probe probe_make_with(const char *root, int level, uid_t uid, const char *job, const char *sources)
+{
     static const struct store_label host = {{"host", 4}, {"node1", 5}};
     struct probe p;
-    struct collect_options options = {
-        .root = root, .labels = &host, .label_count = 1, .level = level, .rate_s = 0.5, .folder = "/tmp", .uid = uid};
+    struct collect_options options = {.root = root,
+                                      .labels = &host,
+                                      .label_count = 1,
+                                      .level = level,
+                                      .rate_s = 0.5,
+                                      .folder = "/tmp",
+                                      .uid = uid,
+                                      .job = job,
+                                      .sources = sources};
     struct error e;
     assert_int_equal(collect_create(&options, &p.c, &e), 0);
     return p;
@@ -119,19 +156,59 @@ int probe_sample(struct probe *p, const char *source, int64_t t_ns)
     if (!find_set(p, source, &index, &set))
         return -ENXIO;
     assert_in_range(set.count, 1, STORE_SET_SERIES_MAX);
+    // A row belongs to the series as they were before it; what a sample finds new has no value in it.
+    for (size_t i = set.count; i < STORE_SET_SERIES_MAX; i++)
+        last_values[i] = store_missing();
     return collect_sample(p->c, index, t_ns, last_values);
 }
 
-double probe_value(struct probe *p, const char *source, const char *name)
+static bool has_tags(const struct collect_series *series, const char *first, const char *second)
+{
+    const char *wanted[] = {first, second};
+    size_t count = 1; // the host's label
+    for (int i = 0; i < 2 && wanted[i]; i++, count++)
+        if (count >= series->label_count || !str_eq(series->labels[count].value, str_of(wanted[i])))
+            return false;
+    return series->label_count == count;
+}
+
+static bool find_value(struct probe *p, const char *source, const char *name, const char *first, const char *second,
+                       double *out)
 {
     size_t index;
     struct collect_set set;
     assert_true(find_set(p, source, &index, &set));
-    for (size_t i = 0; i < set.count; i++) {
-        assert_int_equal(set.series[i].label_count, 1);
-        if (str_eq(set.series[i].metric->metric.name, str_of(name)))
-            return last_values[i];
-    }
-    fail_msg("%s is not a series of %s", name, source);
-    return 0;
+    for (size_t i = 0; i < set.count; i++)
+        if (str_eq(set.series[i].metric->metric.name, str_of(name)) && has_tags(&set.series[i], first, second)) {
+            *out = last_values[i];
+            return true;
+        }
+    return false;
+}
+
+double probe_tagged(struct probe *p, const char *source, const char *name, const char *first, const char *second)
+{
+    double value;
+    if (!find_value(p, source, name, first, second, &value))
+        fail_msg("%s{%s,%s} is not a series of %s", name, first ? first : "", second ? second : "", source);
+    return value;
+}
+
+double probe_value(struct probe *p, const char *source, const char *name)
+{
+    return probe_tagged(p, source, name, NULL, NULL);
+}
+
+bool probe_has(struct probe *p, const char *source, const char *name, const char *tag)
+{
+    double value;
+    return find_value(p, source, name, tag, NULL, &value);
+}
+
+uint32_t probe_generation(struct probe *p, const char *source)
+{
+    size_t index;
+    struct collect_set set;
+    assert_true(find_set(p, source, &index, &set));
+    return set.generation;
 }

@@ -11,8 +11,10 @@ struct tree {
 void tree_make(struct tree *t);
 void tree_write(struct tree *t, const char *path,
                 const char *text);                    // path: "proc/stat"; replaces the contents, in place
-void tree_copy(struct tree *t, const char *recorded); // all files of trees/RECORDED/proc
+void tree_copy(struct tree *t, const char *recorded); // all files of trees/RECORDED
+void tree_link(struct tree *t, const char *path, const char *target);
 void tree_remove(struct tree *t, const char *path);
+void tree_remove_all(struct tree *t, const char *path);
 void tree_chmod(struct tree *t, const char *path, unsigned mode);
 void tree_free(struct tree *t);
 
@@ -21,6 +23,7 @@ struct probe {
     struct collect *c;
 };
 struct probe probe_make(const char *root, int level, uid_t uid);
+struct probe probe_make_with(const char *root, int level, uid_t uid, const char *job, const char *sources);
 void probe_free(struct probe *p);
 
 // Samples the source; what collect_sample returned, or -ENXIO when the source is left out.
@@ -28,5 +31,10 @@ int probe_sample(struct probe *p, const char *source, int64_t t_ns);
 
 // The value at the last probe_sample; fails the test for a name that is not in the set.
 double probe_value(struct probe *p, const char *source, const char *name);
+
+// The same for a series with tags of its own (NULL = it has none).
+double probe_tagged(struct probe *p, const char *source, const char *name, const char *first, const char *second);
+bool probe_has(struct probe *p, const char *source, const char *name, const char *tag);
+uint32_t probe_generation(struct probe *p, const char *source);
 
 #endif

@@ -1,0 +1,290 @@
+// reading.c - what reading costs: opening a file, snapshots, averages over decoded values and over summaries.
+#include "reading.h"
+
+#include "base/clock.h"
+#include "store/codec_parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    ROUNDS = 7, // the best counts: the machine is shared
+    LARGE_STEP_ROWS = 100000,
+    SMALL_ROWS = 3000,
+    SNAPSHOTS = 20000,
+};
+
+static const uint64_t large_bytes = UINT64_C(1) << 30;
+
+// ── Bare loops: packed 10-bit numbers unpacked and added up, nothing else ────────────────────────────────────────
+
+enum { BARE_VALUES = 1024, BARE_WIDTH = 10, BARE_REPEATS = 50000 };
+
+static uint32_t packed[BARE_VALUES * BARE_WIDTH / 32 + LANES];
+
+// One number after the other, as it is written down without thinking of vectors.
+static uint64_t add_one_by_one(void)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < BARE_VALUES; i++) {
+        uint64_t word;
+        memcpy(&word, (const char *)packed + i * BARE_WIDTH / 8, sizeof word);
+        sum += word >> i * BARE_WIDTH % 8 & ((1 << BARE_WIDTH) - 1);
+    }
+    return sum;
+}
+
+// The codecs' layout: 16 numbers beside each other (codec_kernels.h), so that they are unpacked at once.
+static inline __attribute__((always_inline)) uint64_t add_side_by_side(void)
+{
+    enum { ROWS = GROUP / LANES };
+    uint32_t sums[LANES] = {0};
+    for (size_t group = 0; group < BARE_VALUES / GROUP; group++) {
+        uint32_t words[BARE_WIDTH + 1][LANES];
+        memcpy(words, packed + group * BARE_WIDTH * LANES, sizeof words);
+#pragma GCC unroll 32
+        for (unsigned row = 0; row < ROWS; row++) {
+            const unsigned word = row * BARE_WIDTH / 32, shift = row * BARE_WIDTH % 32;
+            for (unsigned lane = 0; lane < LANES; lane++) {
+                uint32_t v = words[word][lane] >> shift;
+                if (shift + BARE_WIDTH > 32)
+                    v |= words[word + 1][lane] << (32 - shift);
+                sums[lane] += v & ((1u << BARE_WIDTH) - 1);
+            }
+        }
+    }
+    uint64_t sum = 0;
+    for (unsigned lane = 0; lane < LANES; lane++)
+        sum += sums[lane];
+    return sum;
+}
+
+// So many sums that additions do not wait for each other.
+static inline __attribute__((always_inline)) double add_doubles(const double *v, size_t count)
+{
+    enum { SUMS = 32 };
+    double parts[SUMS] = {0};
+    size_t i = 0;
+    for (; i + SUMS <= count; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++)
+            parts[k] += v[i + k];
+    for (; i < count; i++)
+        parts[0] += v[i];
+    for (size_t half = SUMS / 2; half; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            parts[k] += parts[k + half];
+    return parts[0];
+}
+
+static uint64_t add_vectors_plain(void)
+{
+    return add_side_by_side();
+}
+
+static double add_up_plain(const double *v, size_t count)
+{
+    return add_doubles(v, count);
+}
+
+#if defined __x86_64__
+__attribute__((target("avx2"))) static uint64_t add_vectors_avx2(void)
+{
+    return add_side_by_side();
+}
+
+__attribute__((target("avx512f,avx512bw,avx512vl"))) static uint64_t add_vectors_avx512(void)
+{
+    return add_side_by_side();
+}
+
+__attribute__((target("avx2"))) static double add_up_avx2(const double *v, size_t count)
+{
+    return add_doubles(v, count);
+}
+
+__attribute__((target("avx512f,prefer-vector-width=512"))) static double add_up_avx512(const double *v, size_t count)
+{
+    return add_doubles(v, count);
+}
+#endif
+
+static uint64_t (*add_vectors)(void) = add_vectors_plain;
+static double (*add_up)(const double *, size_t) = add_up_plain;
+
+static void choose_loops(void)
+{
+#if defined __x86_64__
+    if (codec_kernels() != &codec_kernels_plain) {
+        add_vectors = codec_kernels() == &codec_kernels_avx512 ? add_vectors_avx512 : add_vectors_avx2;
+        add_up = codec_kernels() == &codec_kernels_avx512 ? add_up_avx512 : add_up_avx2;
+    }
+#endif
+}
+
+static double bare_plain, bare_vectors; // G values/s
+
+static double bare_rate(uint64_t (*loop)(void))
+{
+    double best = 0;
+    uint64_t sum = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t start = clock_monotonic_ns();
+        for (int i = 0; i < BARE_REPEATS / 10; i++) {
+            sum += loop();
+            __asm__ volatile("" ::: "memory");
+        }
+        double rate = (double)BARE_VALUES * (BARE_REPEATS / 10) / bench_seconds_since(start) / 1e9;
+        best = rate > best ? rate : best;
+    }
+    return sum ? best : 0;
+}
+
+void reading_bare_loops(void)
+{
+    choose_loops();
+    for (size_t i = 0; i < sizeof packed / sizeof packed[0]; i++)
+        packed[i] = (uint32_t)i * 0x9e3779b9u;
+    bare_plain = bare_rate(add_one_by_one);
+    bare_vectors = bare_rate(add_vectors);
+    bench_say("bare_unpack_add_one_by_one", bare_plain, "G values/s", NULL, 0);
+    bench_say("bare_unpack_add_vectors", bare_vectors, "G values/s", NULL, 0);
+}
+
+// ── Averages ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// The average of every series of the file, one after the other, each to its end. Returns values a second.
+static double average_all(struct store_reader *r, bool decode)
+{
+    struct store_snapshot *s = store_snapshot_open(r);
+    int64_t start = clock_monotonic_ns();
+    double sum = 0;
+    uint64_t n = 0;
+    for (uint32_t id = 0; id < store_series_count(s); id++) {
+        struct store_cursor *c = store_cursor_open(s, id, INT64_MIN, INT64_MAX);
+        struct store_run run;
+        while (store_cursor_next(c, &run) > 0) {
+            if (!decode && run.has_summary) {
+                sum += run.sum;
+                n += run.count;
+                continue;
+            }
+            const int64_t *t;
+            const double *v;
+            size_t count;
+            bench_check(store_cursor_points(c, &t, &v, &count), "read", NULL);
+            sum += add_up(v, count);
+            n += count;
+        }
+        store_cursor_close(c);
+    }
+    double rate = (double)n / bench_seconds_since(start);
+    store_snapshot_close(s);
+    return sum == sum ? rate : 0;
+}
+
+static double best_average(struct store_reader *r, bool decode)
+{
+    double best = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        double rate = average_all(r, decode) / 1e9;
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+static void snapshots(struct store_reader *r, const char *kind)
+{
+    char metric[64];
+    int64_t start = clock_monotonic_ns();
+    for (int i = 0; i < SNAPSHOTS; i++)
+        store_snapshot_close(store_snapshot_open(r));
+    snprintf(metric, sizeof metric, "snapshot_unchanged_%s", kind);
+    bench_say(metric, bench_seconds_since(start) * 1e9 / SNAPSHOTS, "ns", NULL, 0);
+}
+
+void reading_all(const char *name, const char *kind)
+{
+    char metric[64];
+    struct store_reader *r;
+    struct error e = {0};
+    int64_t start = clock_monotonic_ns();
+    bench_check(store_reader_open(bench_path(name), &r, &e), "read", &e);
+    snprintf(metric, sizeof metric, "open_%s", kind);
+    bench_say(metric, bench_seconds_since(start) * 1e3, "ms", NULL, 0);
+    snapshots(r, kind);
+    average_all(r, true); // checksums, page faults
+    snprintf(metric, sizeof metric, "decode_and_average_%s", kind);
+    bench_say(metric, best_average(r, true), "G values/s", "bare_unpack_add_vectors", bare_vectors);
+    snprintf(metric, sizeof metric, "average_from_summaries_%s", kind);
+    bench_say(metric, best_average(r, false), "G values/s", "bare_unpack_add_vectors", bare_vectors);
+    store_reader_close(r);
+}
+
+// ── As a query reads ─────────────────────────────────────────────────────────────────────────────────────────────
+
+// Snapshot, all points of all series, done: a dashboard's question to a job that has run for five minutes.
+static double small_ms(struct store_reader *r)
+{
+    double best = 1e9;
+    for (int round = 0; round < 10 * ROUNDS; round++) {
+        int64_t start = clock_monotonic_ns();
+        average_all(r, true);
+        double ms = bench_seconds_since(start) * 1e3;
+        best = ms < best ? ms : best;
+    }
+    return best;
+}
+
+void reading_small(void)
+{
+    struct error e = {0};
+    struct store_reader *r;
+    struct store *s = bench_open_store("small");
+    bench_append_rows(s, SMALL_ROWS);
+    bench_check(store_reader_open(bench_path("small"), &r, &e), "read", &e);
+    bench_say("read_100_series_3000_points_live", small_ms(r), "ms", NULL, 0);
+    store_reader_close(r);
+    bench_check(store_close(s, &e), "close", &e);
+    bench_check(store_reader_open(bench_path("small"), &r, &e), "read", &e);
+    bench_say("read_100_series_3000_points_closed", small_ms(r), "ms", NULL, 0);
+    store_reader_close(r);
+    unlink(bench_path("small"));
+}
+
+// ── A large file ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+// As a killed writer leaves it: blocks not merged, so many of them. All of it is written, nothing is sparse.
+void reading_open_large(void)
+{
+    struct store *s = bench_open_store("large");
+    struct stat st = {0};
+    double seconds = 0;
+    while ((uint64_t)st.st_size < large_bytes) {
+        seconds += bench_append_rows(s, LARGE_STEP_ROWS);
+        if (stat(bench_path("large"), &st))
+            bench_check(-errno, "stat", NULL);
+    }
+    store_seal(s);
+    store_abandon(s);
+    stat(bench_path("large"), &st);
+    double best = 1e9, first = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct store_reader *r;
+        struct error e = {0};
+        int64_t start = clock_monotonic_ns();
+        bench_check(store_reader_open(bench_path("large"), &r, &e), "read", &e);
+        double ms = bench_seconds_since(start) * 1e3;
+        first = round ? first : ms;
+        best = ms < best ? ms : best;
+        store_reader_close(r);
+    }
+    unlink(bench_path("large"));
+    bench_say("large_file_size", (double)st.st_size / (1 << 20), "MiB", NULL, 0);
+    bench_say("large_file_on_disk", (double)st.st_blocks * 512 / (1 << 20), "MiB", NULL, 0);
+    bench_say("large_file_written_in", seconds, "s", NULL, 0);
+    bench_say("open_large_first", first, "ms", NULL, 0);
+    bench_say("open_large", best, "ms", NULL, 0);
+}

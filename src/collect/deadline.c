@@ -1,0 +1,139 @@
+// deadline.c - one thread, one call at a time.
+#include "collect/deadline.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+// The calls read small files into buffers of their own: no deep stack.
+enum { STACK_SIZE = 256 << 10 };
+
+struct deadline {
+    void (*call)(void *job);
+    void (*dispose)(void *job);
+    void *job;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    // Under the lock:
+    bool busy; // asked for, and not back
+    bool stop; // nobody will ask again
+    int64_t begun_ns;
+};
+
+static void dispose(struct deadline *d)
+{
+    d->dispose(d->job);
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static void *run(void *user)
+{
+    struct deadline *d = user;
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        while (!d->busy && !d->stop)
+            pthread_cond_wait(&d->changed, &d->lock);
+        if (!d->busy)
+            break;
+        pthread_mutex_unlock(&d->lock);
+        d->call(d->job);
+        pthread_mutex_lock(&d->lock);
+        d->busy = false;
+        pthread_cond_signal(&d->changed);
+        if (d->stop) { // it was given up while it hung, and its thread is detached
+            pthread_mutex_unlock(&d->lock);
+            dispose(d);
+            return NULL;
+        }
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static int start_thread(struct deadline *d)
+{
+    sigset_t all, before;
+    sigfillset(&all); // signals are for the thread with the event loop
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&d->thread, &attributes, run, d);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return -failed;
+}
+
+int deadline_create(void (*call)(void *job), void (*dispose_job)(void *job), void *job, struct deadline **out)
+{
+    *out = NULL;
+    struct deadline *d = calloc(1, sizeof *d);
+    if (!d)
+        return -ENOMEM;
+    d->call = call;
+    d->dispose = dispose_job;
+    d->job = job;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int failed = start_thread(d);
+    if (failed) {
+        pthread_cond_destroy(&d->changed);
+        pthread_mutex_destroy(&d->lock);
+        free(d);
+        return failed;
+    }
+    *out = d;
+    return 0;
+}
+
+int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *hangs_ns)
+{
+    int64_t now = clock_monotonic_ns();
+    struct timespec until = {.tv_sec = (now + wait_ns) / NS_PER_S, .tv_nsec = (now + wait_ns) % NS_PER_S};
+    pthread_mutex_lock(&d->lock);
+    int failed = 0;
+    if (d->busy) {
+        failed = ETIMEDOUT;
+    } else {
+        d->busy = true;
+        d->begun_ns = now;
+        pthread_cond_signal(&d->changed);
+        while (d->busy && failed != ETIMEDOUT)
+            failed = pthread_cond_timedwait(&d->changed, &d->lock, &until);
+    }
+    bool hangs = d->busy;
+    *hangs_ns = hangs ? clock_monotonic_ns() - d->begun_ns : 0;
+    pthread_mutex_unlock(&d->lock);
+    return hangs ? -ETIMEDOUT : 0;
+}
+
+void deadline_destroy(struct deadline *d)
+{
+    if (!d)
+        return;
+    pthread_t thread = d->thread;
+    pthread_mutex_lock(&d->lock);
+    d->stop = true;
+    bool hangs = d->busy;
+    if (hangs)
+        pthread_detach(thread); // before the lock is given back: after that, d is the thread's
+    else
+        pthread_cond_signal(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    if (hangs)
+        return;
+    pthread_join(thread, NULL);
+    dispose(d);
+}

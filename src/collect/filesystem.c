@@ -1,0 +1,132 @@
+// filesystem.c - how full the file systems of the run folder and of /tmp are.
+//
+// statvfs on a network file system whose server is gone does not return. Each folder is asked in a thread of its own (deadline.h) every PERIOD_NS; one
+// that does not answer is left out, with its reason, until it does.
+#include "collect/deadline.h"
+#include "collect/source.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/statvfs.h>
+
+enum { FOLDERS_MAX = 2, PATH_SIZE = 4096 };
+
+static const int64_t PERIOD_NS = INT64_C(5) * NS_PER_S, WAIT_NS = 20 * NS_PER_MS;
+
+struct folder {
+    char path[PATH_SIZE];
+    int failed; // of the last call
+    struct statvfs about;
+};
+
+struct filesystem {
+    struct folder *folders[FOLDERS_MAX];
+    struct deadline *deadlines[FOLDERS_MAX];
+    ptrdiff_t instances[FOLDERS_MAX];
+    size_t count;
+};
+
+static void ask(void *user)
+{
+    struct folder *folder = user;
+    folder->failed = statvfs(folder->path, &folder->about) == 0 ? 0 : -errno;
+}
+
+static void put_folder(struct source *s, double *values, ptrdiff_t instance, const struct statvfs *about)
+{
+    double block = (double)(about->f_frsize ? about->f_frsize : about->f_bsize);
+    source_put_at(s, values, instance, METRIC_FILESYSTEM_SIZE, (double)about->f_blocks * block);
+    source_put_at(s, values, instance, METRIC_FILESYSTEM_FREE, (double)about->f_bavail * block);
+    // As df counts it: of what users can have. Some file systems have no sizes, or no fixed number of files.
+    fsblkcnt_t used = about->f_blocks - about->f_bfree;
+    if (about->f_blocks && about->f_bfree <= about->f_blocks && used + about->f_bavail > 0)
+        source_put_at(s, values, instance, METRIC_FILESYSTEM_USED_PERCENT,
+                      100 * (double)used / (double)(used + about->f_bavail));
+    if (about->f_files) {
+        source_put_at(s, values, instance, METRIC_FILESYSTEM_INODES, (double)about->f_files);
+        source_put_at(s, values, instance, METRIC_FILESYSTEM_INODES_FREE, (double)about->f_favail);
+    }
+}
+
+static int filesystem_sample(struct source *s, double *values)
+{
+    struct filesystem *f = s->state;
+    int failed = 0;
+    size_t answered = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const char *tag = s->instances[f->instances[i]].tags[0];
+        int64_t hangs_ns;
+        int code = deadline_run(f->deadlines[i], WAIT_NS, &hangs_ns);
+        if (code == -ETIMEDOUT) {
+            failed = source_fail(s, code, "%s has not answered for %.1f s: left out until it does", tag,
+                                 (double)hangs_ns / NS_PER_S);
+        } else if (f->folders[i]->failed) {
+            failed =
+                source_fail(s, f->folders[i]->failed, "cannot ask about %s: %s", tag, strerror(-f->folders[i]->failed));
+        } else {
+            put_folder(s, values, f->instances[i], &f->folders[i]->about);
+            answered++;
+        }
+    }
+    source_put(s, values, METRIC_FILESYSTEMS, (double)answered);
+    return answered ? 0 : failed;
+}
+
+static void add_folder(struct source *s, const char *root, const char *path)
+{
+    struct filesystem *f = s->state;
+    struct folder *folder = calloc(1, sizeof *folder);
+    if (!folder)
+        return;
+    int size = snprintf(folder->path, sizeof folder->path, "%s%s", root, path);
+    // A path too long for a tag keeps its end.
+    size_t length = strlen(path), skipped = length < SOURCE_TAG_SIZE ? 0 : length - (SOURCE_TAG_SIZE - 1);
+    struct str tag = str_of(path + skipped);
+    ptrdiff_t instance =
+        size > 0 && size < PATH_SIZE && source_find(s, tag, STR("")) < 0 ? source_instance(s, tag, STR("")) : -1;
+    if (instance < 0 || deadline_create(ask, free, folder, &f->deadlines[f->count]) != 0) {
+        if (instance >= 0)
+            source_ignore(s, instance);
+        free(folder);
+        return;
+    }
+    f->folders[f->count] = folder;
+    f->instances[f->count++] = instance;
+}
+
+static int filesystem_open(struct source *s)
+{
+    struct filesystem *f = calloc(1, sizeof *f);
+    if (!f)
+        return source_fail(s, -ENOMEM, "no memory");
+    s->state = f;
+    s->period_ns = PERIOD_NS;
+    if (s->options->folder && s->options->folder[0])
+        add_folder(s, "", s->options->folder);
+    add_folder(s, s->options->root ? s->options->root : "", "/tmp");
+    if (f->count)
+        return 0;
+    free(f);
+    return source_fail(s, -ENOMEM, "cannot start a thread to ask about folders");
+}
+
+static void filesystem_close(struct source *s)
+{
+    struct filesystem *f = s->state;
+    for (size_t i = 0; i < f->count; i++)
+        deadline_destroy(f->deadlines[i]); // frees the folder
+    free(f);
+}
+
+const struct source_kind source_filesystem = {
+    .name = {"filesystem", 10},
+    .open = filesystem_open,
+    .sample = filesystem_sample,
+    .close = filesystem_close,
+    .keys = {"folder"},
+    .tagged_from = METRIC_FILESYSTEM_SIZE,
+    .tagged_to = METRIC_FILESYSTEM_INODES_FREE,
+};

@@ -1,0 +1,419 @@
+// nvidia_device.c - the readings of one GPU: a table of calls, each for one or more rows of the catalogue.
+//
+// A call that fails for good (not supported, no permission, too old a driver) is not made again, and its rows get no series. One that
+// fails otherwise leaves its rows missing this time. A GPU that is lost ends the sample: each further call could block.
+//
+// A MIG instance has memory, processes and GPM metrics of its own; what the driver says of it besides is the whole GPU's, and would count twice.
+//
+// PCIe traffic is read from the driver's 64-bit counters. nvmlDeviceGetPcieThroughput would give it on older drivers, but stops for
+// 20 ms a call; 32-bit counters wrap several times a second and would be wrong. Both are left out: then there is no PCIe metric.
+#include "collect/nvidia_device.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const int64_t GPM_INTERVAL_NS = 100 * (int64_t)NS_PER_MS; // NVML's shortest between two samples
+static const double HERTZ_PER_MEGAHERTZ = 1e6, WATTS_PER_MILLIWATT = 1e-3, JOULES_PER_MILLIJOULE = 1e-3;
+static const double BYTES_PER_KIBIBYTE = 1024;
+
+static void put(struct nvidia_device *d, enum metric_symbol row, double value)
+{
+    d->values[row - GPU_ROW_FIRST] = value;
+}
+
+// ---- readings ----
+
+static int read_utilization(const struct nvml *nvml, struct nvidia_device *d)
+{
+    struct nvml_utilization now;
+    int result = nvml->utilization(d->handle, &now);
+    if (result == NVML_SUCCESS) {
+        put(d, METRIC_GPU_UTILIZATION, now.gpu);
+        put(d, METRIC_GPU_MEMORY_ACTIVITY, now.memory);
+    }
+    return result;
+}
+
+// The second layout's `used` leaves out what the driver keeps for itself, as nvidia-smi does.
+static int read_memory(const struct nvml *nvml, struct nvidia_device *d)
+{
+    struct nvml_memory_v2 now = {.version = NVML_MEMORY_V2};
+    int result = nvml->memory_v2 ? nvml->memory_v2(d->handle, &now) : NVML_FUNCTION_NOT_FOUND;
+    if (nvml_is_final(result) && nvml->memory) {
+        struct nvml_memory older;
+        result = nvml->memory(d->handle, &older);
+        now.total = older.total;
+        now.used = older.used;
+    }
+    if (result != NVML_SUCCESS)
+        return result;
+    put(d, METRIC_GPU_MEMORY_TOTAL, (double)now.total);
+    put(d, METRIC_GPU_MEMORY_USED, (double)now.used);
+    if (now.total > 0 && now.used <= now.total)
+        put(d, METRIC_GPU_MEMORY_USED_PERCENT, 100 * (double)now.used / (double)now.total);
+    return result;
+}
+
+static int read_power(const struct nvml *nvml, struct nvidia_device *d)
+{
+    unsigned milliwatts;
+    int result = nvml->power(d->handle, &milliwatts);
+    if (result == NVML_SUCCESS)
+        put(d, METRIC_GPU_POWER, milliwatts * WATTS_PER_MILLIWATT);
+    return result;
+}
+
+static int read_energy(const struct nvml *nvml, struct nvidia_device *d)
+{
+    unsigned long long millijoules;
+    int result = nvml->energy(d->handle, &millijoules);
+    if (result == NVML_SUCCESS)
+        put(d, METRIC_GPU_ENERGY, (double)millijoules * JOULES_PER_MILLIJOULE);
+    return result;
+}
+
+static int read_temperature(const struct nvml *nvml, struct nvidia_device *d)
+{
+    unsigned celsius;
+    int result = nvml->temperature(d->handle, NVML_TEMPERATURE_GPU, &celsius);
+    if (result == NVML_SUCCESS)
+        put(d, METRIC_GPU_TEMPERATURE, celsius);
+    return result;
+}
+
+static int read_clock(const struct nvml *nvml, struct nvidia_device *d, unsigned which, enum metric_symbol row)
+{
+    unsigned megahertz;
+    int result = nvml->clock(d->handle, which, &megahertz);
+    if (result == NVML_SUCCESS)
+        put(d, row, megahertz * HERTZ_PER_MEGAHERTZ);
+    return result;
+}
+
+static int read_sm_clock(const struct nvml *nvml, struct nvidia_device *d)
+{
+    return read_clock(nvml, d, NVML_CLOCK_SM, METRIC_GPU_SM_CLOCK);
+}
+
+static int read_memory_clock(const struct nvml *nvml, struct nvidia_device *d)
+{
+    return read_clock(nvml, d, NVML_CLOCK_MEMORY, METRIC_GPU_MEMORY_CLOCK);
+}
+
+static const struct {
+    unsigned bit;
+    enum metric_symbol row;
+} clock_reasons[] = {
+    {NVML_CLOCKS_SW_POWER_CAP, METRIC_GPU_THROTTLE_POWER_CAP},
+    {NVML_CLOCKS_HW_POWER_BRAKE, METRIC_GPU_THROTTLE_POWER_BRAKE},
+    {NVML_CLOCKS_SW_THERMAL, METRIC_GPU_THROTTLE_THERMAL},
+    {NVML_CLOCKS_HW_THERMAL, METRIC_GPU_THROTTLE_OVERHEATED},
+    {NVML_CLOCKS_HW_SLOWDOWN, METRIC_GPU_THROTTLE_HARDWARE},
+};
+
+static int read_clock_reasons(const struct nvml *nvml, struct nvidia_device *d)
+{
+    unsigned long long mask;
+    int result = nvml->clock_reasons(d->handle, &mask);
+    if (result != NVML_SUCCESS)
+        return result;
+    put(d, METRIC_GPU_THROTTLE_REASONS, (double)mask);
+    for (size_t i = 0; i < sizeof clock_reasons / sizeof *clock_reasons; i++)
+        put(d, clock_reasons[i].row, (mask & clock_reasons[i].bit) != 0);
+    return result;
+}
+
+static int read_processes(const struct nvml *nvml, struct nvidia_device *d)
+{
+    unsigned count = NVIDIA_PROCESSES_MAX;
+    int result = nvml->processes(d->handle, &count, d->processes);
+    if (result == NVML_INSUFFICIENT_SIZE) {
+        put(d, METRIC_GPU_PROCESSES, count);
+        return NVML_SUCCESS;
+    }
+    if (result != NVML_SUCCESS)
+        return result;
+    bool known = true;
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < count && i < NVIDIA_PROCESSES_MAX; i++) {
+        known = known && d->processes[i].memory != NVML_NOT_AVAILABLE;
+        bytes += d->processes[i].memory;
+    }
+    put(d, METRIC_GPU_PROCESSES, count);
+    if (known)
+        put(d, METRIC_GPU_PROCESS_MEMORY, (double)bytes);
+    return result;
+}
+
+// What was counted stays when the driver fails to say whether there are more.
+static int read_events(const struct nvml *nvml, struct nvidia_device *d)
+{
+    if (!d->events)
+        return NVML_NOT_SUPPORTED;
+    int result = NVML_SUCCESS;
+    for (int i = 0; i < NVIDIA_XID_BURST_MAX && result == NVML_SUCCESS; i++) {
+        struct nvml_event event;
+        result = nvml->events_wait(d->events, &event, 0);
+        if (result == NVML_SUCCESS && (event.type & NVML_EVENT_XID)) {
+            d->xid_count++;
+            d->xid_last = (double)event.data;
+        }
+    }
+    put(d, METRIC_GPU_XID_EVENTS, d->xid_count);
+    put(d, METRIC_GPU_XID_LAST, d->xid_last);
+    return result == NVML_TIMEOUT ? NVML_SUCCESS : result;
+}
+
+static const struct {
+    uint32_t id;
+    enum metric_symbol row;
+} gpm_rows[] = {
+    {NVML_GPM_SM_ACTIVE, METRIC_GPU_SM_ACTIVE},         {NVML_GPM_SM_OCCUPANCY, METRIC_GPU_SM_OCCUPANCY},
+    {NVML_GPM_TENSOR_ACTIVE, METRIC_GPU_TENSOR_ACTIVE}, {NVML_GPM_DRAM_ACTIVE, METRIC_GPU_DRAM_ACTIVE},
+    {NVML_GPM_FP64_ACTIVE, METRIC_GPU_FP64_ACTIVE},     {NVML_GPM_FP32_ACTIVE, METRIC_GPU_FP32_ACTIVE},
+    {NVML_GPM_FP16_ACTIVE, METRIC_GPU_FP16_ACTIVE},
+};
+enum { GPM_ROWS = sizeof gpm_rows / sizeof *gpm_rows };
+
+static int read_gpm(const struct nvml *nvml, struct nvidia_device *d)
+{
+    if (!d->gpm_get)
+        return NVML_NOT_SUPPORTED;
+    int64_t now_ns = clock_monotonic_ns();
+    if (d->gpm_newest >= 0 && now_ns - d->gpm_taken_ns < GPM_INTERVAL_NS)
+        return NVML_SUCCESS;
+    int next = d->gpm_newest == 0;
+    int result = d->parent ? nvml->gpm_sample_mig(d->parent, d->mig_gpu_instance, d->gpm[next])
+                           : nvml->gpm_sample(d->handle, d->gpm[next]);
+    if (result != NVML_SUCCESS)
+        return result;
+    bool first = d->gpm_newest < 0;
+    d->gpm_newest = next;
+    d->gpm_taken_ns = now_ns;
+    if (first)
+        return result;
+    struct nvml_gpm_get *get = d->gpm_get;
+    get->version = NVML_GPM_VERSION;
+    get->count = GPM_ROWS;
+    get->from = d->gpm[!next];
+    get->to = d->gpm[next];
+    for (int i = 0; i < GPM_ROWS; i++)
+        get->metrics[i] = (struct nvml_gpm_metric){.id = gpm_rows[i].id};
+    result = nvml->gpm_get(get);
+    for (int i = 0; result == NVML_SUCCESS && i < GPM_ROWS; i++) {
+        if (get->metrics[i].result == NVML_SUCCESS && get->metrics[i].value >= 0)
+            put(d, gpm_rows[i].row, get->metrics[i].value);
+        else if (nvml_is_final(get->metrics[i].result))
+            d->off[gpm_rows[i].row - GPU_ROW_FIRST] = true;
+    }
+    return result;
+}
+
+#define NEEDS(function) offsetof(struct nvml, function)
+
+// Rows first … last have one source, and none when the library lacks the function.
+static const struct {
+    enum metric_symbol first, last;
+    int (*read)(const struct nvml *, struct nvidia_device *);
+    size_t function, instead; // either will do
+    bool mig;                 // also of an instance
+} readings[] = {
+    {METRIC_GPU_UTILIZATION, METRIC_GPU_MEMORY_ACTIVITY, read_utilization, NEEDS(utilization), NEEDS(utilization),
+     false},
+    {METRIC_GPU_MEMORY_TOTAL, METRIC_GPU_MEMORY_USED_PERCENT, read_memory, NEEDS(memory), NEEDS(memory_v2), true},
+    {METRIC_GPU_POWER, METRIC_GPU_POWER, read_power, NEEDS(power), NEEDS(power), false},
+    {METRIC_GPU_ENERGY, METRIC_GPU_ENERGY, read_energy, NEEDS(energy), NEEDS(energy), false},
+    {METRIC_GPU_TEMPERATURE, METRIC_GPU_TEMPERATURE, read_temperature, NEEDS(temperature), NEEDS(temperature), false},
+    {METRIC_GPU_SM_CLOCK, METRIC_GPU_SM_CLOCK, read_sm_clock, NEEDS(clock), NEEDS(clock), false},
+    {METRIC_GPU_MEMORY_CLOCK, METRIC_GPU_MEMORY_CLOCK, read_memory_clock, NEEDS(clock), NEEDS(clock), false},
+    {METRIC_GPU_THROTTLE_POWER_CAP, METRIC_GPU_THROTTLE_REASONS, read_clock_reasons, NEEDS(clock_reasons),
+     NEEDS(clock_reasons), false},
+    {METRIC_GPU_PROCESSES, METRIC_GPU_PROCESS_MEMORY, read_processes, NEEDS(processes), NEEDS(processes), true},
+    {METRIC_GPU_XID_EVENTS, METRIC_GPU_XID_LAST, read_events, NEEDS(events_wait), NEEDS(events_wait), false},
+    {METRIC_GPU_SM_ACTIVE, METRIC_GPU_FP16_ACTIVE, read_gpm, NEEDS(gpm_get), NEEDS(gpm_get), true},
+};
+enum { READINGS = sizeof readings / sizeof *readings };
+
+static bool has_function(const struct nvml *nvml, size_t function)
+{
+    void *address;
+    memcpy(&address, (const char *)nvml + function, sizeof address);
+    return address != NULL;
+}
+
+static bool all_off(const struct nvidia_device *d, enum metric_symbol first, enum metric_symbol last)
+{
+    for (enum metric_symbol row = first; row <= last; row++)
+        if (!d->off[row - GPU_ROW_FIRST])
+            return false;
+    return true;
+}
+
+static void turn_off(struct nvidia_device *d, enum metric_symbol first, enum metric_symbol last)
+{
+    for (enum metric_symbol row = first; row <= last; row++)
+        d->off[row - GPU_ROW_FIRST] = true;
+}
+
+// ---- field values: one call for all ----
+
+static const struct {
+    uint32_t id, scope;
+    enum metric_symbol row;
+    double scale;
+    bool wide; // only a 64-bit counter will do
+} fields[] = {
+    {NVML_FIELD_MEMORY_TEMPERATURE, 0, METRIC_GPU_MEMORY_TEMPERATURE, 1, false},
+    {NVML_FIELD_PCIE_TX, 0, METRIC_GPU_PCIE_TRANSMIT, 1, true},
+    {NVML_FIELD_PCIE_RX, 0, METRIC_GPU_PCIE_RECEIVE, 1, true},
+    {NVML_FIELD_NVLINK_DATA_TX, NVML_SCOPE_ALL_LINKS, METRIC_GPU_NVLINK_TRANSMIT, BYTES_PER_KIBIBYTE, true},
+    {NVML_FIELD_NVLINK_DATA_RX, NVML_SCOPE_ALL_LINKS, METRIC_GPU_NVLINK_RECEIVE, BYTES_PER_KIBIBYTE, true},
+    {NVML_FIELD_ECC_SINGLE_VOLATILE, 0, METRIC_GPU_ECC_CORRECTED, 1, false},
+    {NVML_FIELD_ECC_DOUBLE_VOLATILE, 0, METRIC_GPU_ECC_UNCORRECTED, 1, false},
+};
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+static double field_number(const struct nvml_field *f)
+{
+    switch ((enum nvml_type)f->type) {
+    case NVML_DOUBLE:
+        return f->value.f64;
+    case NVML_U32:
+        return f->value.u32;
+    case NVML_ULONG:
+    case NVML_U64:
+        return (double)f->value.u64;
+    case NVML_I64:
+        return (double)f->value.i64;
+    case NVML_I32:
+        return f->value.i32;
+    case NVML_U16:
+        return f->value.u16;
+    }
+    return store_missing();
+}
+
+static bool field_is_wide(const struct nvml_field *f)
+{
+    return f->type == NVML_U64 || f->type == NVML_ULONG || f->type == NVML_I64;
+}
+
+static int read_fields(const struct nvml *nvml, struct nvidia_device *d)
+{
+    struct nvml_field asked[FIELDS];
+    size_t row_of[FIELDS];
+    int count = 0;
+    for (size_t i = 0; i < FIELDS; i++) {
+        if (d->off[fields[i].row - GPU_ROW_FIRST])
+            continue;
+        row_of[count] = i;
+        asked[count++] = (struct nvml_field){.id = fields[i].id, .scope = fields[i].scope};
+    }
+    if (count == 0)
+        return NVML_NOT_SUPPORTED;
+    int result = nvml->fields(d->handle, count, asked);
+    for (int i = 0; i < count; i++) {
+        size_t field = row_of[i];
+        int each = result == NVML_SUCCESS ? asked[i].result : result;
+        if (each == NVML_GPU_IS_LOST)
+            return each;
+        if (nvml_is_final(each) || (each == NVML_SUCCESS && fields[field].wide && !field_is_wide(&asked[i])))
+            d->off[fields[field].row - GPU_ROW_FIRST] = true;
+        else if (each == NVML_SUCCESS)
+            put(d, fields[field].row, field_number(&asked[i]) * fields[field].scale);
+    }
+    return result;
+}
+
+// ---- the whole ----
+
+static void open_events(const struct nvml *nvml, struct nvidia_device *d)
+{
+    if (d->parent || !nvml->events_create || !nvml->events_register || !nvml->events_wait || !nvml->events_free)
+        return;
+    if (nvml->events_create(&d->events) != NVML_SUCCESS)
+        d->events = NULL;
+    else if (nvml->events_register(d->handle, NVML_EVENT_XID, d->events) != NVML_SUCCESS) {
+        nvml->events_free(d->events);
+        d->events = NULL;
+    }
+}
+
+static void close_gpm(const struct nvml *nvml, struct nvidia_device *d)
+{
+    for (int i = 0; i < 2; i++)
+        if (d->gpm[i])
+            nvml->gpm_free(d->gpm[i]);
+    d->gpm[0] = d->gpm[1] = NULL;
+    free(d->gpm_get);
+    d->gpm_get = NULL;
+}
+
+static void open_gpm(const struct nvml *nvml, struct nvidia_device *d)
+{
+    struct nvml_gpm_support support = {.version = NVML_GPM_VERSION};
+    if (!nvml->gpm_support || !nvml->gpm_alloc || !nvml->gpm_free || !nvml->gpm_get)
+        return;
+    if (d->parent ? !nvml->gpm_sample_mig || !nvml->mig_gpu_instance : !nvml->gpm_sample)
+        return;
+    if (d->parent && nvml->mig_gpu_instance(d->handle, &d->mig_gpu_instance) != NVML_SUCCESS)
+        return;
+    if (nvml->gpm_support(d->parent ? d->parent : d->handle, &support) != NVML_SUCCESS || !support.supported)
+        return;
+    d->gpm_get = calloc(1, sizeof *d->gpm_get);
+    if (!d->gpm_get || nvml->gpm_alloc(&d->gpm[0]) != NVML_SUCCESS || nvml->gpm_alloc(&d->gpm[1]) != NVML_SUCCESS)
+        close_gpm(nvml, d);
+}
+
+int nvidia_device_open(const struct nvml *nvml, struct nvidia_device *d, nvml_device handle, nvml_device parent)
+{
+    *d = (struct nvidia_device){.handle = handle, .parent = parent, .gpm_newest = -1, .xid_last = store_missing()};
+    int result = nvml->device_uuid ? nvml->device_uuid(handle, d->uuid, sizeof d->uuid) : NVML_FUNCTION_NOT_FOUND;
+    d->uuid[result == NVML_SUCCESS ? sizeof d->uuid - 1 : 0] = 0;
+    if (result == NVML_GPU_IS_LOST)
+        return result;
+    open_events(nvml, d);
+    open_gpm(nvml, d);
+    for (int i = 0; i < READINGS; i++)
+        if ((parent && !readings[i].mig) ||
+            (!has_function(nvml, readings[i].function) && !has_function(nvml, readings[i].instead)))
+            turn_off(d, readings[i].first, readings[i].last);
+    for (int i = 0; i < FIELDS; i++)
+        if (parent || !nvml->fields)
+            turn_off(d, fields[i].row, fields[i].row);
+    return NVML_SUCCESS;
+}
+
+void nvidia_device_close(const struct nvml *nvml, struct nvidia_device *d)
+{
+    if (d->events)
+        nvml->events_free(d->events);
+    d->events = NULL;
+    close_gpm(nvml, d);
+}
+
+int nvidia_device_sample(const struct nvml *nvml, struct nvidia_device *d)
+{
+    int failed = NVML_NOT_SUPPORTED;
+    bool any = false;
+    for (int row = 0; row < GPU_ROWS; row++)
+        d->values[row] = store_missing();
+    for (int i = 0; i <= READINGS; i++) {
+        // Rows of one reading go off together, or one by one as its call finds out.
+        bool is_fields = i == READINGS;
+        if (is_fields ? !nvml->fields || d->parent : all_off(d, readings[i].first, readings[i].last))
+            continue;
+        int result = is_fields ? read_fields(nvml, d) : readings[i].read(nvml, d);
+        if (result == NVML_GPU_IS_LOST)
+            return result;
+        if (result == NVML_SUCCESS)
+            any = true;
+        else
+            failed = result;
+        if (!is_fields && nvml_is_final(result))
+            turn_off(d, readings[i].first, readings[i].last);
+    }
+    return any ? NVML_SUCCESS : failed;
+}

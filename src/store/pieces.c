@@ -1,0 +1,371 @@
+// pieces.c - where the points of one series lie: columns of blocks, cells of tails.
+//
+// Blocks of one owner mostly follow each other in time. Those are not looked up before the cursor comes to them (the stream), a few
+// at a time, so that a long series costs no memory and what is known of a block is used while it is still in the cache. What
+// is in tails, and blocks that overlap, is looked up at once and waits, sorted, until its time comes (`later`).
+#include "store/cursor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    LINE_BYTES = 64,
+    LOOKUPS_AHEAD = 6,
+    STREAM_BATCH = 8,
+    STREAM_AHEAD = 16,
+    MOVED_DEPTH_MAX = 8, // a piece that moved again while it was fetched from where it had moved to
+};
+
+#define TAIL_ORDER (UINT64_C(1) << 63) // newer than any block
+
+void piece_free(struct store_cursor *c, struct piece *p)
+{
+    column_free(c->s, &p->column);
+}
+
+static void list_drop(struct store_cursor *c, struct piece_list *l)
+{
+    for (size_t i = l->at; i < l->count; i++)
+        piece_free(c, &l->all[i]);
+    l->count = l->at = 0;
+}
+
+void pieces_drop(struct store_cursor *c)
+{
+    list_drop(c, &c->pieces);
+    list_drop(c, &c->later);
+    c->stream = (struct stream){0};
+}
+
+// A place behind the last, to be filled and counted; NULL: no memory.
+static struct piece *list_room(struct piece_list *l)
+{
+    if (l->count == l->capacity) {
+        void *grown = array_grow(l->all, &l->capacity, sizeof *l->all);
+        if (!grown)
+            return NULL;
+        l->all = grown;
+    }
+    return &l->all[l->count];
+}
+
+static bool in_range(const struct store_cursor *c, int64_t first_ns, int64_t last_ns)
+{
+    return first_ns <= c->to_ns && last_ns >= c->from_ns;
+}
+
+// ── Visiting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// The ordered blocks that have something at or after from_ns begin here…
+static size_t stream_start(const struct block_list *l, int64_t from_ns)
+{
+    size_t low = 0, high = l->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->ranges[middle].last_ns < from_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// …and those that have something at or before to_ns end here.
+static size_t stream_end(const struct block_list *l, int64_t to_ns)
+{
+    size_t low = 0, high = l->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->ranges[middle].first_ns <= to_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// What a block's directory says of a column lies far from what the one before says. (Inline: compilers take a function that does nothing
+// but prefetch for one without effect, and leave out its calls.)
+static inline __attribute__((always_inline)) void prefetch_entry(const struct block_ref *b, uint32_t id)
+{
+    if (b->header.kind != BLOCK_SET || b->header.flags & BLOCK_COLD)
+        return;
+    const uint8_t *at = b->bytes + sizeof b->header + 8 + id * sizeof(struct column_entry);
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + LINE_BYTES);
+}
+
+// 1: *p is a piece with points in range, undecoded; 0: there is none in this block.
+static int piece_of_block(struct store_cursor *c, struct block_ref *b, uint32_t id, struct piece *p)
+{
+    int rc = block_lookup(c->s, b, id, &p->entry);
+    if (rc)
+        return rc == -ENOENT || rc == -EBADMSG ? 0 : rc; // damage is counted; the rest goes on
+    p->first_ns = p->entry.first_ns;
+    p->last_ns = p->entry.last_ns;
+    p->order = b->header.order;
+    p->block = b;
+    p->loaded = false;
+    p->column = (struct column){0};
+    p->at = 0;
+    return in_range(c, p->first_ns, p->last_ns);
+}
+
+static int visit_blocks(struct store_cursor *c, struct block_list list, uint32_t id, piece_fn *each)
+{
+    if (list.ordered && c->streams && !c->stream.list.count) {
+        c->stream = (struct stream){list, stream_start(&list, c->from_ns), stream_end(&list, c->to_ns), id};
+        return 0;
+    }
+    for (size_t i = list.ordered ? stream_end(&list, c->to_ns) : list.count; i-- > 0;) {
+        if (!in_range(c, list.ranges[i].first_ns, list.ranges[i].last_ns)) {
+            if (list.ordered)
+                break;
+            continue;
+        }
+        if (i >= 2 * LOOKUPS_AHEAD) {
+            __builtin_prefetch(list.blocks[i - 2 * LOOKUPS_AHEAD]);
+            prefetch_entry(list.blocks[i - LOOKUPS_AHEAD], id);
+        }
+        struct piece p;
+        int rc = piece_of_block(c, list.blocks[i], id, &p);
+        if (rc > 0)
+            rc = each(c, &p);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uint32_t column, piece_fn *each)
+{
+    struct piece p = {.order = TAIL_ORDER + c->s->view->tails[tail].sequence, .loaded = true};
+    int rc = columns ? tail_column(c->s, tail, columns, column, &p.column) : tail_series(c->s, tail, column, &p.column);
+    if (!rc && p.column.count) {
+        p.first_ns = p.column.t[0];
+        p.last_ns = p.column.t[p.column.count - 1];
+        if (in_range(c, p.first_ns, p.last_ns))
+            return each(c, &p);
+    }
+    piece_free(c, &p);
+    return rc;
+}
+
+// The tails of one kind and owner: view->tails is sorted by them.
+static size_t first_tail(const struct view *v, enum segment_kind kind, uint32_t owner)
+{
+    size_t low = 0, high = v->tail_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct view_tail *t = &v->tails[middle];
+        if (t->kind < kind || (t->kind == kind && t->owner < owner))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// `columns` 0: of the single points, where `id` is the series.
+static int visit_owner(struct store_cursor *c, enum segment_kind kind, uint32_t owner, uint32_t columns, uint32_t id,
+                       piece_fn *each)
+{
+    const struct view *v = c->s->view;
+    int rc = 0;
+    for (size_t i = first_tail(v, kind, owner);
+         !rc && i < v->tail_count && v->tails[i].kind == kind && v->tails[i].owner == owner; i++)
+        rc = c->s->used[i] ? visit_tail(c, i, columns, id, each) : 0;
+    if (rc)
+        return rc;
+    if (kind == SEGMENT_POINT_TAIL)
+        return v->points.count ? visit_blocks(c, v->points, id, each) : 0;
+    return owner < v->set_count && v->sets[owner].count ? visit_blocks(c, v->sets[owner], id, each) : 0;
+}
+
+int pieces_visit(struct store_cursor *c, piece_fn *each)
+{
+    struct store_reader *r = c->s->reader;
+    pthread_mutex_lock(&r->mutex);
+    const struct membership *m = r->index.memberships[c->series];
+    pthread_mutex_unlock(&r->mutex);
+    int rc = 0;
+    for (; m && !rc; m = m->next) {
+        if (m->set >= c->s->view->set_count)
+            continue;
+        pthread_mutex_lock(&r->mutex);
+        uint32_t columns = r->index.sets[m->set].count;
+        pthread_mutex_unlock(&r->mutex);
+        rc = visit_owner(c, SEGMENT_SET_TAIL, m->set, columns, m->column, each);
+    }
+    return rc ? rc : visit_owner(c, SEGMENT_POINT_TAIL, 0, 0, c->series, each);
+}
+
+// ── Gathering ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// What is not in hand yet begins no earlier than this.
+static void note_pending(struct store_cursor *c)
+{
+    const struct stream *x = &c->stream;
+    const struct piece_list *later = &c->later;
+    bool streams = x->at < x->end, waiting = later->at < later->count;
+    int64_t stream_ns = streams ? x->list.ranges[x->at].first_ns : INT64_MAX;
+    int64_t later_ns = waiting ? later->all[later->at].first_ns : INT64_MAX;
+    c->pending = streams || waiting;
+    c->pending_ns = stream_ns < later_ns ? stream_ns : later_ns;
+}
+
+static int keep(struct store_cursor *c, struct piece *p)
+{
+    struct piece *room = list_room(&c->later);
+    if (!room) {
+        piece_free(c, p);
+        return -ENOMEM;
+    }
+    *room = *p;
+    c->later.count++;
+    return 0;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+    if (x->first_ns != y->first_ns)
+        return x->first_ns < y->first_ns ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+int pieces_gather(struct store_cursor *c)
+{
+    int rc = -ESTALE;
+    for (int i = 0; i < MOVES_MAX && rc == -ESTALE; i++) {
+        pieces_drop(c);
+        if (c->s->moves && c->to_ns > c->s->newest_ns)
+            c->to_ns = c->s->newest_ns;
+        rc = pieces_visit(c, keep);
+        if (rc == -ESTALE) {
+            int moved = snapshot_move(c->s);
+            rc = moved ? moved : -ESTALE;
+        }
+    }
+    if (!rc && c->later.count > 1)
+        qsort(c->later.all, c->later.count, sizeof *c->later.all, by_first);
+    note_pending(c);
+    return rc == -ESTALE ? -EAGAIN : rc;
+}
+
+// The piece behind those in hand becomes one of them: at the end, mostly.
+static void take(struct piece_list *l)
+{
+    for (size_t i = l->count++; i > l->at && l->all[i - 1].first_ns > l->all[i].first_ns; i--) {
+        struct piece later = l->all[i - 1];
+        l->all[i - 1] = l->all[i];
+        l->all[i] = later;
+    }
+}
+
+static int pull_stream(struct store_cursor *c, int64_t last_first_ns)
+{
+    struct stream *x = &c->stream;
+    size_t end = x->at + STREAM_BATCH < x->end ? x->at + STREAM_BATCH : x->end;
+    for (; x->at < end && x->list.ranges[x->at].first_ns <= last_first_ns; x->at++) {
+        if (x->at + STREAM_AHEAD < x->end)
+            prefetch_entry(x->list.blocks[x->at + STREAM_AHEAD], x->id);
+        struct piece *p = list_room(&c->pieces);
+        if (!p)
+            return -ENOMEM;
+        int rc = piece_of_block(c, x->list.blocks[x->at], x->id, p);
+        if (rc < 0)
+            return rc;
+        if (rc)
+            take(&c->pieces);
+    }
+    return 0;
+}
+
+int pieces_pull(struct store_cursor *c)
+{
+    const struct stream *x = &c->stream;
+    struct piece_list *later = &c->later;
+    bool streams = x->at < x->end, waiting = later->at < later->count;
+    int64_t later_ns = waiting ? later->all[later->at].first_ns : INT64_MAX;
+    int rc = 0;
+    if (streams && x->list.ranges[x->at].first_ns <= later_ns) {
+        rc = pull_stream(c, later_ns);
+    } else if (waiting) {
+        struct piece *p = list_room(&c->pieces);
+        rc = p ? 0 : -ENOMEM;
+        if (p) {
+            *p = later->all[later->at++];
+            take(&c->pieces);
+        }
+    }
+    note_pending(c);
+    return rc;
+}
+
+// ── Loading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+// Room for n points more behind those of the piece.
+static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
+{
+    struct column *column = &p->column;
+    if (column->count + n <= buffer_words(column->own_t))
+        return true;
+    struct buffers *buffers = &c->s->buffers;
+    int64_t *t = buffer_take(buffers, column->count + n);
+    double *v = buffer_take(buffers, column->count + n);
+    if (!t || !v) {
+        buffer_give(buffers, t);
+        buffer_give(buffers, v);
+        return false;
+    }
+    if (column->count) {
+        memcpy(t, column->own_t, column->count * sizeof *t);
+        memcpy(v, column->own_v, column->count * sizeof *v);
+    }
+    buffer_give(buffers, column->own_t);
+    buffer_give(buffers, column->own_v);
+    column->t = column->own_t = t;
+    column->v = column->own_v = v;
+    return true;
+}
+
+// The piece is not where it was. What the file holds now of its time has its points, if they are there at all.
+static int load_moved(struct store_cursor *c, struct piece *p)
+{
+    if (c->depth == MOVED_DEPTH_MAX)
+        return 0;
+    int rc = snapshot_move(c->s);
+    struct store_cursor *other = rc ? NULL : cursor_open(c->s, c->series, p->first_ns, p->last_ns, c->depth + 1);
+    if (!other)
+        return rc ? rc : -ENOMEM;
+    struct store_run run;
+    while ((rc = store_cursor_next(other, &run)) > 0) {
+        const int64_t *t;
+        const double *v;
+        size_t n;
+        rc = store_cursor_points(other, &t, &v, &n);
+        if (!rc && n && !piece_grow(c, p, n))
+            rc = -ENOMEM;
+        if (rc)
+            break;
+        if (!n)
+            continue;
+        memcpy(p->column.own_t + p->column.count, t, n * sizeof *t);
+        memcpy(p->column.own_v + p->column.count, v, n * sizeof *v);
+        p->column.count += n;
+    }
+    store_cursor_close(other);
+    return rc;
+}
+
+int piece_load(struct store_cursor *c, struct piece *p)
+{
+    if (p->loaded)
+        return 0;
+    p->loaded = true;
+    int rc = block_load(c->s, p->block, &p->entry, &p->column);
+    if (rc == -ESTALE)
+        rc = load_moved(c, p);
+    return rc == -EBADMSG ? 0 : rc; // counted; the rest goes on
+}

@@ -1,0 +1,232 @@
+// tail.c - one series' points in a tail: what was appended last, as it came.
+//
+// Rows lie one after another, so a column's values are far apart: reading a hundred columns one by one would fetch every line of the
+// tail a hundred times. So a tail is turned over once for a snapshot, in strips of columns, in order of time:
+//
+//   rows      t0 a0 b0 c0 …  t1 a1 b1 c1 …          times  t0 t1 t2 …
+//                                             ──▶   strip  a0 a1 a2 …  b0 b1 b2 …  c0 c1 c2 …
+//
+// A column without gaps whose time stamps are all different is then read where it lies.
+#include "store/reader.h"
+#include "store/sort.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    STRIP_COLUMNS = 16,
+    LINE_WORDS = 8,
+};
+
+// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+struct tail_times {
+    bool sorted, repeated;
+    uint32_t *order; // of the rows, where they are not sorted; behind t
+    int64_t t[];     // ascending; equal ones in order of arrival
+};
+
+struct tail_strip {
+    size_t stride; // of the columns, in values
+    bool missing[STRIP_COLUMNS];
+    double v[];
+};
+
+struct stamped {
+    int64_t t_ns;
+    uint32_t row;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct stamped *x = a, *y = b;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int sort_times(struct tail_times *times, size_t rows)
+{
+    struct stamped *all = malloc((rows + 1) * sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    for (size_t i = 0; i < rows; i++)
+        all[i] = (struct stamped){times->t[i], (uint32_t)i};
+    qsort(all, rows, sizeof *all, by_time);
+    times->order = (uint32_t *)(void *)(times->t + rows);
+    for (size_t i = 0; i < rows; i++) {
+        times->t[i] = all[i].t_ns;
+        times->order[i] = all[i].row;
+        times->repeated |= i && all[i - 1].t_ns == all[i].t_ns;
+    }
+    free(all);
+    return 0;
+}
+
+static int times_of(struct store_snapshot *s, size_t tail, uint32_t columns, struct cache_item **pin)
+{
+    const struct view_tail *t = &s->view->tails[tail];
+    *pin = cache_find(&s->cache, CACHE_TAIL_TIMES, t, 0);
+    if (*pin)
+        return 0;
+    size_t rows = s->used[tail], bytes = sizeof(struct tail_times) + rows * (sizeof(int64_t) + sizeof(uint32_t));
+    struct tail_times *times = malloc(bytes);
+    if (!times)
+        return -ENOMEM;
+    *times = (struct tail_times){.sorted = true};
+    for (size_t r = 0; r < rows; r++) {
+        copy_words(&times->t[r], t->bytes + r * (columns + 1) * sizeof(double), sizeof times->t[r]);
+        times->sorted &= !r || times->t[r - 1] < times->t[r];
+    }
+    int rc = !tail_current(t) ? -ESTALE : times->sorted ? 0 : sort_times(times, rows);
+    if (rc) {
+        free(times);
+        return rc;
+    }
+    *pin =
+        cache_add(&s->cache,
+                  (struct cache_item){.of = t, .kind = CACHE_TAIL_TIMES, .bytes = bytes, .count = rows, .data = times});
+    return *pin ? 0 : -ENOMEM;
+}
+
+static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t number,
+                    const struct cache_item *times_pin, struct cache_item **pin)
+{
+    const struct view_tail *t = &s->view->tails[tail];
+    *pin = cache_find(&s->cache, CACHE_TAIL_STRIP, t, number);
+    if (*pin)
+        return 0;
+    const struct tail_times *times = times_pin->data;
+    size_t rows = times_pin->count;
+    uint32_t first = number * STRIP_COLUMNS, width = columns - first < STRIP_COLUMNS ? columns - first : STRIP_COLUMNS;
+    // Columns a power of two apart would all compete for the same few places in the nearest cache.
+    size_t stride = (rows + 2 * LINE_WORDS - 1) / LINE_WORDS * LINE_WORDS + LINE_WORDS;
+    size_t bytes = sizeof(struct tail_strip) + width * stride * sizeof(double);
+    struct tail_strip *strip = malloc(bytes);
+    if (!strip)
+        return -ENOMEM;
+    *strip = (struct tail_strip){.stride = stride};
+    size_t row_bytes = (columns + 1) * sizeof(double);
+    for (size_t done = 0; done < rows; done += LINE_WORDS)
+        for (uint32_t c = 0; c < width; c++) {
+            bool missing = false;
+            for (size_t r = done; r < done + LINE_WORDS && r < rows; r++) {
+                size_t row = times->sorted ? r : times->order[r];
+                double *v = &strip->v[c * stride + r];
+                copy_words(v, t->bytes + row * row_bytes + (1 + first + c) * sizeof(double), sizeof *v);
+                missing |= store_is_missing(*v);
+            }
+            strip->missing[c] |= missing;
+        }
+    if (!tail_current(t)) {
+        free(strip);
+        return -ESTALE;
+    }
+    *pin =
+        cache_add(&s->cache,
+                  (struct cache_item){
+                      .of = t, .part = number, .kind = CACHE_TAIL_STRIP, .bytes = bytes, .count = rows, .data = strip});
+    return *pin ? 0 : -ENOMEM;
+}
+
+// Without the missing cells, and of equal stamps the last.
+static int pick(struct store_snapshot *s, const int64_t *t, const double *v, size_t rows, struct column *out)
+{
+    out->own_t = buffer_take(&s->buffers, rows);
+    out->own_v = buffer_take(&s->buffers, rows);
+    if (!out->own_t || !out->own_v)
+        return -ENOMEM;
+    size_t n = 0;
+    for (size_t r = 0; r < rows; r++) {
+        if (store_is_missing(v[r]))
+            continue;
+        n -= n && out->own_t[n - 1] == t[r];
+        out->own_t[n] = t[r];
+        out->own_v[n++] = v[r];
+    }
+    out->t = out->own_t;
+    out->v = out->own_v;
+    out->count = n;
+    return 0;
+}
+
+int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column, struct column *out)
+{
+    *out = (struct column){0};
+    int rc = times_of(s, tail, columns, &out->pins[0]);
+    if (!rc)
+        rc = strip_of(s, tail, columns, column / STRIP_COLUMNS, out->pins[0], &out->pins[1]);
+    if (!rc) {
+        const struct tail_times *times = out->pins[0]->data;
+        const struct tail_strip *strip = out->pins[1]->data;
+        size_t rows = out->pins[0]->count;
+        const double *v = strip->v + column % STRIP_COLUMNS * strip->stride;
+        if (strip->missing[column % STRIP_COLUMNS] || times->repeated) {
+            rc = pick(s, times->t, v, rows, out);
+        } else {
+            out->t = times->t;
+            out->v = v;
+            out->count = rows;
+        }
+    }
+    if (rc)
+        column_free(s, out);
+    return rc;
+}
+
+// ── Single points ────────────────────────────────────────────────────────────────────────────────────────────────
+
+// The tail's points, sorted: pinned.
+static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **pin)
+{
+    const struct view_tail *t = &s->view->tails[tail];
+    *pin = cache_find(&s->cache, CACHE_POINT_TAIL, t, 0);
+    if (*pin)
+        return 0;
+    size_t count = s->used[tail];
+    struct point_record *points = malloc((count + 1) * sizeof *points), *scratch = malloc((count + 1) * sizeof *points);
+    int rc = points && scratch ? 0 : -ENOMEM;
+    if (!rc) {
+        copy_words(points, t->bytes, count * sizeof *points);
+        rc = tail_current(t) ? 0 : -ESTALE;
+    }
+    if (rc) {
+        free(points);
+        free(scratch);
+        return rc;
+    }
+    count = points_sort(points, count, scratch);
+    free(scratch);
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){
+            .of = t, .kind = CACHE_POINT_TAIL, .bytes = count * sizeof *points, .count = count, .data = points});
+    return *pin ? 0 : -ENOMEM;
+}
+
+int tail_series(struct store_snapshot *s, size_t tail, uint32_t series, struct column *out)
+{
+    *out = (struct column){0};
+    struct cache_item *pin;
+    int rc = points_of(s, tail, &pin);
+    if (rc)
+        return rc;
+    size_t n, from = points_find(pin->data, pin->count, series, &n);
+    const struct point_record *points = (const struct point_record *)pin->data + from;
+    if (n) {
+        out->own_t = buffer_take(&s->buffers, n);
+        out->own_v = buffer_take(&s->buffers, n);
+        rc = out->own_t && out->own_v ? 0 : -ENOMEM;
+    }
+    for (size_t i = 0; !rc && i < n; i++) {
+        out->own_t[i] = points[i].t_ns;
+        out->own_v[i] = points[i].value;
+    }
+    out->count = n;
+    out->t = out->own_t;
+    out->v = out->own_v;
+    cache_unpin(pin);
+    if (rc)
+        column_free(s, out);
+    return rc;
+}

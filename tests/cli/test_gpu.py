@@ -1,0 +1,92 @@
+"""GPUs from the library to the answer: a run with the fake NVIDIA library, asked by name and by the names of other systems."""
+
+import gzip
+import json
+import os
+import pathlib
+
+from place import Place, main, until
+
+LIBRARY = os.environ["FAKE_NVML"]
+DATA = pathlib.Path(os.environ["GPU_DATA"])
+
+
+class Gpu(Place):
+    def script(self, *lines):
+        path = self.root / "gpus.txt"
+        path.write_text("".join(line + "\n" for line in lines))
+        return {"SONDE_NVML": LIBRARY, "SONDE_FAKE_NVML": str(path)}
+
+    def answers(self, question, *where):
+        """gpu → values, in the order of time."""
+        result = self.sonde("query", "--json", question, *where)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return {series["tags"].get("gpu"): [value for _, value in sorted(series["dps"].items())] for series in json.loads(result.stdout)}
+
+    def test_by_name_and_alias(self):
+        env = self.script("gpus 2", "set 1 utilization 99", "set 1 power 512250", "set 1 memory_used 64424509440")
+        process = self.start("run", "-q", "-l", "3", "--", "sleep", "1000", env=env)
+        self.job()
+        until(lambda: self.names().get("gpu_utilization_percent", 0) >= 4, "two samples of two GPUs")
+        # While it runs…
+        self.assertEqual({gpu: set(v) for gpu, v in self.answers("avg:gpu_utilization_percent{gpu=*}").items()}, {"0": {42}, "1": {99}})
+        self.assertEqual(set(self.answers("max:gpu_utilization_percent")[None]), {99})
+        process.terminate()
+        self.ends(process)
+        # …and afterwards, also by the names that other dashboards ask for.
+        for question, expected in (("DeviceUtilization", (42, 99)), ("DeviceMemoryUtilization", (25, 75)), ("DevicePowerUsage", (350.5, 512.25))):
+            answers = self.answers(f"avg:{question}{{gpu=*}}")
+            self.assertEqual((set(answers["0"]), set(answers["1"])), ({expected[0]}, {expected[1]}), question)
+        self.nothing_left()
+
+    def test_below_level_3_it_is_not_touched(self):
+        env = {"SONDE_NVML": str(self.root / "no-such-library.so")}
+        for level in ("2", "3"):
+            result = self.sonde("run", "-q", "-l", level, "--", "true", env=env)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+        result = self.sonde("run", "-q", "-l", "2", "--", "sleep", "1", env=self.script("gpus 1", "block init"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.nothing_left()
+
+    def test_a_gpu_that_hangs_delays_nothing(self):
+        process = self.start("run", "-l", "3", "--", "sleep", "2", env=self.script("gpus 2", "block 1"))
+        code, _, errors = self.ends(process)
+        self.assertEqual(code, 0)
+        self.assertIn("NVIDIA GPU 1 has not answered for", errors)
+        (job,) = self.recordings()
+        self.assertGreaterEqual(len(self.answers("avg:gpu_power_watts{gpu=*}", job)["0"]), 2)
+        up = self.answers("avg:gpu_up{gpu=*}", job)
+        self.assertEqual((set(up["0"]), set(up["1"])), ({1}, {0}))
+        self.assertGreaterEqual(len(self.answers("avg:load_1m", job)[None]), 3)
+        self.nothing_left()
+
+    def test_a_recorded_node(self):
+        files = sorted(DATA.glob("worker_*.csv.gz")) if DATA.is_dir() else []
+        if not files:
+            self.skipTest(f"no recordings of GPUs in {DATA}")
+        rows = []
+        with gzip.open(files[0], "rt") as file:
+            next(file)
+            for line in file:
+                memory, activity, utilization = (list(map(int, field.split(","))) for field in line.rstrip("\n").rstrip('"').split('"')[1::2])
+                rows.append(list(zip(utilization, activity, memory)))
+                self.assertEqual(len(rows[-1]), 8)
+        start = next(i for i, row in enumerate(rows) if any(gpu[0] for gpu in row))
+        rows = rows[start:start + 50]
+        table = self.root / "play.txt"
+        table.write_text("".join(" ".join(f"{u} {a} {m}" for u, a, m in row) + "\n" for row in rows))
+        process = self.start("run", "-q", "-l", "3", "--", "sleep", "1000", env=self.script("gpus 8", "set * memory_total 85899345920", f"play {table}"))
+        self.job()
+        until(lambda: self.names().get("gpu_utilization_percent", 0) >= 8 * 5, "five samples of eight GPUs")
+        process.terminate()
+        self.ends(process)
+        for metric, column in (("gpu_utilization_percent", 0), ("gpu_memory_activity_percent", 1), ("gpu_memory_used_bytes", 2)):
+            for gpu, values in self.answers(f"avg:{metric}{{gpu=*}}").items():
+                # The first row went to the sample that finds out what the GPU can do.
+                expected = [row[int(gpu)][column] for row in rows[1:1 + len(values)]]
+                self.assertEqual(values[:len(expected)], expected, (metric, gpu))
+        self.nothing_left()
+
+
+if __name__ == "__main__":
+    main()

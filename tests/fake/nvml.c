@@ -1,0 +1,595 @@
+// nvml.c - a fake libnvidia-ml.so.1 whose GPUs do what a script says (nvml.h).
+//
+// Built a second time as a library of ten years ago (FAKE_OLD): no versions in names, no field values, GPM or MIG.
+#include "fake/nvml.h"
+
+#include "collect/nvml.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { GPUS_MAX = 64, MIG_MAX = 7, XIDS_MAX = 128, LINE_MAX_BYTES = 4096 };
+
+enum key {
+    KEY_HANDLE,
+    KEY_UUID,
+    KEY_UTILIZATION,
+    KEY_ACTIVITY,
+    KEY_MEMORY_TOTAL,
+    KEY_MEMORY_USED,
+    KEY_POWER,
+    KEY_ENERGY,
+    KEY_TEMPERATURE,
+    KEY_SM_CLOCK,
+    KEY_MEMORY_CLOCK,
+    KEY_REASONS,
+    KEY_PROCESSES,
+    KEY_PROCESS_MEMORY,
+    KEY_EVENTS,
+    KEY_GPM,
+    KEY_FIELDS,
+    KEY_MEMORY_TEMPERATURE,
+    KEY_PCIE_TX,
+    KEY_PCIE_RX,
+    KEY_NVLINK_TX,
+    KEY_NVLINK_RX,
+    KEY_ECC_SINGLE,
+    KEY_ECC_DOUBLE,
+    KEYS
+};
+
+static const struct {
+    const char *name;
+    double value; // at first
+} keys[KEYS] = {
+    {"handle", 0},
+    {"uuid", 0},
+    {"utilization", 42},
+    {"activity", 17},
+    {"memory_total", 80.0 * (1u << 30)},
+    {"memory_used", 20.0 * (1u << 30)},
+    {"power", 350500},
+    {"energy", 7000250},
+    {"temperature", 61},
+    {"sm_clock", 1980},
+    {"memory_clock", 2619},
+    {"reasons", 0},
+    {"processes", 2},
+    {"process_memory", 1u << 30},
+    {"events", 0},
+    {"gpm", 50},
+    {"fields", 0},
+    {"memory_temperature", 72},
+    {"pcie_tx", 1e12},
+    {"pcie_rx", 2e12},
+    {"nvlink_tx", 1e9},
+    {"nvlink_rx", 2e9},
+    {"ecc_corrected", 3},
+    {"ecc_uncorrected", 1},
+};
+
+struct nvml_device_opaque {
+    unsigned index, mig; // MIG instances count from 1
+    double values[KEYS];
+    int fails[KEYS];
+    unsigned mig_count;
+    bool blocked;
+    unsigned held; // calls
+    unsigned row;  // of the play
+    uint64_t xids[XIDS_MAX];
+    unsigned xid_count, xid_taken;
+    struct nvml_device_opaque *parent;
+};
+
+struct nvml_events_opaque {
+    struct nvml_device_opaque *device;
+};
+
+struct nvml_gpm_sample_opaque {
+    double value;
+    bool taken;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct nvml_device_opaque gpus[GPUS_MAX], instances[GPUS_MAX][MIG_MAX];
+static unsigned gpu_count, init_count;
+static int init_fails;
+static bool init_blocked;
+static double *play; // rows × GPUs × 3
+static size_t play_rows;
+
+// ---- the script ----
+
+static void reset_device(struct nvml_device_opaque *d, unsigned index, unsigned mig, struct nvml_device_opaque *parent)
+{
+    *d = (struct nvml_device_opaque){.index = index, .mig = mig, .parent = parent};
+    for (int key = 0; key < KEYS; key++)
+        d->values[key] = keys[key].value;
+}
+
+static void reset(unsigned count)
+{
+    gpu_count = count < GPUS_MAX ? count : GPUS_MAX;
+    init_fails = 0;
+    for (unsigned i = 0; i < GPUS_MAX; i++) {
+        reset_device(&gpus[i], i, 0, NULL);
+        for (unsigned m = 0; m < MIG_MAX; m++)
+            reset_device(&instances[i][m], i, m + 1, &gpus[i]);
+    }
+    free(play);
+    play = NULL;
+    play_rows = 0;
+}
+
+static bool read_play(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    size_t capacity = 0, count = 0;
+    double value;
+    while (fscanf(file, "%lf", &value) == 1) {
+        if (count == capacity) {
+            capacity = capacity ? capacity * 2 : 1024;
+            double *larger = realloc(play, capacity * sizeof *play);
+            if (!larger)
+                abort();
+            play = larger;
+        }
+        play[count++] = value;
+    }
+    fclose(file);
+    play_rows = gpu_count ? count / 3 / gpu_count : 0;
+    return play_rows > 0;
+}
+
+static int find_key(const char *name)
+{
+    for (int key = 0; key < KEYS; key++)
+        if (strcmp(keys[key].name, name) == 0)
+            return key;
+    return -1;
+}
+
+static bool tell(struct nvml_device_opaque *d, const char *verb, const char *name, double value)
+{
+    int key = find_key(name);
+    if (strcmp(verb, "set") == 0 && key >= 0)
+        d->values[key] = value;
+    else if (strcmp(verb, "fail") == 0 && key >= 0)
+        d->fails[key] = (int)value;
+    else if (strcmp(verb, "fail") == 0 && strcmp(name, "all") == 0)
+        for (key = 0; key < KEYS; key++)
+            d->fails[key] = (int)value;
+    else if (strcmp(verb, "mig") == 0)
+        d->mig_count = (unsigned)strtoul(name, NULL, 10);
+    else if (strcmp(verb, "xid") == 0 && d->xid_count < XIDS_MAX)
+        d->xids[d->xid_count++] = strtoul(name, NULL, 10);
+    else if (strcmp(verb, "block") == 0 || strcmp(verb, "free") == 0)
+        d->blocked = verb[0] == 'b';
+    else
+        return false;
+    return true;
+}
+
+static bool apply(const char *line)
+{
+    char verb[16] = "", which[1024] = "", name[32] = "";
+    double value = 0;
+    int words = sscanf(line, "%15s %1023s %31s %lf", verb, which, name, &value);
+    if (words <= 0 || verb[0] == '#')
+        return true;
+    if (strcmp(verb, "gpus") == 0) {
+        reset((unsigned)strtoul(which, NULL, 10));
+        return true;
+    }
+    if (strcmp(verb, "init") == 0) {
+        init_fails = atoi(which);
+        return true;
+    }
+    if (strcmp(verb, "play") == 0)
+        return read_play(which);
+    if (strcmp(which, "init") == 0) {
+        init_blocked = verb[0] == 'b';
+        return true;
+    }
+    bool good = false;
+    for (unsigned i = 0; i < gpu_count; i++)
+        if (which[0] == '*' || strtoul(which, NULL, 10) == i)
+            good = tell(&gpus[i], verb, name, value);
+    return good;
+}
+
+EXPORT bool fake_nvml_line(const char *line);
+EXPORT bool fake_nvml_line(const char *line)
+{
+    pthread_mutex_lock(&lock);
+    bool good = apply(line);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return good;
+}
+
+EXPORT void fake_nvml_wait_blocked(unsigned gpu);
+EXPORT void fake_nvml_wait_blocked(unsigned gpu)
+{
+    pthread_mutex_lock(&lock);
+    while (gpus[gpu].held == 0)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+EXPORT void fake_nvml_wait_shut_down(void);
+EXPORT void fake_nvml_wait_shut_down(void)
+{
+    pthread_mutex_lock(&lock);
+    while (init_count > 0)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void read_script(const char *path)
+{
+    char line[LINE_MAX_BYTES];
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (!apply(line))
+            fprintf(stderr, "fake NVML: cannot make sense of: %s", line);
+    if (file)
+        fclose(file);
+}
+
+// ---- calls ----
+
+// Every call for a device comes through here; it returns with the lock.
+static int enter(nvml_device d, enum key key)
+{
+    pthread_mutex_lock(&lock);
+    struct nvml_device_opaque *gpu = d->parent ? d->parent : d;
+    while (gpu->blocked) {
+        gpu->held++;
+        pthread_cond_broadcast(&changed);
+        pthread_cond_wait(&changed, &lock);
+        gpu->held--;
+    }
+    return gpu->fails[key] ? gpu->fails[key] : d->fails[key];
+}
+
+static int leave(int result)
+{
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static int get_unsigned(nvml_device d, enum key key, unsigned *out)
+{
+    int result = enter(d, key);
+    if (result == NVML_SUCCESS)
+        *out = (unsigned)d->values[key];
+    return leave(result);
+}
+
+static int get_u64(nvml_device d, enum key key, unsigned long long *out)
+{
+    int result = enter(d, key);
+    if (result == NVML_SUCCESS)
+        *out = (unsigned long long)d->values[key];
+    return leave(result);
+}
+
+#define CALL(name, ...)           \
+    EXPORT int name(__VA_ARGS__); \
+    EXPORT int name(__VA_ARGS__)
+
+static int start(void)
+{
+    const char *path = getenv("SONDE_FAKE_NVML");
+    pthread_mutex_lock(&lock);
+    if (path && init_count == 0)
+        read_script(path);
+    while (init_blocked)
+        pthread_cond_wait(&changed, &lock);
+    init_count += !init_fails;
+    return leave(init_fails);
+}
+
+CALL(nvmlShutdown, void)
+{
+    pthread_mutex_lock(&lock);
+    init_count -= init_count > 0;
+    pthread_cond_broadcast(&changed);
+    return leave(NVML_SUCCESS);
+}
+
+static int count_devices(unsigned *out)
+{
+    pthread_mutex_lock(&lock);
+    *out = gpu_count;
+    return leave(init_count ? NVML_SUCCESS : NVML_UNINITIALIZED);
+}
+
+static int find_device(unsigned index, nvml_device *out)
+{
+    if (index >= gpu_count)
+        return NVML_INVALID_ARGUMENT;
+    *out = &gpus[index];
+    return leave(enter(*out, KEY_HANDLE));
+}
+
+#ifdef FAKE_OLD
+CALL(nvmlInit, void)
+{
+    return start();
+}
+CALL(nvmlDeviceGetCount, unsigned *out)
+{
+    return count_devices(out);
+}
+CALL(nvmlDeviceGetHandleByIndex, unsigned index, nvml_device *out)
+{
+    return find_device(index, out);
+}
+CALL(nvmlDeviceGetCurrentClocksThrottleReasons, nvml_device d, unsigned long long *out)
+{
+    return get_u64(d, KEY_REASONS, out);
+}
+#else
+CALL(nvmlInit_v2, void)
+{
+    return start();
+}
+CALL(nvmlDeviceGetCount_v2, unsigned *out)
+{
+    return count_devices(out);
+}
+CALL(nvmlDeviceGetHandleByIndex_v2, unsigned index, nvml_device *out)
+{
+    return find_device(index, out);
+}
+CALL(nvmlDeviceGetCurrentClocksEventReasons, nvml_device d, unsigned long long *out)
+{
+    return get_u64(d, KEY_REASONS, out);
+}
+CALL(nvmlDeviceGetTotalEnergyConsumption, nvml_device d, unsigned long long *out)
+{
+    return get_u64(d, KEY_ENERGY, out);
+}
+#endif
+
+CALL(nvmlDeviceGetUUID, nvml_device d, char *out, unsigned size)
+{
+    int result = enter(d, KEY_UUID);
+    if (result == NVML_SUCCESS && d->parent)
+        snprintf(out, size, "MIG-%08u-0000-0000-0000-%012u", d->mig, d->index);
+    else if (result == NVML_SUCCESS)
+        snprintf(out, size, "GPU-%08u-0000-0000-0000-000000000000", d->index);
+    return leave(result);
+}
+
+CALL(nvmlDeviceGetUtilizationRates, nvml_device d, struct nvml_utilization *out)
+{
+    int result = enter(d, KEY_UTILIZATION);
+    if (result == NVML_SUCCESS && (d->parent || d->mig_count))
+        result = NVML_NOT_SUPPORTED; // as on a real one in MIG mode
+    if (result == NVML_SUCCESS && play_rows) {
+        const double *row = play + ((d->row++ % play_rows) * gpu_count + d->index) * 3;
+        d->values[KEY_UTILIZATION] = row[0];
+        d->values[KEY_ACTIVITY] = row[1];
+        d->values[KEY_MEMORY_USED] = row[2];
+    }
+    if (result == NVML_SUCCESS)
+        *out = (struct nvml_utilization){(uint32_t)d->values[KEY_UTILIZATION], (uint32_t)d->values[KEY_ACTIVITY]};
+    return leave(result);
+}
+
+CALL(nvmlDeviceGetMemoryInfo, nvml_device d, struct nvml_memory *out)
+{
+    int result = enter(d, KEY_MEMORY_USED);
+    if (result == NVML_SUCCESS)
+        *out = (struct nvml_memory){(uint64_t)d->values[KEY_MEMORY_TOTAL], 0,
+                                    (uint64_t)d->values[KEY_MEMORY_USED] + (1u << 20)};
+    return leave(result);
+}
+
+CALL(nvmlDeviceGetPowerUsage, nvml_device d, unsigned *out)
+{
+    return get_unsigned(d, KEY_POWER, out);
+}
+
+CALL(nvmlDeviceGetTemperature, nvml_device d, unsigned sensor, unsigned *out)
+{
+    return sensor == NVML_TEMPERATURE_GPU ? get_unsigned(d, KEY_TEMPERATURE, out) : NVML_INVALID_ARGUMENT;
+}
+
+CALL(nvmlDeviceGetClockInfo, nvml_device d, unsigned clock, unsigned *out)
+{
+    return get_unsigned(d, clock == NVML_CLOCK_SM ? KEY_SM_CLOCK : KEY_MEMORY_CLOCK, out);
+}
+
+#ifndef FAKE_OLD
+
+CALL(nvmlDeviceGetMemoryInfo_v2, nvml_device d, struct nvml_memory_v2 *out)
+{
+    int result = enter(d, KEY_MEMORY_USED);
+    if (out->version != NVML_MEMORY_V2)
+        return leave(NVML_ARGUMENT_VERSION_MISMATCH);
+    if (result == NVML_SUCCESS) {
+        out->total = (uint64_t)d->values[KEY_MEMORY_TOTAL];
+        out->used = (uint64_t)d->values[KEY_MEMORY_USED];
+        out->reserved = 1u << 20;
+        out->free = out->total - out->used - out->reserved;
+    }
+    return leave(result);
+}
+
+CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
+{
+    static const struct {
+        uint32_t id, scope;
+        enum key key;
+        enum nvml_type type;
+    } known[] = {
+        {82, 0, KEY_MEMORY_TEMPERATURE, NVML_U32},
+        {197, 0, KEY_PCIE_TX, NVML_U64},
+        {198, 0, KEY_PCIE_RX, NVML_U64},
+        {138, UINT32_MAX, KEY_NVLINK_TX, NVML_U64},
+        {139, UINT32_MAX, KEY_NVLINK_RX, NVML_U64},
+        {3, 0, KEY_ECC_SINGLE, NVML_U64},
+        {4, 0, KEY_ECC_DOUBLE, NVML_U64},
+    };
+    int result = enter(d, KEY_FIELDS);
+    for (int i = 0; i < count; i++) {
+        out[i].result = d->parent ? NVML_NOT_SUPPORTED : NVML_INVALID_ARGUMENT;
+        for (size_t k = 0; !d->parent && k < sizeof known / sizeof *known; k++) {
+            if (known[k].id != out[i].id || known[k].scope != out[i].scope)
+                continue;
+            out[i].result = d->fails[known[k].key];
+            out[i].type = known[k].type;
+            // A negative PCIe counter plays a driver whose counter has 32 bits.
+            if (d->values[known[k].key] < 0)
+                out[i].type = NVML_U32;
+            if (out[i].type == NVML_U32)
+                out[i].value.u32 = (uint32_t)d->values[known[k].key];
+            else
+                out[i].value.u64 = (uint64_t)d->values[known[k].key];
+        }
+    }
+    return leave(result);
+}
+
+CALL(nvmlDeviceGetComputeRunningProcesses_v3, nvml_device d, unsigned *count, struct nvml_process *out)
+{
+    int result = enter(d, KEY_PROCESSES);
+    unsigned have = (unsigned)d->values[KEY_PROCESSES], room = *count;
+    if (result == NVML_SUCCESS) {
+        *count = have;
+        if (have > room)
+            result = NVML_INSUFFICIENT_SIZE;
+        double memory = d->values[KEY_PROCESS_MEMORY];
+        for (unsigned i = 0; i < have && i < room; i++)
+            out[i] =
+                (struct nvml_process){.pid = 100 + i, .memory = memory < 0 ? NVML_NOT_AVAILABLE : (uint64_t)memory};
+    }
+    return leave(result);
+}
+
+CALL(nvmlDeviceGetMigMode, nvml_device d, unsigned *current, unsigned *pending)
+{
+    int result = enter(d, KEY_HANDLE);
+    *current = *pending = d->mig_count > 0;
+    return leave(result);
+}
+
+CALL(nvmlDeviceGetMaxMigDeviceCount, nvml_device d, unsigned *out)
+{
+    int result = enter(d, KEY_HANDLE);
+    *out = MIG_MAX;
+    return leave(result);
+}
+
+// The places in between are empty: instances stand at 0, 2, 4 …
+CALL(nvmlDeviceGetMigDeviceHandleByIndex, nvml_device d, unsigned index, nvml_device *out)
+{
+    int result = enter(d, KEY_HANDLE);
+    if (result == NVML_SUCCESS && (index % 2 || index / 2 >= d->mig_count))
+        result = NVML_NOT_FOUND;
+    if (result == NVML_SUCCESS)
+        *out = &instances[d->index][index / 2];
+    return leave(result);
+}
+
+CALL(nvmlDeviceGetGpuInstanceId, nvml_device d, unsigned *out)
+{
+    *out = d->mig;
+    return d->parent ? NVML_SUCCESS : NVML_INVALID_ARGUMENT;
+}
+
+CALL(nvmlEventSetCreate, nvml_events *out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? NVML_SUCCESS : NVML_UNKNOWN;
+}
+
+CALL(nvmlEventSetFree, nvml_events set)
+{
+    free(set);
+    return NVML_SUCCESS;
+}
+
+CALL(nvmlDeviceRegisterEvents, nvml_device d, unsigned long long types, nvml_events set)
+{
+    int result = enter(d, KEY_EVENTS);
+    if (types != NVML_EVENT_XID)
+        result = NVML_NOT_SUPPORTED;
+    set->device = d;
+    return leave(result);
+}
+
+CALL(nvmlEventSetWait_v2, nvml_events set, struct nvml_event *out, unsigned timeout_ms)
+{
+    nvml_device d = set->device;
+    int result = enter(d, KEY_EVENTS);
+    if (timeout_ms != 0)
+        abort(); // a sample must not wait
+    if (result == NVML_SUCCESS && d->xid_taken == d->xid_count)
+        result = NVML_TIMEOUT;
+    if (result == NVML_SUCCESS)
+        *out = (struct nvml_event){.device = d, .type = NVML_EVENT_XID, .data = d->xids[d->xid_taken++]};
+    return leave(result);
+}
+
+CALL(nvmlGpmQueryDeviceSupport, nvml_device d, struct nvml_gpm_support *out)
+{
+    int result = enter(d, KEY_HANDLE);
+    out->supported = d->values[KEY_GPM] >= 0;
+    return leave(out->version == NVML_GPM_VERSION ? result : NVML_ARGUMENT_VERSION_MISMATCH);
+}
+
+CALL(nvmlGpmSampleAlloc, nvml_gpm_sample *out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? NVML_SUCCESS : NVML_UNKNOWN;
+}
+
+CALL(nvmlGpmSampleFree, nvml_gpm_sample sample)
+{
+    free(sample);
+    return NVML_SUCCESS;
+}
+
+static int take_gpm(nvml_device d, double value, nvml_gpm_sample out)
+{
+    int result = enter(d, KEY_GPM);
+    if (result == NVML_SUCCESS)
+        *out = (struct nvml_gpm_sample_opaque){value, true};
+    return leave(result);
+}
+
+CALL(nvmlGpmSampleGet, nvml_device d, nvml_gpm_sample out)
+{
+    return take_gpm(d, d->values[KEY_GPM], out);
+}
+
+CALL(nvmlGpmMigSampleGet, nvml_device d, unsigned instance, nvml_gpm_sample out)
+{
+    return d->parent ? NVML_INVALID_ARGUMENT : take_gpm(d, instance, out);
+}
+
+// Each metric's value is what the newer sample has and a hundredth of the metric's number.
+CALL(nvmlGpmMetricsGet, struct nvml_gpm_get *get)
+{
+    if (get->version != NVML_GPM_VERSION || !get->from->taken || !get->to->taken || get->from == get->to)
+        return NVML_INVALID_ARGUMENT;
+    for (unsigned i = 0; i < get->count; i++) {
+        get->metrics[i].result = get->metrics[i].id == NVML_GPM_FP64_ACTIVE ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
+        get->metrics[i].value = get->to->value + get->metrics[i].id / 100.;
+    }
+    return NVML_SUCCESS;
+}
+
+#endif

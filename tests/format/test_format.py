@@ -1,0 +1,511 @@
+"""The documents of the format, held against files that sonde writes: the reader that was written from them gives every point back bit by bit.
+
+SONDE is the command, SONDE_LIBRARY the shared library that emitter.py emits through, HELLO the program of examples/hello.c.
+"""
+import csv
+import datetime
+import io
+import os
+import random
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from read_sonde import KIND_CATALOG, KIND_NONE, MISSING, Damage, Recording, to_bits, to_double
+
+SONDE, LIBRARY = os.environ["SONDE"], os.environ["SONDE_LIBRARY"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+EMITTER = [sys.executable, os.path.join(HERE, "emitter.py"), LIBRARY]
+START = 1795000000000000000
+PATIENCE_S = 60
+SYNC_WAIT_S = 60
+
+
+def sonde(*arguments, **more):
+    return subprocess.run([SONDE, *arguments], check=True, capture_output=True, text=True, timeout=PATIENCE_S, **more).stdout
+
+
+def wait_until(condition, seconds=PATIENCE_S):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise TimeoutError("waited in vain")
+        time.sleep(0.01)
+    return found
+
+
+def emitted(lines):
+    """What a file must hold after these lines of the emitter: {name: {time_ns: bits}}. No time stamp twice."""
+    points = {}
+    for line in lines:
+        what, *words = line.split()
+        if what == "point":
+            points.setdefault(words[0], {})[int(words[1])] = int(words[2], 16)
+        elif what == "row":
+            for word in words[1:]:
+                name, bits = word.split("=")
+                if int(bits, 16) != MISSING:
+                    points.setdefault(name, {})[int(words[0])] = int(bits, 16)
+    return points
+
+
+def held(recording):
+    """The same of a recording, by the metric's name alone, without what has no points."""
+    return {recording.metrics[metric]["name"]: points for (metric, _), points in zip(recording.series, recording.points) if points}
+
+
+def read_queried(path, name):
+    """{time_ns: value} as `sonde query` says."""
+    rows = list(csv.DictReader(io.StringIO(sonde("query", "--csv", f"none:{name}", path))))
+    answer = {}
+    for row in rows:
+        second, _, fraction = row["time"].rstrip("Z").partition(".")
+        at = datetime.datetime.fromisoformat(second + "+00:00")
+        answer[int(at.timestamp()) * 10**9 + int(fraction.ljust(9, "0") or 0)] = float(row["value"] or "nan")
+    return answer
+
+
+class Columns:
+    """Cells of a wide CSV, for each kind of column that people record, and what must come back."""
+
+    def __init__(self, seed):
+        self.random, self.total, self.speed, self.height = random.Random(seed), 0, 0, 0.0
+
+    def plateau(self, i):
+        if i == 0 or self.random.random() < 0.01:
+            self.height = self.random.random()
+        return self.height
+
+    def cells(self, i):
+        r = self.random
+        busy = r.randrange(10**7)
+        self.total += 5 * 10**6 + r.randrange(1000)
+        self.speed += r.randrange(-2, 3)
+        return {
+            "constant": 7,
+            "steps": i // 1000,
+            "small": r.randrange(-50, 50),
+            "large": r.randrange(-2**40, 2**40),
+            "counter": self.total,
+            "busy": busy,
+            "idle": 10**7 - busy,
+            "smooth": i * i // 64 + self.speed,
+            "bytes": 4096 * r.randrange(10**6),
+            "percent": f"{r.gauss(50, 9):.2f}",
+            "millis": f"{i * 0.001 + r.randrange(9) * 0.001:.3f}",
+            "tiny": f"{r.randrange(-10**6, 10**6)}e-9",
+            "halves": i / 1024 + r.randrange(64) / 4096,
+            "plateaus": self.plateau(i),
+            "random": repr(r.random()),
+            "wide": repr(struct.unpack("<d", struct.pack("<Q", r.randrange(2**52, 0x7FEFFFFFFFFFFFFF)))[0]),
+            "special": r.choice(["nan", "inf", "-inf", "-0", "0", "1", "5e-324"]),
+            "rare_special": "inf" if i % 700 == 5 else "-0" if i % 700 == 6 else "nan" if i % 700 == 7 else r.randrange(1000),
+            "sparse": r.random() if i % 500 == 3 else "",
+            "gaps": "" if r.random() < 0.3 else f"{i * 0.1:.1f}",
+            "late": 0 if i < 8192 else r.randrange(3),
+            "never": "",
+        }
+
+
+class FormatTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="sonde-format-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.running = []
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def assert_same(self, found, wanted):
+        """Both {name: {time_ns: bits}}."""
+        self.assertEqual(set(found), set(wanted))
+        for name, points in wanted.items():
+            if found[name] != points:
+                wrong = sorted(t for t in points.keys() | found[name].keys() if points.get(t) != found[name].get(t))
+                self.fail(f"{name}: {len(wrong)} points differ, the first at {wrong[0]}:"
+                          f" {found[name].get(wrong[0])} instead of {points.get(wrong[0])}")
+
+    def assert_as_queried(self, path, recording, names):
+        for name in names:
+            answer = read_queried(path, name)
+            self.assertEqual({t: repr(v) for t, v in answer.items()},
+                             {t: repr(to_double(bits)) for t, bits in held(recording)[name].items()}, name)
+
+    def make_import(self, rows, jitter_ns):
+        columns, wanted, t = Columns(rows), {}, START
+        with open(self.path("t.csv"), "w", newline="") as file:
+            out = csv.writer(file)
+            for i in range(rows):
+                cells = columns.cells(i)
+                if i == 0:
+                    out.writerow(["time_ns", *cells])
+                t += 10**9 + (columns.random.randrange(-jitter_ns, jitter_ns) if jitter_ns else 0)
+                out.writerow([t, *cells.values()])
+                for name, cell in cells.items():
+                    if cell != "":
+                        wanted.setdefault(name, {})[t] = to_bits(float(cell))
+        sonde("import", self.path("t.csv"), "-o", self.path("out"), "--host", "node")
+        path = self.path("out", "node.sonde")
+        recording = Recording(path)
+        self.assertEqual(recording.problems, [])
+        self.assert_same(held(recording), wanted)
+        self.assert_as_queried(path, recording, wanted)
+        return path, recording
+
+    def run_emitter(self, lines, *options):
+        """Starts `sonde run` around the emitter, with these lines."""
+        os.makedirs(self.path("jobs"), exist_ok=True)
+        process = subprocess.Popen([SONDE, "run", "-q", "-l", "1", "-r", self.path("out"), "--run-dir", self.path("jobs"), *options,
+                                    "--", *EMITTER], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.running.append(process)
+        process.stdin.write("".join(line + "\n" for line in lines))
+        process.stdin.flush()
+        return process
+
+    def finish(self, process):
+        _, said = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 0, said)
+        return self.recorded(self.path("out"))
+
+    @staticmethod
+    def recorded(folder):
+        for where, _, names in os.walk(folder):
+            for name in names:
+                if name.endswith(".sonde"):
+                    return os.path.join(where, name)
+        return None
+
+
+def made_lines(count, seed):
+    """Points of some series, rows of a set with gaps, spans and annotations; NaN with payloads, too, which no CSV can say."""
+    r = random.Random(seed)
+    lines = []
+    for i in range(count):
+        t = START + i * 10**6 + r.randrange(1000)
+        lines.append(f"point noise{r.randrange(3)} {t} {to_bits(r.random()):x}")
+        lines.append(f"point third {t} {to_bits(float(i // 3)):x}")
+        if i % 50 == 0:
+            lines.append(f"point few{i % 7} {t} {r.choice([0x7FF0, 0xFFF0, 0x7FF8, 0xFFFF, 0x8000, 0]) << 48 | (i if i % 4 else 0):x}")
+        middle = to_bits(-0.0) if i % 3 else MISSING
+        lines.append(f"row {t} left={to_bits(i * 0.25):x} middle={middle:x} right={r.randrange(2**62):x}")
+        if i % 100 == 0:
+            lines.append(f"span {t} {t + 500} step n={i} k=v")
+            lines.append(f"note hello{i} a=b")
+    return lines
+
+
+class Imports(FormatTest):
+    def test_a_few_rows_are_a_hot_block(self):
+        for rows in (1, 7, 60):
+            with self.subTest(rows=rows):
+                _, recording = self.make_import(rows, 1000)
+                self.assertEqual({b.flags & 1 for b in recording.blocks}, {0})
+                shutil.rmtree(self.path("out"))
+
+    def test_many_rows_are_cold_blocks(self):
+        for jitter_ns in (0, 1, 10**6):
+            with self.subTest(jitter_ns=jitter_ns):
+                path, recording = self.make_import(9000, jitter_ns)
+                self.assertIn(1, {b.flags & 1 for b in recording.blocks})
+                self.assertGreater(len(recording.blocks), 1)
+                self.assertEqual(recording.about["host"], "node")
+                shutil.rmtree(self.path("out"))
+
+    def test_the_reader_as_a_command(self):
+        path, recording = self.make_import(60, 1000)
+        reader = [sys.executable, os.path.join(HERE, "read_sonde.py")]
+        said = subprocess.run([*reader, path], check=True, capture_output=True, text=True).stdout
+        self.assertIn("small{host=node} 60\n", said)
+        rows = list(csv.DictReader(io.StringIO(subprocess.run([*reader, "--csv", path], check=True, capture_output=True, text=True).stdout)))
+        found = {}
+        for row in rows:
+            found.setdefault(row["series"].removesuffix("{host=node}"), {})[int(row["time_ns"])] = to_bits(float(row["value"]))
+        self.assert_same(found, held(recording))
+        with open(path, "r+b") as file:
+            file.seek(-20, os.SEEK_END)
+            byte = file.read(1)
+            file.seek(-20, os.SEEK_END)
+            file.write(bytes([byte[0] ^ 1]))
+        self.assertEqual(subprocess.run([*reader, path], capture_output=True).returncode, 1)
+
+
+class Runs(FormatTest):
+    def check_run(self, count, cold):
+        lines = made_lines(count, count)
+        path = self.finish(self.run_emitter(lines))
+        recording = Recording(path)
+        self.assertEqual(recording.problems, [])
+        wanted = emitted(lines)
+        self.assert_same(held(recording), wanted)
+        self.assert_as_queried(path, recording, wanted)
+        self.assertEqual({b.owner[0] for b in recording.blocks}, {1, 2, 3})
+        self.assertEqual({b.owner[0] for b in recording.blocks if b.flags & 1}, cold)
+        spans = [(e.start, e.end, e.text, dict(e.labels)) for e in recording.last_events() if e.kind == "span"]
+        host = recording.about["host"]
+        self.assertEqual(sorted(s[:3] for s in spans), sorted((int(a), int(b), text) for a, b, text in
+                                                             (line.split()[1:4] for line in lines if line.startswith("span"))))
+        self.assertEqual(spans[0][3], {"host": host, "n": "0", "k": "v"})
+        notes = [e for e in recording.last_events() if e.kind == "annotation"]
+        self.assertEqual([e.text for e in notes], [f"hello{i}" for i in range(0, count, 100)])
+        self.assertTrue(all(e.start == e.end and dict(e.labels) == {"host": host, "a": "b"} for e in notes))
+
+    def test_a_short_run(self):
+        self.check_run(120, set())
+
+    def test_a_run_with_cold_blocks_of_sets(self):
+        self.check_run(9000, {1})
+
+    def test_a_run_with_cold_blocks_of_points(self):
+        self.check_run(35000, {1, 2})
+
+    def test_points_that_come_out_of_order(self):
+        lines = made_lines(3000, 1)
+        random.Random(2).shuffle(lines)
+        path = self.finish(self.run_emitter(lines))
+        recording = Recording(path)
+        self.assertEqual(recording.problems, [])
+        self.assert_same(held(recording), emitted(lines))
+
+    def test_of_equal_points_the_one_that_the_page_names_wins(self):
+        lines = [f"row {START} aa=1 bb=2 x=9", f"row {START} bb=3 cc=4 x=8 y=1", f"row {START} bb=5 dd=6 x=7 y=2 z=3",
+                 f"row {START} aa=7 bb=8 x=6", f"point x {START} a", f"point last {START} b", f"point last {START} c"]
+        wanted = {"aa": 7, "bb": 8, "cc": 4, "dd": 6, "x": 6, "y": 1, "z": 3, "last": 0xC}
+        ready = self.path("ready")
+        process = self.run_emitter([*lines, f"wait {ready}"])
+        wait_until(lambda: os.path.exists(ready))
+        live = self.recorded(self.path("jobs"))
+        wait_until(lambda: held(Recording(live)).get("last") == {START: 0xC})
+        for path in (live, None):
+            if path is None:
+                os.unlink(ready)
+                path = self.finish(process)
+            recording = Recording(path)
+            self.assert_same(held(recording), {name: {START: bits} for name, bits in wanted.items()})
+            self.assert_as_queried(path, recording, wanted)
+
+    def test_what_a_hello_holds(self):
+        lines = [*(f"point answer {START + i} {to_bits(float(i)):x}" for i in range(43)), "note hello"]
+        by_line = Recording(self.finish(self.run_emitter(lines)))
+        shutil.rmtree(self.path("out"))
+        hello = subprocess.run([SONDE, "run", "-q", "-l", "1", "-r", self.path("out"), os.environ["HELLO"]], timeout=PATIENCE_S)
+        self.assertEqual(hello.returncode, 0)
+        recording = Recording(self.recorded(self.path("out")))
+        self.assertEqual(recording.problems, [])
+        for found in (by_line, recording):
+            self.assertEqual([e.text for e in found.events], ["hello"])
+            points = held(found)["answer"]
+            self.assertEqual([to_double(points[t]) for t in sorted(points)], list(range(43)))
+
+    def test_a_full_file_and_a_catalog_of_several_segments(self):
+        lines, ready = made_lines(30000, 8), self.path("ready")
+        lines += [f"point {'many' * 9}{i} {START + i} {i:x}" for i in range(600)]
+        process = self.run_emitter([], "--size-limit", "1M")
+        process.stdin.write("".join(line + "\n" for line in [*lines, f"wait {ready}"]))
+        process.stdin.flush()
+        wait_until(lambda: os.path.exists(ready))
+        live = self.recorded(self.path("jobs"))
+        wait_until(lambda: held(Recording(live)).get("many" * 9 + "599"))
+        self.assertGreater(len([s for s in Recording(live).segments if s.kind == KIND_CATALOG]), 1)
+        wanted = emitted(lines)
+        for path in (live, None):
+            if path is None:
+                os.unlink(ready)
+                path = self.finish(process)
+            recording = Recording(path)
+            self.assertEqual(recording.problems, [])
+            found = held(recording)
+            for name, points in found.items():
+                self.assertLessEqual(points.items(), wanted[name].items(), name)
+            self.assert_as_queried(path, recording, ["third", "left", "middle", "right", "few0", "noise0"])
+            self.assertLess(sum(map(len, found.values())), sum(map(len, wanted.values())), "nothing was dropped at the limit")
+
+    def test_a_unit_that_comes_later(self):
+        ready = self.path("ready")
+        process = self.run_emitter([f"wait {ready}"])
+        wait_until(lambda: os.path.exists(ready))
+        live = self.recorded(self.path("jobs"))
+        sonde("put", "--socket", os.path.join(os.path.dirname(live), "agent.sock"), "pull", "1")
+        wait_until(lambda: held(Recording(live)))
+        self.assertEqual(Recording(live).metrics[0]["unit"], "")
+        os.unlink(ready)
+        process.stdin.write("unit pull newtons\npoint pull 2000 0\n")
+        recording = Recording(self.finish(process))
+        self.assertEqual([(m["name"], m["unit"]) for m in recording.metrics], [("pull", "newtons")])
+
+    def test_nested_and_open_spans(self):
+        lines = ["begin outer a=b", "begin inner", "end", "begin open"]
+        recording = Recording(self.finish(self.run_emitter(lines)))
+        spans = {e.text: e for e in recording.last_events()}
+        self.assertEqual(set(spans), {"outer", "inner", "open"})
+        self.assertEqual([spans[name].parent for name in ("inner", "open", "outer")], [spans["outer"].id, spans["outer"].id, 0])
+        self.assertLess(spans["inner"].end, 2**63 - 1)
+        self.assertEqual(spans["open"].end, 2**63 - 1)
+        self.assertGreater(len(recording.events), len(spans), "the record of a span that ended follows that of its begin")
+
+    def test_a_file_that_is_being_written(self):
+        """Copies that are taken while points pour in hold nothing else than what was put in, and all of it in the end."""
+        lines, ready = made_lines(9000, 4), self.path("ready")
+        wanted = emitted(lines)
+        process = self.run_emitter([])
+
+        def feed():
+            process.stdin.write("".join(line + "\n" for line in [*lines, f"wait {ready}"]))
+            process.stdin.flush()
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        path = wait_until(lambda: self.recorded(self.path("jobs")))
+        count, all_points = 0, sum(map(len, wanted.values()))
+        end = time.monotonic() + PATIENCE_S
+        while count < all_points and time.monotonic() < end:
+            recording = Recording(path)
+            self.assertEqual((recording.problems, recording.state), ([], 1))
+            found = held(recording)
+            for name, points in found.items():
+                self.assertLessEqual(points.items(), wanted[name].items(), name)
+            self.assertGreaterEqual(sum(map(len, found.values())), count, "points went away")
+            count = sum(map(len, found.values()))
+        feeder.join()
+        self.assert_same(held(recording), wanted)
+        self.assert_as_queried(path, recording, wanted)
+        wait_until(lambda: os.path.exists(ready))
+        os.unlink(ready)
+        recording = Recording(self.finish(process))
+        self.assertEqual((recording.problems, recording.state), ([], 2))
+        self.assert_same(held(recording), wanted)
+
+
+class Crashes(FormatTest):
+    def start_agent(self, folder):
+        """The process and the descriptor that it ends by when it is closed."""
+        ours, its = socket.socketpair()
+        process = subprocess.Popen([SONDE, "agent", "-l", "1", "--folder", folder, "--host", "node", f"--control-fd={its.fileno()}"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=[its.fileno()])
+        its.close()
+        self.running.append(process)
+        self.addCleanup(ours.close)
+        ours.settimeout(PATIENCE_S)
+        self.assertEqual(ours.recv(5), b"ready")
+        return process, ours
+
+    def emit(self, folder, lines):
+        subprocess.run(EMITTER, input="".join(line + "\n" for line in lines), text=True, check=True, timeout=PATIENCE_S,
+                       env={**os.environ, "SONDE_SOCKET": os.path.join(folder, "agent.sock"), "SONDE_LEVEL": "1"})
+
+    def test_a_killed_writer_and_a_machine_that_went_down(self):
+        folder = self.path("agent")
+        os.mkdir(folder, 0o700)
+        path = os.path.join(folder, "node.sonde")
+        agent, _ = self.start_agent(folder)
+        before, after = made_lines(700, 5), [line.replace(f" {START // 10**15}", f" {START // 10**15 + 1}") for line in made_lines(900, 6)]
+        self.emit(folder, before)
+        tails = lambda: [s for s in Recording(path).segments if s.kind in (2, 3, 4) and s.used]
+        wait_until(lambda: held(Recording(path)) == emitted(before))
+        wait_until(lambda: all(s.notes[0][0] == s.used for s in tails()), SYNC_WAIT_S)
+        self.emit(folder, after)
+        wanted = emitted(before + after)
+        wait_until(lambda: held(Recording(path)) == wanted)
+        agent.kill()
+        agent.wait()
+        killed = Recording(path)
+        self.assertEqual((killed.problems, killed.state), ([], 1))
+        self.assert_as_queried(path, killed, wanted)
+
+        # The same bytes, but the machine went down with what was behind the last sync, and another one has come up.
+        fallen = self.path("fallen")
+        os.mkdir(fallen, 0o700)
+        lost = os.path.join(fallen, "node.sonde")
+        with open(path, "rb") as file:
+            content = bytearray(file.read())
+        content[88] ^= 1
+        for segment in killed.segments:
+            unit = {2: 8 + 8 * len(killed.sets[segment.set]), 3: 24}.get(segment.kind, 1)
+            if segment.kind != KIND_NONE:
+                noted = segment.offset + unit * max(n for n, _ in segment.notes)
+                content[noted:segment.offset + segment.size] = bytes(segment.offset + segment.size - noted)
+        with open(lost, "wb") as file:
+            file.write(content)
+        os.chmod(lost, 0o600)
+        left = Recording(lost, synced=True)
+        self.assertEqual(left.problems, [])
+        for name, points in emitted(before).items():
+            self.assertLessEqual(points.items(), held(left)[name].items())
+        for name, points in held(left).items():
+            self.assertLessEqual(points.items(), wanted[name].items())
+        # sonde's own writer keeps just that.
+        again, control = self.start_agent(fallen)
+        control.close()
+        _, said = again.communicate(timeout=PATIENCE_S)
+        self.assertEqual(again.returncode, 0, said)
+        taken_up = Recording(lost)
+        self.assertEqual((taken_up.problems, taken_up.state), ([], 2))
+        self.assert_same(held(taken_up), held(left))
+        self.assertEqual([e.text for e in taken_up.events], [e.text for e in left.events])
+
+
+class Damages(FormatTest):
+    def flip_and_read(self, path, count):
+        """Flips bits one after the other: each is reported, and what is still read was put in."""
+        with open(path, "rb") as file:
+            content = file.read()
+        whole = Recording(path)
+        covered = [(0, 512 + 64 * whole.table_used), *((s.offset, s.offset + s.size) for s in whole.segments if s.kind != KIND_NONE)]
+        places = [at for start, end in covered for at in range(start, end)]
+        r = random.Random(len(content))
+        for at in [*range(64), *range(64, 512, 16), *r.sample(places, count)]:
+            damaged = bytearray(content)
+            damaged[at] ^= 1 << r.randrange(8)
+            with open(self.path("flipped.sonde"), "wb") as file:
+                file.write(damaged)
+            try:
+                recording = Recording(self.path("flipped.sonde"))
+            except Damage:
+                continue
+            self.assertNotEqual(recording.problems, [], f"a flipped bit of byte {at} was not noticed")
+            if at < 512:
+                continue
+            for found, points in zip(recording.points, whole.points):
+                self.assertLessEqual(found.items(), points.items(), f"byte {at}")
+
+    def test_hot_blocks(self):
+        self.flip_and_read(self.make_import(12, 1000)[0], 150)
+
+    def test_cold_blocks(self):
+        self.flip_and_read(self.make_import(2000, 1000)[0], 15)
+
+    def test_points_and_events(self):
+        self.flip_and_read(self.finish(self.run_emitter(made_lines(30, 7))), 150)
+
+    def test_a_block_behind_a_damaged_one_is_read(self):
+        path, whole = self.make_import(9000, 1000)
+        first = min(whole.blocks, key=lambda b: b.first)
+        with open(path, "rb") as file:
+            content = bytearray(file.read())
+        at = content.find(bytes(first.raw[:104]))
+        for damaged_at in (at + 20, at + 104 + first.directory_size + 5):
+            with self.subTest(damaged_at=damaged_at - at):
+                damaged = bytearray(content)
+                damaged[damaged_at] ^= 4
+                with open(self.path("damaged.sonde"), "wb") as file:
+                    file.write(damaged)
+                recording = Recording(self.path("damaged.sonde"))
+                self.assertTrue(any(p.startswith("blocks at") for p in recording.problems), recording.problems)
+                for found, points in zip(recording.points, whole.points):
+                    self.assertEqual(found, {t: bits for t, bits in points.items() if t > first.last_time})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

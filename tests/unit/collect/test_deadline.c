@@ -1,0 +1,123 @@
+// Calls that hang: cut off, left alone, used again when they are back, freed whenever that is.
+#include "base/clock.h"
+#include "collect/deadline.h"
+#include "unit/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const int64_t LONG_NS = INT64_C(60) * NS_PER_S, SHORT_NS = NS_PER_MS;
+
+// Reads one byte of a pipe: hangs until the test writes one. Says on another pipe that it was disposed of.
+struct job {
+    int in, disposed;
+    int calls;
+    char got;
+};
+
+static int in[2], disposed[2];
+
+static void call(void *user)
+{
+    struct job *job = user;
+    job->calls++;
+    assert_int_equal(read(job->in, &job->got, 1), 1);
+}
+
+static void dispose(void *user)
+{
+    struct job *job = user;
+    int fd = job->disposed;
+    free(job);
+    assert_int_equal(write(fd, "d", 1), 1);
+}
+
+static struct deadline *start(struct job **job)
+{
+    assert_int_equal(pipe(in), 0);
+    assert_int_equal(pipe(disposed), 0);
+    *job = calloc(1, sizeof **job);
+    assert_non_null(*job);
+    **job = (struct job){.in = in[0], .disposed = disposed[1]};
+    struct deadline *d;
+    assert_int_equal(deadline_create(call, dispose, *job, &d), 0);
+    return d;
+}
+
+static void end(void)
+{
+    char c;
+    assert_int_equal(read(disposed[0], &c, 1), 1); // waits for the thread, if it is that which disposes
+    for (int i = 0; i < 2; i++) {
+        close(in[i]);
+        close(disposed[i]);
+    }
+}
+
+static void answers(const char *text)
+{
+    assert_int_equal(write(in[1], text, strlen(text)), strlen(text));
+}
+
+static void calls_that_answer(void **state)
+{
+    (void)state;
+    struct job *job;
+    int64_t hangs_ns;
+    struct deadline *d = start(&job);
+    answers("ab");
+    assert_int_equal(deadline_run(d, LONG_NS, &hangs_ns), 0);
+    assert_int_equal(job->got, 'a');
+    assert_int_equal(deadline_run(d, LONG_NS, &hangs_ns), 0);
+    assert_int_equal(job->got, 'b');
+    assert_int_equal(hangs_ns, 0);
+    assert_int_equal(job->calls, 2);
+    deadline_destroy(d);
+    end();
+}
+
+static void a_call_that_hangs_is_left_alone(void **state)
+{
+    (void)state;
+    struct job *job;
+    int64_t first_ns, then_ns;
+    struct deadline *d = start(&job);
+    assert_int_equal(deadline_run(d, SHORT_NS, &first_ns), -ETIMEDOUT);
+    assert_true(first_ns >= SHORT_NS);
+    // Refused at once: the long wait is not waited.
+    int64_t begun = clock_monotonic_ns();
+    assert_int_equal(deadline_run(d, LONG_NS, &then_ns), -ETIMEDOUT);
+    assert_true(clock_monotonic_ns() - begun < LONG_NS);
+    assert_true(then_ns >= first_ns);
+    // It comes back: what it brought is old, the next call is a new one.
+    answers("ab");
+    while (deadline_run(d, LONG_NS, &then_ns) != 0)
+        usleep(100);
+    assert_int_equal(job->got, 'b');
+    assert_int_equal(job->calls, 2);
+    deadline_destroy(d);
+    end();
+}
+
+static void the_end_does_not_wait(void **state)
+{
+    (void)state;
+    struct job *job;
+    int64_t hangs_ns;
+    struct deadline *d = start(&job);
+    assert_int_equal(deadline_run(d, SHORT_NS, &hangs_ns), -ETIMEDOUT);
+    deadline_destroy(d); // returns, though nothing answers
+    answers("a");
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_that_answer),
+        cmocka_unit_test(a_call_that_hangs_is_left_alone),
+        cmocka_unit_test(the_end_does_not_wait),
+    };
+    return cmocka_run_group_tests_name("collect/deadline", tests, NULL, NULL);
+}

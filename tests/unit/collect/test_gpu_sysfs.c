@@ -1,0 +1,140 @@
+// AMD and Intel GPUs, from trees as their drivers make them.
+#include "tree.h"
+#include "unit/test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static double values[STORE_SET_SERIES_MAX];
+static struct collect_set set;
+
+static int sample(struct probe *p, const char *source)
+{
+    for (size_t i = 0; i < collect_set_count(p->c); i++) {
+        collect_get_set(p->c, i, &set);
+        if (!str_eq(set.source, str_of(source)))
+            continue;
+        int given;
+        do // another processor may be busy with something else for a while
+            given = collect_sample(p->c, i, 1000000000, values);
+        while (given == -ETIMEDOUT);
+        return given;
+    }
+    set.count = 0;
+    return -ENXIO;
+}
+
+static bool is_of(const struct collect_series *series, const char *gpu, const char *uuid)
+{
+    bool index = false, name = !uuid[0];
+    for (size_t i = 0; i < series->label_count; i++) {
+        index = index || (str_eq(series->labels[i].key, STR("gpu")) && str_eq(series->labels[i].value, str_of(gpu)));
+        name = name || (str_eq(series->labels[i].key, STR("uuid")) && str_eq(series->labels[i].value, str_of(uuid)));
+    }
+    return index && name;
+}
+
+static const struct fact {
+    const char *tree, *source, *gpu, *uuid, *name;
+    double value; // NAN = missing
+} facts[] = {
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_utilization_percent", 93},
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_activity_percent", 41},
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_used_bytes", 34359738368},
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_used_percent", 100. * 34359738368 / 68702699520},
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_power_watts", 412},
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_temperature_celsius", 51},
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_temperature_celsius", 58},
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_sm_clock_hertz", 1.7e9},
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_clock_hertz", 1.6e9},
+    {"amd-mi250x", "gpu-amd", "1", "a1b2c3d4e5f60719", "gpu_utilization_percent", 0},
+    {"amd-mi250x", "gpu-amd", "1", "a1b2c3d4e5f60719", "gpu_energy_joules_total", NAN},
+    {"amd-mi300x", "gpu-amd", "0", "", "gpu_power_watts", 139},
+    {"amd-mi300x", "gpu-amd", "0", "", "gpu_temperature_celsius", 44},
+    {"amd-mi300x", "gpu-amd", "0", "", "gpu_memory_used_bytes", NAN},
+    {"amd-mi300x", "gpu-amd", "0", "", "gpu_memory_used_percent", NAN},
+    {"intel-max1550", "gpu-intel", "0", "", "gpu_sm_clock_hertz", 0},
+    {"intel-max1550", "gpu-intel", "1", "", "gpu_sm_clock_hertz", 1.6e9},
+    {"intel-max1550", "gpu-intel", "1", "", "gpu_energy_joules_total", 987654.321},
+    {"intel-max1550", "gpu-intel", "1", "", "gpu_temperature_celsius", 38},
+    {"intel-max1550", "gpu-intel", "1", "", "gpu_memory_temperature_celsius", 40},
+    {"intel-max1550", "gpu-intel", "1", "", "gpu_power_watts", NAN},
+};
+
+static void recorded_trees(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        const struct fact *f = &facts[i];
+        char root[512];
+        snprintf(root, sizeof root, "%s/%s", TREES, f->tree);
+        struct probe p = probe_make(root, 3, getuid());
+        assert_true(sample(&p, f->source) > 0);
+        assert_int_equal(collect_reason(p.c, str_of(f->source)).size, 0);
+        size_t found = 0;
+        for (size_t k = 0; k < set.count; k++) {
+            if (!str_eq(set.series[k].metric->metric.name, str_of(f->name)) || !is_of(&set.series[k], f->gpu, f->uuid))
+                continue;
+            found++;
+            if (isnan(f->value) ? !store_is_missing(values[k]) : !(fabs(values[k] - f->value) <= 1e-9 * fabs(f->value)))
+                fail_msg("%s: GPU %s: %s is %.17g, expected %.17g", f->tree, f->gpu, f->name, values[k], f->value);
+        }
+        if (found != 1)
+            fail_msg("%s: GPU %s has %zu series of %s", f->tree, f->gpu, found, f->name);
+        probe_free(&p);
+    }
+}
+
+static void other_vendors_and_levels(void **state)
+{
+    (void)state;
+    struct probe p = probe_make(TREES "/amd-mi250x", 3, getuid());
+    assert_int_equal(sample(&p, "gpu-intel"), -ENXIO);
+    assert_true(str_find(collect_reason(p.c, STR("gpu-intel")), STR("no such GPU")) >= 0);
+    probe_free(&p);
+    p = probe_make(TREES "/amd-mi250x", 2, getuid());
+    assert_int_equal(sample(&p, "gpu-amd"), -ENXIO);
+    assert_true(str_find(collect_reason(p.c, STR("gpu-amd")), STR("level")) >= 0);
+    probe_free(&p);
+    p = probe_make("/nonexistent", 3, getuid());
+    assert_true(str_find(collect_reason(p.c, STR("gpu-amd")), STR("No such file")) >= 0);
+    probe_free(&p);
+}
+
+// Files are kept open: a GPU whose driver says no more is missing, and the others go on.
+static void what_is_garbled_is_missing(void **state)
+{
+    (void)state;
+    static const char *const useless[] = {"", "\n", "N/A\n", "12 %\n", "99999999999999999999999999\n"};
+    struct tree t;
+    tree_make(&t);
+    tree_write(&t, "sys/class/drm/card3/device/vendor", "0x1002\n");
+    tree_write(&t, "sys/class/drm/card3/device/gpu_busy_percent", "7\n");
+    tree_write(&t, "sys/class/drm/card12/device/vendor", "0x1002\n");
+    tree_write(&t, "sys/class/drm/card12/device/gpu_busy_percent", "8\n");
+    struct probe p = probe_make(t.root, 3, getuid());
+    assert_int_equal(sample(&p, "gpu-amd"), 2);
+    for (size_t i = 0; i < sizeof useless / sizeof *useless; i++) {
+        tree_write(&t, "sys/class/drm/card12/device/gpu_busy_percent", useless[i]);
+        assert_int_equal(sample(&p, "gpu-amd"), 1);
+    }
+    tree_write(&t, "sys/class/drm/card3/device/gpu_busy_percent", "");
+    assert_int_equal(sample(&p, "gpu-amd"), -ENODEV);
+    assert_true(str_find(collect_reason(p.c, STR("gpu-amd")), STR("no longer answer")) >= 0);
+    tree_write(&t, "sys/class/drm/card12/device/gpu_busy_percent", "9\n");
+    assert_int_equal(sample(&p, "gpu-amd"), 1);
+    probe_free(&p);
+    tree_free(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded_trees),
+        cmocka_unit_test(other_vendors_and_levels),
+        cmocka_unit_test(what_is_garbled_is_missing),
+    };
+    return cmocka_run_group_tests_name("collect/gpu_sysfs", tests, NULL, NULL);
+}
