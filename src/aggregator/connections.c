@@ -36,7 +36,7 @@ struct connections {
 
 static bool is_busy(const struct connection *connection)
 {
-    return connection->phase != PHASE_WAITING;
+    return connection->phase != PHASE_WAITING && connection->phase != PHASE_TALKING;
 }
 
 static void shut(struct connections *c, struct connection *connection)

@@ -5,7 +5,9 @@
 //
 //   WAITING (idle, or sending a request's first line) → READING (headers, body) → ANSWERING → SENDING → WAITING …
 //
-// When the table, or a client's share of it, is full, the connection that has been WAITING longest makes room: idle connections
+// A telnet client is TALKING all the time; its time begins anew with every piece that it sends.
+//
+// When the table, or a client's share of it, is full, the connection that has been WAITING or TALKING longest makes room: idle connections
 // never keep a new client out. Where all are busy the new one is shut down at once.
 //
 // Closing is shutdown(2) on the socket: its owner, a thread of the HTTP library, sees the end and cleans up. The table's lock is held
@@ -19,7 +21,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum connection_phase { PHASE_WAITING, PHASE_READING, PHASE_ANSWERING, PHASE_SENDING, PHASE_COUNT };
+enum connection_phase { PHASE_WAITING, PHASE_READING, PHASE_ANSWERING, PHASE_SENDING, PHASE_TALKING, PHASE_COUNT };
 
 struct connections;
 struct connection;

@@ -54,7 +54,7 @@ static int of_series(struct service *service, struct request *r, const struct so
         f.metric = other;
     }
     const struct listed_series *all;
-    size_t count;
+    size_t count = 0;
     if (!rc)
         rc = series_list(view, &f, &r->arena, &all, &count, e);
     for (size_t i = 0; i < count && !rc; i++)
@@ -68,7 +68,7 @@ static int of_tsuids(struct request *r, const struct sources_view *view, struct 
 {
     struct series_filter f = {.latest = true, .from_ns = l->from_ns, .deadline_ns = l->deadline_ns};
     const struct listed_series *all;
-    size_t count;
+    size_t count = 0;
     int rc = series_list(view, &f, &r->arena, &all, &count, e);
     for (size_t i = 0; i < count && !rc; i++) {
         char tsuid[OPENTSDB_TSUID_SIZE];

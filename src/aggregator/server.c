@@ -6,6 +6,7 @@
 //
 //   socket ── libmicrohttpd ── receive ── routes_answer ── handlers
 //                  └── connections: limits and time-outs
+#include "aggregator/acceptor.h"
 #include "aggregator/aggregator.h"
 #include "aggregator/feeds.h"
 #include "aggregator/listen.h"
@@ -32,6 +33,7 @@ enum {
     // The table evicts before the library's own limit, which makes new clients wait, is reached.
     CONNECTIONS_MARGIN = 2,
     SEND_TIMEOUT_S = 600, // for an answer, however slowly it is taken
+    TALK_TIMEOUT_S = 600, // between two pieces from a telnet client
     STALL_EXTRA_S = 30,   // without any progress, beyond the query deadline
     DRAIN_S = 5,          // for answers under way when the server stops
     OVERSIZE_FACTOR =
@@ -53,6 +55,8 @@ struct aggregator {
     struct service service;
     struct MHD_Daemon *daemon;
     struct feeds *feeds;
+    struct acceptor *acceptor; // NULL: the library accepts by itself
+    int listening;             // with an acceptor; else -1
     int port;
     char *token, *listen, *job, *agent_socket, *cors;
 };
@@ -327,6 +331,12 @@ static int read_tls(const struct aggregator_options *o, struct buf *cert, struct
     return rc ? rc : secrets_read(o->tls_key, key, e);
 }
 
+static void give_connection(void *user, int fd, const struct sockaddr *address, socklen_t size)
+{
+    struct aggregator *g = user;
+    MHD_add_connection(g->daemon, fd, address, size); // closes it where it cannot take it
+}
+
 static int start_daemon(struct aggregator *g, int fd, const char *cert, const char *key, struct error *e)
 {
     const struct aggregator_limits *limits = &g->service.limits;
@@ -342,16 +352,29 @@ static int start_daemon(struct aggregator *g, int fd, const char *cert, const ch
     struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
                                    {MHD_OPTION_END, 0, NULL}};
+    // Points may come by telnet, too: then each connection is looked at before the library gets it.
+    bool by_hand = g->service.agent_socket.size && !cert;
     struct MHD_OptionItem none = {MHD_OPTION_END, 0, NULL};
+    struct MHD_OptionItem listen[] = {{MHD_OPTION_LISTEN_SOCKET, fd, NULL}, {MHD_OPTION_END, 0, NULL}};
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     g->daemon = MHD_start_daemon(
-        flags | (cert ? MHD_USE_TLS : 0u), 0, NULL, NULL, receive, g, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
+        flags | (cert ? MHD_USE_TLS : 0u) | (by_hand ? MHD_USE_NO_LISTEN_SOCKET : 0u), 0, NULL, NULL, receive, g,
+        MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_ARRAY, by_hand ? &none : listen,
+        MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
         limits->connections * CONNECTIONS_MARGIN + thread_count, MHD_OPTION_CONNECTION_TIMEOUT, stall_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits->header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
         notice_connection, g, MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange,
         g, MHD_OPTION_ARRAY, cert ? tls : &none, MHD_OPTION_END);
+    int rc = 0;
+    if (g->daemon && by_hand)
+        rc = acceptor_create(fd, &g->service, give_connection, g, &g->acceptor, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (g->acceptor)
+        g->listening = fd;
+    if (rc)
+        MHD_stop_daemon(g->daemon);
+    if (rc)
+        return rc;
     if (g->daemon)
         return 0;
     return cert ? error_set(e, -EINVAL,
@@ -429,6 +452,7 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
             .most_per_client = g->service.limits.connections_per_client,
             .timeout_ns = {[PHASE_WAITING] = idle_ns,
                            [PHASE_READING] = idle_ns,
+                           [PHASE_TALKING] = (int64_t)TALK_TIMEOUT_S * NS_PER_S,
                            [PHASE_SENDING] = (int64_t)SEND_TIMEOUT_S * NS_PER_S},
         };
         rc = connections_create(&connections, &g->service.connections, e);
@@ -459,7 +483,8 @@ void aggregator_stop(struct aggregator *g)
 {
     if (!g)
         return;
-    int listening = MHD_quiesce_daemon(g->daemon);
+    int listening = g->acceptor ? g->listening : MHD_quiesce_daemon(g->daemon);
+    acceptor_destroy(g->acceptor);
     feeds_stop(g->feeds);
     connections_drain(g->service.connections, (int64_t)DRAIN_S * NS_PER_S);
     MHD_stop_daemon(g->daemon);

@@ -1,0 +1,338 @@
+// acceptor.c - an epoll over the listening socket, those who have said nothing yet, telnet clients and their agent's sockets.
+#include "aggregator/acceptor.h"
+
+#include "aggregator/telnet.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    EVENTS_MAX = 64,
+    ACCEPTS_A_ROUND = 64,
+    PIECE_BYTES = 16384,
+    WAITING_BYTES_MAX = 256 * 1024, // towards one side; past it the other side is not read
+    PAUSE_MS = 100,                 // when no descriptor is left
+};
+
+struct side {
+    struct client *client;
+    int fd; // -1: none
+    struct buf out;
+    uint32_t watched; // events asked for
+};
+
+struct client {
+    struct client *next, *previous;
+    struct connection *entry;
+    struct side here, agent; // .out of `agent`: points; of `here`: answers
+    struct telnet telnet;
+    struct buf said; // by the agent, no whole line yet
+    bool speaks_telnet, dead;
+    bool agent_told; // that nothing more comes
+    struct sockaddr_storage address;
+    socklen_t address_size;
+};
+
+struct acceptor {
+    pthread_t thread;
+    struct service *service;
+    acceptor_give_fn *give;
+    void *user;
+    int listening, epoll, stop;
+    bool paused;
+    struct client *first;
+};
+
+static bool watch(struct acceptor *a, struct side *side, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = side};
+    if (side->watched == events)
+        return true;
+    int how = side->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    // Errors and hang-ups come even where nothing is asked for; a side without interest is taken out.
+    if (!events)
+        how = EPOLL_CTL_DEL;
+    side->watched = events;
+    return epoll_ctl(a->epoll, how, side->fd, &event) == 0;
+}
+
+static void drop(struct acceptor *a, struct client *c, bool close_it)
+{
+    watch(a, &c->here, 0);
+    if (c->agent.fd >= 0) {
+        watch(a, &c->agent, 0);
+        close(c->agent.fd);
+    }
+    c->agent.fd = -1;
+    connections_remove(a->service->connections, c->entry); // before the number can be somebody else's
+    if (close_it)
+        close(c->here.fd);
+    c->dead = true; // freed after the round: it may have one more event in it
+}
+
+static void free_dead(struct acceptor *a)
+{
+    for (struct client *c = a->first, *next; c; c = next) {
+        next = c->next;
+        if (!c->dead)
+            continue;
+        if (c->next)
+            c->next->previous = c->previous;
+        if (c->previous)
+            c->previous->next = c->next;
+        else
+            a->first = c->next;
+        telnet_free(&c->telnet);
+        buf_free(&c->here.out);
+        buf_free(&c->agent.out);
+        buf_free(&c->said);
+        free(c);
+    }
+}
+
+static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+{
+    struct client *c = calloc(1, sizeof *c);
+    struct connection *entry =
+        c ? connections_add(a->service->connections, fd, (const struct sockaddr *)address) : NULL;
+    if (!entry) {
+        free(c);
+        close(fd);
+        return;
+    }
+    c->entry = entry;
+    c->address = *address;
+    c->address_size = size;
+    c->here = (struct side){.client = c, .fd = fd};
+    c->agent = (struct side){.client = c, .fd = -1};
+    c->next = a->first;
+    if (a->first)
+        a->first->previous = c;
+    a->first = c;
+    if (!watch(a, &c->here, EPOLLIN))
+        drop(a, c, true);
+}
+
+static void accept_all(struct acceptor *a)
+{
+    for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
+        struct sockaddr_storage address = {0};
+        socklen_t size = sizeof address;
+        int fd = accept4(a->listening, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            accept_one(a, fd, &address, size);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+            log_warning("no more connections for a moment: %s", strerror(errno));
+            epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->listening, NULL);
+            a->paused = true;
+        }
+        if (errno != EINTR && errno != ECONNABORTED)
+            return;
+    }
+}
+
+// The first byte says what it is.
+static void recognise(struct acceptor *a, struct client *c)
+{
+    char first;
+    ssize_t n = recv(c->here.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        drop(a, c, true);
+    } else if (first >= 'a' && first <= 'z') {
+        c->speaks_telnet = true;
+        telnet_begin(&c->telnet, a->service);
+        connections_phase(a->service->connections, c->entry, PHASE_TALKING);
+    } else {
+        drop(a, c, false);
+        a->give(a->user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
+    }
+}
+
+static void read_client(struct acceptor *a, struct client *c)
+{
+    char piece[PIECE_BYTES];
+    ssize_t n = recv(c->here.fd, piece, sizeof piece, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0) {
+        drop(a, c, true);
+        return;
+    }
+    connections_phase(a->service->connections, c->entry, PHASE_TALKING);
+    telnet_feed(&c->telnet, (struct str){piece, (size_t)n}, &c->here.out, &c->agent.out);
+}
+
+// True: all of it is gone, or what is left waits.
+static bool send_some(struct side *side)
+{
+    ssize_t n = send(side->fd, side->out.data, side->out.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    memmove(side->out.data, side->out.data + n, side->out.size - (size_t)n);
+    side->out.size -= (size_t)n;
+    return true;
+}
+
+static void lose_agent(struct acceptor *a, struct client *c, bool in_order)
+{
+    if (c->agent.fd >= 0) {
+        watch(a, &c->agent, 0);
+        close(c->agent.fd);
+    }
+    c->agent.fd = -1;
+    if (!in_order || c->agent.out.size)
+        buf_add_str(&c->here.out, STR("put: the agent does not take points now\n"));
+    c->agent.out.size = 0;
+}
+
+static void reach_agent(struct acceptor *a, struct client *c)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct str path = a->service->agent_socket;
+    int fd = path.size < sizeof address.sun_path ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    if (fd >= 0) {
+        memcpy(address.sun_path, path.data, path.size);
+        if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    c->agent.fd = fd;
+    if (fd < 0)
+        lose_agent(a, c, false);
+}
+
+static void hear_agent(struct acceptor *a, struct client *c)
+{
+    char piece[PIECE_BYTES];
+    ssize_t n = recv(c->agent.fd, piece, sizeof piece, MSG_DONTWAIT);
+    if (n > 0)
+        telnet_agent_said((struct str){piece, (size_t)n}, &c->said, &c->here.out);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        lose_agent(a, c, n == 0 && c->agent_told);
+}
+
+// After anything has happened: sends what can be sent, asks for what is wanted next.
+static void settle(struct acceptor *a, struct client *c)
+{
+    if (c->agent.out.size && c->agent.fd < 0)
+        reach_agent(a, c);
+    if (c->agent.out.size && c->agent.fd >= 0 && !send_some(&c->agent))
+        lose_agent(a, c, false);
+    if (c->telnet.ended && c->agent.fd >= 0 && !c->agent.out.size && !c->agent_told) {
+        shutdown(c->agent.fd, SHUT_WR);
+        c->agent_told = true;
+    }
+    bool broken = (c->here.out.size && !send_some(&c->here)) || c->here.out.failed || c->agent.out.failed;
+    if (broken || (c->telnet.ended && c->agent.fd < 0 && !c->here.out.size)) {
+        drop(a, c, true);
+        return;
+    }
+    bool room = c->here.out.size < WAITING_BYTES_MAX && c->agent.out.size < WAITING_BYTES_MAX;
+    bool good = watch(a, &c->here,
+                      (uint32_t)(!c->telnet.ended && room ? EPOLLIN : 0) | (uint32_t)(c->here.out.size ? EPOLLOUT : 0));
+    if (c->agent.fd >= 0)
+        good = watch(a, &c->agent, (uint32_t)EPOLLIN | (uint32_t)(c->agent.out.size ? EPOLLOUT : 0)) && good;
+    if (!good)
+        drop(a, c, true);
+}
+
+static void deal_with(struct acceptor *a, struct side *side, uint32_t events)
+{
+    struct client *c = side->client;
+    if (c->dead)
+        return;
+    if (!c->speaks_telnet) {
+        recognise(a, c);
+        return;
+    }
+    if (side == &c->agent && c->agent.fd >= 0 && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        hear_agent(a, c);
+    if (side == &c->here && events & EPOLLERR)
+        drop(a, c, true);
+    else if (side == &c->here && events & (EPOLLIN | EPOLLHUP) && !c->telnet.ended)
+        read_client(a, c);
+    else if (side == &c->here && events & EPOLLHUP)
+        drop(a, c, true); // nobody is there to be answered
+    if (!c->dead)
+        settle(a, c);
+}
+
+static void *run(void *user)
+{
+    struct acceptor *a = user;
+    struct epoll_event events[EVENTS_MAX];
+    for (;;) {
+        int n = epoll_wait(a->epoll, events, EVENTS_MAX, a->paused ? PAUSE_MS : -1);
+        if (a->paused) {
+            struct epoll_event listening = {.events = EPOLLIN, .data.ptr = &a->listening};
+            a->paused = epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->listening, &listening) != 0;
+        }
+        for (int i = 0; i < n; i++) {
+            if (events[i].data.ptr == &a->stop)
+                return NULL;
+            if (events[i].data.ptr == &a->listening)
+                accept_all(a);
+            else
+                deal_with(a, events[i].data.ptr, events[i].events);
+        }
+        free_dead(a);
+    }
+}
+
+int acceptor_create(int listening, struct service *service, acceptor_give_fn *give, void *user, struct acceptor **out,
+                    struct error *e)
+{
+    struct acceptor *a = calloc(1, sizeof *a);
+    *out = NULL;
+    if (!a)
+        return error_set(e, -ENOMEM, "no memory for the server");
+    *a = (struct acceptor){.service = service, .give = give, .user = user, .listening = listening};
+    a->epoll = epoll_create1(EPOLL_CLOEXEC);
+    a->stop = eventfd(0, EFD_CLOEXEC);
+    struct epoll_event knock = {.events = EPOLLIN, .data.ptr = &a->listening},
+                       end = {.events = EPOLLIN, .data.ptr = &a->stop};
+    int rc = a->epoll < 0 || a->stop < 0 || epoll_ctl(a->epoll, EPOLL_CTL_ADD, listening, &knock) != 0 ||
+                     epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->stop, &end) != 0
+                 ? -errno
+                 : -pthread_create(&a->thread, NULL, run, a);
+    if (rc) {
+        if (a->epoll >= 0)
+            close(a->epoll);
+        if (a->stop >= 0)
+            close(a->stop);
+        free(a);
+        return error_set(e, rc, "cannot wait for connections: %s", strerror(-rc));
+    }
+    *out = a;
+    return 0;
+}
+
+void acceptor_destroy(struct acceptor *a)
+{
+    if (!a)
+        return;
+    uint64_t one = 1;
+    ssize_t n;
+    do
+        n = write(a->stop, &one, sizeof one);
+    while (n < 0 && errno == EINTR);
+    pthread_join(a->thread, NULL);
+    for (struct client *c = a->first; c; c = c->next)
+        if (!c->dead)
+            drop(a, c, true);
+    free_dead(a);
+    close(a->epoll);
+    close(a->stop);
+    free(a);
+}
