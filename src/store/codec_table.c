@@ -278,7 +278,8 @@ static bool add_own(const struct column *c, uint64_t factor, number *q)
     size_t low_size = low_bytes(c->count, c->low);
     size_t k = order_of(c) == 0 ? 0 : 1;
     for (size_t i = 0; i < c->count; i++, k++) {
-        while (dense && i + SHORT_RUN <= c->count && add_short_run(c, i, low_size, factor, q + k)) {
+        while (dense && i % SHORT_RUN == 0 && i + SHORT_RUN <= c->count &&
+               add_short_run(c, i, low_size, factor, q + k)) {
             i += SHORT_RUN;
             k += SHORT_RUN;
         }
