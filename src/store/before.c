@@ -23,11 +23,12 @@ static int better(struct store_cursor *c, struct piece *p)
         t = p->column.t[n - 1];
         v = p->column.v[n - 1];
     }
-    if (!c->count || t > c->from_ns || (t == c->from_ns && p->order > best->order)) {
+    if (!c->count || t > c->from_ns || (t == c->from_ns && piece_newer(p, best))) {
         c->from_ns = t;
         c->v[0] = v;
         c->count = 1;
         best->order = p->order;
+        best->rank = p->rank;
     }
     piece_free(c, p);
     return 0;

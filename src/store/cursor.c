@@ -164,7 +164,7 @@ static int merge(struct store_cursor *c, size_t touched, int64_t end_ns)
                 continue;
             // Of equal time stamps the oldest comes first and is then overwritten.
             int64_t t = p->column.t[p->at];
-            if (!best || t < best_ns || (t == best_ns && p->order < best->order)) {
+            if (!best || t < best_ns || (t == best_ns && piece_newer(best, p))) {
                 best = p;
                 best_ns = t;
             }

@@ -11,13 +11,26 @@
 // One column of a block, or its cells in a tail.
 struct piece {
     int64_t first_ns, last_ns;
-    uint64_t order;          // of arrival
+    uint64_t order;          // of sealing; tails are newer than any block
+    uint64_t rank;           // among those of equal order
     struct block_ref *block; // NULL: of a tail, loaded from the start
     struct block_entry entry;
     bool loaded;
     struct column column;
     size_t at; // points before it have been given
 };
+
+// Of two points of a series at one time stamp the one in the newer piece counts. What was sealed at once, and what has not been sealed, has no order
+// between sets and single points: there a set goes before single points, a lower set id before a higher one (docs/format.md).
+static inline uint64_t piece_rank(bool set, uint32_t owner, uint64_t sequence)
+{
+    return (uint64_t)(set ? UINT32_MAX - owner : 0) << 32 | (uint32_t)sequence;
+}
+
+static inline bool piece_newer(const struct piece *a, const struct piece *b)
+{
+    return a->order != b->order ? a->order > b->order : a->rank > b->rank;
+}
 
 struct piece_list { // by first_ns, those before `at` done with
     struct piece *all;

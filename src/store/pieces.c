@@ -104,6 +104,7 @@ static int piece_of_block(struct store_cursor *c, struct block_ref *b, uint32_t 
     p->first_ns = p->entry.first_ns;
     p->last_ns = p->entry.last_ns;
     p->order = b->header.order;
+    p->rank = piece_rank(b->header.kind == BLOCK_SET, b->header.owner, b->header.sequence_last);
     p->block = b;
     p->loaded = false;
     p->column = (struct column){0};
@@ -139,7 +140,9 @@ static int visit_blocks(struct store_cursor *c, struct block_list list, uint32_t
 
 static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uint32_t column, piece_fn *each)
 {
-    struct piece p = {.order = TAIL_ORDER + c->s->view->tails[tail].sequence, .loaded = true};
+    const struct view_tail *t = &c->s->view->tails[tail];
+    struct piece p = {
+        .order = TAIL_ORDER, .rank = piece_rank(t->kind == SEGMENT_SET_TAIL, t->owner, t->sequence), .loaded = true};
     int rc = columns ? tail_column(c->s, tail, columns, column, &p.column) : tail_series(c->s, tail, column, &p.column);
     if (!rc && p.column.count) {
         p.first_ns = p.column.t[0];
@@ -231,7 +234,7 @@ static int by_first(const void *a, const void *b)
     const struct piece *x = a, *y = b;
     if (x->first_ns != y->first_ns)
         return x->first_ns < y->first_ns ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
+    return piece_newer(x, y) - piece_newer(y, x);
 }
 
 int pieces_gather(struct store_cursor *c)
