@@ -137,6 +137,8 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct hot_block *b = &q->blocks[i];
+        if (!there(s, b))
+            continue; // retired while room was made for the merged one
         struct segment_sum *sum = &s->sums[b->slot];
         struct block_header h;
         block_at(s, b, &h);

@@ -7,8 +7,8 @@ static int oldest_segment(const struct store *s)
 {
     int oldest = EXTENT_NO_SLOT;
     for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
-        if (extent_entry(&s->file, (int)i)->kind != SEGMENT_BLOCKS || (int)i == s->hot_slot || (int)i == s->cold_slot ||
-            extent_is_pending(&s->file, (int)i))
+        if (extent_entry(&s->file, (int)i)->kind != SEGMENT_BLOCKS || (int)i == s->hot_slot ||
+            ((int)i == s->cold_slot && !s->sums[i].blocks) || extent_is_pending(&s->file, (int)i))
             continue;
         if (oldest == EXTENT_NO_SLOT || s->sums[i].last_ns < s->sums[oldest].last_ns)
             oldest = (int)i;
@@ -34,6 +34,8 @@ void retain(struct store *s, uint64_t wanted_bytes)
         s->stats.retired_blocks += sum->blocks;
         s->stats.retired_values += sum->values;
         s->stats.blocks -= sum->blocks;
+        if (slot == s->cold_slot)
+            s->cold_slot = EXTENT_NO_SLOT; // where merging lags behind, what it has done is the oldest
         extent_free(&s->file, slot);
     }
 }
