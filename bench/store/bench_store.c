@@ -173,8 +173,8 @@ static void points(void)
         }
         double rate = POINTS / bench_seconds_since(start) / 1e6;
         static const struct store_point one[64];
-        bench_say(series == 100 ? "append_points_100_series" : "append_points_100000_series", rate, "M points/s", "memcpy",
-                  copy_rate((const double *)(const void *)one, sizeof *one, POINTS, 1) / 1e6);
+        bench_say(series == 100 ? "append_points_100_series" : "append_points_100000_series", rate, "M points/s",
+                  "memcpy", copy_rate((const double *)(const void *)one, sizeof *one, POINTS, 1) / 1e6);
     }
     store_get_stats(s, &stats);
     bench_say("memory_100000_live_series", (double)stats.memory_bytes / (1 << 20), "MiB", NULL, 0);

@@ -9,19 +9,19 @@
 #include "store/store.h"
 
 struct agent_options {
-    const char *folder;      // the run folder (0700, ours); made when it is not there
-    const char *socket_path; // NULL = FOLDER/agent.sock
-    const char *file_path;   // NULL = FOLDER/HOST.sonde
-    const char *host;        // NULL = gethostname up to the first dot
-    const char *job;         // goes into the file's meta
+    const char *folder;             // the run folder (0700, ours); made when it is not there
+    const char *socket_path;        // NULL = FOLDER/agent.sock
+    const char *file_path;          // NULL = FOLDER/HOST.sonde
+    const char *host;               // NULL = gethostname up to the first dot
+    const char *job;                // goes into the file's meta
     const struct store_label *meta; // more of it: command, start, version
     size_t meta_count;
-    int level;               // 1..4
-    double rate_s;           // node metrics and cells; 0 = 0.5
-    int udp_port;            // text protocols on loopback; 0 = no UDP
+    int level;     // 1..4
+    double rate_s; // node metrics and cells; 0 = 0.5
+    int udp_port;  // text protocols on loopback; 0 = no UDP
     uint64_t size_limit_bytes;
     double window_s;
-    int control_fd;          // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n"; ends when it is closed from the other side
+    int control_fd; // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n"; ends when it is closed from the other side
 };
 
 // Runs until SIGTERM, SIGINT or the end of control_fd; then drains all programs, takes a last sample, closes the store. Returns the exit

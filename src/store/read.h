@@ -28,9 +28,9 @@ enum store_state { STORE_LIVE, STORE_CLOSED, STORE_CRASHED };
 enum store_state store_reader_state(const struct store_reader *r);
 
 struct store_damage {
-    uint64_t blocks;     // unreadable
-    uint64_t bytes;      // in them
-    char first[128];     // where and why, of the first
+    uint64_t blocks; // unreadable
+    uint64_t bytes;  // in them
+    char first[128]; // where and why, of the first
 };
 void store_reader_damage(const struct store_reader *r, struct store_damage *out);
 

@@ -45,8 +45,10 @@ static void old_names_answer(void **state)
         struct str name;
         enum metric_symbol row;
     } facts[] = {
-        {{"load_average", 12}, METRIC_LOAD_1M},    {{"used_RAM", 8}, METRIC_MEMORY_USED_PERCENT},
-        {{"cpu_percent", 11}, METRIC_CPU_PERCENT}, {{"num_running_processes", 21}, METRIC_OWN_PROCESSES},
+        {{"load_average", 12}, METRIC_LOAD_1M},
+        {{"used_RAM", 8}, METRIC_MEMORY_USED_PERCENT},
+        {{"cpu_percent", 11}, METRIC_CPU_PERCENT},
+        {{"num_running_processes", 21}, METRIC_OWN_PROCESSES},
         {{"db_size", 7}, METRIC_SONDE_DB_SIZE},
         {{"DeviceUtilization", 17}, METRIC_GPU_UTILIZATION},
         {{"DeviceMemoryUtilization", 23}, METRIC_GPU_MEMORY_USED_PERCENT},
