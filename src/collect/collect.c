@@ -43,7 +43,7 @@ enum { SOURCES = sizeof kinds / sizeof *kinds };
 static const double RATE_DEFAULT_S = 0.5;
 
 // How long the others wait for a source that hangs, once.
-static const int64_t DEADLINE_NS = 20 * NS_PER_MS;
+static const int64_t DEADLINE_DEFAULT_NS = 20 * NS_PER_MS;
 
 // What the thread of a source works on.
 struct apart {
@@ -171,6 +171,8 @@ int collect_create(const struct collect_options *options, struct collect **out, 
     if (!c)
         return error_set(e, -ENOMEM, "no memory for the collectors");
     c->options = *options;
+    if (c->options.deadline_ns <= 0)
+        c->options.deadline_ns = DEADLINE_DEFAULT_NS;
     c->rate_ns = (int64_t)((options->rate_s > 0 ? options->rate_s : RATE_DEFAULT_S) * NS_PER_S);
     for (size_t i = 0; i < SOURCES && !failed; i++) {
         struct source *s = c->slots[i].source = calloc(1, sizeof *s);
@@ -230,10 +232,10 @@ static bool is_due(const struct collect *c, const struct source *s, int64_t t_ns
     return t_ns >= s->due_ns - c->rate_ns / 2 || s->due_ns - t_ns > s->period_ns + c->rate_ns;
 }
 
-static int run_apart(struct slot *slot, double *values)
+static int run_apart(struct slot *slot, int64_t deadline_ns, double *values)
 {
     int64_t hangs_ns;
-    int failed = deadline_run(slot->deadline, DEADLINE_NS, &hangs_ns);
+    int failed = deadline_run(slot->deadline, deadline_ns, &hangs_ns);
     if (failed) {
         snprintf(slot->cut_off, sizeof slot->cut_off, "has not answered for %.1f s: left out until it does",
                  (double)hangs_ns / NS_PER_S);
@@ -254,7 +256,7 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
         return 0;
     int failed;
     if (slot->apart) {
-        failed = run_apart(slot, values);
+        failed = run_apart(slot, c->options.deadline_ns, values);
     } else {
         s->instant_ns = t_ns;
         s->reason[0] = 0;

@@ -31,6 +31,7 @@ struct collect_options {
     uid_t uid;           // whose processes are "own"
     const char *job;     // SONDE_JOB of the job whose processes are counted; NULL = none
     const char *sources; // "cpu,memory" = only these; "-nfs" = all but this; NULL or "" = all
+    int64_t deadline_ns; // how long a source that may hang is waited for; 0 = 20 ms
 };
 
 struct collect;

@@ -95,15 +95,12 @@ int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *hangs_ns)
     int64_t now = clock_monotonic_ns();
     struct timespec until = {.tv_sec = (now + wait_ns) / NS_PER_S, .tv_nsec = (now + wait_ns) % NS_PER_S};
     pthread_mutex_lock(&d->lock);
-    int failed = 0;
-    if (d->busy) {
-        failed = ETIMEDOUT;
-    } else {
+    if (!d->busy) {
         d->busy = true;
         d->begun_ns = now;
         pthread_cond_signal(&d->changed);
-        while (d->busy && failed != ETIMEDOUT)
-            failed = pthread_cond_timedwait(&d->changed, &d->lock, &until);
+        while (d->busy && pthread_cond_timedwait(&d->changed, &d->lock, &until) != ETIMEDOUT)
+            continue;
     }
     bool hangs = d->busy;
     *hangs_ns = hangs ? clock_monotonic_ns() - d->begun_ns : 0;

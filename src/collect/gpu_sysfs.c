@@ -159,7 +159,7 @@ static void name_gpu(const char *card, char out[SOURCE_TAG_SIZE])
     target[size > 0 ? size : 0] = 0;
     const char *slash = strrchr(target, '/');
     if (slash && strlen(slash + 1) < SOURCE_TAG_SIZE)
-        strcpy(out, slash + 1);
+        memcpy(out, slash + 1, strlen(slash + 1) + 1);
 }
 
 static void close_gpu(struct sysfs_gpu *gpu)

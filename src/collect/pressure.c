@@ -46,7 +46,7 @@ static size_t put_line(struct source *s, double *values, int resource, struct st
                 source_put(s, values, resources[resource].percent[k], percent);
                 found++;
             } else if (str_eq(key, STR("total")) && scan_u64(&value, &us) && value.size == 0) {
-                source_put(s, values, resources[resource].seconds[k], (double)us / (NS_PER_S / NS_PER_US));
+                source_put(s, values, resources[resource].seconds[k], (double)us * NS_PER_US / NS_PER_S);
                 found++;
             }
         }

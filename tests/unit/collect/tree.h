@@ -22,6 +22,7 @@ void tree_free(struct tree *t);
 struct probe {
     struct collect *c;
 };
+extern int64_t probe_deadline_ns; // of the probes made from now on; 0 = the collectors' own
 struct probe probe_make(const char *root, int level, uid_t uid);
 struct probe probe_make_with(const char *root, int level, uid_t uid, const char *job, const char *sources);
 void probe_free(struct probe *p);
