@@ -424,10 +424,12 @@ static void merging_doubles_nothing(void **state)
         double v = (double)(t % 7);
         assert_int_equal(store_append_row(s, set, t, &v), 0);
     }
-    assert_int_equal(store_tick(s, 1), 0); // merges
-    struct store_inspection in;
+    struct store_inspection in = {0};
     struct error e = {0};
-    assert_int_equal(store_inspect(fixture_path, &in, &e), 0);
+    while (in.cold_blocks == 0) { // a tick does as much as fits its time
+        assert_int_equal(store_tick(s, 1), 0);
+        assert_int_equal(store_inspect(fixture_path, &in, &e), 0);
+    }
     assert_int_equal(in.cold_blocks, 1);
     assert_int_equal(in.values, 9000);
     close_store(s);
