@@ -281,6 +281,17 @@ bool block_header_fits(const struct block_header *h, uint64_t left)
            (set ? 8 + h->columns * sizeof(struct column_entry) : (2 * (uint64_t)h->columns + 1) * 4);
 }
 
+int block_by_number(const struct block_header *x, const struct block_header *y)
+{
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->owner != y->owner)
+        return x->owner < y->owner ? -1 : 1;
+    if (x->sequence_first != y->sequence_first)
+        return x->sequence_first < y->sequence_first ? -1 : 1;
+    return x->sequence_last > y->sequence_last ? -1 : x->sequence_last < y->sequence_last;
+}
+
 int block_entry_of_column(const struct block_header *h, const struct column_entry *e, struct block_entry *out)
 {
     if (!e->count)

@@ -39,6 +39,9 @@ int block_put_events(struct buf *out, const struct block_source *source, struct 
 // Whether a header found in `left` bytes is one: its checksum is right, everything it says lies within the block, and the block within them.
 bool block_header_fits(const struct block_header *h, uint64_t left);
 
+// <0, 0, >0: by kind, owner and number; of blocks that begin with one number the widest first, as it stands for the others.
+int block_by_number(const struct block_header *x, const struct block_header *y);
+
 // Whether the rest is what was written, too.
 bool block_intact(const struct block_header *h, const uint8_t *block);
 

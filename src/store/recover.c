@@ -151,14 +151,7 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
 
 static int by_number(const void *a, const void *b)
 {
-    const struct block_header *x = &((const struct known_block *)a)->h, *y = &((const struct known_block *)b)->h;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->owner != y->owner)
-        return x->owner < y->owner ? -1 : 1;
-    if (x->sequence_first != y->sequence_first)
-        return x->sequence_first < y->sequence_first ? -1 : 1;
-    return x->sequence_last > y->sequence_last ? -1 : x->sequence_last < y->sequence_last;
+    return block_by_number(&((const struct known_block *)a)->h, &((const struct known_block *)b)->h);
 }
 
 static void account(struct store *s, struct recovery *r)

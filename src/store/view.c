@@ -199,15 +199,7 @@ static int compare(uint64_t a, uint64_t b)
 
 static int by_number(const void *a, const void *b)
 {
-    const struct block_header *x = &(*(struct block_ref *const *)a)->header,
-                              *y = &(*(struct block_ref *const *)b)->header;
-    if (x->kind != y->kind)
-        return compare(x->kind, y->kind);
-    if (x->owner != y->owner)
-        return compare(x->owner, y->owner);
-    if (x->sequence_first != y->sequence_first)
-        return compare(x->sequence_first, y->sequence_first);
-    return compare(y->sequence_last, x->sequence_last); // the wider first
+    return block_by_number(&(*(struct block_ref *const *)a)->header, &(*(struct block_ref *const *)b)->header);
 }
 
 static int by_owner(const void *a, const void *b)
