@@ -92,6 +92,20 @@ SONDE_API void sonde_span_end(void);
 SONDE_API void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const struct sonde_tag *tags,
                              size_t count);
 
+// A span that is not on a thread's stack: of a coroutine, a callback, work that moves between threads. Any thread of the process that opened it may
+// close it, once; a forked child cannot. What it is part of is said at its opening (`parent`; NULL = nothing).
+struct sonde_span {
+    uint64_t id; // 0: not recorded
+    uint64_t parent;
+    int64_t start_ns;
+    uint32_t process;
+};
+SONDE_API struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags, size_t count,
+                                            const struct sonde_span *parent);
+// Name and tags once more: they are what is recorded in the end.
+SONDE_API void sonde_span_close(const struct sonde_span *span, const char *name, const struct sonde_tag *tags,
+                                size_t count);
+
 // A remark at this instant, up to 4096 bytes: sonde_annotate("checkpoint written", "file", "ck-12")
 #define sonde_annotate(...) sonde_annotate_strings(__VA_ARGS__, (const char *)NULL)
 SONDE_API void sonde_annotate_strings(const char *text, ...) __attribute__((sentinel));

@@ -2,6 +2,7 @@
 //
 // The open spans of a thread are a stack in its slot: what a span's end needs to write a whole record. A begin that
 // finds no room there (64 deep, or 64 KiB of tags) is not recorded, but counted, so that its end does not end another.
+#include "base/clock.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
 
@@ -60,6 +61,12 @@ static size_t encode_text(char *out, const char *name, size_t name_max, const st
     return (size_t)(at - out);
 }
 
+// Unique in this process, over all its threads.
+static uint64_t next_id(struct ring *r)
+{
+    return ((uint64_t)r->index << 40) + ++r->spans;
+}
+
 static void put_event(enum segment_type type, unsigned flags, uint64_t start, uint64_t end, uint64_t id,
                       uint64_t parent, const char *text, size_t text_bytes)
 {
@@ -91,7 +98,7 @@ void sonde_span_begin_tags(const char *name, const struct sonde_tag *tags, size_
         refuse();
         return;
     }
-    uint64_t parent = 0, id = ((uint64_t)r->index << 40) + ++r->spans;
+    uint64_t parent = 0, id = next_id(r);
     if (s->depth) // the frame below: start, id, parent …
         memcpy(&parent, s->frames + (s->depth > 1 ? s->ends[s->depth - 2] : 0) + 8, sizeof parent);
     char *frame = s->frames + used;
@@ -131,8 +138,35 @@ void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const str
         return;
     char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns,
-              ((uint64_t)r->index << 40) + ++r->spans, 0, text, bytes);
+    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns, next_id(r), 0, text,
+              bytes);
+}
+
+struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags, size_t count,
+                                  const struct sonde_span *parent)
+{
+    struct sonde_span span = {0};
+    struct ring *r = emit_on() ? emit_ring(1) : NULL;
+    if (!r)
+        return span;
+    char text[TEXT_BYTES_MAX];
+    size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
+    span = (struct sonde_span){next_id(r), 0, clock_realtime_ns(), emit_process.header->pid};
+    if (parent && parent->process == span.process)
+        span.parent = parent->id;
+    put_event(SEGMENT_SPAN_BEGIN, SEGMENT_TIME_NS, (uint64_t)span.start_ns, 0, span.id, span.parent, text, bytes);
+    return span;
+}
+
+void sonde_span_close(const struct sonde_span *span, const char *name, const struct sonde_tag *tags, size_t count)
+{
+    struct ring *r = span->id && emit_on() ? emit_ring(1) : NULL;
+    if (!r || span->process != emit_process.header->pid) // opened before a fork: it is the parent's to close
+        return;
+    char text[TEXT_BYTES_MAX];
+    size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
+    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)span->start_ns, (uint64_t)clock_realtime_ns(), span->id,
+              span->parent, text, bytes);
 }
 
 void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count)

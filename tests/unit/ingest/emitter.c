@@ -405,6 +405,35 @@ static int mode_spans(void)
     return 0;
 }
 
+static void *closes(void *span)
+{
+    sonde_span_close(span, "moved", NULL, 0);
+    return NULL;
+}
+
+// free_spans: spans that interleave, move between threads, and are not a forked child's to close
+static int mode_free_spans(void)
+{
+    struct sonde_tag tag = {"k", "v"};
+    struct sonde_span a = sonde_span_open("a", &tag, 1, NULL), b = sonde_span_open("b", NULL, 0, &a);
+    struct sonde_span moved = sonde_span_open("moved", NULL, 0, &b), none = {0};
+    sonde_span_close(&a, "a", &tag, 1);
+    sonde_span_close(&none, "none", NULL, 0);
+    pthread_t t;
+    if (pthread_create(&t, NULL, closes, &moved) != 0 || pthread_join(t, NULL) != 0)
+        return 1;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sonde_span_close(&b, "b", NULL, 0);
+        struct sonde_span own = sonde_span_open("child", NULL, 0, &b);
+        sonde_span_close(&own, "child", NULL, 0);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    return 0;
+}
+
 // span_waits: a span that is open while agents come and go
 static int mode_span_waits(void)
 {
@@ -701,7 +730,7 @@ static const struct mode {
     {"count", mode_count},           {"many_cells", mode_many_cells}, {"groups", mode_groups}, {"spans", mode_spans},
     {"span_waits", mode_span_waits}, {"limits", mode_limits},         {"define", mode_define}, {"level", mode_level},
     {"closes", mode_closes},         {"tight", mode_tight},           {"loud", mode_loud},     {"locked", mode_locked},
-    {"scribble", mode_scribble},
+    {"scribble", mode_scribble},     {"free_spans", mode_free_spans},
 };
 
 int main(int argc, char **argv)

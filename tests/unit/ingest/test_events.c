@@ -72,6 +72,32 @@ static void spans_nest(void **state)
     node_close(&n);
 }
 
+static void spans_of_no_thread(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "free_spans", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    struct fake_event *a = fake_event(n.store, "a", 0), *b = fake_event(n.store, "b", 0),
+                      *moved = fake_event(n.store, "moved", 0), *child = fake_event(n.store, "child", 0);
+    assert_true(a && b && moved && child);
+    assert_string_equal(a->labels, "host=here,k=v");
+    assert_true(a->id != b->id && a->id != moved->id && b->id != moved->id);
+    assert_int_equal(a->parent, 0);
+    assert_int_equal(b->parent, a->id);
+    assert_int_equal(moved->parent, b->id);
+    assert_true(a->start_ns <= b->start_ns && b->start_ns <= a->end_ns && a->end_ns <= moved->end_ns);
+    assert_true(moved->end_ns < INT64_MAX);
+    assert_true(b->end_ns == INT64_MAX); // only a child has tried to close it
+    assert_int_equal(child->parent, 0);  // another process' span is not its
+    assert_true(child->end_ns < INT64_MAX);
+    assert_null(fake_event(n.store, "none", 0));
+    node_close(&n);
+}
+
 static void a_span_may_outlive_an_agent(void **state)
 {
     (void)state;
@@ -170,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_and_times),
         cmocka_unit_test(spans_nest),
+        cmocka_unit_test(spans_of_no_thread),
         cmocka_unit_test(a_span_may_outlive_an_agent),
         cmocka_unit_test(at_and_over_limits),
         cmocka_unit_test(as_many_metrics_as_there_may_be),
