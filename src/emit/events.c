@@ -138,8 +138,7 @@ void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const str
         return;
     char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns, next_id(r), 0, text,
-              bytes);
+    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns, next_id(r), 0, text, bytes);
 }
 
 struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags, size_t count,

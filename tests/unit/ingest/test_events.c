@@ -194,12 +194,9 @@ static void store_that_takes_no_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_and_times),
-        cmocka_unit_test(spans_nest),
-        cmocka_unit_test(spans_of_no_thread),
-        cmocka_unit_test(a_span_may_outlive_an_agent),
-        cmocka_unit_test(at_and_over_limits),
-        cmocka_unit_test(as_many_metrics_as_there_may_be),
+        cmocka_unit_test(groups_and_times),         cmocka_unit_test(spans_nest),
+        cmocka_unit_test(spans_of_no_thread),       cmocka_unit_test(a_span_may_outlive_an_agent),
+        cmocka_unit_test(at_and_over_limits),       cmocka_unit_test(as_many_metrics_as_there_may_be),
         cmocka_unit_test(store_that_takes_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,126 @@
+"""What a call costs a Python program: by handle, by name, at level 0; beside it prometheus_client's gauge, and one HTTP POST a point.
+
+The program runs under `sonde run`. A round runs every loop once, so that what disturbs one disturbs its peers; the median of the rounds counts. The cost of
+the loop itself is in all figures, and is shown.
+"""
+
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from peers import report  # noqa: E402
+
+BUILD = os.environ["SONDE_BUILD"]
+ROUNDS, CALLS, POSTS = 31, 20000, 50
+
+
+def rounds_of(loops):
+    """The median of each loop's nanoseconds a call."""
+    times = {name: [] for name in loops}
+    for _ in range(ROUNDS):
+        for name, (loop, calls) in loops.items():
+            r = range(calls)
+            start = time.perf_counter_ns()
+            loop(r)
+            times[name].append((time.perf_counter_ns() - start) / calls)
+            time.sleep(0.002)  # the agent reads
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def loops():
+    import sonde
+
+    loss, steps = sonde.gauge("loss"), sonde.counter("steps_total")
+    two = sonde.group([sonde.gauge("a"), sonde.gauge("b")])
+
+    def empty(r):
+        for _ in r:
+            pass
+
+    def handle(r):
+        for _ in r:
+            loss(0.5)
+
+    def count(r):
+        for _ in r:
+            steps()
+
+    def name(r):
+        emit = sonde.emit
+        for _ in r:
+            emit("named", 0.5)
+
+    def tagged(r):
+        emit = sonde.emit
+        for _ in r:
+            emit("tagged", 0.5, rank=3)
+
+    def group(r):
+        for _ in r:
+            two(0.5, 0.25)
+
+    def log(r):
+        for i in r:
+            sonde.log({"a": 0.5, "b": 0.25}, step=i)
+
+    def span(r):
+        for _ in r:
+            with sonde.span("s"):
+                pass
+
+    found = {"empty_loop": (empty, CALLS), "handle": (handle, CALLS), "counter": (count, CALLS), "name": (name, CALLS), "name_and_tag": (tagged, CALLS),
+             "group_of_2": (group, CALLS), "log_of_2": (log, CALLS), "span": (span, CALLS // 20)}
+    try:
+        import prometheus_client
+    except ImportError:
+        print("bench: prometheus_client is not here (python3-prometheus-client): left out", file=sys.stderr)
+    else:
+        gauge = prometheus_client.Gauge("loss", "a loss")
+
+        def prometheus(r):
+            for _ in r:
+                gauge.set(0.5)
+
+        found["prometheus_client"] = (prometheus, CALLS)
+    if os.environ.get("SONDE_URL"):
+        address = urllib.parse.urlsplit(os.environ["SONDE_URL"])
+        connection = http.client.HTTPConnection(address.hostname, address.port)
+        with open(os.environ["SONDE_TOKEN_FILE"]) as f:
+            headers = {"Authorization": "Bearer " + f.read().strip(), "Content-Type": "application/json"}
+
+        def post(r):
+            for _ in r:
+                connection.request("POST", "/api/put", json.dumps({"metric": "posted", "timestamp": int(time.time()), "value": 0.5}), headers)
+                connection.getresponse().read()
+
+        found["http_post"] = (post, POSTS)
+    return found
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        environment = os.environ | {"TMPDIR": folder, "PYTHONPATH": os.path.join(BUILD, "bindings/python")}
+        for level in (1, 0):
+            command = [os.path.join(BUILD, "src/cli/sonde"), "run", "-q", "-l", str(level), "--no-record", "--", sys.executable, __file__, "inside"]
+            done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+            ns = json.loads(done.stdout)
+            peers = {name: ns.pop(name) for name in ("prometheus_client", "http_post") if name in ns}
+            for name in ns:
+                with_peers = peers if level and name in ("handle", "name") else {}
+                for peer, value in with_peers.items() or [(None, None)]:
+                    report("python", f"{name}_level_{level}", round(ns[name], 1), "ns", peer, value and round(value, 1))
+
+
+if sys.argv[1:] == ["inside"]:
+    print(json.dumps(rounds_of(loops())))
+elif os.path.isdir(os.path.join(BUILD, "bindings/python/sonde")):
+    main()
+else:
+    print("bench: the Python package was not built (python3-dev): left out", file=sys.stderr)

@@ -1,0 +1,69 @@
+#include "convert.h"
+
+const char *texts_add(struct texts *t, PyObject *object)
+{
+    PyObject *text = PyUnicode_Check(object) ? new_ref(object) : PyObject_Str(object);
+    if (!text)
+        return NULL;
+    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
+    Py_DECREF(text);
+    if (!bytes)
+        return NULL;
+    if (t->count == TEXTS_MAX) {
+        Py_DECREF(bytes);
+        PyErr_SetString(PyExc_ValueError, "too many tags");
+        return NULL;
+    }
+    t->held[t->count++] = bytes;
+    return PyBytes_AsString(bytes);
+}
+
+void texts_free(struct texts *t)
+{
+    while (t->count)
+        Py_DECREF(t->held[--t->count]);
+}
+
+int texts_add_tags(struct texts *t, PyObject *mapping, struct sonde_tag tags[TAGS_MAX])
+{
+    if (!mapping || mapping == Py_None)
+        return 0;
+    PyObject *items = PyMapping_Items(mapping);
+    if (!items)
+        return -1;
+    Py_ssize_t count = PyList_Size(items);
+    if (count > TAGS_MAX) {
+        PyErr_Format(PyExc_ValueError, "%zd tags: at most 16 are recorded", count);
+        count = -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyList_GetItem(items, i), *key = NULL, *value = NULL;
+        bool pair = PyTuple_Check(item) && PyTuple_Size(item) == 2;
+        if (pair) {
+            key = PyTuple_GetItem(item, 0);
+            value = PyTuple_GetItem(item, 1);
+        } else {
+            PyErr_SetString(PyExc_TypeError, "tags must be a mapping of names to values");
+        }
+        tags[i].key = pair ? texts_add(t, key) : NULL;
+        tags[i].value = tags[i].key ? texts_add(t, value) : NULL;
+        if (!tags[i].value)
+            count = -1;
+    }
+    Py_DECREF(items);
+    return (int)count;
+}
+
+bool value_of(PyObject *object, PyObject *name, double *value)
+{
+    *value = PyFloat_AsDouble(object);
+    if (*value != -1.0 || !PyErr_Occurred())
+        return true;
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return false; // KeyboardInterrupt and the like
+    PyErr_Clear();
+    if (object != Py_None)
+        PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "sonde: %U is given %R, which is no number; it is left out", name,
+                         (PyObject *)Py_TYPE(object));
+    return false;
+}

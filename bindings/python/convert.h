@@ -1,0 +1,42 @@
+// convert.h - between Python's objects and what libsonde takes. Internal to the extension `sonde._emit`.
+//
+// Only the limited API of CPython 3.9 is used: one binary serves every later version.
+#ifndef SONDE_PYTHON_CONVERT_H
+#define SONDE_PYTHON_CONVERT_H
+
+#include <Python.h>
+
+#include "sonde.h"
+
+#include <stdbool.h>
+
+enum {
+    TAGS_MAX = 64, // that are handed on; libsonde takes 16 and counts the rest
+    TEXTS_MAX = 3 + 2 * TAGS_MAX,
+};
+
+static inline PyObject *new_ref(PyObject *object)
+{
+    Py_INCREF(object);
+    return object;
+}
+
+// UTF-8 texts of Python objects, alive until texts_free.
+struct texts {
+    PyObject *held[TEXTS_MAX];
+    size_t count;
+};
+
+// The object as text (str() of what is none), or NULL with an exception. Surrogates that stand for undecodable bytes become those bytes again; a
+// NUL ends the text, as it does for C.
+const char *texts_add(struct texts *t, PyObject *object);
+void texts_free(struct texts *t);
+
+// A mapping's items (NULL or None: none) as tags. The count, or -1 with an exception.
+int texts_add_tags(struct texts *t, PyObject *mapping, struct sonde_tag tags[TAGS_MAX]);
+
+// A value to emit: a number, or what float() takes. False: nothing to emit: None, or no number (a RuntimeWarning says which metric; telemetry is
+// no reason to end a program) or an exception that is set.
+bool value_of(PyObject *object, PyObject *name, double *value);
+
+#endif

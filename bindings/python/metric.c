@@ -1,0 +1,440 @@
+#include "metric.h"
+
+#include <limits.h>
+
+struct metric {
+    PyObject ob_base;
+    sonde_handle handle;
+    enum sonde_kind kind;
+    int level;
+    PyObject *name, *unit, *help, *tags; // str, str, str, dict
+};
+
+struct group {
+    PyObject ob_base;
+    sonde_handle handle;
+    PyObject *metrics; // a tuple of Metric
+};
+
+static PyTypeObject *metric_type, *group_type;
+
+static void free_object(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyObject *made_by_functions(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    (void)args, (void)keywords;
+    return PyErr_Format(PyExc_TypeError, "%R: call gauge(), counter() or group()", (PyObject *)type);
+}
+
+// ---------------------------------------------------------------- Metric: defining
+
+static PyObject *text_or_empty(PyObject *given)
+{
+    return given && given != Py_None ? PyObject_Str(given) : PyUnicode_FromString("");
+}
+
+static PyObject *tags_copied(PyObject *given)
+{
+    PyObject *tags = PyDict_New();
+    if (tags && given && given != Py_None && PyDict_Update(tags, given) < 0) {
+        if (PyErr_ExceptionMatches(PyExc_AttributeError)) // it has no keys()
+            PyErr_SetString(PyExc_TypeError, "tags must be a mapping of names to values");
+        Py_CLEAR(tags);
+    }
+    return tags;
+}
+
+static bool define(struct metric *m)
+{
+    struct texts texts = {.count = 0};
+    struct sonde_tag tags[TAGS_MAX];
+    struct sonde_metric d = {.kind = m->kind, .level = m->level, .tags = tags};
+    d.name = texts_add(&texts, m->name);
+    d.unit = d.name ? texts_add(&texts, m->unit) : NULL;
+    d.help = d.unit ? texts_add(&texts, m->help) : NULL;
+    int count = d.help ? texts_add_tags(&texts, m->tags, tags) : -1;
+    if (count >= 0) {
+        d.tag_count = (size_t)count;
+        m->handle = sonde_define(&d);
+    }
+    texts_free(&texts);
+    return count >= 0;
+}
+
+static PyObject *metric_new(enum sonde_kind kind, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "unit", "help", "level", "tags", NULL};
+    PyObject *name, *unit = NULL, *help = NULL, *tags = NULL;
+    int level = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, kind == SONDE_GAUGE ? "U|OOiO:gauge" : "U|OOiO:counter", names,
+                                     &name, &unit, &help, &level, &tags))
+        return NULL;
+    if (level < 1 || level > 4) {
+        PyErr_Format(PyExc_ValueError, "level %d: levels go from 1 to 4", level);
+        return NULL;
+    }
+    allocfunc allocate = (allocfunc)PyType_GetSlot(metric_type, Py_tp_alloc);
+    struct metric *m = (struct metric *)(void *)allocate(metric_type, 0);
+    if (!m)
+        return NULL;
+    m->kind = kind;
+    m->level = level;
+    m->name = new_ref(name);
+    m->unit = text_or_empty(unit);
+    m->help = text_or_empty(help);
+    m->tags = tags_copied(tags);
+    if (!m->unit || !m->help || !m->tags || !define(m)) {
+        Py_DECREF(m);
+        return NULL;
+    }
+    return (PyObject *)m;
+}
+
+static PyObject *gauge(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    (void)module;
+    return metric_new(SONDE_GAUGE, args, keywords);
+}
+
+static PyObject *counter(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    (void)module;
+    return metric_new(SONDE_COUNTER, args, keywords);
+}
+
+static void metric_free(PyObject *self)
+{
+    struct metric *m = (struct metric *)(void *)self;
+    Py_CLEAR(m->name);
+    Py_CLEAR(m->unit);
+    Py_CLEAR(m->help);
+    Py_CLEAR(m->tags);
+    free_object(self);
+}
+
+// ---------------------------------------------------------------- Metric: emitting
+
+// What every emitting call ends with: None, or the exception that a conversion left.
+static PyObject *done(void)
+{
+    return PyErr_Occurred() ? NULL : new_ref(Py_None);
+}
+
+static PyObject *emit(struct metric *m, PyObject *object, PyObject *time_ns)
+{
+    double value;
+    if (!m->handle || !value_of(object, m->name, &value))
+        return done();
+    if (!time_ns || time_ns == Py_None) {
+        sonde_put_point(m->handle, value);
+        return new_ref(Py_None);
+    }
+    int64_t t = PyLong_AsLongLong(time_ns);
+    if (t == -1 && PyErr_Occurred())
+        return NULL;
+    sonde_put_point_at(m->handle, value, t);
+    return new_ref(Py_None);
+}
+
+static PyObject *cell(struct metric *m, PyObject *object, void (*change)(sonde_handle metric, double value))
+{
+    double value;
+    if (m->handle && value_of(object, m->name, &value))
+        change(m->handle, value);
+    return done();
+}
+
+static PyObject *metric_emit(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"value", "time_ns", NULL};
+    PyObject *value, *time_ns = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:emit", names, &value, &time_ns))
+        return NULL;
+    return emit((struct metric *)(void *)self, value, time_ns);
+}
+
+static PyObject *metric_set(PyObject *self, PyObject *value)
+{
+    return cell((struct metric *)(void *)self, value, sonde_cell_set);
+}
+
+static PyObject *metric_add(PyObject *self, PyObject *args)
+{
+    struct metric *m = (struct metric *)(void *)self;
+    PyObject *amount = NULL;
+    if (!PyArg_UnpackTuple(args, "add", 0, 1, &amount))
+        return NULL;
+    if (amount)
+        return cell(m, amount, sonde_cell_add);
+    sonde_add(m->handle, 1);
+    return new_ref(Py_None);
+}
+
+// gauge(value), counter(amount = 1).
+static PyObject *metric_call(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    struct metric *m = (struct metric *)(void *)self;
+    if (m->kind == SONDE_COUNTER) {
+        if (keywords && PyDict_Size(keywords)) {
+            PyErr_SetString(PyExc_TypeError, "a counter takes the amount alone, no keywords");
+            return NULL;
+        }
+        return metric_add(self, args);
+    }
+    if (!keywords && PyTuple_Size(args) == 1)
+        return emit(m, PyTuple_GetItem(args, 0), NULL);
+    return metric_emit(self, args, keywords);
+}
+
+// ---------------------------------------------------------------- Metric: what else it can
+
+static PyObject *kind_name(const struct metric *m)
+{
+    return PyUnicode_FromString(m->kind == SONDE_COUNTER ? "counter" : "gauge");
+}
+
+static PyObject *metric_get(PyObject *self, void *which)
+{
+    struct metric *m = (struct metric *)(void *)self;
+    switch (*(const char *)which) {
+    case 'n':
+        return new_ref(m->name);
+    case 'u':
+        return new_ref(m->unit);
+    case 'h':
+        return new_ref(m->help);
+    case 't':
+        return PyDict_Copy(m->tags);
+    case 'l':
+        return PyLong_FromLong(m->level);
+    default:
+        return kind_name(m);
+    }
+}
+
+static int metric_bool(PyObject *self)
+{
+    return ((struct metric *)(void *)self)->handle != 0;
+}
+
+static PyObject *metric_repr(PyObject *self)
+{
+    struct metric *m = (struct metric *)(void *)self;
+    return PyUnicode_FromFormat("<sonde %s %R, level %d, %s>", m->kind == SONDE_COUNTER ? "counter" : "gauge", m->name,
+                                m->level, m->handle ? "on" : "off");
+}
+
+// Defined anew where it is unpickled: another process has other handles.
+static PyObject *metric_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct metric *m = (struct metric *)(void *)self;
+    PyObject *module = PyImport_ImportModule("sonde._emit");
+    PyObject *make = module ? PyObject_GetAttrString(module, m->kind == SONDE_COUNTER ? "counter" : "gauge") : NULL;
+    Py_XDECREF(module);
+    return make ? Py_BuildValue("N(OOOiO)", make, m->name, m->unit, m->help, m->level, m->tags) : NULL;
+}
+
+static PyMethodDef metric_methods[] = {
+    {"emit", (PyCFunction)(void (*)(void))metric_emit, METH_VARARGS | METH_KEYWORDS,
+     "emit(value, time_ns=None)\n--\n\nA point: now, or at a time in nanoseconds since the epoch."},
+    {"set", metric_set, METH_O,
+     "set(value, /)\n--\n\nSets the metric's cell, which is sampled at the run's rate: for values that change often."},
+    {"add", metric_add, METH_VARARGS, "add(amount=1, /)\n--\n\nAdds to the metric's cell."},
+    {"__reduce__", metric_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef metric_attributes[] = {
+    {"name", metric_get, NULL, "Its name.", "name"},
+    {"unit", metric_get, NULL, "Its unit; may be empty.", "unit"},
+    {"help", metric_get, NULL, "What it means, in a sentence; may be empty.", "help"},
+    {"tags", metric_get, NULL, "Its tags, a copy.", "tags"},
+    {"level", metric_get, NULL, "The level from which on it is recorded, 1 to 4.", "level"},
+    {"kind", metric_get, NULL, "'gauge' or 'counter'.", "kind"},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot metric_slots[] = {
+    {Py_tp_doc,
+     "A metric to emit to, made by gauge() or counter(). Call it: a gauge with a value, a counter with what to add "
+     "(1 if nothing is said). It is false when it is off: above the run's level, or no run at all."},
+    {Py_tp_new, made_by_functions},
+    {Py_tp_dealloc, metric_free},
+    {Py_tp_call, metric_call},
+    {Py_tp_repr, metric_repr},
+    {Py_tp_methods, metric_methods},
+    {Py_tp_getset, metric_attributes},
+    {Py_nb_bool, metric_bool},
+    {0, NULL},
+};
+
+static PyType_Spec metric_spec = {"sonde.Metric", sizeof(struct metric), 0, Py_TPFLAGS_DEFAULT, metric_slots};
+
+// ---------------------------------------------------------------- Group
+
+enum { GROUP_MAX = 4096, GROUP_ON_STACK = 64 };
+
+static PyObject *group(PyObject *module, PyObject *metrics)
+{
+    (void)module;
+    PyObject *tuple = PySequence_Tuple(metrics);
+    if (!tuple)
+        return NULL;
+    Py_ssize_t count = PyTuple_Size(tuple);
+    sonde_handle *handles = count <= GROUP_MAX ? PyMem_Malloc((size_t)(count ? count : 1) * sizeof *handles) : NULL;
+    struct group *g = NULL;
+    bool good = handles != NULL;
+    if (!good)
+        PyErr_Format(PyExc_ValueError, "a group of %zd metrics: at most %d", count, GROUP_MAX);
+    for (Py_ssize_t i = 0; i < count && good; i++) {
+        PyObject *m = PyTuple_GetItem(tuple, i);
+        good = Py_TYPE(m) == metric_type;
+        if (good)
+            handles[i] = ((struct metric *)(void *)m)->handle;
+        else
+            PyErr_Format(PyExc_TypeError, "a group is made of metrics, not of %R", (PyObject *)Py_TYPE(m));
+    }
+    if (good) {
+        allocfunc allocate = (allocfunc)PyType_GetSlot(group_type, Py_tp_alloc);
+        g = (struct group *)(void *)allocate(group_type, 0);
+    }
+    if (g) {
+        g->handle = sonde_group(handles, (size_t)count);
+        g->metrics = new_ref(tuple);
+    }
+    PyMem_Free(handles);
+    Py_DECREF(tuple);
+    return (PyObject *)g;
+}
+
+static void group_free(PyObject *self)
+{
+    struct group *g = (struct group *)(void *)self;
+    Py_CLEAR(g->metrics);
+    free_object(self);
+}
+
+static PyObject *group_call(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    struct group *g = (struct group *)(void *)self;
+    Py_ssize_t count = PyTuple_Size(args);
+    PyObject *time_ns = keywords ? PyDict_GetItemString(keywords, "time_ns") : NULL;
+    int64_t t = 0;
+    if (count != PyTuple_Size(g->metrics) || (keywords && PyDict_Size(keywords) != (time_ns != NULL))) {
+        PyErr_Format(PyExc_TypeError, "the group takes %zd values and time_ns=", PyTuple_Size(g->metrics));
+        return NULL;
+    }
+    if (!g->handle)
+        return new_ref(Py_None);
+    if (time_ns == Py_None)
+        time_ns = NULL;
+    if (time_ns && (t = PyLong_AsLongLong(time_ns)) == -1 && PyErr_Occurred())
+        return NULL;
+    double few[GROUP_ON_STACK];
+    double *values = count <= GROUP_ON_STACK ? few : PyMem_Malloc((size_t)count * sizeof *values);
+    if (!values)
+        return PyErr_NoMemory();
+    bool any = false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        struct metric *m = (struct metric *)(void *)PyTuple_GetItem(g->metrics, i);
+        bool given = value_of(PyTuple_GetItem(args, i), m->name, &values[i]);
+        if (!given)
+            values[i] = sonde_missing();
+        any |= given;
+        if (!given && PyErr_Occurred())
+            break;
+    }
+    if (any && !PyErr_Occurred()) {
+        if (time_ns)
+            sonde_put_row_at(g->handle, values, t);
+        else
+            sonde_put_row(g->handle, values);
+    }
+    if (values != few)
+        PyMem_Free(values);
+    return done();
+}
+
+static PyObject *group_repr(PyObject *self)
+{
+    struct group *g = (struct group *)(void *)self;
+    return PyUnicode_FromFormat("<sonde group of %zd metrics, %s>", PyTuple_Size(g->metrics), g->handle ? "on" : "off");
+}
+
+static PyObject *group_get_metrics(PyObject *self, void *unused)
+{
+    (void)unused;
+    return new_ref(((struct group *)(void *)self)->metrics);
+}
+
+static int group_bool(PyObject *self)
+{
+    return ((struct group *)(void *)self)->handle != 0;
+}
+
+static PyObject *group_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *module = PyImport_ImportModule("sonde._emit");
+    PyObject *make = module ? PyObject_GetAttrString(module, "group") : NULL;
+    Py_XDECREF(module);
+    return make ? Py_BuildValue("N(O)", make, ((struct group *)(void *)self)->metrics) : NULL;
+}
+
+static PyMethodDef group_methods[] = {
+    {"__reduce__", group_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef group_attributes[] = {
+    {"metrics", group_get_metrics, NULL, "The metrics, in the order of the values.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot group_slots[] = {
+    {Py_tp_doc, "Metrics that are measured together, made by group(). Call it with one value for each; None is left "
+                "out. One time stamp "
+                "serves them all."},
+    {Py_tp_new, made_by_functions},
+    {Py_tp_dealloc, group_free},
+    {Py_tp_call, group_call},
+    {Py_tp_repr, group_repr},
+    {Py_tp_methods, group_methods},
+    {Py_tp_getset, group_attributes},
+    {Py_nb_bool, group_bool},
+    {0, NULL},
+};
+
+static PyType_Spec group_spec = {"sonde.Group", sizeof(struct group), 0, Py_TPFLAGS_DEFAULT, group_slots};
+
+// ---------------------------------------------------------------- the module's part
+
+static PyMethodDef functions[] = {
+    {"gauge", (PyCFunction)(void (*)(void))gauge, METH_VARARGS | METH_KEYWORDS,
+     "gauge(name, unit='', help='', level=1, tags=None)\n--\n\n"
+     "A metric that goes up and down: a loss, a temperature. Call it with a value."},
+    {"counter", (PyCFunction)(void (*)(void))counter, METH_VARARGS | METH_KEYWORDS,
+     "counter(name, unit='', help='', level=1, tags=None)\n--\n\n"
+     "A metric that only grows: steps done, bytes read. Call it with what to add."},
+    {"group", group, METH_O,
+     "group(metrics, /)\n--\n\nMetrics that are measured together. Call it with one value for each."},
+    {NULL, NULL, 0, NULL},
+};
+
+int metric_add_to(PyObject *module)
+{
+    metric_type = (PyTypeObject *)(void *)PyType_FromSpec(&metric_spec);
+    group_type = (PyTypeObject *)(void *)PyType_FromSpec(&group_spec);
+    if (!metric_type || !group_type || PyModule_AddFunctions(module, functions) < 0)
+        return -1;
+    if (PyModule_AddObject(module, "Metric", new_ref((PyObject *)metric_type)) < 0)
+        return -1;
+    return PyModule_AddObject(module, "Group", new_ref((PyObject *)group_type));
+}

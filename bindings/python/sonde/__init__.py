@@ -1,0 +1,20 @@
+"""Put your own numbers on the time line of a job, beside what its nodes and GPUs are doing.
+
+    import sonde
+
+    loss = sonde.gauge("loss")
+    steps = sonde.counter("steps_total")
+    with sonde.span("epoch", number=1):
+        for batch in batches:
+            loss(train(batch))
+            steps()
+
+Run it with ``sonde run -l 2 -- python program.py``. Without that, or at level 0, every call does nothing and costs next to nothing.
+Nothing here blocks, raises for a value that is no number (it warns once), or needs a call at exit; forked and spawned processes, threads and asyncio work as they are.
+"""
+
+from ._emit import Group, Metric, __version__, annotate, counter, dropped, emit, gauge, group, level
+from ._log import log
+from ._span import span
+
+__all__ = ["Group", "Metric", "__version__", "annotate", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]

@@ -1,0 +1,85 @@
+"""libsonde for Python; use the package `sonde`."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional, SupportsFloat, SupportsIndex, Union, final
+
+_Value = Union[SupportsFloat, SupportsIndex, None]
+
+__version__: str
+
+@final
+class Metric:
+    """A metric to emit to, made by gauge() or counter()."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def help(self) -> str: ...
+    @property
+    def tags(self) -> dict[str, Any]: ...
+    @property
+    def level(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    def __call__(self, value: _Value = ..., time_ns: Optional[int] = ...) -> None:
+        """A gauge takes a value, and a time in nanoseconds since the epoch if it is not now; a counter what to add (1 if nothing is said)."""
+
+    def emit(self, value: _Value, time_ns: Optional[int] = ...) -> None:
+        """A point: now, or at a time in nanoseconds since the epoch."""
+
+    def set(self, value: _Value, /) -> None:
+        """Sets the metric's cell, which is sampled at the run's rate: for values that change often."""
+
+    def add(self, amount: _Value = ..., /) -> None:
+        """Adds to the metric's cell."""
+
+    def __bool__(self) -> bool:
+        """False when it is off: above the run's level, or no run at all."""
+
+@final
+class Group:
+    """Metrics that are measured together, made by group()."""
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]: ...
+    def __call__(self, *values: _Value, time_ns: Optional[int] = ...) -> None:
+        """One value for each metric, None where there is none; one time stamp for all."""
+
+    def __bool__(self) -> bool: ...
+
+@final
+class OpenSpan:
+    """A span that has begun."""
+
+    def close(self, more: Optional[Mapping[str, Any]], /) -> None:
+        """Ends it, with more tags or None. Once; a second call does nothing."""
+
+def gauge(
+    name: str, unit: Optional[str] = ..., help: Optional[str] = ..., level: int = ..., tags: Optional[Mapping[str, Any]] = ...
+) -> Metric:
+    """A metric that goes up and down: a loss, a temperature. Call it with a value."""
+
+def counter(
+    name: str, unit: Optional[str] = ..., help: Optional[str] = ..., level: int = ..., tags: Optional[Mapping[str, Any]] = ...
+) -> Metric:
+    """A metric that only grows: steps done, bytes read. Call it with what to add."""
+
+def group(metrics: Iterable[Metric], /) -> Group:
+    """Metrics that are measured together. Call it with one value for each."""
+
+def emit(name: str, value: _Value, /, **tags: Any) -> None:
+    """A point of the metric `name`, now. A handle from gauge() is twice as fast."""
+
+def annotate(text: Any, /, **tags: Any) -> None:
+    """A remark at this instant."""
+
+def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], /) -> OpenSpan:
+    """Begins a span within another one or None. What sonde.span() stands on."""
+
+def level() -> int:
+    """The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring."""
+
+def dropped() -> int:
+    """How many values this process could not hand over: a ring was full, a limit passed."""

@@ -1,0 +1,84 @@
+"""Named stretches of time.
+
+What a span is part of follows the context, not the thread: spans nest right in threads, in asyncio's tasks and in generators.
+"""
+
+import functools
+import inspect
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, Callable, Optional, TypeVar
+
+from ._emit import OpenSpan, level, open_span
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_current: ContextVar[Optional[OpenSpan]] = ContextVar("sonde_span", default=None)
+
+
+class span:
+    """A named stretch of time with tags; everything else can be asked for by it ("peak memory per epoch").
+
+    As a context manager (also in coroutines)::
+
+        with sonde.span("epoch", number=3):
+            ...
+
+    or as a decorator, of functions, coroutines and generators::
+
+        @sonde.span("load")
+        def load(path): ...
+
+    One that ends with an exception gets the tag ``error``. One that never ends is shown as open.
+    """
+
+    __slots__ = ("_name", "_open", "_tags")
+
+    def __init__(self, name: str, /, **tags: Any) -> None:
+        self._name = name
+        self._tags = tags
+        self._open: list[tuple[OpenSpan, Token[Optional[OpenSpan]]]] = []  # the same one may be entered again while it is open
+
+    def __enter__(self) -> "span":
+        if level():
+            opened = open_span(self._name, self._tags, _current.get())
+            self._open.append((opened, _current.set(opened)))
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        if not self._open:
+            return
+        opened, before = self._open.pop()
+        try:
+            _current.reset(before)
+        except ValueError:  # a generator that is closed in another context than it was begun in
+            pass
+        opened.close(None if kind is None else {"error": kind.__name__})
+
+    def __call__(self, function: _F) -> _F:
+        name, tags = self._name, self._tags
+
+        wrapper: Callable[..., Any]
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def wrapper(*args: Any, **keywords: Any) -> Any:
+                with span(name, **tags):
+                    return await function(*args, **keywords)
+
+        elif inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def wrapper(*args: Any, **keywords: Any) -> Any:
+                with span(name, **tags):
+                    return (yield from function(*args, **keywords))
+
+        else:
+
+            @functools.wraps(function)
+            def wrapper(*args: Any, **keywords: Any) -> Any:
+                with span(name, **tags):
+                    return function(*args, **keywords)
+
+        return wrapper  # type: ignore[return-value]

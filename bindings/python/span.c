@@ -1,0 +1,109 @@
+#include "span.h"
+
+struct open_span {
+    PyObject ob_base;
+    struct sonde_span span;
+    PyObject *name, *tags; // str; dict
+};
+
+static PyTypeObject *type;
+
+// open_span(name, tags, parent): parent is another open span or None.
+static PyObject *open_span(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *name, *given, *parent;
+    if (!PyArg_ParseTuple(args, "UOO:open_span", &name, &given, &parent))
+        return NULL;
+    const struct sonde_span *in =
+        (PyObject *)Py_TYPE(parent) == (PyObject *)type ? &((struct open_span *)(void *)parent)->span : NULL;
+    struct texts texts = {.count = 0};
+    struct sonde_tag tags[TAGS_MAX];
+    const char *text = texts_add(&texts, name);
+    int count = text ? texts_add_tags(&texts, given, tags) : -1;
+    struct open_span *s = NULL;
+    if (count >= 0) {
+        allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+        s = (struct open_span *)(void *)allocate(type, 0);
+    }
+    if (s) {
+        s->name = new_ref(name);
+        s->tags = new_ref(given);
+        s->span = sonde_span_open(text, tags, (size_t)count, in);
+    }
+    texts_free(&texts);
+    return (PyObject *)s;
+}
+
+// close(more): `more` tags beside those it was opened with, or None.
+static PyObject *close_span(PyObject *self, PyObject *more)
+{
+    struct open_span *s = (struct open_span *)(void *)self;
+    PyObject *all = NULL, *items = s->tags;
+    if (more != Py_None && s->tags != Py_None) {
+        items = all = PyDict_Copy(s->tags);
+        if (!all || PyDict_Update(all, more) < 0) {
+            Py_XDECREF(all);
+            return NULL;
+        }
+    } else if (more != Py_None) {
+        items = more;
+    }
+    struct texts texts = {.count = 0};
+    struct sonde_tag tags[TAGS_MAX];
+    const char *text = texts_add(&texts, s->name);
+    int count = text ? texts_add_tags(&texts, items, tags) : -1;
+    if (count >= 0)
+        sonde_span_close(&s->span, text, tags, (size_t)count);
+    s->span.id = 0; // once
+    texts_free(&texts);
+    Py_XDECREF(all);
+    return count < 0 ? NULL : new_ref(Py_None);
+}
+
+static void free_span(PyObject *self)
+{
+    struct open_span *s = (struct open_span *)(void *)self;
+    Py_CLEAR(s->name);
+    Py_CLEAR(s->tags);
+    PyTypeObject *own = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(own, Py_tp_free);
+    release(self);
+    Py_DECREF(own);
+}
+
+static PyObject *made_by_function(PyTypeObject *own, PyObject *args, PyObject *keywords)
+{
+    (void)args, (void)keywords;
+    return PyErr_Format(PyExc_TypeError, "%R: call open_span()", (PyObject *)own);
+}
+
+static PyMethodDef methods[] = {
+    {"close", close_span, METH_O,
+     "close(more, /)\n--\n\nEnds it, with more tags or None. Once; a second call does nothing."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A span that has begun."},
+    {Py_tp_new, made_by_function},
+    {Py_tp_dealloc, free_span},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {"sonde._emit.OpenSpan", sizeof(struct open_span), 0, Py_TPFLAGS_DEFAULT, slots};
+
+static PyMethodDef functions[] = {
+    {"open_span", open_span, METH_VARARGS,
+     "open_span(name, tags, parent, /)\n--\n\nBegins a span within another one or None. What sonde.span() stands on."},
+    {NULL, NULL, 0, NULL},
+};
+
+int span_add_to(PyObject *module)
+{
+    type = (PyTypeObject *)(void *)PyType_FromSpec(&spec);
+    if (!type || PyModule_AddFunctions(module, functions) < 0)
+        return -1;
+    return PyModule_AddObject(module, "OpenSpan", new_ref((PyObject *)type));
+}

@@ -1,0 +1,478 @@
+"""The package `sonde` inside programs: what they emit is in the recording, however they are built, started and ended."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import unittest
+
+sys.path[:0] = [os.environ["PLACE"], os.environ["READER"]]
+from columns import to_double  # noqa: E402
+from place import Place, main, until  # noqa: E402
+from read_sonde import Recording  # noqa: E402
+
+PACKAGE = os.environ["PACKAGE"]
+
+
+class Program(Place):
+    def setUp(self):
+        super().setUp()
+        self.env |= {"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"}
+        self.program = self.root / "program.py"
+
+    def write(self, text):
+        self.program.write_text(textwrap.dedent(text))
+
+    def run_it(self, text, level=1, code=0, arguments=(), python=()):
+        """Runs the program as a job; returns what it printed. The recording is in self.recording."""
+        self.write(text)
+        record = self.root / f"recording-{len(list(self.root.glob('recording-*')))}"
+        result = self.sonde("run", "--quiet", "-l", level, "--record", record, "--", sys.executable, *python, self.program, *arguments)
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.said = result.stderr
+        files = list(record.glob("*.sonde"))
+        self.recording = Recording(str(files[0])) if files else None
+        if files:
+            self.assertEqual(self.recording.problems, [])
+        return result.stdout
+
+    def values(self, metric, **tags):
+        """The values, by time, of the one series of the metric that carries these tags."""
+        found = self.series(metric, **tags)
+        self.assertEqual(len(found), 1, f"{metric} {tags}: {found.keys()}")
+        return next(iter(found.values()))
+
+    def series(self, metric, **tags):
+        found = {}
+        for (number, labels), points in zip(self.recording.series, self.recording.points):
+            labels = dict(labels)
+            if self.recording.metrics[number]["name"] == metric and points and all(labels.get(k) == v for k, v in tags.items()):
+                found[tuple(sorted(labels.items()))] = [to_double(points[t]) for t in sorted(points)]
+        return found
+
+    def times(self, metric):
+        for (number, _), points in zip(self.recording.series, self.recording.points):
+            if self.recording.metrics[number]["name"] == metric and points:
+                return sorted(points)
+        return []
+
+    def definition(self, metric):
+        return next(m for m in self.recording.metrics if m["name"] == metric)
+
+    def spans(self, name):
+        return [e for e in self.recording.last_events() if e.kind == "span" and e.text == name]
+
+
+class Metrics(Program):
+    def test_gauge(self):
+        self.run_it("""
+            import sonde
+            loss = sonde.gauge("loss", unit="nats", help="what is left", tags={"phase": "train", "fold": 3})
+            assert loss and loss.name == "loss" and loss.unit == "nats" and loss.tags == {"phase": "train", "fold": 3} and loss.kind == "gauge"
+            loss(1.5); loss(2); loss(True); loss.emit(4); loss(5.0, time_ns=1_700_000_000_000_000_123)
+            loss(value=6)
+        """)
+        self.assertEqual(self.values("loss", phase="train", fold="3"), [5, 1.5, 2, 1, 4, 6])
+        self.assertEqual(self.times("loss")[0], 1_700_000_000_000_000_123)
+        self.assertEqual((self.definition("loss")["unit"], self.definition("loss")["help"]), ("nats", "what is left"))
+
+    def test_counter_adds_up(self):
+        self.run_it("""
+            import sonde
+            steps = sonde.counter("steps_total", "steps")
+            for _ in range(10): steps()
+            steps(5); steps.add(0.5); steps.add()
+        """)
+        self.assertEqual(self.values("steps_total")[-1], 16.5)
+
+    def test_cell_keeps_what_was_set_last(self):
+        self.run_it("import sonde\nm = sonde.gauge('queue')\nfor i in range(1000): m.set(i)")
+        self.assertEqual(self.values("queue")[-1], 999)
+
+    def test_by_name(self):
+        self.run_it("""
+            import sonde
+            for i in range(3):
+                sonde.emit("plain", i)
+                sonde.emit("tagged", i, rank=i % 2, phase="a")
+                sonde.emit("tagged", 10 + i, phase="a", rank=i % 2)   # another order, the same series
+                sonde.emit("unhashable", i, rank=[i % 1])
+        """)
+        self.assertEqual(self.values("plain"), [0, 1, 2])
+        self.assertEqual(self.values("tagged", rank="0", phase="a"), [0, 10, 2, 12])
+        self.assertEqual(self.values("tagged", rank="1", phase="a"), [1, 11])
+        self.assertEqual(self.values("unhashable", rank="[0]"), [0, 1, 2])
+
+    def test_names_beyond_what_is_remembered(self):
+        self.run_it("""
+            import sonde
+            for i in range((1 << 16) + 10): sonde.emit("n", i, k=i % 40000)
+            for i in range(70000): sonde.emit("n", 1, v=[0], k=0); break
+            sonde.emit("n", 7, k=1)
+        """)
+        self.assertEqual(self.values("n", k="1")[-1], 7)
+        self.assertEqual(self.values("n", k="39999"), [39999])
+
+    def test_group_has_one_time(self):
+        self.run_it("""
+            import sonde
+            a, b, c = (sonde.gauge(n) for n in "abc")
+            both = sonde.group([a, b, c])
+            both(1, 2, None); both(3, None, None); both(None, None, None); both(5, 6, "no", time_ns=1_700_000_000_000_000_000)
+            for wrong in (lambda: both(1), lambda: both(1, 2, 3, t=4), lambda: sonde.group([1]), lambda: sonde.group([a] * 5000)):
+                try: wrong()
+                except (TypeError, ValueError): pass
+                else: raise SystemExit("taken")
+        """)
+        self.assertEqual((self.values("a"), self.values("b"), self.series("c")), ([5, 1, 3], [6, 2], {}))
+        self.assertEqual(self.times("a")[:2], self.times("b"))
+
+    def test_log(self):
+        self.run_it("""
+            import sonde
+            for i in range(3):
+                sonde.log({"loss": 1 / (i + 1), "accuracy": i}, step=100 + i, phase="train")
+            sonde.log({"loss": 9}, phase="test")
+            sonde.log({"loss": 8}, phase=["odd"])
+        """)
+        self.assertEqual(self.values("loss", phase="train"), [1, 0.5, 1 / 3])
+        self.assertEqual(self.values("step", phase="train"), [100, 101, 102])
+        self.assertEqual(self.times("step"), self.times("accuracy"))
+        self.assertEqual((self.values("loss", phase="test"), self.values("loss", phase="['odd']")), ([9], [8]))
+
+    def test_what_float_takes_is_a_number(self):
+        self.run_it("""
+            import decimal, fractions, sonde
+            class Tensor:
+                def __float__(self): return 4.25
+            m = sonde.gauge("m")
+            for v in (decimal.Decimal("0.5"), fractions.Fraction(1, 4), Tensor(), float("inf"), -1.0): m(v)
+        """)
+        self.assertEqual(self.values("m"), [0.5, 0.25, 4.25, float("inf"), -1.0])
+
+    def test_no_number_warns_once_and_goes_on(self):
+        self.run_it("""
+            import sonde
+            m = sonde.gauge("m")
+            for v in (1, "x", None, "y", 2):
+                m(v)
+            sonde.emit("n", object()); sonde.emit("n", 3)
+        """)
+        self.assertEqual((self.values("m"), self.values("n")), ([1, 2], [3]))
+        self.assertEqual(self.said.count("RuntimeWarning: sonde: m is given <class 'str'>"), 1)
+        self.assertIn("n is given <class 'object'>", self.said)
+
+    def test_mistakes_in_the_program_are_exceptions(self):
+        self.run_it("""
+            import sonde
+            for wrong in (lambda: sonde.gauge(), lambda: sonde.gauge(3), lambda: sonde.gauge("x", level=5), lambda: sonde.gauge("x", tags=[1]),
+                          lambda: sonde.emit("x"), lambda: sonde.emit(3, 4), lambda: sonde.Metric(), lambda: sonde.Group(), lambda: sonde.gauge("x")(1, 2, 3),
+                          lambda: sonde.gauge("x")(1, time_ns="now"), lambda: sonde.counter("c")(1, a=2), lambda: sonde.gauge("x", tags=dict.fromkeys(map(str, range(99)), 1))):
+                try: wrong()
+                except (TypeError, ValueError): pass
+                else: raise SystemExit("taken")
+            class Stop:
+                def __float__(self): raise KeyboardInterrupt
+            try: sonde.emit("x", Stop())
+            except KeyboardInterrupt: pass
+            else: raise SystemExit("swallowed")
+        """)
+
+    def test_refused_by_the_library_is_counted(self):
+        self.run_it("""
+            import sonde
+            assert not sonde.gauge("no blanks"); sonde.emit("no blanks", 1); sonde.gauge("no blanks")(1)
+            sonde.annotate("x" * 5000)
+        """)
+        self.assertGreaterEqual(self.values("sonde_dropped_total", cause="limit")[-1], 3)
+        self.assertEqual([len(e.text) for e in self.recording.last_events()], [4096])
+
+    def test_any_text(self):
+        self.run_it("""
+            import os, sonde
+            sonde.emit("größe", 1, ort="Zürich", path=os.fsdecode(b"/tmp/\\xff"))
+        """)
+        self.assertEqual(self.values("größe", ort="Zürich"), [1])
+
+
+class Levels(Program):
+    TEXT = """
+        import sonde
+        one, three = sonde.gauge("one"), sonde.gauge("three", level=3)
+        one(1); three(3); sonde.emit("named", 1); sonde.log({"logged": 1}); sonde.annotate("note")
+        with sonde.span("span"): pass
+        print(sonde.level(), bool(one), bool(three))
+    """
+
+    def test_0(self):
+        self.assertEqual(self.run_it(self.TEXT, level=0), "0 False False\n")
+        self.assertIsNone(self.recording)
+
+    def test_1(self):
+        self.assertEqual(self.run_it(self.TEXT, level=1), "1 True False\n")
+        self.assertEqual((self.values("one"), self.values("named"), self.values("logged"), self.series("three")), ([1], [1], [1], {}))
+        self.assertEqual([e.text for e in self.recording.last_events()], ["note", "span"])
+
+    def test_3(self):
+        self.assertEqual(self.run_it(self.TEXT, level=3), "3 True True\n")
+        self.assertEqual(self.values("three"), [3])
+
+    def test_level_0_does_not_touch_values(self):
+        self.run_it("""
+            import sonde
+            class Touchy:
+                def __float__(self): raise SystemExit("touched")
+            sonde.gauge("m")(Touchy()); sonde.emit("m", Touchy()); sonde.log({"m": Touchy()}); sonde.counter("c")(Touchy())
+        """, level=0)
+
+    def test_without_a_job(self):
+        self.write(self.TEXT)
+        result = subprocess.run([sys.executable, str(self.program)], env=self.env, capture_output=True, text=True, check=True)
+        self.assertEqual((result.stdout, result.stderr), ("0 False False\n", ""))
+
+
+class Spans(Program):
+    def test_nested_with_tags_and_errors(self):
+        self.run_it("""
+            import sonde
+            with sonde.span("epoch", number=3):
+                with sonde.span("step"): sonde.annotate("half", file="ck")
+                try:
+                    with sonde.span("bad", k=1): raise KeyError
+                except KeyError: pass
+            @sonde.span("work", unit="x")
+            def work(n):
+                "doc"
+                return work(n - 1) if n else 7
+            assert work(2) == 7 and work.__name__ == "work" and work.__doc__ == "doc"
+        """)
+        [epoch], [step], [bad] = self.spans("epoch"), self.spans("step"), self.spans("bad")
+        self.assertEqual((epoch.parent, step.parent, bad.parent), (0, epoch.id, epoch.id))
+        self.assertEqual((dict(epoch.labels)["number"], dict(bad.labels)["error"], dict(bad.labels)["k"]), ("3", "KeyError", "1"))
+        self.assertNotIn("error", dict(epoch.labels))
+        self.assertTrue(epoch.start <= step.start <= step.end <= bad.start <= bad.end <= epoch.end)
+        work = sorted(self.spans("work"), key=lambda e: e.start)
+        self.assertEqual([e.parent for e in work], [0, work[0].id, work[1].id])
+        self.assertTrue(all(dict(e.labels)["unit"] == "x" for e in work))
+
+    def test_one_that_never_ends_is_open(self):
+        self.run_it("import os, sonde\nsonde.span('open').__enter__()\nsonde.emit('x', 1)\nos._exit(0)")
+        self.assertEqual([e.end for e in self.spans("open")], [2**63 - 1])
+
+    def test_tasks_do_not_mix(self):
+        self.run_it("""
+            import asyncio, sonde
+            order = []
+            @sonde.span("task")
+            async def task(i, mine, others):
+                with sonde.span("part", i=i):
+                    mine.set()
+                    await others.wait()
+            async def main():
+                a, b = asyncio.Event(), asyncio.Event()
+                with sonde.span("all"):
+                    await asyncio.gather(task(0, a, b), task(1, b, a))
+            asyncio.run(main())
+        """)
+        [whole], tasks, parts = self.spans("all"), self.spans("task"), self.spans("part")
+        self.assertEqual([e.parent for e in tasks], [whole.id] * 2)
+        self.assertEqual(sorted(e.parent for e in parts), sorted(e.id for e in tasks))
+        self.assertTrue(max(p.start for p in parts) <= min(p.end for p in parts))  # they overlap: both waited for the other
+
+    def test_generators_interleave(self):
+        self.run_it("""
+            import sonde
+            @sonde.span("generator")
+            def numbers(n):
+                for i in range(n): yield i
+                return "end"
+            assert list(zip(numbers(3), numbers(3))) == [(0, 0), (1, 1), (2, 2)]
+            g = numbers(5); next(g); g.close()
+            with sonde.span("after"): pass
+        """)
+        generators = self.spans("generator")
+        self.assertEqual(len(generators), 3)
+        self.assertTrue(all(e.end < 2**63 - 1 for e in generators))
+        self.assertNotIn(self.spans("after")[0].parent, {e.id for e in generators})
+
+    def test_threads_begin_at_the_top(self):
+        self.run_it("""
+            import sonde, threading
+            def work():
+                with sonde.span("thread"): pass
+            with sonde.span("main"):
+                t = threading.Thread(target=work); t.start(); t.join()
+        """)
+        self.assertEqual(self.spans("thread")[0].parent, 0)
+
+
+class Processes(Program):
+    TEXT = """
+        import multiprocessing, os, sys, sonde
+
+        value, total = sonde.gauge("value"), sonde.counter("total")
+
+        def work(i, mine):
+            value(i)
+            mine(i)
+            sonde.emit("named", i, worker=i)
+            total(1)
+            with sonde.span("child", worker=i): pass
+
+        if __name__ == "__main__":
+            with sonde.span("parent"):
+                context = multiprocessing.get_context(sys.argv[1])
+                value(-1)
+                mine = sonde.gauge("handed", tags={"over": "pickle"})
+                count = int(sys.argv[2])
+                children = [context.Process(target=work, args=(i, mine)) for i in range(count)]
+                for c in children: c.start()
+                for c in children: c.join()
+                assert all(c.exitcode == 0 for c in children), [c.exitcode for c in children]
+                value(-2)
+    """
+
+    def check(self, method, count):
+        self.run_it(self.TEXT, arguments=(method, count))
+        self.assertEqual(sorted(self.values("value")), [-2, -1, *range(count)])
+        self.assertEqual(sorted(self.values("handed", over="pickle")), list(range(count)))
+        self.assertEqual(self.values("total")[-1], count)
+        for i in range(count):
+            self.assertEqual(self.values("named", worker=str(i)), [i])
+        self.assertEqual(len({e.id for e in self.spans("child")}), count)
+        self.assertTrue(all(e.end < 2**63 - 1 for e in self.spans("child") + self.spans("parent")))
+
+    def test_fork(self):
+        self.check("fork", 64)
+
+    def test_spawn(self):
+        self.check("spawn", 8)
+
+    def test_forkserver(self):
+        self.check("forkserver", 64)
+
+    def test_pool(self):
+        self.run_it("""
+            import concurrent.futures, sonde
+            def square(i):
+                sonde.emit("square", i * i)
+                return i * i
+            if __name__ == "__main__":
+                with concurrent.futures.ProcessPoolExecutor(4) as pool:
+                    assert sum(pool.map(square, range(100))) == 328350
+        """)
+        self.assertEqual(sorted(self.values("square")), [i * i for i in range(100)])
+
+    def test_killed(self):
+        """What 64 processes emitted before they were killed with -9 is there, and so is what the others did."""
+        self.run_it("""
+            import os, signal, sonde
+            m = sonde.gauge("m")
+            children, (ready, tell) = [], os.pipe()
+            for i in range(64):
+                pid = os.fork()
+                if not pid:
+                    for k in range(100): m(1000 * i + k)
+                    os.write(tell, b"x")
+                    if i % 2: os._exit(0)
+                    signal.pause()
+                children.append(pid)
+            got = 0
+            while got < 64: got += len(os.read(ready, 64))
+            for i, pid in enumerate(children):
+                if i % 2 == 0: os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        """)
+        self.assertEqual(sorted(self.values("m")), [1000 * i + k for i in range(64) for k in range(100)])
+
+    def test_threads(self):
+        self.run_it("""
+            import sonde, threading
+            m, c = sonde.gauge("m"), sonde.counter("c")
+            def work(i):
+                for k in range(1000):
+                    m(1000 * i + k); sonde.emit("n", k, thread=i); c()
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+            for t in threads: t.start()
+            for t in threads: t.join()
+        """)
+        self.assertEqual(sorted(self.values("m")), list(range(8000)))
+        self.assertEqual(self.values("n", thread="5"), list(range(1000)))
+        self.assertEqual(self.values("c")[-1], 8000)
+
+    def test_at_the_interpreters_end(self):
+        """From exit handlers, finalizers and daemon threads."""
+        self.run_it("""
+            import atexit, sonde
+            m = sonde.gauge("m")
+            atexit.register(m, 2)
+            class Late:
+                def __del__(self, m=m): m(3)
+            late = Late()
+            late.cycle = late
+            m(1)
+        """)
+        self.assertEqual(self.values("m"), [1, 2, 3])
+        self.run_it("""
+            import sonde, threading, time
+            m = sonde.gauge("m")
+            def daemon():
+                while True: m(0); time.sleep(0.0001)
+            threading.Thread(target=daemon, daemon=True).start()
+            m(1)
+        """)
+        self.assertIn(1, self.values("m"))
+
+    def test_exit_code_and_exception_are_the_programs(self):
+        self.run_it("import sonde\nsonde.emit('x', 1)\nraise SystemExit(7)", code=7)
+        self.assertEqual(self.values("x"), [1])
+        self.run_it("import sonde\nsonde.emit('x', 1)\nraise KeyError('y')", code=1)
+        self.assertIn("KeyError: 'y'", self.said)
+
+    def test_development_mode_finds_nothing(self):
+        """Debug hooks on allocations, warnings on, references counted."""
+        self.run_it("""
+            import sonde, sys
+            def all_of_it():
+                m = sonde.gauge("m", tags={"a": "b"}); m(1); m("x"); m.set(2); m.add(1); repr(m); m.tags; m.__reduce__()
+                g = sonde.group([m]); g(1); repr(g); g.metrics; g.__reduce__()
+                sonde.emit("n", 1, k=1); sonde.emit("n", 1); sonde.annotate("t", k=1); sonde.log({"q": 1}, step=2)
+                with sonde.span("s", k=1): pass
+                try: sonde.gauge("x", tags={"k": Bad()})
+                except ZeroDivisionError: pass
+            class Bad:
+                def __str__(self): return str(1 // 0)
+            for _ in range(200): all_of_it()
+            import gc
+            gc.collect(); before = sys.getallocatedblocks()
+            for _ in range(2000): all_of_it()
+            gc.collect(); after = sys.getallocatedblocks()
+            assert after - before < 200, after - before
+        """, python=("-X", "dev"))
+
+
+class Types(unittest.TestCase):
+    def test_mypy_is_strict(self):
+        if not pathlib.Path("/usr/bin/mypy").exists():
+            self.skipTest("mypy is not here")
+        result = subprocess.run(["/usr/bin/mypy", "--strict", "--cache-dir", os.devnull, "-p", "sonde"], capture_output=True, text=True,
+                                env=os.environ | {"MYPYPATH": os.environ["PACKAGE_SOURCE"]}, cwd="/")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_stub_and_extension_have_the_same_names(self):
+        import ast
+        sys.path.insert(0, PACKAGE)
+        from sonde import _emit
+        stub = ast.parse((pathlib.Path(os.environ["PACKAGE_SOURCE"]) / "sonde/_emit.pyi").read_text())
+        said = {getattr(n, "name", None) or n.target.id for n in stub.body
+                if isinstance(n, (ast.FunctionDef, ast.ClassDef, ast.AnnAssign))} - {"_Value"}
+        there = {n for n in vars(_emit) if not n.startswith("__") or n == "__version__"}
+        self.assertEqual(said, there)
+        for name in said - {"__version__"}:
+            self.assertTrue(getattr(_emit, name).__doc__, name)
+
+
+if __name__ == "__main__":
+    main()
