@@ -1,0 +1,331 @@
+#include "detect/detect.h"
+
+#include "base/map.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    JUMPS = 64,        // that a member remembers
+    POOLED_MAX = 4096, // that are looked at in a round; of each member one at least
+    MEMBERS_FIRST = 16,
+};
+
+// The median absolute deviation of normal noise, as a part of its standard deviation.
+static const double MAD_OF_NORMAL = 0.6745;
+
+struct member {
+    char *name;
+    size_t name_size;
+    bool gone;
+    double given;                   // this round's value, as a logarithm, worse is larger; NaN: none
+    double last[DETECT_WINDOW_MAX]; // the newest values, a ring
+    float jumps[JUMPS];             // |value - the one before|, a ring
+    unsigned values, jump_count;    // so many were there, in all
+    double stretch_sum;             // of the newest stretch
+    unsigned stretch_count;
+    double best;           // least mean of a stretch; NaN: none yet
+    double level;          // NaN: too few values
+    unsigned over, missed; // rounds running
+    struct detect_verdict verdict;
+};
+
+struct detect {
+    struct detect_options o;
+    struct map numbers; // name → number
+    struct member *members;
+    size_t count, capacity;
+    double *pooled; // the larger of `capacity` and POOLED_MAX
+    double *room;   // four columns of `capacity`: what comparisons sort
+};
+
+// ---------------------------------------------------------------- members
+
+struct detect *detect_create(const struct detect_options *given)
+{
+    struct detect_options o = *given;
+    o.window = o.window ? o.window : 3;
+    o.persistence = o.persistence ? o.persistence : 4;
+    o.slowdown = o.slowdown != 0 ? o.slowdown : 1.25;
+    o.score = o.score != 0 ? o.score : 4;
+    o.noise_floor = o.noise_floor != 0 ? o.noise_floor : 0.02;
+    // Written so that NaN is refused as well.
+    bool good = o.window <= DETECT_WINDOW_MAX && o.slowdown >= 1 && o.score > 0 && o.noise_floor > 0 &&
+                !(o.not_peers && o.not_own);
+    struct detect *d = good ? calloc(1, sizeof *d) : NULL;
+    if (d)
+        d->o = o;
+    return d;
+}
+
+void detect_destroy(struct detect *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->count; i++)
+        free(d->members[i].name);
+    free(d->members);
+    free(d->room);
+    free(d->pooled);
+    map_free(&d->numbers);
+    free(d);
+}
+
+static bool grow(struct detect *d)
+{
+    if (d->count < d->capacity)
+        return true;
+    size_t capacity = d->capacity ? 2 * d->capacity : MEMBERS_FIRST;
+    struct member *members = realloc(d->members, capacity * sizeof *members);
+    if (members)
+        d->members = members;
+    double *room = members ? realloc(d->room, 4 * capacity * sizeof *room) : NULL;
+    if (room)
+        d->room = room;
+    double *pooled = room ? realloc(d->pooled, (capacity < POOLED_MAX ? POOLED_MAX : capacity) * sizeof *pooled) : NULL;
+    if (!pooled)
+        return false;
+    d->pooled = pooled;
+    d->capacity = capacity;
+    return true;
+}
+
+long detect_member(struct detect *d, struct str name)
+{
+    uint64_t *known = map_get(&d->numbers, name);
+    if (known)
+        return (long)*known;
+    if (d->count == DETECT_MEMBERS_MAX || !grow(d))
+        return -1;
+    char *copy = malloc(name.size + 1);
+    if (copy) {
+        memcpy(copy, name.data, name.size);
+        copy[name.size] = 0;
+    }
+    uint64_t *number = copy ? map_add(&d->numbers, (struct str){copy, name.size}, NULL) : NULL;
+    if (!number) {
+        free(copy);
+        return -1;
+    }
+    *number = d->count;
+    d->members[d->count] = (struct member){.name = copy,
+                                           .name_size = name.size,
+                                           .given = NAN,
+                                           .best = NAN,
+                                           .level = NAN,
+                                           .verdict = {.peers = NAN, .own = NAN}};
+    return (long)d->count++;
+}
+
+size_t detect_members(const struct detect *d)
+{
+    return d->count;
+}
+
+struct str detect_name(const struct detect *d, size_t member)
+{
+    return (struct str){d->members[member].name, d->members[member].name_size};
+}
+
+const struct detect_verdict *detect_verdict_of(const struct detect *d, size_t member)
+{
+    return &d->members[member].verdict;
+}
+
+void detect_value(struct detect *d, size_t member, double value)
+{
+    struct member *m = &d->members[member];
+    m->gone = false;
+    m->given = isfinite(value) && value > 0 ? (d->o.less_is_worse ? -log(value) : log(value)) : NAN;
+}
+
+void detect_leave(struct detect *d, size_t member)
+{
+    struct member *m = &d->members[member];
+    m->gone = true;
+    m->given = m->level = NAN;
+    m->values = 0; // if it comes back it starts anew, but its best is remembered
+    m->stretch_count = 0;
+    m->stretch_sum = 0;
+    m->over = m->missed = 0;
+    m->verdict = (struct detect_verdict){.peers = NAN, .own = NAN};
+}
+
+// ---------------------------------------------------------------- medians
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Of values that are sorted.
+static double median_of(const double *sorted, size_t count)
+{
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+// Of all but one of them, whose value is `without`; count > 1.
+static double median_without(const double *sorted, size_t count, double without)
+{
+    const double *at = bsearch(&without, sorted, count, sizeof *sorted, ascending);
+    size_t place = (size_t)(at - sorted), left = count - 1;
+    size_t low = (left - 1) / 2, high = left / 2;
+    return (sorted[low + (low >= place)] + sorted[high + (high >= place)]) / 2;
+}
+
+// ---------------------------------------------------------------- a round
+
+static void take(struct member *m, unsigned window)
+{
+    if (m->values) {
+        double before = m->last[(m->values - 1) % window];
+        m->jumps[m->jump_count++ % JUMPS] = (float)fabs(m->given - before);
+    }
+    m->last[m->values++ % window] = m->given;
+    m->stretch_sum += m->given;
+    if (++m->stretch_count == DETECT_STRETCH) {
+        double mean = m->stretch_sum / DETECT_STRETCH;
+        if (!(m->best <= mean))
+            m->best = mean;
+        m->stretch_count = 0;
+        m->stretch_sum = 0;
+    }
+    if (m->values >= window) {
+        double sorted[DETECT_WINDOW_MAX];
+        memcpy(sorted, m->last, window * sizeof *sorted);
+        qsort(sorted, window, sizeof *sorted, ascending);
+        m->level = median_of(sorted, window);
+    }
+}
+
+// Standard deviation of a level that nothing disturbs, from what values jump by, of all members together. (A jump is the difference of two values, so √2
+// times as wide as one; the median of n is √(π/2n) as wide.)
+static double noise_of_levels(struct detect *d)
+{
+    size_t count = 0, each = d->count < POOLED_MAX ? POOLED_MAX / d->count : 1;
+    for (size_t i = 0; i < d->count; i++) {
+        const struct member *m = &d->members[i];
+        size_t there = m->jump_count < JUMPS ? m->jump_count : JUMPS;
+        for (size_t k = 0; k < there && k < each && !m->gone; k++)
+            d->pooled[count++] = (double)m->jumps[(m->jump_count - 1 - k) % JUMPS];
+    }
+    if (!count)
+        return 0;
+    qsort(d->pooled, count, sizeof *d->pooled, ascending);
+    double value = median_of(d->pooled, count) / MAD_OF_NORMAL / M_SQRT2;
+    return d->o.window == 1 ? value : value * sqrt(M_PI_2 / d->o.window);
+}
+
+// One comparison of every member with the others: x[i] (NaN: not known) minus the median of the others' x.
+struct comparison {
+    double *sorted, *apart; // of those that are known: x, and |x - their median|
+    size_t count;
+    double median, noise; // noise: of a single x
+    double floor;
+};
+
+// `half` of d->room: 0 or 1.
+static struct comparison compare_begin(const struct detect *d, unsigned half, double noise)
+{
+    double *room = d->room + 2 * half * d->capacity;
+    return (struct comparison){.sorted = room, .apart = room + d->capacity, .noise = noise, .floor = d->o.noise_floor};
+}
+
+static void compare_add(struct comparison *c, double x)
+{
+    if (!isnan(x))
+        c->sorted[c->count++] = x;
+}
+
+static void compare_end(struct comparison *c)
+{
+    if (!c->count)
+        return;
+    qsort(c->sorted, c->count, sizeof *c->sorted, ascending);
+    c->median = median_of(c->sorted, c->count);
+    for (size_t i = 0; i < c->count; i++)
+        c->apart[i] = fabs(c->sorted[i] - c->median);
+    qsort(c->apart, c->count, sizeof *c->apart, ascending);
+}
+
+// What x exceeds the others by, and by how many times the noise. `alone`: what it means when there are no others.
+static double compare(const struct comparison *c, double x, double alone, double *score)
+{
+    size_t others = c->count - 1;
+    double by = others ? x - median_without(c->sorted, c->count, x) : alone;
+    // The median of the others scatters, too: one of them like a single value, of many less.
+    double noise = c->noise * sqrt(1 + (others ? (others < 3 ? 1.0 : M_PI_2) / (double)others : 0));
+    // What few others are apart by says little: it counts by half for two, more and more fully for many.
+    double spread = 0;
+    if (others > 1)
+        spread = median_without(c->apart, c->count, fabs(x - c->median)) / MAD_OF_NORMAL * (double)(others - 1) /
+                 (double)others;
+    noise = fmax(fmax(noise, spread), c->floor);
+    *score = by / noise;
+    return by;
+}
+
+static void judge(struct detect *d, struct member *m, const struct comparison *peers, const struct comparison *own)
+{
+    struct detect_verdict *v = &m->verdict;
+    double by_peers = NAN, by_own = NAN, score_peers = -INFINITY, score_own = -INFINITY, line = log(d->o.slowdown);
+    // Of many members some are far out by chance: the tail of n normal values begins √(2 ln n) out, and adds up like noise does.
+    double score = sqrt(d->o.score * d->o.score + 2 * log((double)(peers->count > 1 ? peers->count : 1)));
+    if (!d->o.not_peers && !isnan(m->level) && peers->count > 1)
+        by_peers = compare(peers, m->level, NAN, &score_peers);
+    if (!d->o.not_own && !isnan(m->level - m->best))
+        by_own = compare(own, m->level - m->best, m->level - m->best, &score_own);
+    v->peers = exp(by_peers);
+    v->own = exp(by_own);
+    bool over_peers = by_peers >= line && score_peers >= score, over_own = by_own >= line && score_own >= score;
+    v->by_peers = over_peers;
+    v->score = over_peers == over_own ? fmax(score_peers, score_own) : over_peers ? score_peers : score_own;
+    m->over = over_peers || over_own ? m->over + 1 : 0;
+    v->rounds = m->over;
+    v->state = !m->over ? DETECT_GOOD : m->over < d->o.persistence ? DETECT_SUSPECT : DETECT_SLOW;
+    if (isnan(by_peers) && isnan(by_own)) {
+        v->state = DETECT_WAITING;
+        v->score = 0;
+    }
+}
+
+void detect_round(struct detect *d)
+{
+    size_t given = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        struct member *m = &d->members[i];
+        if (isnan(m->given))
+            continue;
+        take(m, d->o.window);
+        given++;
+    }
+    if (!given)
+        return;
+    double noise = noise_of_levels(d);
+    struct comparison peers = compare_begin(d, 0, noise), own = compare_begin(d, 1, noise);
+    for (size_t i = 0; i < d->count; i++) {
+        const struct member *m = &d->members[i];
+        if (isnan(m->given))
+            continue;
+        compare_add(&peers, m->level);
+        compare_add(&own, m->level - m->best);
+    }
+    compare_end(&peers);
+    compare_end(&own);
+    for (size_t i = 0; i < d->count; i++) {
+        struct member *m = &d->members[i];
+        if (m->gone)
+            continue;
+        if (!isnan(m->given)) {
+            m->missed = 0;
+            judge(d, m, &peers, &own);
+        } else if (++m->missed >= d->o.persistence) {
+            m->verdict.state = DETECT_SILENT;
+            m->verdict.rounds = m->missed;
+            m->over = 0;
+        }
+        m->given = NAN;
+    }
+}
