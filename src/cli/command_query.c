@@ -1,14 +1,11 @@
 #include "cli/answers.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
-#include "cli/local_zone.h"
-#include "cli/nearest.h"
-#include "cli/recordings.h"
+#include "cli/question.h"
 
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
-#include "collect/collect.h"
 #include "query/query.h"
 
 #include <errno.h>
@@ -127,37 +124,6 @@ static int list(const struct options *o, const struct recordings *r)
 
 // ---------------------------------------------------------------- the question
 
-static bool any_has(const struct recordings *r, struct str name)
-{
-    uint32_t id;
-    for (size_t i = 0; i < r->count; i++) {
-        if (store_metric_find(r->snapshots[i], name, &id))
-            return true;
-    }
-    return false;
-}
-
-// Built-in metrics answer to other names, too.
-static void resolve_alias(const struct recordings *r, struct query *q)
-{
-    const struct collect_metric *known = any_has(r, q->metric) ? NULL : collect_find(q->metric);
-    if (known)
-        q->metric = known->metric.name;
-}
-
-static void unknown_metric(const struct recordings *r, struct str name, struct error *e)
-{
-    struct nearest near = nearest_to(name);
-    for (size_t i = 0; i < r->count; i++) {
-        for (uint32_t id = 0; id < store_metric_count(r->snapshots[i]); id++)
-            nearest_offer(&near, store_metric_get(r->snapshots[i], id)->name);
-    }
-    if (near.best.data)
-        error_set(e, -ENOENT, "there is no metric '%.*s'; did you mean %.*s?", STR_ARG(name), STR_ARG(near.best));
-    else
-        error_set(e, -ENOENT, "there is no metric '%.*s'; sonde query --list names them", STR_ARG(name));
-}
-
 static struct str unit_of(const struct recordings *r, const struct query *q)
 {
     const struct store_metric *m = NULL;
@@ -170,69 +136,15 @@ static struct str unit_of(const struct recordings *r, const struct query *q)
     return m && q->aggregator != QUERY_COUNT && q->aggregator != QUERY_SQUARE_SUM ? m->unit : (struct str){"", 0};
 }
 
-// "All of it": from the first point to the last. Buckets that lie only partly in the range are left out of an answer (OpenTSDB's rule), so the range is widened to
-// whole ones; a calendar's first bucket is made to begin early enough.
-static void whole_range(const struct recordings *r, struct query *q)
-{
-    static const struct {
-        char unit;
-        int64_t days; // at most
-    } longest[] = {{'d', 1}, {'w', 7}, {'n', 31}, {'y', 366}};
-    const struct query_downsample *d = &q->downsample;
-    q->start_ns = q->end_ns = 0;
-    if (!recordings_range(r, &q->start_ns, &q->end_ns) || !d->on)
-        return;
-    if (d->all) {
-        q->end_ns += 1;
-    } else if (d->calendar) {
-        int64_t days = 1;
-        for (size_t i = 0; i < sizeof longest / sizeof longest[0]; i++) {
-            if (longest[i].unit == d->unit)
-                days = longest[i].days;
-        }
-        q->start_ns -= days * d->interval * 86400 * NS_PER_S;
-    } else if (d->interval > 0) {
-        int64_t before = q->start_ns % d->interval, behind = q->end_ns % d->interval;
-        q->start_ns -= before < 0 ? before + d->interval : before;
-        if (d->fill != QUERY_FILL_NONE)
-            q->end_ns += d->interval - (behind < 0 ? behind + d->interval : behind);
-    }
-}
-
-static int find_range(const struct options *o, const struct recordings *r, struct query *q, struct error *e)
-{
-    char zone[LOCAL_ZONE_MAX];
-    struct str local = local_zone(zone);
-    int64_t now_ns = clock_realtime_ns();
-    whole_range(r, q);
-    const char *start = options_text(o, OPT_START), *end = options_text(o, OPT_END);
-    int status = 0;
-    if (start) {
-        status = query_parse_time(str_of(start), now_ns, local, &q->start_ns, e);
-        if (status < 0)
-            error_prefix(e, "--start");
-    }
-    if (status == 0 && end) {
-        status = query_parse_time(str_of(end), now_ns, local, &q->end_ns, e);
-        if (status < 0)
-            error_prefix(e, "--end");
-    } else if (status == 0 && q->end_ns < q->start_ns) {
-        q->end_ns = now_ns; // --start lies behind the last point: there may be more soon
-    }
-    if (status == 0 && q->end_ns < q->start_ns)
-        return error_set(e, -EINVAL, "the end lies before the start");
-    return status;
-}
-
 static int ask(const struct options *o, const struct recordings *r, struct query *q, struct arena *arena,
                struct error *e)
 {
     struct query_result result;
     struct str asked = q->metric;
-    resolve_alias(r, q);
+    question_resolve(r, q);
     int status = query_run(q, r->snapshots, r->count, NULL, arena, &result, e);
     if (status == -ENOENT)
-        unknown_metric(r, asked, e);
+        question_unknown(r, asked, e);
     if (status < 0)
         return command_failed(EXIT_FAILED, e);
     struct buf out = {0};
@@ -245,17 +157,6 @@ static int ask(const struct options *o, const struct recordings *r, struct query
     else
         answers_table(&out, &result, unit_of(r, q));
     return command_print(&out);
-}
-
-static void report_damage(const struct recordings *r)
-{
-    for (size_t i = 0; i < r->count; i++) {
-        struct store_damage damage;
-        store_reader_damage(r->readers[i], &damage);
-        if (damage.blocks > 0)
-            log_warning("%s: %llu blocks are damaged and left out (%s)", r->paths[i], (unsigned long long)damage.blocks,
-                        damage.first);
-    }
 }
 
 int command_query(const struct options *o)
@@ -287,11 +188,11 @@ int command_query(const struct options *o)
     int code;
     if (listing)
         code = list(o, &r);
-    else if (find_range(o, &r, &q, &e) < 0)
+    else if (question_range(o, &r, &q, &e) < 0)
         code = command_failed(EXIT_USAGE, &e);
     else
         code = ask(o, &r, &q, &arena, &e);
-    report_damage(&r);
+    question_report_damage(&r);
     recordings_close(&r);
     arena_free(&arena);
     return code;

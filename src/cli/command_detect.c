@@ -1,0 +1,426 @@
+// command_detect.c - who is slower than the others, from a recording or from what a running job has recorded so far.
+//
+// Whatever is asked for becomes samples (round, member, value), which are played to detect.h round by round.
+#include "cli/columns.h"
+#include "cli/commands.h"
+#include "cli/question.h"
+
+#include "base/json_writer.h"
+#include "base/log.h"
+#include "cli/answers.h"
+#include "detect/detect.h"
+#include "launch/folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    BY_MAX = 8,             // keys of --by
+    SAMPLES_MAX = 20000000, // 640 MB of them
+    EXPRESSION_BYTES_MAX = 4096,
+};
+
+struct sample {
+    int64_t round; // a bucket's time; the number of a span among its member's
+    int64_t t_ns;
+    size_t member;
+    double value;
+};
+
+// What is remembered of a member beside its verdict.
+struct record {
+    struct str host;            // empty: its series carry none
+    int64_t spans;              // so many have been counted
+    bool bad;                   // now: slow or silent
+    int64_t since_ns, until_ns; // of the last time that it was
+    unsigned rounds;            // in which it was, in all
+};
+
+struct work {
+    const struct options *o;
+    struct str by[BY_MAX];
+    size_t by_count;
+    struct arena arena;
+    struct detect *detect;
+    struct sample *samples;
+    size_t count, capacity;
+    struct record *records; // by member
+    size_t records_capacity;
+    size_t rounds;
+    struct error *e;
+    int status;
+};
+
+// ---------------------------------------------------------------- members
+
+static struct str label_value(const struct store_label *labels, size_t count, struct str key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(labels[i].key, key))
+            return labels[i].value;
+    return (struct str){0};
+}
+
+// "host=n3,gpu=0": the values of --by's keys, those that are there. With none of them: all tags, so that an expression's own groups are told apart.
+static struct str member_name(struct work *w, const struct store_label *labels, size_t count)
+{
+    struct buf name = {0};
+    for (size_t i = 0; i < w->by_count; i++) {
+        struct str value = label_value(labels, count, w->by[i]);
+        if (value.size)
+            buf_printf(&name, "%s%.*s=%.*s", name.size ? "," : "", STR_ARG(w->by[i]), STR_ARG(value));
+    }
+    for (size_t i = 0; i < count && !w->by_count; i++)
+        buf_printf(&name, "%s%.*s=%.*s", i ? "," : "", STR_ARG(labels[i].key), STR_ARG(labels[i].value));
+    char *copy = arena_strdup(&w->arena, buf_str(&name));
+    buf_free(&name);
+    return copy ? str_of(copy) : (struct str){0};
+}
+
+// Its number, or -1 with the reason in w->status.
+static long find_member(struct work *w, const struct store_label *labels, size_t count)
+{
+    struct str name = member_name(w, labels, count);
+    long member = name.data ? detect_member(w->detect, name) : -1;
+    if (member < 0) {
+        w->status = detect_members(w->detect) == DETECT_MEMBERS_MAX
+                        ? error_set(w->e, -E2BIG, "more than %d members: --by takes coarser tags", DETECT_MEMBERS_MAX)
+                        : error_set(w->e, -ENOMEM, "no memory");
+        return -1;
+    }
+    if ((size_t)member >= w->records_capacity) {
+        size_t capacity = w->records_capacity ? 2 * w->records_capacity : 64;
+        struct record *records = realloc(w->records, capacity * sizeof *records);
+        if (!records) {
+            w->status = error_set(w->e, -ENOMEM, "no memory");
+            return -1;
+        }
+        memset(records + w->records_capacity, 0, (capacity - w->records_capacity) * sizeof *records);
+        w->records = records;
+        w->records_capacity = capacity;
+    }
+    struct record *record = &w->records[member];
+    struct str host = label_value(labels, count, STR("host"));
+    if (!record->host.size && host.size) {
+        char *copy = arena_strdup(&w->arena, host);
+        record->host = copy ? str_of(copy) : (struct str){0};
+    }
+    return member;
+}
+
+static bool add_sample(struct work *w, struct sample s)
+{
+    if (w->count == w->capacity) {
+        size_t capacity = w->capacity ? 2 * w->capacity : 4096;
+        struct sample *samples =
+            capacity <= 2 * (size_t)SAMPLES_MAX ? realloc(w->samples, capacity * sizeof *samples) : NULL;
+        if (!samples) {
+            w->status =
+                w->capacity >= SAMPLES_MAX
+                    ? error_set(w->e, -E2BIG, "more than %d values: ask for less time or longer rounds", SAMPLES_MAX)
+                    : error_set(w->e, -ENOMEM, "no memory");
+            return false;
+        }
+        w->samples = samples;
+        w->capacity = capacity;
+    }
+    w->samples[w->count++] = s;
+    return true;
+}
+
+// ---------------------------------------------------------------- where values come from
+
+// A metric's name stands for its average by member and round.
+static int parse_what(struct work *w, const char *what, struct query *q)
+{
+    char expression[EXPRESSION_BYTES_MAX];
+    int size = 0;
+    struct str rest = str_of(what), first = str_cut(&rest, ':');
+    if (rest.data &&
+        query_aggregator_of(first) != QUERY_AGGREGATOR_COUNT) { // an expression; names may have colons, too
+        w->by_count = w->o->value[OPT_BY].source == FROM_DEFAULT ? 0 : w->by_count;
+        return query_parse_m(str_of(what), &w->arena, q, w->e);
+    }
+    size = snprintf(expression, sizeof expression, "avg:%lldms-avg:%s{",
+                    (long long)(options_number(w->o, OPT_EVERY) * 1000 + 0.5), what);
+    for (size_t i = 0; i < w->by_count && (size_t)size < sizeof expression; i++)
+        size +=
+            snprintf(expression + size, sizeof expression - (size_t)size, "%s%.*s=*", i ? "," : "", STR_ARG(w->by[i]));
+    if ((size_t)size < sizeof expression)
+        size += snprintf(expression + size, sizeof expression - (size_t)size, "}");
+    if ((size_t)size >= sizeof expression)
+        return error_set(w->e, -EINVAL, "the name is longer than %d bytes", EXPRESSION_BYTES_MAX);
+    char *copy = arena_strdup(&w->arena, str_of(expression)); // the query points into it
+    return copy ? query_parse_m(str_of(copy), &w->arena, q, w->e) : error_set(w->e, -ENOMEM, "no memory");
+}
+
+static int take_metric(struct work *w, const struct recordings *r, struct query *q)
+{
+    struct query_result result;
+    struct str asked = q->metric;
+    question_resolve(r, q);
+    int status = question_range(w->o, r, q, w->e);
+    if (status == 0)
+        status = query_run(q, r->snapshots, r->count, NULL, &w->arena, &result, w->e);
+    if (status == -ENOENT)
+        question_unknown(r, asked, w->e);
+    for (size_t i = 0; i < (status == 0 ? result.count : 0) && w->status == 0; i++) {
+        const struct query_series *s = &result.series[i];
+        long member = find_member(w, s->tags, s->tag_count);
+        for (size_t k = 0; k < s->count && w->status == 0; k++)
+            add_sample(w, (struct sample){s->t_ns[k], s->t_ns[k], (size_t)member, s->values[k]});
+    }
+    return status < 0 ? status : w->status;
+}
+
+struct span_search {
+    struct work *w;
+    struct str name;
+};
+
+static bool take_span(const struct store_event *event, void *user)
+{
+    struct span_search *search = user;
+    struct work *w = search->w;
+    if (event->kind != STORE_SPAN || event->end_ns == INT64_MAX || !str_eq(event->text, search->name))
+        return true;
+    long member = find_member(w, event->labels, event->label_count);
+    if (member < 0)
+        return false;
+    double seconds = (double)(event->end_ns - event->start_ns) / 1e9;
+    return add_sample(w, (struct sample){w->records[member].spans++, event->end_ns, (size_t)member, seconds});
+}
+
+static int take_spans(struct work *w, const struct recordings *r, const char *name)
+{
+    struct span_search search = {w, str_of(name)};
+    struct query range = {0};
+    int status = question_range(w->o, r, &range, w->e);
+    // All of it: spans may lie where there are no points.
+    if (!options_text(w->o, OPT_START))
+        range.start_ns = INT64_MIN;
+    if (!options_text(w->o, OPT_END))
+        range.end_ns = INT64_MAX;
+    for (size_t i = 0; i < r->count && status == 0 && w->status == 0; i++)
+        status = store_events(r->snapshots[i], range.start_ns, range.end_ns, take_span, &search);
+    return status < 0 ? status : w->status;
+}
+
+// ---------------------------------------------------------------- the rounds
+
+static int by_round(const void *a, const void *b)
+{
+    const struct sample *x = a, *y = b;
+    if (x->round != y->round)
+        return x->round < y->round ? -1 : 1;
+    return (x->member > y->member) - (x->member < y->member);
+}
+
+static bool is_bad(const struct detect_verdict *v)
+{
+    return v->state == DETECT_SLOW || v->state == DETECT_SILENT;
+}
+
+static void play(struct work *w)
+{
+    if (w->count)
+        qsort(w->samples, w->count, sizeof *w->samples, by_round);
+    for (size_t at = 0; at < w->count;) {
+        int64_t round = w->samples[at].round, t_ns = w->samples[at].t_ns;
+        for (; at < w->count && w->samples[at].round == round; at++) {
+            detect_value(w->detect, w->samples[at].member, w->samples[at].value);
+            if (w->samples[at].t_ns > t_ns)
+                t_ns = w->samples[at].t_ns;
+        }
+        detect_round(w->detect);
+        w->rounds++;
+        for (size_t i = 0; i < detect_members(w->detect); i++) {
+            struct record *record = &w->records[i];
+            bool was_bad = record->bad;
+            record->bad = is_bad(detect_verdict_of(w->detect, i));
+            if (!record->bad)
+                continue;
+            if (!was_bad)
+                record->since_ns = t_ns;
+            record->until_ns = t_ns;
+            record->rounds++;
+        }
+    }
+}
+
+// ---------------------------------------------------------------- the answer
+
+static const char *const states[] = {
+    [DETECT_WAITING] = "too few values", [DETECT_GOOD] = "good", [DETECT_SUSPECT] = "suspect", [DETECT_SLOW] = "slow",
+    [DETECT_SILENT] = "silent",
+};
+
+// How many times as long it takes; not known: a dash.
+static void ratio_cell(struct columns *table, double ratio)
+{
+    if (ratio == ratio)
+        columns_cell(table, "%.2f", ratio);
+    else
+        columns_cell(table, "-");
+}
+
+static void answer_table(const struct work *w, struct buf *out)
+{
+    static const char *const titles[] = {"member", "state", "of others", "of own best", "of noise", "since", "rounds"};
+    struct columns table = {0};
+    columns_titles(&table, titles, sizeof titles / sizeof *titles);
+    for (size_t i = 0; i < detect_members(w->detect); i++) {
+        const struct detect_verdict *v = detect_verdict_of(w->detect, i);
+        const struct record *record = &w->records[i];
+        char since[64] = "";
+        if (record->rounds)
+            answers_local_time(record->since_ns, 0, since, sizeof since);
+        columns_cell(&table, "%.*s", STR_ARG(detect_name(w->detect, i)));
+        columns_cell(&table, "%s", !record->bad && record->rounds ? "was slow" : states[v->state]);
+        ratio_cell(&table, v->peers);
+        ratio_cell(&table, v->own);
+        columns_cell(&table, v->state == DETECT_WAITING ? "-" : "%.1f", v->score);
+        columns_cell(&table, "%s", since);
+        columns_cell(&table, "%u", record->rounds);
+    }
+    columns_write(&table, out);
+    columns_free(&table);
+}
+
+static void answer_json(const struct work *w, struct buf *out)
+{
+    struct json_writer j = json_to(out);
+    json_object(&j);
+    json_key_u64(&j, "rounds", w->rounds);
+    json_key(&j, STR("members"));
+    json_array(&j);
+    for (size_t i = 0; i < detect_members(w->detect); i++) {
+        const struct detect_verdict *v = detect_verdict_of(w->detect, i);
+        const struct record *record = &w->records[i];
+        json_object(&j);
+        json_key_string(&j, "member", detect_name(w->detect, i));
+        json_key_string(&j, "host", record->host);
+        json_key_string(&j, "state", str_of(states[v->state]));
+        json_key(&j, STR("peers"));
+        json_double(&j, v->peers);
+        json_key(&j, STR("own"));
+        json_double(&j, v->own);
+        json_key(&j, STR("score"));
+        json_double(&j, v->score);
+        json_key_u64(&j, "bad_rounds", record->rounds);
+        if (record->rounds) {
+            json_key_i64(&j, "since_ns", record->since_ns);
+            json_key_i64(&j, "until_ns", record->until_ns);
+        }
+        json_object_end(&j);
+    }
+    json_array_end(&j);
+    json_object_end(&j);
+    buf_add_char(out, '\n');
+}
+
+// The hosts of who is bad now, each once.
+static int write_excluded(const struct work *w, const char *path, struct error *e)
+{
+    struct buf text = {0};
+    for (size_t i = 0; i < detect_members(w->detect); i++) {
+        struct str host = w->records[i].host;
+        bool again = false;
+        for (size_t k = 0; k < i && !again; k++)
+            again = w->records[k].bad && str_eq(w->records[k].host, host);
+        if (!w->records[i].bad || again)
+            continue;
+        if (!host.size)
+            log_warning("%.*s carries no tag host: it is not in %s", STR_ARG(detect_name(w->detect, i)), path);
+        else
+            buf_printf(&text, "%.*s\n", STR_ARG(host));
+    }
+    FILE *f = fopen(path, "we");
+    bool good = f && fwrite(text.data, 1, text.size, f) == text.size;
+    int why = errno;
+    if (f && fclose(f) != 0 && good) {
+        good = false;
+        why = errno;
+    }
+    buf_free(&text);
+    return good ? 0 : error_set(e, -why, "cannot write %s: %s", path, strerror(why));
+}
+
+static int answer(struct work *w)
+{
+    size_t bad = 0;
+    for (size_t i = 0; i < detect_members(w->detect); i++)
+        bad += w->records[i].bad;
+    struct buf out = {0};
+    if (options_flag(w->o, OPT_JSON))
+        answer_json(w, &out);
+    else if (w->count)
+        answer_table(w, &out);
+    else
+        log_warning("no values of %s in this range", w->o->arguments[0]);
+    const char *path = options_text(w->o, OPT_EXCLUDE_FILE);
+    if (path && write_excluded(w, path, w->e) < 0) {
+        buf_free(&out);
+        return command_failed(EXIT_FAILED, w->e);
+    }
+    int code = command_print(&out);
+    return code == EXIT_OK && bad ? EXIT_FOUND : code;
+}
+
+// ---------------------------------------------------------------- the command
+
+static int read_options(struct work *w)
+{
+    const struct options *o = w->o;
+    struct str rest = str_of(options_text(o, OPT_BY));
+    while (rest.data) {
+        struct str key = str_trim(str_cut(&rest, ','));
+        if (!key.size)
+            continue;
+        if (w->by_count == BY_MAX)
+            return error_set(w->e, -EINVAL, "--by: at most %d tags", BY_MAX);
+        w->by[w->by_count++] = key;
+    }
+    if (!w->by_count)
+        return error_set(w->e, -EINVAL, "--by: name a tag, as in --by host,gpu");
+    struct detect_options options = {.slowdown = options_number(o, OPT_SLOWDOWN),
+                                     .persistence = (unsigned)options_int(o, OPT_PERSISTENCE),
+                                     .less_is_worse = options_flag(o, OPT_LESS_IS_WORSE),
+                                     .not_peers = options_flag(o, OPT_NO_PEERS)};
+    w->detect = detect_create(&options);
+    return w->detect ? 0 : error_set(w->e, -ENOMEM, "no memory");
+}
+
+int command_detect(const struct options *o)
+{
+    struct error e = {0};
+    struct work w = {.o = o, .e = &e};
+    struct recordings r = {0};
+    struct query q = {0};
+    bool spans = options_flag(o, OPT_SPAN), opened = false;
+    int code, status = read_options(&w);
+    if (status == 0 && !spans)
+        status = parse_what(&w, o->arguments[0], &q);
+    if (status < 0) {
+        code = command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
+    } else if (recordings_open(o, o->arguments + 1, (size_t)(o->argument_count - 1), &r, &e) < 0) {
+        code = command_failed(EXIT_FAILED, &e);
+    } else {
+        opened = true;
+        if (r.what[0])
+            fprintf(stderr, "sonde: %s\n", r.what);
+        status = spans ? take_spans(&w, &r, o->arguments[0]) : take_metric(&w, &r, &q);
+        if (status == 0)
+            play(&w);
+        code = status < 0 ? command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e) : answer(&w);
+        question_report_damage(&r);
+    }
+    if (opened)
+        recordings_close(&r);
+    detect_destroy(w.detect);
+    free(w.samples);
+    free(w.records);
+    arena_free(&w.arena);
+    return code;
+}
