@@ -1,0 +1,191 @@
+// command_probe.c - a small fixed piece of work on each GPU or core, timed, as lines that `sonde put` and script collectors take.
+//
+// Every device is probed in a process of its own: what a driver keeps is gone with it, and one that hangs costs that device's answer. GPUs
+// work side by side; cores one after the other, as they share their memory.
+#include "cli/commands.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "detect/probe.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TARGETS_MAX = 1024 };
+
+struct target {
+    enum probe_kind kind;
+    int index;
+    pid_t pid; // 0: not started, or over
+    int from;  // what the process says; -1: over
+};
+
+// What the process says; it comes whole.
+struct said {
+    int status;
+    struct probe_result result;
+    struct error why;
+};
+
+_Static_assert(sizeof(struct said) <= PIPE_BUF, "one write puts it into the pipe whole");
+
+static const struct {
+    const char *name, *tag;
+} kinds[] = {[PROBE_CPU] = {"cpu", "core"}, [PROBE_CUDA] = {"gpu", "gpu"}};
+
+// ---------------------------------------------------------------- which
+
+// Appends "gpu", "cpu" (all of them) or "gpu:3".
+static int add_targets(struct target *targets, size_t *count, const char *what, struct error *e)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        size_t size = strlen(kinds[k].name);
+        if (strncmp(what, kinds[k].name, size) != 0 || (what[size] && what[size] != ':'))
+            continue;
+        uint64_t first = 0, end;
+        if (what[size] && (!str_to_u64(str_of(what + size + 1), &first) || first >= TARGETS_MAX))
+            break;
+        end = first + 1;
+        if (!what[size]) {
+            int there = probe_count((enum probe_kind)k, e);
+            if (there < 0)
+                return there;
+            end = (uint64_t)there;
+        }
+        for (uint64_t i = first; i < end && *count < TARGETS_MAX; i++)
+            targets[(*count)++] = (struct target){.kind = (enum probe_kind)k, .index = (int)i, .from = -1};
+        return 0;
+    }
+    return error_set(e, -EINVAL, "'%s' is nothing to probe: gpu, gpu:0, cpu or cpu:0", what);
+}
+
+// Without a word: the GPUs, where there are any, else the cores.
+static int choose(struct target *targets, size_t *count, const struct options *o, struct error *e)
+{
+    int status = 0;
+    for (int i = 0; i < o->argument_count && status == 0; i++)
+        status = add_targets(targets, count, o->arguments[i], e);
+    if (o->argument_count == 0 && (add_targets(targets, count, "gpu", e) < 0 || *count == 0))
+        status = add_targets(targets, count, "cpu", e);
+    return status;
+}
+
+// ---------------------------------------------------------------- a process each
+
+static int start(struct target *t, struct error *e)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return error_set(e, -errno, "cannot make a pipe: %s", strerror(errno));
+    t->pid = fork();
+    if (t->pid < 0) {
+        t->pid = 0;
+        close(ends[0]);
+        close(ends[1]);
+        return error_set(e, -errno, "cannot start a process: %s", strerror(errno));
+    }
+    if (t->pid == 0) {
+        struct said said = {0};
+        said.status = probe_run(t->kind, t->index, &said.result, &said.why);
+        _exit(write(ends[1], &said, sizeof said) == (ssize_t)sizeof said ? 0 : 1);
+    }
+    close(ends[1]);
+    t->from = ends[0];
+    return 0;
+}
+
+static void print_value(struct buf *out, const struct target *t, const struct probe_result *r, const char *metric,
+                        double seconds)
+{
+    if (isnan(seconds))
+        return;
+    buf_printf(out, "%s %.9g %s=%d", metric, seconds, kinds[t->kind].tag, t->index);
+    if (r->uuid[0])
+        buf_printf(out, " uuid=%s", r->uuid);
+    buf_add_char(out, '\n');
+}
+
+// Takes what it says, or notes that it says nothing. Whether it was a figure.
+static bool finish(struct target *t, bool in_time, struct buf *out)
+{
+    struct said said;
+    bool whole = in_time && read(t->from, &said, sizeof said) == (ssize_t)sizeof said;
+    close(t->from);
+    t->from = -1;
+    if (!whole)
+        kill(t->pid, SIGKILL);
+    // One that hangs in its driver cannot be waited for; it is left to the system.
+    waitpid(t->pid, NULL, whole ? 0 : WNOHANG);
+    t->pid = 0;
+    if (!whole)
+        log_warning("%s %d %s", kinds[t->kind].name, t->index,
+                    in_time ? "has ended its probe without a result" : "does not answer in time");
+    else if (said.status < 0)
+        log_warning("%s %d: %s%s", kinds[t->kind].name, t->index, said.why.text,
+                    said.status == -EBUSY ? ": its memory is full; level 3 says what it does without a probe" : "");
+    if (!whole || said.status < 0)
+        return false;
+    print_value(out, t, &said.result, "probe_compute_seconds", said.result.compute_s);
+    print_value(out, t, &said.result, "probe_memory_seconds", said.result.memory_s);
+    return true;
+}
+
+// Waits for targets first … end - 1. Returns how many gave a figure.
+static size_t gather(struct target *targets, size_t first, size_t end, int64_t deadline_ns, struct buf *out)
+{
+    size_t good = 0, left = 0;
+    struct pollfd polled[TARGETS_MAX];
+    for (size_t i = first; i < end; i++)
+        left += targets[i].from >= 0;
+    while (left) {
+        int64_t wait_ns = deadline_ns - clock_monotonic_ns();
+        bool late = wait_ns <= 0;
+        for (size_t i = first; i < end; i++)
+            polled[i - first] = (struct pollfd){.fd = targets[i].from, .events = POLLIN};
+        if (poll(polled, end - first, late ? 0 : (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS)) < 0 && errno != EINTR)
+            late = true;
+        for (size_t i = first; i < end; i++) {
+            bool there = polled[i - first].revents != 0;
+            if (targets[i].from < 0 || (!there && !late))
+                continue;
+            good += finish(&targets[i], there, out);
+            left--;
+        }
+    }
+    return good;
+}
+
+int command_probe(const struct options *o)
+{
+    struct error e = {0};
+    struct target *targets = calloc(TARGETS_MAX, sizeof *targets);
+    size_t count = 0, good = 0;
+    int status = targets ? choose(targets, &count, o, &e) : error_set(&e, -ENOMEM, "no memory");
+    if (status < 0) {
+        free(targets);
+        return command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
+    }
+    struct buf out = {0};
+    int64_t timeout_ns = (int64_t)(options_number(o, OPT_TIMEOUT) * NS_PER_S);
+    for (size_t i = 0; i < count;) {
+        size_t end = i;
+        do { // GPUs side by side
+            if (start(&targets[end], &e) < 0)
+                log_warning("%s", e.text);
+            end++;
+        } while (end < count && targets[end].kind != PROBE_CPU && targets[end - 1].kind != PROBE_CPU);
+        good += gather(targets, i, end, clock_monotonic_ns() + timeout_ns, &out);
+        i = end;
+    }
+    free(targets);
+    int code = command_print(&out);
+    return code == EXIT_OK && good < count ? EXIT_FAILED : code;
+}

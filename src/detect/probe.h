@@ -1,0 +1,36 @@
+// probe.h - a small fixed piece of work, timed: how fast a GPU, or a processor's core, is right now.
+//
+// The same work for every device of a kind, so that their times can be compared (detect.h), some ten milliseconds of it:
+//
+//   compute   chains of multiply-adds, as many as keep every unit busy: the clock, and who else computes
+//   memory    a stretch of memory, larger than caches, read over and over: its speed, and who else reads
+//
+// To be called in a process of its own that ends soon after: a device's driver keeps memory for as long as a process uses it, and one that
+// hangs can only be got rid of with its process (`sonde probe` does both). Nothing is kept on the device between probes.
+#ifndef SONDE_DETECT_PROBE_H
+#define SONDE_DETECT_PROBE_H
+
+#include "base/error.h"
+
+enum probe_kind { PROBE_CPU, PROBE_CUDA };
+
+enum { PROBE_NAME_MAX = 128, PROBE_UUID_MAX = 48 };
+
+struct probe_result {
+    double compute_s;
+    double memory_s;                                 // NaN: there was no room for it on the device
+    char name[PROBE_NAME_MAX], uuid[PROBE_UUID_MAX]; // empty where there are none
+};
+
+// How many devices of the kind this process can use, or a negative errno with words: -ENOENT when its library is not here.
+int probe_count(enum probe_kind kind, struct error *e);
+
+// Device `index` of the kind, from 0. PROBE_CPU pins the process to that core. 0, or a negative errno with words: -EBUSY when not even the little that
+// the work needs could be had (the GPU's memory is full).
+int probe_run(enum probe_kind kind, int index, struct probe_result *out, struct error *e);
+
+// probe_cuda.c
+int probe_cuda_count(struct error *e);
+int probe_cuda_run(int index, struct probe_result *out, struct error *e);
+
+#endif

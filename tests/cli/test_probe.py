@@ -1,0 +1,113 @@
+"""`sonde probe`: lines for every device that answers, words for those that do not. GPUs are played by tests/fake/cuda.c; with NVIDIA's driver there, the real ones, too."""
+
+import os
+import subprocess
+import unittest
+
+from place import Place, main
+
+FAKE = os.path.dirname(os.environ["FAKE_CUDA"])
+
+
+def lines(text):
+    """(metric, tags) → seconds."""
+    found = {}
+    for line in text.splitlines():
+        metric, value, *tags = line.split()
+        found[metric, tuple(tags)] = float(value)
+    return found
+
+
+class Cores(Place):
+    def test_all_that_may_be_used(self):
+        cores = len(os.sched_getaffinity(0))
+        result = self.sonde("probe", "cpu")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = lines(result.stdout)
+        self.assertEqual({key for key in found}, {(f"probe_{what}_seconds", (f"core={i}",)) for what in ("compute", "memory") for i in range(cores)})
+        self.assertTrue(all(1e-5 < seconds < 60 for seconds in found.values()), found)
+
+    def test_without_gpus_the_cores(self):
+        result = self.sonde("probe", env={"LD_LIBRARY_PATH": FAKE, "FAKE_CUDA_DEVICES": "0"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("core=0", result.stdout)
+
+    def test_what_is_not_there(self):
+        result = self.sonde("probe", "cpu:0", "cpu:1000")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("there is no core 1000", result.stderr)
+        self.assertEqual(len(lines(result.stdout)), 2)
+        self.one_line(self.sonde("probe", "disk"), 2, "'disk'", "gpu:0")
+        self.one_line(self.sonde("probe", "cpu:x"), 2, "'cpu:x'")
+        self.one_line(self.sonde("probe", "gpu:5000"), 2, "'gpu:5000'")
+
+
+class Gpus(Place):
+    def setUp(self):
+        super().setUp()
+        self.env |= {"LD_LIBRARY_PATH": FAKE}
+
+    def test_lines(self):
+        result = self.sonde("probe", env={"FAKE_CUDA_MS": "2.5,3"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        uuids = [f"uuid=GPU-{''.join(f'{i * 16 + d:02x}' for i in range(16))}" for d in (0, 1)]
+        uuids = [u[:17] + "-" + u[17:21] + "-" + u[21:25] + "-" + u[25:29] + "-" + u[29:] for u in uuids]
+        self.assertEqual(lines(result.stdout), {(f"probe_{what}_seconds", (f"gpu={i}", uuids[i])): (0.0025, 0.003)[i]
+                                                for i in (0, 1) for what in ("compute", "memory")})
+
+    def test_one_of_them(self):
+        self.assertEqual({tags[0] for _, tags in lines(self.sonde("probe", "gpu:1").stdout)}, {"gpu=1"})
+        result = self.sonde("probe", "gpu:2")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("there is no GPU 2", result.stderr)
+
+    def test_full_memory(self):
+        result = self.sonde("probe", env={"FAKE_CUDA_FREE_MIB": "100"})  # room for the work, not for the memory's part
+        self.assertEqual((result.returncode, {metric for metric, _ in lines(result.stdout)}), (0, {"probe_compute_seconds"}), result.stderr)
+        result = self.sonde("probe", env={"FAKE_CUDA_FREE_MIB": "130"})
+        self.assertEqual({metric for metric, _ in lines(result.stdout)}, {"probe_compute_seconds", "probe_memory_seconds"})
+        result = self.sonde("probe", env={"FAKE_CUDA_FREE_MIB": "0"})
+        self.assertEqual((result.returncode, result.stdout, result.stderr.count("its memory is full")), (1, "", 2), result.stderr)
+
+    def test_one_hangs_and_one_dies(self):
+        result = self.sonde("probe", "--timeout", "0.5", env={"FAKE_CUDA_DEVICES": "4", "FAKE_CUDA_HANGS": "1", "FAKE_CUDA_DIES": "2"})
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual({tags[0] for _, tags in lines(result.stdout)}, {"gpu=0", "gpu=3"})
+        self.assertIn("gpu 1 does not answer in time", result.stderr)
+        self.assertIn("gpu 2 has ended its probe without a result", result.stderr)
+        self.nothing_left()
+
+    def test_a_driver_without_what_is_needed(self):
+        old = self.root / "old"
+        old.mkdir()
+        source = old / "none.c"
+        source.write_text("int cuInit(unsigned f) { return (int)f; }\n")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", str(old / "libcuda.so.1"), str(source)], check=True)
+        result = self.sonde("probe", "gpu", env={"LD_LIBRARY_PATH": str(old)})
+        self.one_line(result, 1, "libcuda.so.1 has no cu")
+
+    def test_into_a_job(self):
+        result = self.sonde("run", "-q", "-l", 1, "--record", self.root / "rec", "--", "sh", "-c", "sonde probe gpu | sonde put")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.names(self.root / "rec"), {"probe_compute_seconds": 2, "probe_memory_seconds": 2})
+
+    def test_a_real_one_repeats(self):
+        if subprocess.run(["sh", "-c", "nvidia-smi -L"], capture_output=True).returncode:
+            self.skipTest("there is no NVIDIA GPU here")
+        env = self.env | {"LD_LIBRARY_PATH": ""}
+
+        def used():
+            text = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True).stdout
+            return [int(line) for line in text.split()]
+
+        before = used()
+        times = [lines(self.sonde("probe", "gpu:0", env=env).stdout) for _ in range(7)]
+        for key in times[0]:
+            values = sorted(t[key] for t in times)
+            print(f"real GPU: {key[0]} {values}")
+            self.assertLess((values[5] - values[1]) / values[3], 0.03, key)
+        self.assertTrue(all(b - a <= 1 for a, b in zip(before, used())))
+
+
+if __name__ == "__main__":
+    main()
