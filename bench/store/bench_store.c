@@ -1,6 +1,6 @@
 // bench_store.c - what the store costs: appending, reading, opening, bytes a value. One JSON object a line.
 //
-//     bench_store [recordings | rows | hot | recent | small | open | points]
+//     bench_store [recordings | rows | hot | recent | small | open | points | index]
 //
 // Without an argument all but `hot` (rows without the merging) and `open` (writes a file of 1 GiB). SONDE_DATA names the folder with
 // recordings; without it those measurements are skipped. What other databases need is measured beside it by the scripts in this folder.
@@ -213,6 +213,7 @@ static void recording(const char *data, const char *name)
             snprintf(metric, sizeof metric, "bytes_per_value_%s_%s", name, codec_name((enum codec_id)c));
             bench_say(metric, (double)in.codecs[c].bytes / (double)in.codecs[c].values, "B", NULL, 0);
         }
+    reading_all("import", "cold_recording");
     unlink(bench_path("import"));
 }
 
@@ -224,9 +225,9 @@ int main(int argc, char **argv)
         perror(folder);
         return 1;
     }
+    reading_bare_loops();
     if (!*only || !strcmp(only, "recordings"))
         recording(data ? data : "../shared/data", "node-10hz");
-    reading_bare_loops();
     if (!*only || !strcmp(only, "rows"))
         rows(true);
     if (!strcmp(only, "hot"))
@@ -239,5 +240,7 @@ int main(int argc, char **argv)
         reading_open_large();
     if (!*only || !strcmp(only, "points"))
         points();
+    if (!*only || !strcmp(only, "index"))
+        index_large();
     return rmdir(folder) ? 1 : 0;
 }
