@@ -111,6 +111,32 @@ static double at_rank(double *v, size_t n, double h)
     return low + part * (high - low);
 }
 
+double query_quantile_rank(uint64_t n, const struct query_aggregator_row *row)
+{
+    // From whole numbers: n × 0.999 would miss where n × 999 / 1000 hits.
+    uint64_t upper_middle = n / 2 + 1;
+    switch (row->quantile) {
+    case QUANTILE_UPPER_MIDDLE:
+        return (double)upper_middle;
+    case QUANTILE_R3:
+        return rint((double)n * row->per_mille / 1000);
+    case QUANTILE_R7:
+        return 1 + (double)(n - 1) * row->per_mille / 1000;
+    case QUANTILE_R6:
+    case QUANTILE_NONE:
+        break;
+    }
+    return (double)(n + 1) * row->per_mille / 1000;
+}
+
+static bool whole_numbers(const double *v, size_t n)
+{
+    bool whole = true;
+    for (size_t i = 0; i < n; i++)
+        whole &= trunc(v[i]) == v[i];
+    return whole;
+}
+
 double query_quantile(double *v, size_t count, const struct query_aggregator_row *row)
 {
     size_t n = 0;
@@ -119,19 +145,7 @@ double query_quantile(double *v, size_t count, const struct query_aggregator_row
             v[n++] = v[i];
     if (n == 0)
         return NAN;
-    // The rank is computed from whole numbers: n × 0.999 would miss where n × 999 / 1000 hits.
-    double p_n = (double)n * row->per_mille / 1000;
-    size_t upper_middle = n / 2 + 1;
-    switch (row->quantile) {
-    case QUANTILE_UPPER_MIDDLE:
-        return at_rank(v, n, (double)upper_middle);
-    case QUANTILE_R3:
-        return at_rank(v, n, rint(p_n));
-    case QUANTILE_R7:
-        return at_rank(v, n, 1 + (double)(n - 1) * row->per_mille / 1000);
-    case QUANTILE_R6:
-    case QUANTILE_NONE:
-        break;
-    }
-    return at_rank(v, n, (double)(n + 1) * row->per_mille / 1000);
+    bool cut = row->quantile == QUANTILE_R6 && whole_numbers(v, n);
+    double value = at_rank(v, n, query_quantile_rank(n, row));
+    return cut ? trunc(value) : value;
 }
