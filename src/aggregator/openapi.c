@@ -33,7 +33,8 @@ static void write_operation(struct json_writer *w, const struct route *route, bo
         json_key(w, STR("security"));
         json_raw(w, STR("[]"));
     }
-    if (route->parameters && !body)
+    // Where GET takes them, they are members of the body of a POST.
+    if (route->parameters && !(body && route->methods & METHOD_GET))
         write_parameters(w, str_of(route->parameters));
     if (body) {
         json_key(w, STR("requestBody"));
@@ -81,7 +82,7 @@ void native_openapi(struct service *service, struct request *r, struct answer *a
             if (!(routes[i].methods & methods[m].method))
                 continue;
             json_key(&w, str_of(methods[m].name));
-            write_operation(&w, &routes[i], methods[m].method == METHOD_POST);
+            write_operation(&w, &routes[i], methods[m].method & (METHOD_POST | METHOD_PUT));
         }
         json_object_end(&w);
     }

@@ -64,6 +64,11 @@ void native_query(struct service *service, struct request *r, struct answer *a);
 void native_spans(struct service *service, struct request *r, struct answer *a);
 void native_annotations(struct service *service, struct request *r, struct answer *a);
 void native_stream(struct service *service, struct request *r, struct answer *a);
+// The queries of a body, as recorded. -EINVAL, -E2BIG.
+int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e);
+// native_arrow.c
+#define NATIVE_ARROW_TYPE "application/vnd.apache.arrow.stream"
+void native_query_arrow(struct service *service, struct request *r, struct answer *a);
 // openapi.c
 void native_openapi(struct service *service, struct request *r, struct answer *a);
 // opentsdb_query.c
@@ -71,6 +76,13 @@ void native_openapi(struct service *service, struct request *r, struct answer *a
 int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
                  struct arena *arena, struct query_result *out, struct error *e);
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
+// opentsdb_annotation.c
+void opentsdb_annotation(struct service *service, struct request *r, struct answer *a);
+void opentsdb_annotations(struct service *service, struct request *r, struct answer *a);
+// opentsdb_exp.c
+void opentsdb_exp(struct service *service, struct request *r, struct answer *a);
+// opentsdb_gexp.c
+void opentsdb_gexp(struct service *service, struct request *r, struct answer *a);
 // opentsdb_lookup.c
 void opentsdb_lookup(struct service *service, struct request *r, struct answer *a);
 // openmetrics.c
@@ -85,7 +97,6 @@ void dragon_ready(struct service *service, struct request *r, struct answer *a);
 void opentsdb_stats(struct service *service, struct request *r, struct answer *a);
 void opentsdb_drop_caches(struct service *service, struct request *r, struct answer *a);
 void opentsdb_assign(struct service *service, struct request *r, struct answer *a);
-void opentsdb_annotation(struct service *service, struct request *r, struct answer *a);
 void dragon_token(struct service *service, struct request *r, struct answer *a);
 void dragon_shutdown(struct service *service, struct request *r, struct answer *a);
 void dragon_reboot(struct service *service, struct request *r, struct answer *a);
