@@ -33,6 +33,7 @@ struct own {
     int level;
     bool defined;
     uint32_t set;
+    int64_t second; // of the last row
     size_t count;
     enum metric_symbol row[SERIES_MAX];
     int statm;
@@ -68,6 +69,8 @@ static int define(struct own *o)
     for (size_t i = 0; i < rows; i++) {
         enum metric_symbol row = first + (enum metric_symbol)i;
         bool by_cause = row == METRIC_SONDE_DROPPED;
+        if (row == METRIC_SONDE_SCRIPT_EXIT) // scripts.c sends it as a line
+            continue;
         if (catalogue_metrics[row].metric.level > o->level)
             continue;
         for (size_t cause = 0; cause < (by_cause ? CAUSES : 1); cause++) {
@@ -134,8 +137,16 @@ static double own_memory(const struct own *o)
     return (double)(resident - shared) * o->page_bytes;
 }
 
+void own_be_due(struct own *o)
+{
+    o->second = -1;
+}
+
 int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures, int64_t t_ns)
 {
+    if (t_ns / NS_PER_S == o->second)
+        return 0;
+    o->second = t_ns / NS_PER_S;
     struct store_stats stored;
     struct ingest_stats taken;
     struct rusage usage;

@@ -29,6 +29,44 @@ class Config(Place):
         self.assertEqual(self.recorded("--config", self.write("rate: 0.25\n"))["rate"], 0.25)
         self.assertEqual(self.recorded("--config", self.write("collector_rate: 0.125\n"))["rate"], 0.125)
 
+    def test_collectors(self):
+        """Sources and their rates: a mapping in the file, a list on the command line, which goes before it."""
+        path = self.write("collectors: {memory: off, cpu: 0.05, load: 0.05}\n")
+        script = "until sonde query --list | grep -q load_1m; do sleep 0.02; done; sonde query --list"
+        listed = self.sonde("run", "-q", "--config", path, "--", "sh", "-c", script)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertNotIn("memory_free_bytes", listed.stdout)
+        self.assertIn("cpu_percent", listed.stdout)
+        listed = self.sonde("run", "-q", "--config", path, "--collect=load,memory=0.1", "--", "sh", "-c", script)
+        self.assertIn("memory_free_bytes", listed.stdout)
+        self.assertNotIn("cpu_percent", listed.stdout)
+        self.one_line(self.sonde("run", "--collect=cpi=1", "true"), 2, "--collect", "no source 'cpi'", "did you mean cpu?")
+        self.one_line(self.sonde("run", "--collect=cpu=often", "true"), 2, "--collect", "'often'", "seconds from 0.01 to 3600")
+        self.refused("rate: 1\ncollectors:\n  memry: off\n", ":2: collectors", "did you mean memory?")
+        self.refused("collectors: [cpu]\n", ":1: collectors takes one value")
+        self.refused("collectors: {cpu: [1]}\n", ":1: collectors takes lines of the form name: word")
+        self.refused("collectors: {}\n", ":1: collectors takes lines of the form name: word")
+        self.nothing_left()
+
+    def test_scripts(self):
+        """Commands that print points, as a list in the file or as flags; they run where `sonde run` was called."""
+        (self.root / "probe.sh").write_text("echo probed 3 from=$1\n")
+        path = self.write("scripts:\n  - sh probe.sh file\n  - command: sh probe.sh rated\n    rate: 0.1\n    name: one\n    timeout: 5\n")
+        script = "until sonde query --list | grep -q probed; do sleep 0.02; done; sleep 0.3"
+        self.assertEqual(self.sonde("run", "-q", "--config", path, "--", "sh", "-c", script).returncode, 0)
+        listed = self.sonde("query", "--list").stdout
+        self.assertRegex(listed, r"probed\{from=file,host=\S+\} +gauge +1 ")
+        self.assertRegex(listed, r"probed\{from=rated,host=\S+\}")
+        self.assertEqual(self.sonde("run", "-q", "--script", "sh probe.sh a", "--script=sh probe.sh b", "--", "sh", "-c", script).returncode, 0)
+        listed = self.sonde("query", "--list").stdout
+        self.assertRegex(listed, r"probed\{from=a,")
+        self.assertRegex(listed, r"probed\{from=b,")
+        self.one_line(self.sonde("run", "--script", "a", "--script", "rate=often b", "true"), 2, "--script", "'often'")
+        for wrong in ("[{rate: 1}]", "[[a]]", "[{command: a, every: 1}]", "[]", "[{command: a, name: b c}]", "[{command: a, rate: [1]}]"):
+            self.refused(f"scripts: {wrong}\n", ":1: scripts")
+        self.refused("scripts: {a: b}\n", ":1: scripts takes one value")
+        self.nothing_left()
+
     def test_order(self):
         path = self.write("telemetry_level: 1\nrate: 0.25\n")
         self.assertEqual(self.recorded()["level"], 2)
