@@ -180,10 +180,6 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     if (l->o->cors)
         child_command_add(&c, "--cors-origin=%s", l->o->cors);
-    if (l->o->tls_cert)
-        child_command_add(&c, "--tls-cert=%s", l->o->tls_cert);
-    if (l->o->tls_key)
-        child_command_add(&c, "--tls-key=%s", l->o->tls_key);
     child_command_add(&c, "--dragon-compatible=%s", l->o->dragon_compatible ? "true" : "false");
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
