@@ -10,7 +10,7 @@
 //     k            x / 10^k      k of 1 2 3 4 6 7 8 10 12 13 14    what was parsed, or divided
 //     0x40 + k     x * 10^-k     k of 1..14               what was multiplied by 0.001 and the like, which rounds otherwise
 //     0x80 + j     x * 2^-j      j of 1..63               parts of a power of two; single precision
-// For k = 5, 9 and 11 the division has no short way with one correction (see codec_kernels.c); the next k does as well.
+// k = 5, 9 and 11 are left out: a decoder that corrects x times the rounded 10^-k once would round some quotients wrongly. The next k does as well.
 #include "store/codec_parts.h"
 
 #include <math.h>
@@ -28,6 +28,14 @@ static const double powers[EXPONENT_MAX + 1] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,
                                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
 static const double tenths[EXPONENT_MAX + 1] = {1e-0, 1e-1, 1e-2,  1e-3,  1e-4,  1e-5,  1e-6, 1e-7,
                                                 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14};
+// What these lack of 10^-k, rounded.
+// clang-format off
+static const double rests[EXPONENT_MAX + 1] = {
+    0, -0x1.999999999999ap-58, -0x1.eb851eb851eb8p-63, -0x1.89374bc6a7efap-66,
+    -0x1.6a161e4f765fep-68, -0x1.ee78183f91e64p-71, 0x1.b5a63f9a49c2cp-75, 0x1.5e1e99483b023p-78,
+    -0x1.03023df2d4c94p-82, -0x1.34674bfabb83bp-84, -0x1.20a5465df8d2cp-88, 0x1.7f7bc7b4d28aap-91,
+    0x1.97f27f0f6e886p-96, -0x1.ecd79a5a0df95p-99, 0x1.ea70909833de7p-107};
+// clang-format on
 static const uint8_t divisors[] = {1, 2, 3, 4, 6, 7, 8, 10, 12, 13, 14};
 static const uint8_t factors[] = {TENTHS + 1,  TENTHS + 2,  TENTHS + 3,  TENTHS + 4, TENTHS + 5,
                                   TENTHS + 6,  TENTHS + 7,  TENTHS + 8,  TENTHS + 9, TENTHS + 10,
@@ -36,7 +44,7 @@ static const uint8_t factors[] = {TENTHS + 1,  TENTHS + 2,  TENTHS + 3,  TENTHS 
 bool codec_scale_of(uint8_t code, struct codec_scale *out)
 {
     unsigned k = code & 63;
-    *out = (struct codec_scale){1, 1, 1, false};
+    *out = (struct codec_scale){1, 1, 1, 0, false};
     if (code == 0)
         return true;
     if (code > BINARY && code < BINARY + 64) {
@@ -51,7 +59,7 @@ bool codec_scale_of(uint8_t code, struct codec_scale *out)
     }
     if (memchr(divisors, code, sizeof divisors) == NULL)
         return false;
-    *out = (struct codec_scale){powers[k], powers[k], tenths[k], true};
+    *out = (struct codec_scale){powers[k], powers[k], tenths[k], rests[k], true};
     return true;
 }
 

@@ -337,7 +337,7 @@ struct column {
     size_t misses, next_miss;
 };
 
-static int column_open(const uint8_t *in, size_t size, size_t n, struct column *c)
+static int column_open(const uint8_t *in, size_t size, size_t n, bool narrow, struct column *c)
 {
     if (size < COLUMN_HEADER || !codec_scale_of(in[1], &c->walk.scale))
         return -EBADMSG;
@@ -350,7 +350,7 @@ static int column_open(const uint8_t *in, size_t size, size_t n, struct column *
     c->values = c->positions + c->misses * 2;
     const struct codec_packed *p = &c->packed;
     c->walk.what = !p->delta ? NUMBERS : p->zigzag ? ZIGZAG_DELTAS : DELTAS;
-    c->walk.delta_step = (uint32_t)p->step;
+    c->walk.addend = p->delta ? (uint32_t)p->step : 0;
     c->walk.carry = (uint32_t)p->start;
     c->walk.lowest = UINT32_MAX;
     c->walk.highest = 0;
@@ -360,6 +360,10 @@ static int column_open(const uint8_t *in, size_t size, size_t n, struct column *
     int64_t limit = INT64_C(1) << 51;
     if (c->packed.base <= -limit || c->packed.base >= limit || c->packed.shift > 52)
         return -EBADMSG;
+    c->walk.narrow = narrow && !p->wide && p->shift == 0 && p->range <= INT32_MAX && p->base >= INT32_MIN &&
+                     p->base <= INT32_MAX - (int64_t)p->range;
+    if (c->walk.narrow)
+        *(p->delta ? &c->walk.carry : &c->walk.addend) += (uint32_t)p->base;
     return 0;
 }
 
@@ -393,7 +397,7 @@ static void column_group(struct column *c, size_t group, double *out)
 int codec_integer_decode(const uint8_t *in, size_t size, size_t n, double *out)
 {
     struct column c;
-    if (column_open(in, size, n, &c) != 0)
+    if (column_open(in, size, n, true, &c) != 0)
         return -EBADMSG;
     for (size_t at = 0; at < n; at += GROUP)
         column_group(&c, at / GROUP, out + at);
@@ -431,7 +435,7 @@ static void summarise_exactly(struct column *c, size_t n, struct codec_summary *
 int codec_integer_summarise(const uint8_t *in, size_t size, size_t n, struct codec_summary *out)
 {
     struct column c;
-    if (column_open(in, size, n, &c) != 0)
+    if (column_open(in, size, n, false, &c) != 0)
         return -EBADMSG;
     if (sums_exactly(&c, n)) {
         summarise_exactly(&c, n, out);
@@ -455,6 +459,7 @@ int codec_integer_summarise(const uint8_t *in, size_t size, size_t n, struct cod
         uint32_t q[LANES] = {c.walk.lowest, c.walk.highest};
         double values[2];
         c.walk.what = NUMBERS;
+        c.walk.addend = 0;
         codec_kernels()->values32(q, 2, &c.walk, values);
         sums.min[0] = values[0] < sums.min[0] ? values[0] : sums.min[0];
         sums.max[0] = values[1] > sums.max[0] ? values[1] : sums.max[0];

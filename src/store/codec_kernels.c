@@ -254,15 +254,15 @@ static inline __attribute__((always_inline)) vector next_numbers(vector x, enum 
                                                                  vector *before)
 {
     if (what == NUMBERS)
-        return x;
+        return VECTOR(add)(x, steps);
     if (what == ZIGZAG_DELTAS) {
         vector sign = VECTOR(sub)(VECTOR(set1)(0), VECTOR_AND(x, VECTOR(set1)(1)));
         x = VECTOR_XOR(VECTOR(srli)(x, 1), sign);
     }
     x = sum_lanes(VECTOR(add)(x, steps));
-    vector sum = VECTOR(add)(x, *before);
-    *before = VECTOR(add)(*before, last_lane(x));
-    return sum;
+    x = VECTOR(add)(x, *before);
+    *before = last_lane(x);
+    return x;
 }
 
 static inline __attribute__((always_inline)) void prefix32_as(uint32_t *q, size_t n, enum codec_numbers what,
@@ -300,15 +300,14 @@ static inline double double_of_i64(int64_t x)
     return (union bits){.u = (uint64_t)x + magic_bits}.f - magic;
 }
 
-// x / down, correctly rounded, for down = 10^k with a k that codec_decimal.c permits. With a fused multiply-add: for these
-// k the rounded 1/10^k is so close that q is within one unit in the last place; then the remainder r is exact and one
-// correction rounds correctly (Markstein 1990). Three operations instead of a division's sixteen cycles.
+// x / down, correctly rounded, for down = 10^k, k <= 14. With a fused multiply-add: 1/down is known to 2^-106 of it as the sum of two doubles,
+// inverse + rest, so before the one rounding that counts the quotient is off by less than 2^-105 of itself. That can only matter where x / 10^k is as
+// near to the middle of two doubles. It never is: a middle has 54 bits, m * 2^e with m odd, and x has at most 53, so that x and m * 5^k * 2^(e+k)
+// are different multiples of 2^(e+k), which makes 2^-54 / 5^k > 2^-87 of the quotient. Two operations instead of a division's sixteen cycles.
 static inline double divided(double x, const struct codec_scale *scale)
 {
 #if defined __FMA__ || defined __aarch64__
-    double q = x * scale->inverse;
-    double r = __builtin_fma(-q, scale->down, x);
-    return __builtin_fma(r, scale->inverse, q);
+    return __builtin_fma(x, scale->inverse, x * scale->rest);
 #else
     return x / scale->down;
 #endif
@@ -509,7 +508,8 @@ static void accumulate(const double *restrict v, size_t n, struct codec_sums *re
 
 static void one_value32(uint32_t q, const struct codec_walk *w, size_t i, double *out, struct codec_sums *sums)
 {
-    double v = scaled(based(w->base, w->step, double_of_u32(q)), scaling_of(&w->scale), &w->scale);
+    double x = w->narrow ? (double)(int32_t)q : based(w->base, w->step, double_of_u32(q));
+    double v = scaled(x, scaling_of(&w->scale), &w->scale);
     if (out != NULL)
         out[i] = v;
     else
@@ -558,12 +558,13 @@ static inline void note_extremes(vector min, vector max, struct codec_walk *w)
 // A constant for each way that it is used: numbers or deltas, scaled or not, written (out) or added up.
 static inline __attribute__((always_inline)) void walk32_as(const uint32_t *restrict q, size_t n,
                                                             struct codec_walk *restrict w, enum codec_numbers what,
-                                                            enum scaling scaling, bool add_up, double *restrict out,
-                                                            struct codec_sums *restrict s)
+                                                            enum scaling scaling, bool narrow, bool add_up,
+                                                            double *restrict out, struct codec_sums *restrict s)
 {
     const doubles bases = DOUBLES(set1)(w->base), steps = DOUBLES(set1)(w->step);
     const doubles down = DOUBLES(set1)(w->scale.down), inverse = DOUBLES(set1)(w->scale.inverse);
-    const vector delta_steps = VECTOR(set1)((int)w->delta_step);
+    const doubles rest = DOUBLES(set1)(w->scale.rest);
+    const vector addends = VECTOR(set1)((int)w->addend);
     vector before = VECTOR(set1)((int)w->carry);
     // The smallest and largest number make the smallest and largest value (scaling keeps their order), later.
     vector min = VECTOR(set1)(-1), max = VECTOR(set1)(0);
@@ -574,21 +575,20 @@ static inline __attribute__((always_inline)) void walk32_as(const uint32_t *rest
     }
     size_t i = 0;
     for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) {
-        vector numbers = next_numbers(VECTOR_LOAD(q + i), what, delta_steps, &before);
+        vector numbers = next_numbers(VECTOR_LOAD(q + i), what, addends, &before);
         if (add_up) {
             min = VECTOR_MIN(min, numbers);
             max = VECTOR_MAX(max, numbers);
         }
         for (size_t half = 0; half < 2; half++) {
             const size_t part = half * DOUBLES_LANES % PARTIAL_SUMS / DOUBLES_LANES;
-            doubles x = doubles_of_u32(half == 0 ? LOWER_HALF(numbers) : UPPER_HALF(numbers));
-            x = DOUBLES(fmadd)(steps, x, bases);
-            if (scaling == DIVIDED) {
-                doubles quotient = DOUBLES(mul)(x, inverse);
-                x = DOUBLES(fmadd)(DOUBLES(fnmadd)(quotient, down, x), inverse, quotient);
-            } else if (scaling == MULTIPLIED) {
+            half_vector integers32 = half == 0 ? LOWER_HALF(numbers) : UPPER_HALF(numbers);
+            doubles x =
+                narrow ? DOUBLES(cvtepi32)(integers32) : DOUBLES(fmadd)(steps, doubles_of_u32(integers32), bases);
+            if (scaling == DIVIDED)
+                x = DOUBLES(fmadd)(x, inverse, DOUBLES(mul)(x, rest));
+            else if (scaling == MULTIPLIED)
                 x = DOUBLES(mul)(x, down);
-            }
             if (!add_up) {
                 DOUBLES(storeu)(out + i + half * DOUBLES_LANES, x);
                 continue;
@@ -604,59 +604,62 @@ static inline __attribute__((always_inline)) void walk32_as(const uint32_t *rest
     if (add_up)
         note_extremes(min, max, w);
     if (i < n) {
-        uint32_t rest[VECTOR_LANES];
-        VECTOR_STORE(rest, next_numbers(VECTOR_LOAD(q + i), what, delta_steps, &before));
+        uint32_t last[VECTOR_LANES];
+        VECTOR_STORE(last, next_numbers(VECTOR_LOAD(q + i), what, addends, &before));
         for (size_t k = 0; i < n; i++, k++)
-            one_value32(rest[k], w, i, add_up ? NULL : out, s);
+            one_value32(last[k], w, i, add_up ? NULL : out, s);
     }
     w->carry = first_lane(before);
 }
 
 static inline __attribute__((always_inline)) void walk32_scaled(const uint32_t *q, size_t n, struct codec_walk *w,
-                                                                enum scaling scaling, bool add_up, double *out,
-                                                                struct codec_sums *s)
+                                                                enum scaling scaling, bool narrow, bool add_up,
+                                                                double *out, struct codec_sums *s)
 {
     if (w->what == NUMBERS)
-        walk32_as(q, n, w, NUMBERS, scaling, add_up, out, s);
+        walk32_as(q, n, w, NUMBERS, scaling, narrow, add_up, out, s);
     else if (w->what == DELTAS)
-        walk32_as(q, n, w, DELTAS, scaling, add_up, out, s);
+        walk32_as(q, n, w, DELTAS, scaling, narrow, add_up, out, s);
     else
-        walk32_as(q, n, w, ZIGZAG_DELTAS, scaling, add_up, out, s);
+        walk32_as(q, n, w, ZIGZAG_DELTAS, scaling, narrow, add_up, out, s);
 }
 
-static inline __attribute__((always_inline)) void walk32(const uint32_t *q, size_t n, struct codec_walk *w, bool add_up,
-                                                         double *out, struct codec_sums *s)
+static inline __attribute__((always_inline)) void walk32(const uint32_t *q, size_t n, struct codec_walk *w, bool narrow,
+                                                         bool add_up, double *out, struct codec_sums *s)
 {
     enum scaling scaling = scaling_of(&w->scale);
     if (scaling == UNSCALED)
-        walk32_scaled(q, n, w, UNSCALED, add_up, out, s);
+        walk32_scaled(q, n, w, UNSCALED, narrow, add_up, out, s);
     else if (scaling == DIVIDED)
-        walk32_scaled(q, n, w, DIVIDED, add_up, out, s);
+        walk32_scaled(q, n, w, DIVIDED, narrow, add_up, out, s);
     else
-        walk32_scaled(q, n, w, MULTIPLIED, add_up, out, s);
+        walk32_scaled(q, n, w, MULTIPLIED, narrow, add_up, out, s);
 }
 
 #else
 
-static inline __attribute__((always_inline)) void walk32(uint32_t *q, size_t n, struct codec_walk *w, bool add_up,
-                                                         double *out, struct codec_sums *s)
+static inline __attribute__((always_inline)) void walk32(uint32_t *q, size_t n, struct codec_walk *w, bool narrow,
+                                                         bool add_up, double *out, struct codec_sums *s)
 {
     if (w->what != NUMBERS)
-        prefix32(q, n, w->what == ZIGZAG_DELTAS, w->delta_step, &w->carry);
+        prefix32(q, n, w->what == ZIGZAG_DELTAS, w->addend, &w->carry);
     for (size_t i = 0; i < n; i++)
-        one_value32(q[i], w, i, add_up ? NULL : out, s);
+        one_value32(narrow && w->what == NUMBERS ? q[i] + w->addend : q[i], w, i, add_up ? NULL : out, s);
 }
 
 #endif
 
 static void values32(uint32_t *q, size_t n, struct codec_walk *walk, double *out)
 {
-    walk32(q, n, walk, false, out, NULL);
+    if (walk->narrow)
+        walk32(q, n, walk, true, false, out, NULL);
+    else
+        walk32(q, n, walk, false, false, out, NULL);
 }
 
 static void sums32(uint32_t *q, size_t n, struct codec_walk *walk, struct codec_sums *sums)
 {
-    walk32(q, n, walk, true, NULL, sums);
+    walk32(q, n, walk, false, true, NULL, sums);
 }
 
 // Numbers so small that a group's squares fit 32 bits.

@@ -34,7 +34,8 @@ static inline size_t group_bytes(size_t n, unsigned width)
 struct codec_scale {
     double up;      // x = round(value * up)
     double down;    // what x is divided by or multiplied with
-    double inverse; // 1 / down, where it divides
+    double inverse; // 1 / down, where it divides…
+    double rest;    // …and what the inverse lacks of it
     bool divide;
 };
 
@@ -57,11 +58,13 @@ struct codec_shape {
 
 enum codec_numbers { NUMBERS, DELTAS, ZIGZAG_DELTAS };
 
-// From packed numbers to values: q (or the running sum of its deltas) makes base + step * q, exact, then scaled.
+// From packed numbers to values: q + addend (or the running sum of its deltas + addend) makes base + step * that, exact, then scaled. Where
+// all fit 32 bits, signed, `narrow`: base is in the addend or the carry, modulo 2^32, and the sum is the whole number already.
 struct codec_walk {
     enum codec_numbers what;
-    uint32_t delta_step, carry; // the carry goes on from group to group
-    double base, step;          // step is a power of two
+    bool narrow;
+    uint32_t addend, carry; // the carry goes on from group to group
+    double base, step;      // step is a power of two
     struct codec_scale scale;
     uint32_t lowest, highest; // of the q that sums32 did not bring into the sums' extremes; start at UINT32_MAX and 0
 };
