@@ -221,8 +221,15 @@ static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
     return rc;
 }
 
-int index_update(struct store_reader *r, const struct segment_entry *table, const struct segment_entry *live,
-                 size_t count)
+// Where a machine went down, entries behind the last sync end at the first one that is not sound: that is no damage.
+static bool after_sync(enum trust trust, const struct segment_entry *e, uint64_t at)
+{
+    uint64_t synced = e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
+    return trust == TRUST_SYNCED && e->kind == SEGMENT_CATALOG && at >= synced;
+}
+
+int index_update(struct store_reader *r, enum trust trust, const struct segment_entry *table,
+                 const struct segment_entry *live, size_t count)
 {
     struct index *x = &r->index;
     if (!x->segment)
@@ -238,6 +245,7 @@ int index_update(struct store_reader *r, const struct segment_entry *table, cons
             more = more || table[i].sequence > x->segment;
         }
         int rc = 0;
+        bool cut = false;
         uint64_t new = e &&in_file(r, e) && e->used > x->read ? e->used - x->read : 0;
         const uint8_t *from = new ? r->mapping->base + e->offset + x->read : NULL;
         if (new && e->kind == SEGMENT_CATALOG_PACKED) {
@@ -245,6 +253,12 @@ int index_update(struct store_reader *r, const struct segment_entry *table, cons
         } else if (new) {
             struct bytes in = bytes_of(from, new);
             rc = read_entries(x, &in);
+            if (rc == -EBADMSG && after_sync(trust, e, x->read + new - bytes_left(&in))) {
+                new -= bytes_left(&in);
+                reader_unsure(r, e->offset + x->read + new, bytes_left(&in));
+                cut = true;
+                rc = 0;
+            }
         }
         if (rc == -ENOMEM)
             return rc;
@@ -255,7 +269,7 @@ int index_update(struct store_reader *r, const struct segment_entry *table, cons
         x->entry = e ? &live[e - table] : NULL;
         x->read += new;
         x->bytes += new;
-        if (!more)
+        if (!more || cut)
             return 0;
         x->segment++;
         x->read = 0;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { WRITER_BYTE = 0, READER_BYTE = 1 };
 
@@ -39,6 +40,24 @@ bool lock_has_readers(int fd)
 {
     struct flock l = byte_lock(F_WRLCK, READER_BYTE);
     return !fcntl(fd, F_OFD_GETLK, &l) && l.l_type != F_UNLCK;
+}
+
+void lock_boot_id(uint8_t id[16])
+{
+    char text[40] = {0};
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, 36);
+    if (fd >= 0)
+        close(fd);
+    memset(id, 0, 16);
+    size_t digits = 0;
+    for (ssize_t i = 0; i < n && digits < 32; i++) {
+        const char *hex = "0123456789abcdef", *at = strchr(hex, text[i]);
+        if (text[i] == '-' || !text[i] || !at)
+            continue;
+        id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | (at - hex));
+        digits++;
+    }
 }
 
 void lock_unmap(void *base, size_t size)

@@ -11,10 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-int lock_writer(int fd);       // 0, -EBUSY
-bool lock_has_writer(int fd);  // asked by a reader
-int lock_reader(int fd);       // 0; a failure only means that the file may be cut under the reader
-bool lock_has_readers(int fd); // asked by the writer
+int lock_writer(int fd);           // 0, -EBUSY
+bool lock_has_writer(int fd);      // asked by a reader
+int lock_reader(int fd);           // 0; a failure only means that the file may be cut under the reader
+bool lock_has_readers(int fd);     // asked by the writer
+void lock_boot_id(uint8_t id[16]); // of this machine since it came up; zeros where the system does not say
 void lock_unmap(void *base, size_t size);
 
 // What closed_crc has to be.

@@ -6,7 +6,8 @@
 //
 //   store_reader ── store_snapshot ── store_cursor ── runs of points
 //
-// Damage (bad checksums, cut-off files) costs the damaged block and is reported (store_reader_damage); the rest is served.
+// Damage (bad checksums, cut-off files) costs the damaged block and is reported (store_reader_damage); the rest is served. Of a file that a writer
+// left behind only what its syncs vouch for is served when its machine may have gone down (trust.c); what is left out is reported likewise.
 #ifndef SONDE_STORE_READ_H
 #define SONDE_STORE_READ_H
 
@@ -28,7 +29,7 @@ enum store_state { STORE_LIVE, STORE_CLOSED, STORE_CRASHED };
 enum store_state store_reader_state(const struct store_reader *r);
 
 struct store_damage {
-    uint64_t blocks; // unreadable
+    uint64_t blocks; // and other places that cannot be read
     uint64_t bytes;  // in them
     char first[128]; // where and why, of the first
 };

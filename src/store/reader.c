@@ -66,6 +66,7 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
         return rc ? rc : error_set(e, -ENOMEM, "no memory to open %s", path);
     }
     r->fd = fd;
+    lock_boot_id(r->boot_id);
     pthread_mutex_init(&r->mutex, NULL);
     lock_reader(fd);
     rc = reader_map(r, (uint64_t)st.st_size);
@@ -139,7 +140,8 @@ void store_reader_damage(const struct store_reader *r, struct store_damage *out)
     pthread_mutex_unlock(mutex_of(r));
 }
 
-void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what)
+// True for a place that was not counted before; *first: nothing was.
+static bool count_damage(struct store_reader *r, uint64_t offset, uint64_t bytes, bool *first)
 {
     uint64_t *key = arena_alloc(&r->index.memory, sizeof *key);
     bool added = false;
@@ -148,11 +150,27 @@ void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, con
         map_add(&r->damaged, (struct str){(const char *)key, sizeof *key}, &added);
     }
     if (!added)
-        return;
-    if (!r->damage.blocks++)
+        return false;
+    *first = !r->damage.blocks++;
+    r->damage.bytes += bytes;
+    return true;
+}
+
+void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what)
+{
+    bool first;
+    if (count_damage(r, offset, bytes, &first) && first)
         snprintf(r->damage.first, sizeof r->damage.first, "%s at byte %llu (%llu bytes) is damaged", what,
                  (unsigned long long)offset, (unsigned long long)bytes);
-    r->damage.bytes += bytes;
+}
+
+void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes)
+{
+    bool first;
+    if (!lock_has_writer(r->fd) && count_damage(r, offset, bytes, &first) && first)
+        snprintf(r->damage.first, sizeof r->damage.first,
+                 "%llu bytes at byte %llu came after the last sync, in another boot of the machine: left out",
+                 (unsigned long long)bytes, (unsigned long long)offset);
 }
 
 void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what)

@@ -2,6 +2,7 @@
 //
 //   reader ── index     the catalog so far                          (index.c; grows only)
 //          ── segments  block headers, read once per segment        (view.c)
+//          ── trust     what can be believed of a file that no writer has (trust.c)
 //          ── view ◀─── snapshots: which blocks and tails there are at one moment; shared as long as the segment table stays as it is
 //   snapshot ── cache   time stamps, unpacked parts of cold blocks, tails turned over (cache.c)
 //            ── buffers that columns are decoded into (buffers.c)
@@ -94,12 +95,18 @@ struct segment_blocks {
     size_t count, capacity;
 };
 
+// How much is believed of what no checksum of its own covers (trust.c).
+enum trust { TRUST_WRITER, TRUST_KILLED, TRUST_SYNCED };
+
 struct view_tail {
     enum segment_kind kind;
     uint32_t owner, slot, generation;
     uint64_t sequence, offset, size;
     const uint8_t *bytes;
     const struct segment_entry *entry;
+    bool looked_at; // trust.c: the notes as they were then, and what they say in all and soundly
+    struct segment_synced notes[2];
+    uint64_t noted, sound;
 };
 
 struct time_range {
@@ -116,6 +123,8 @@ struct block_list {
 struct view {
     unsigned refs; // under the reader's mutex
     uint64_t table_sequence;
+    enum trust trust;
+    uint8_t boot_id[16];       // that the file had then
     struct block_ref **blocks; // by kind, owner, number; without those that others replace
     struct time_range *ranges; // of each
     size_t block_count;
@@ -129,6 +138,7 @@ struct view {
 struct store_reader {
     char *path;
     int fd;
+    uint8_t boot_id[16]; // of this machine
     pthread_mutex_t mutex;
     struct mapping *mapping; // newest first; older ones stay until the reader is closed
     uint64_t file_bytes;
@@ -199,13 +209,16 @@ struct store_snapshot {
 };
 
 // index.c
-int index_update(struct store_reader *r, const struct segment_entry *table, const struct segment_entry *live,
-                 size_t count);
+int index_update(struct store_reader *r, enum trust trust, const struct segment_entry *table,
+                 const struct segment_entry *live, size_t count);
 void index_free(struct index *x);
 void *array_grow(void *array, size_t *capacity, size_t each);
 
 // reader.c. Under the mutex / taking it.
 void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
+// The same of what nobody can vouch for (trust.c). A writer on another machine, or one that is just taking the file up, will sync or cut it soon:
+// then it is left out without a word.
+void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes);
 void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
 int reader_map(struct store_reader *r, uint64_t size);
 
@@ -214,6 +227,11 @@ int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint
 void view_release(struct view *v);
 void block_release(struct block_ref *b);
 void segments_free(struct store_reader *r);
+
+// trust.c. Under the mutex. What can be believed of a tail that says it holds `used` rows, points or bytes of `unit` bytes each.
+enum trust trust_of(const struct store_reader *r);
+uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit, uint64_t used);
+void trust_note(struct segment_synced to[2], const struct segment_entry *entry);
 
 // snapshot.c: the snapshot goes over to what the file looks like now, because something it wanted is gone.
 int snapshot_move(struct store_snapshot *s);

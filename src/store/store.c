@@ -22,24 +22,6 @@
 #define TICK_NS (NS_PER_S / 500) // a tick begins no further step of a merge after that; a step takes up to 3 ms
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
 
-static void read_boot_id(uint8_t id[16])
-{
-    char text[40] = {0};
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, 36);
-    if (fd >= 0)
-        close(fd);
-    memset(id, 0, 16);
-    size_t digits = 0;
-    for (ssize_t i = 0; i < n && digits < 32; i++) {
-        const char *hex = "0123456789abcdef", *at = strchr(hex, text[i]);
-        if (text[i] == '-' || !text[i] || !at)
-            continue;
-        id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | (at - hex));
-        digits++;
-    }
-}
-
 static uint64_t start_time(void)
 {
     // The 22nd field of /proc/self/stat; the second is a name in parentheses that may hold anything.
@@ -133,7 +115,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
     if (rc)
         return error_set(e, rc, "cannot map %s: %s", s->path, strerror(-rc));
     uint8_t boot_id[16];
-    read_boot_id(boot_id);
+    lock_boot_id(boot_id);
     struct superblock *live = extents_super(&s->file);
     bool crashed = !fresh && live->state != LAYOUT_CLOSED;
     bool machine = crashed && memcmp(boot_id, live->boot_id, sizeof boot_id);

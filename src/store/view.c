@@ -125,14 +125,40 @@ static uint64_t next_header(const uint8_t *base, uint64_t at, uint64_t used)
     return used;
 }
 
-static int segment_read(struct store_reader *r, struct segment_blocks *g, const struct segment_entry *e)
+// How far a segment of blocks goes, and from where on nothing in it is promised. After the machine went down that is what the lesser note
+// says, as the other may be of a sync that was not finished. Else it is `used`, behind which there can only be something if `used` was damaged: it
+// grows, and a note says how far it has been (or recovery has cut off what is not sound).
+static uint64_t blocks_end(const struct segment_entry *e, enum trust trust, uint64_t *promised)
 {
-    uint64_t used = e->used < e->size ? e->used : e->size;
+    uint64_t most = e->synced[0].used, least = e->synced[1].used;
+    if (most < least) {
+        most = e->synced[1].used;
+        least = e->synced[0].used;
+    }
+    *promised = trust == TRUST_SYNCED ? least : e->used;
+    uint64_t end = trust == TRUST_KILLED && e->used < most ? most : e->used;
+    return end < e->size ? end : e->size;
+}
+
+static int segment_read(struct store_reader *r, enum trust trust, struct segment_blocks *g,
+                        const struct segment_entry *e)
+{
+    uint64_t promised, used = blocks_end(e, trust, &promised);
     const uint8_t *base = r->mapping->base + e->offset;
-    while (used - g->read >= sizeof(struct block_header)) {
+    while (g->read < used && used - g->read >= sizeof(struct block_header)) {
         struct block_header h;
         copy_words(&h, base + g->read, sizeof h);
-        if (!block_header_fits(&h, used - g->read)) {
+        bool fits = block_header_fits(&h, used - g->read);
+        if (g->read >= promised) {
+            bool sound = fits && block_intact(&h, base + g->read);
+            if (trust == TRUST_SYNCED && !sound)
+                reader_unsure(r, e->offset + g->read, used - g->read);
+            else if (trust == TRUST_KILLED && sound)
+                reader_damaged(r, e->offset + g->read, h.size, "the size of the segment with the block");
+            if (!sound)
+                return 0;
+        }
+        if (!fits) {
             uint64_t next = next_header(base, g->read + 8, used);
             reader_damaged(r, e->offset + g->read, next - g->read, "a block header");
             g->read = next;
@@ -161,7 +187,7 @@ static int segment_read(struct store_reader *r, struct segment_blocks *g, const 
     return 0;
 }
 
-static int segments_update(struct store_reader *r, const struct table *t)
+static int segments_update(struct store_reader *r, enum trust trust, const struct table *t)
 {
     if (t->count > r->segment_count) {
         struct segment_blocks *grown = realloc(r->segments, t->count * sizeof *grown);
@@ -183,7 +209,7 @@ static int segments_update(struct store_reader *r, const struct table *t)
         g->generation = e->generation;
         g->offset = e->offset;
         g->entry = &t->live[i];
-        int rc = segment_read(r, g, e);
+        int rc = segment_read(r, trust, g, e);
         if (rc)
             return rc;
     }
@@ -341,21 +367,21 @@ void view_release(struct view *v)
     free(v);
 }
 
-static uint64_t tail_room(const struct store_reader *r, const struct view_tail *t)
+// Bytes of what a tail counts in.
+static uint64_t tail_unit(const struct store_reader *r, const struct view_tail *t)
 {
     switch (t->kind) {
     case SEGMENT_SET_TAIL:
-        return t->size / ((r->index.sets[t->owner].count + 1) * sizeof(double));
+        return (r->index.sets[t->owner].count + UINT64_C(1)) * sizeof(double);
     case SEGMENT_POINT_TAIL:
-        return t->size / sizeof(struct point_record);
+        return sizeof(struct point_record);
     default:
-        return t->size;
+        return 1;
     }
 }
 
 // What is published in the tails now. -EAGAIN: the table has changed.
-static int read_used(struct store_reader *r, const struct view *v, uint64_t **used, uint64_t *version,
-                     int64_t *newest_ns)
+static int read_used(struct store_reader *r, struct view *v, uint64_t **used, uint64_t *version, int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
     uint64_t *u = malloc((v->tail_count + 1) * sizeof *u);
@@ -364,9 +390,8 @@ static int read_used(struct store_reader *r, const struct view *v, uint64_t **us
     *version = __atomic_load_n(&sb->version, __ATOMIC_ACQUIRE);
     for (size_t i = 0; i < v->tail_count; i++) {
         u[i] = __atomic_load_n(&v->tails[i].entry->used, __ATOMIC_ACQUIRE);
-        uint64_t room = tail_room(r, &v->tails[i]);
-        if (u[i] > room)
-            u[i] = room;
+        uint64_t unit = tail_unit(r, &v->tails[i]), room = v->tails[i].size / unit;
+        u[i] = trust_tail(r, v->trust, &v->tails[i], unit, u[i] < room ? u[i] : room);
     }
     *newest_ns = __atomic_load_n(&sb->newest_ns, __ATOMIC_ACQUIRE);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -387,7 +412,9 @@ static bool index_grown(const struct store_reader *r)
 int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
-    bool unchanged = r->view && r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE);
+    // A writer that takes the file up after its machine went down says so when it has thrown away what cannot be believed.
+    bool unchanged = r->view && r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE) &&
+                     !memcmp(r->view->boot_id, sb->boot_id, sizeof sb->boot_id);
     // The catalog grows without the table changing, and is read where the table says.
     if (unchanged && !index_grown(r)) {
         int rc = read_used(r, r->view, used, version, newest_ns);
@@ -398,6 +425,9 @@ int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint
         return rc;
     }
     struct table t = {0};
+    uint8_t boot_id[sizeof sb->boot_id];
+    memcpy(boot_id, sb->boot_id, sizeof boot_id);
+    enum trust trust = trust_of(r);
     int rc = copy_table(r, &t);
     for (uint32_t i = 0; !rc && i < t.count; i++)
         if (!entry_sound(r, &t.entries[i])) {
@@ -407,16 +437,18 @@ int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint
         }
     size_t sets = r->index.set_count;
     if (!rc)
-        rc = index_update(r, t.entries, t.live, t.count);
+        rc = index_update(r, trust, t.entries, t.live, t.count);
     unchanged = unchanged && r->view->table_sequence == t.sequence && sets == r->index.set_count;
     if (!rc && !unchanged) {
-        rc = segments_update(r, &t);
+        rc = segments_update(r, trust, &t);
         struct view *v = rc ? NULL : calloc(1, sizeof *v);
         if (!rc && !v)
             rc = -ENOMEM;
         if (v) {
             v->refs = 1;
             v->table_sequence = t.sequence;
+            v->trust = trust;
+            memcpy(v->boot_id, boot_id, sizeof boot_id);
             rc = view_build(r, &t, v);
             if (rc) {
                 view_release(v);

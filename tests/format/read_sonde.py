@@ -5,8 +5,8 @@ It is the proof that those two pages say enough: it shares nothing with sonde bu
 speed. columns.py decodes columns; here are, from the bottom up: blocks; events; the file with its catalog, blocks and tails.
 
 What is damaged is named and left out, the rest is read: `Recording.problems` is empty when every checksum and every sum is right.
---csv prints every point. --synced takes a file that a writer left behind for one whose machine went down: only what was surely on the
-disk counts, which is what a writer that takes it up keeps.
+--csv prints every point. A file that a writer left behind in another boot is taken for one whose machine went down: only what was surely on the
+disk counts, which is what a writer that takes it up keeps. --synced takes any that was left behind for such a one.
 """
 import os
 import struct
@@ -211,6 +211,15 @@ KIND_NONE, KIND_CATALOG, KIND_SET_TAIL, KIND_POINT_TAIL, KIND_EVENT_TAIL, KIND_B
 TRIES = 1000
 
 
+def this_boot():
+    """The boot id of this machine as a header has it; zeros where the system does not say."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return bytes.fromhex(file.read().strip().replace("-", ""))
+    except OSError:
+        return bytes(16)
+
+
 class Segment:
     def __init__(self, raw):
         self.kind, self.generation, self.set, crc, self.offset, self.size, self.number, self.used = \
@@ -278,7 +287,7 @@ class Recording:
         self.table_at, self.table_room, self.table_used = struct.unpack("<QII", header[136:152])
         self.version, self.last_time = struct.unpack("<Qq", header[192:208])
         self.closed_crc, = struct.unpack("<I", header[508:512])
-        self.only_synced = self.only_synced and self.state == 1
+        self.only_synced = self.state == 1 and (self.only_synced or header[88:104] != this_boot())
 
     def read_table(self, fd):
         """The table's sequence and its entries; None when it was being changed."""
@@ -419,6 +428,11 @@ class Recording:
         if self.only_synced:
             used = max((n for n, crc in segment.notes if crc32c(segment.content[:n * unit]) == crc), default=0)
             need(used or not any(n for n, _ in segment.notes), "none of its sync notes is right")
+        elif self.state == 1:
+            right = [n for n, crc in segment.notes if n <= used and crc32c(segment.content[:n * unit]) == crc]
+            if len(right) < len(segment.notes):
+                used = max(right, default=0)
+                self.problem(f"tail {segment.number}", f"what a sync noted of it is not there; {used} can be believed")
         content = segment.content[:used * unit]
         need(len(content) == used * unit, "it is longer than its segment")
         if segment.kind == KIND_EVENT_TAIL:

@@ -447,12 +447,13 @@ class Crashes(FormatTest):
         with open(lost, "wb") as file:
             file.write(content)
         os.chmod(lost, 0o600)
-        left = Recording(lost, synced=True)
+        left = Recording(lost)
         for name, points in held(left).items():
             self.assertLessEqual(points.items(), wanted[name].items())
         for name, points in ({} if torn else before).items():
             self.assertLessEqual(points.items(), held(left)[name].items())
-        # sonde's own writer keeps just that.
+        # sonde's own reader shows just that, and its writer keeps it.
+        self.assert_as_queried(lost, left, held(left))
         again, control = self.start_agent(fallen)
         control.close()
         _, said = again.communicate(timeout=PATIENCE_S)

@@ -329,12 +329,141 @@ static void damage_costs_one_block(void **state)
     free(bytes);
 }
 
+// ── Tails: what syncs have noted ─────────────────────────────────────────────────────────────────────────────────
+
+enum { SYNCED = 50, APPENDED = 70 };
+
+static struct points all_points(struct store_reader *r, uint32_t series)
+{
+    struct store_snapshot *s = store_snapshot_open(r);
+    assert_non_null(s);
+    struct points p = points_of(s, series, INT64_MIN, INT64_MAX);
+    store_snapshot_close(s);
+    return p;
+}
+
+// Whether the first so many rows and points are there, and nothing else; and whether something was reported.
+static void expect_tails(size_t rows, size_t points, bool report)
+{
+    struct store_reader *r = open_reader();
+    for (uint32_t id = 0; id < 2; id++) {
+        struct points p = all_points(r, id);
+        assert_int_equal(p.count, id ? points : rows);
+        for (size_t i = 0; i < p.count; i++)
+            assert_true(p.t[i] == (int64_t)i && p.v[i] == value_of(id, (int64_t)i));
+        points_free(&p);
+    }
+    struct store_damage damage;
+    store_reader_damage(r, &damage);
+    assert_int_equal(damage.blocks > 0, report);
+    assert_int_equal(damage.first[0] != 0, report);
+    store_reader_close(r);
+}
+
+static void append_to_tails(struct store *s, uint32_t set, uint32_t single, int64_t from, int64_t to)
+{
+    for (int64_t t = from; t < to; t++) {
+        assert_int_equal(store_append_row(s, set, t, &(double){value_of(0, t)}), 0);
+        assert_int_equal(store_append(s, single, t, value_of(1, t)), 0);
+    }
+}
+
+// A file with two tails, SYNCED of APPENDED rows and points synced; where the tails are.
+static char *make_tails(size_t *size, uint32_t *set, struct segment_entry tails[2], size_t entries[2])
+{
+    struct store *s = open_with(NULL);
+    uint32_t m = metric_named(s, "m"), ids[2] = {series_numbered(s, m, 0), series_numbered(s, m, 1)};
+    assert_int_equal(store_define_set(s, ids, 1, set), 0);
+    append_to_tails(s, *set, ids[1], 0, SYNCED);
+    assert_int_equal(store_sync(s, NULL), 0);
+    append_to_tails(s, *set, ids[1], SYNCED, APPENDED);
+    store_abandon(s);
+    char *bytes = slurp(size);
+    struct superblock sb;
+    memcpy(&sb, bytes, sizeof sb);
+    for (uint32_t i = 0; i < sb.table_count; i++) {
+        size_t at = sb.table_offset + i * sizeof(struct segment_entry);
+        struct segment_entry e;
+        memcpy(&e, bytes + at, sizeof e);
+        if (e.kind == SEGMENT_SET_TAIL || e.kind == SEGMENT_POINT_TAIL) {
+            tails[e.kind == SEGMENT_POINT_TAIL] = e;
+            entries[e.kind == SEGMENT_POINT_TAIL] = at;
+        }
+    }
+    return bytes;
+}
+
+static void notes_of_a_killed_writer(void **state)
+{
+    (void)state;
+    size_t size, entries[2];
+    uint32_t set;
+    struct segment_entry tails[2];
+    char *bytes = make_tails(&size, &set, tails, entries);
+    expect_tails(APPENDED, APPENDED, false);
+    // A bit of a row that a sync has seen.
+    size_t row = tails[0].offset + 10 * 16 + 8, point = tails[1].offset + 10 * sizeof(struct point_record) + 16;
+    poke(row, (char)(bytes[row] ^ 4));
+    expect_tails(0, APPENDED, true);
+    poke(row, bytes[row]);
+    poke(point, (char)(bytes[point] ^ 4));
+    expect_tails(APPENDED, 0, true);
+    poke(point, bytes[point]);
+    // A tail that says it holds less than a sync has seen; and one that says more than it has room for.
+    size_t used = entries[0] + offsetof(struct segment_entry, used);
+    poke(used, 20);
+    expect_tails(SYNCED, APPENDED, true);
+    poke(used, bytes[used]);
+    expect_tails(APPENDED, APPENDED, false);
+    free(bytes);
+}
+
+// `used` had reached the disk, the rows had not: what is in their place is no data.
+static void torn_tails_of_another_boot(void **state)
+{
+    (void)state;
+    log_setup(LOG_ERROR, "test");
+    size_t size, entries[2];
+    uint32_t set;
+    struct segment_entry tails[2];
+    char *bytes = make_tails(&size, &set, tails, entries);
+    bytes[offsetof(struct superblock, boot_id)] ^= 1;
+    memset(bytes + tails[0].offset + SYNCED * 16, 0x5a, (APPENDED - SYNCED) * 16);
+    memset(bytes + tails[1].offset + SYNCED * sizeof(struct point_record), 0, 20 * sizeof(struct point_record));
+    spit(bytes, size);
+    expect_tails(SYNCED, SYNCED, true);
+    // A reader that has it open sees what the next writer makes of it.
+    struct store_reader *r = open_reader();
+    struct points p = all_points(r, 0);
+    assert_int_equal(p.count, SYNCED);
+    points_free(&p);
+    struct store *s = open_with(NULL);
+    append_to_tails(s, set, 1, SYNCED, SYNCED + 3);
+    p = all_points(r, 0);
+    assert_int_equal(p.count, SYNCED + 3);
+    assert_true(p.v[SYNCED] == value_of(0, SYNCED));
+    points_free(&p);
+    store_reader_close(r);
+    store_abandon(s);
+    // Torn within what was synced, too: the note does not hold.
+    bytes[tails[0].offset + 3 * 16] ^= 1;
+    spit(bytes, size);
+    expect_tails(0, SYNCED, true);
+    free(bytes);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(bits_of_a_closed_file), CASE(bits_of_a_live_file), CASE(every_length),
-        CASE(not_a_store),           CASE(another_version),     CASE(damage_costs_one_block),
+        CASE(bits_of_a_closed_file),
+        CASE(bits_of_a_live_file),
+        CASE(every_length),
+        CASE(not_a_store),
+        CASE(another_version),
+        CASE(damage_costs_one_block),
+        CASE(notes_of_a_killed_writer),
+        CASE(torn_tails_of_another_boot),
     };
     return cmocka_run_group_tests_name("store damage", tests, NULL, NULL);
 }

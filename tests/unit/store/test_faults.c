@@ -148,7 +148,8 @@ static int io_rename(void *user, const char *from, const char *to)
 }
 
 // What the file at `path` holds: at least rows..., nothing that was never appended, nothing wrong.
-static void check_content(const char *path, int64_t rows, int64_t rows_most, int64_t points, int64_t points_most)
+static void check_content(const char *path, int64_t rows, int64_t rows_most, int64_t points, int64_t points_most,
+                          bool sound)
 {
     struct store_reader *r;
     struct error e = {0};
@@ -173,7 +174,7 @@ static void check_content(const char *path, int64_t rows, int64_t rows_most, int
     }
     struct store_damage damage;
     store_reader_damage(r, &damage);
-    if (damage.blocks)
+    if (sound && damage.blocks)
         fail_msg("damage: %s", damage.first);
     store_snapshot_close(s);
     store_reader_close(r);
@@ -224,13 +225,11 @@ static void io_step(void *user, const char *what)
     }
     spit(image_path(), bytes, size);
     free(bytes);
-    if (!x->machine)
-        check_content(copy_path, x->rows, x->rows + 1, x->points, x->points + 1);
+    // Whether a writer has taken it up or not: a reader shows the same of what the machine left, but says what it leaves out.
+    int64_t rows = x->machine ? x->synced_rows : x->rows, points = x->machine ? x->synced_points : x->points;
+    check_content(copy_path, rows, x->rows + 1, points, x->points + 1, !x->machine);
     check_writable(copy_path, x);
-    if (x->machine)
-        check_content(copy_path, x->synced_rows, x->rows + 1, x->synced_points, x->points + 1);
-    else
-        check_content(copy_path, x->rows, x->rows + 1, x->points, x->points + 1);
+    check_content(copy_path, rows, x->rows + 1, points, x->points + 1, true);
     unlink(copy_path);
     x->checks++;
     x->copying = true;
@@ -320,7 +319,7 @@ static void killed_at_any_step(void **state)
         close_store(s);
         assert_true(x.checks > 150);
         x.copying = false;
-        check_content(fixture_path, 2600, 2600, 2600, 2600);
+        check_content(fixture_path, 2600, 2600, 2600, 2600, true);
         unlink(fixture_path);
     }
 }
@@ -426,7 +425,7 @@ static void nth_call_fails(void **state)
                 struct error e;
                 store_close(s, &e);
                 // Whatever was taken is there: only one call failed, so in the end there was space.
-                check_content(fixture_path, taken_rows, taken_rows, x.points, x.points);
+                check_content(fixture_path, taken_rows, taken_rows, x.points, x.points, true);
             }
             struct error e = {0};
             struct store *again = NULL;
@@ -434,7 +433,7 @@ static void nth_call_fails(void **state)
                 fail_msg("call %d: %s", n, e.text);
             assert_int_equal(store_close(again, &e), 0);
             if (s)
-                check_content(fixture_path, taken_rows, taken_rows, x.points, x.points);
+                check_content(fixture_path, taken_rows, taken_rows, x.points, x.points, true);
             bool all = x.calls < n;
             unlink(fixture_path);
             if (all) {
@@ -467,13 +466,13 @@ static void full_disk(void **state)
     assert_int_equal(store_tick(s, INT64_C(1) << 40), -ENOSPC);
     x.space = 0;
     assert_int_equal(store_tick(s, INT64_C(1) << 41), 0);
-    check_content(fixture_path, 9000, 9000, 9000, 9000);
+    check_content(fixture_path, 9000, 9000, 9000, 9000, true);
     // And without end: the memory for it is bounded.
     store_get_stats(s, &stats);
     assert_int_equal(stat(fixture_path, &st), 0);
     x.space = (uint64_t)st.st_size;
     close_store(s);
-    check_content(fixture_path, 9000, 9000, 9000, 9000);
+    check_content(fixture_path, 9000, 9000, 9000, 9000, true);
     log_setup(LOG_WARNING, "test");
 }
 

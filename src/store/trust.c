@@ -1,0 +1,69 @@
+// trust.c - how much of a file can be believed that no writer has in hand.
+//
+// Sealed blocks and catalog entries say by themselves whether they are sound. What was appended last does not: it lies in tails as it came. Of a
+// writer that was killed the file holds exactly what it had written; of a machine that went down it holds what happened to be on disk, and `used` can
+// be there without the rows that it speaks of. Each sync therefore notes how far a tail went and the checksum of so much (docs/format.md), and a
+// reader takes of a tail what recover.c keeps of it, without writing:
+//
+//   a writer here       all: it is as it says
+//   killed, same boot   all, if the notes hold; else as far as one does
+//   another boot id     as far as a note holds: the machine went down, or the file is another machine's, of which the same can be true
+#include "base/hash.h"
+#include "store/lock.h"
+#include "store/reader.h"
+
+enum trust trust_of(const struct store_reader *r)
+{
+    const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
+    if (__atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) != LAYOUT_LIVE)
+        return TRUST_WRITER;
+    if (memcmp(sb->boot_id, r->boot_id, sizeof r->boot_id))
+        return TRUST_SYNCED;
+    return lock_has_writer(r->fd) ? TRUST_WRITER : TRUST_KILLED;
+}
+
+void trust_note(struct segment_synced to[2], const struct segment_entry *entry)
+{
+    for (int i = 0; i < 2; i++) {
+        uint64_t note = __atomic_load_n((const uint64_t *)(const void *)&entry->synced[i], __ATOMIC_ACQUIRE);
+        memcpy(&to[i], &note, sizeof note);
+    }
+}
+
+// What the longest note says that holds; *noted: what any says.
+static uint64_t sound(const struct view_tail *t, uint64_t unit, uint64_t *noted)
+{
+    uint64_t good = 0;
+    *noted = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct segment_synced *n = &t->notes[i];
+        *noted = n->used > *noted ? n->used : *noted;
+        if (n->used > good && n->used <= t->size / unit && crc32c(0, t->bytes, n->used * unit) == n->crc)
+            good = n->used;
+    }
+    return good;
+}
+
+uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit, uint64_t used)
+{
+    if (trust == TRUST_WRITER)
+        return used;
+    struct segment_synced now[2];
+    trust_note(now, t->entry);
+    if (!t->looked_at || memcmp(now, t->notes, sizeof now)) {
+        memcpy(t->notes, now, sizeof now);
+        t->looked_at = true;
+        t->sound = sound(t, unit, &t->noted);
+    }
+    bool holds = t->sound == t->noted && used >= t->noted;
+    if (trust == TRUST_KILLED && holds)
+        return used;
+    // Rows that nothing vouches for; or, when the notes hold, those that `used` has lost.
+    uint64_t most = used > t->noted ? used : t->noted, unsure = most - t->sound;
+    uint64_t at = t->offset + (unsure ? t->sound : used) * unit;
+    if (trust == TRUST_KILLED)
+        reader_damaged(r, at, (unsure ? unsure : most - used) * unit, "what was not sealed yet");
+    else if (unsure)
+        reader_unsure(r, at, unsure * unit);
+    return t->sound;
+}
