@@ -42,6 +42,15 @@ static uint32_t synced_used(const struct segment_entry *e)
     return e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
+// A segment is cut. What a note says of more contradicts it from now on, and a reader would take that for damage (trust.c).
+static void cut(struct segment_entry *e, uint64_t used)
+{
+    for (int i = 0; i < 2; i++)
+        if (e->synced[i].used > used)
+            __atomic_store_n((uint64_t *)(void *)&e->synced[i], UINT64_C(0), __ATOMIC_RELAXED);
+    extent_publish(e, used);
+}
+
 static int load_packed(struct store *s, const struct segment_entry *e)
 {
     uint8_t *raw;
@@ -85,7 +94,7 @@ static int load_catalog(struct store *s, struct recovery *r, struct error *e)
                 : catalog_load_entries(s, (struct str){(const char *)s->file.base + entry->offset, entry->used}, &good);
         if (rc == -EBADMSG && r->machine && good >= synced_used(entry)) {
             r->cut_bytes += entry->used - good;
-            extent_publish(entry, good);
+            cut(entry, good);
             return 0;
         }
         if (rc)
@@ -138,7 +147,7 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
                 continue;
             }
             r->cut_bytes += e->used - at;
-            extent_publish(e, at);
+            cut(e, at);
             break;
         }
         int rc = note_block(r, &h, slot, at);
@@ -292,7 +301,7 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
         int64_t at = time_at(s->file.base + e->offset, kind, unit, i);
         s->newest_ns = at > s->newest_ns ? at : s->newest_ns;
     }
-    extent_publish(e, used);
+    cut(e, used);
     *t =
         (struct tail){.slot = slot, .used = used, .room = (uint32_t)room, .offset = e->offset, .sequence = e->sequence};
     s->tail_bytes += e->size;
