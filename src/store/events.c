@@ -1,9 +1,9 @@
 // events.c - spans and annotations, read back.
 //
-
-// A span may be there twice: as it began and, later in the order of arrival, as it ended. The last one counts, and it may lie
-// in a block that does not touch the range: so all are looked through.
+// A span may be there twice: as it began and, later in the order of arrival, as it ended. The last one counts, and it may lie in a block that does
+// not touch the range: so a reader looks through every block once, and afterwards through those that touch (event_index.h).
 #include "base/bytes.h"
+#include "store/event_index.h"
 #include "store/event_record.h"
 #include "store/reader.h"
 
@@ -38,8 +38,23 @@ static void search_free(struct search *x)
     *x = (struct search){0};
 }
 
-// Takes `bytes` over.
-static int scan(struct search *x, uint8_t *bytes, size_t size)
+static int note(struct search *x, const struct store_event *event, const uint8_t *at, size_t size)
+{
+    if (x->count == x->capacity) {
+        void *grown = array_grow(x->found, &x->capacity, sizeof *x->found);
+        if (!grown)
+            return -ENOMEM;
+        x->found = grown;
+    }
+    uint64_t id = event->kind == STORE_SPAN ? event->id : 0;
+    x->found[x->count] = (struct found){event->start_ns, x->count, id, at, size, false};
+    x->count++;
+    return 0;
+}
+
+// Takes `bytes` over. Of a block that is known what later ones have replaced is left out; one that is not becomes known to `index`.
+static int scan(struct search *x, uint8_t *bytes, size_t size, const struct event_block *known,
+                struct event_index *index)
 {
     if (x->held_count == x->held_capacity) {
         void *grown = array_grow(x->held, &x->held_capacity, sizeof *x->held);
@@ -53,32 +68,36 @@ static int scan(struct search *x, uint8_t *bytes, size_t size)
     struct bytes in = bytes_of(bytes, size);
     struct store_event event;
     struct store_label labels[STORE_LABELS_MAX];
-    for (;;) {
+    for (uint32_t place = 0;; place++) {
         const uint8_t *at = in.at;
         int rc = event_next(&in, &event, labels);
         if (rc <= 0)
             return rc;
-        if (x->count == x->capacity) {
-            void *grown = array_grow(x->found, &x->capacity, sizeof *x->found);
-            if (!grown)
-                return -ENOMEM;
-            x->found = grown;
-        }
-        uint64_t id = event.kind == STORE_SPAN ? event.id : 0;
-        x->found[x->count] = (struct found){event.start_ns, x->count, id, at, (size_t)(in.at - at), false};
-        x->count++;
+        if (known && event_block_replaced(known, place))
+            continue;
+        rc = note(x, &event, at, (size_t)(in.at - at));
+        if (!rc && index)
+            rc = event_index_add(index, place, &event);
+        if (rc)
+            return rc;
     }
 }
 
-static int scan_block(struct store_snapshot *s, struct search *x, struct block_ref *b)
+// The index is locked.
+static int scan_block(struct store_snapshot *s, struct search *x, struct block_ref *b, int64_t from_ns, int64_t to_ns)
 {
     const struct block_header *h = &b->header;
+    struct event_index *index = &s->reader->events;
+    const struct event_block *known = event_index_find(index, h->sequence_first, h->data_crc);
+    if (known && !event_block_touches(known, from_ns, to_ns))
+        return 0;
     int rc = block_check(s->reader, b, true);
     if (rc)
         return rc == -EBADMSG ? 0 : rc;
     const uint8_t *stored = block_copy(s, b, sizeof *h + h->directory_bytes, h->data_bytes, &rc);
     if (rc)
         return rc;
+    index->blocks_read++;
     bool packed = h->flags & BLOCK_ZSTD_DATA;
     size_t size = packed ? h->data_raw_bytes : h->data_bytes;
     uint8_t *bytes = size <= EVENTS_RAW_MAX ? malloc(size + 1) : NULL;
@@ -91,10 +110,17 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     } else {
         memcpy(bytes, stored, size);
     }
-    if (!ok)
+    if (ok && !known) {
+        rc = event_index_begin(index, h->sequence_first, h->data_crc);
+        if (rc == -EAGAIN) // it begins anew, here
+            rc = event_index_begin(index, h->sequence_first, h->data_crc);
+    }
+    if (!ok || rc)
         free(bytes);
     else
-        rc = scan(x, bytes, size);
+        rc = scan(x, bytes, size, known, known ? NULL : index);
+    if (rc && rc != -EBADMSG && !known)
+        event_index_free(index); // the block is in it by half
     if (!ok || rc == -EBADMSG)
         reader_report(s->reader, b->offset, h->size, "a block of events");
     return rc == -EBADMSG ? 0 : rc;
@@ -112,18 +138,20 @@ static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
         free(bytes);
         return -ESTALE;
     }
-    int rc = scan(x, bytes, size);
+    int rc = scan(x, bytes, size, NULL, NULL);
     if (rc == -EBADMSG)
         reader_report(s->reader, t->offset, size, "the newest events");
     return rc == -EBADMSG ? 0 : rc;
 }
 
-static int search_all(struct store_snapshot *s, struct search *x)
+static int search_all(struct store_snapshot *s, struct search *x, int64_t from_ns, int64_t to_ns)
 {
     const struct view *v = s->view;
     int rc = 0;
+    pthread_mutex_lock(&s->reader->events_mutex);
     for (size_t i = 0; !rc && i < v->events.count; i++)
-        rc = scan_block(s, x, v->events.blocks[i]);
+        rc = scan_block(s, x, v->events.blocks[i], from_ns, to_ns);
+    pthread_mutex_unlock(&s->reader->events_mutex);
     for (size_t i = 0; !rc && i < v->tail_count; i++)
         if (v->tails[i].kind == SEGMENT_EVENT_TAIL && s->used[i])
             rc = scan_tail(s, x, i);
@@ -152,7 +180,7 @@ int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store
     int rc = -ESTALE;
     for (int i = 0; i < MOVES_MAX && rc == -ESTALE; i++) {
         search_free(&x);
-        rc = search_all(s, &x);
+        rc = search_all(s, &x, from_ns, to_ns);
         if (rc == -ESTALE && snapshot_move(s))
             rc = -ENOMEM;
     }

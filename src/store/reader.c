@@ -68,6 +68,7 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
     r->fd = fd;
     lock_boot_id(r->boot_id);
     pthread_mutex_init(&r->mutex, NULL);
+    pthread_mutex_init(&r->events_mutex, NULL);
     lock_reader(fd);
     rc = reader_map(r, (uint64_t)st.st_size);
     if (rc) {
@@ -101,6 +102,8 @@ void store_reader_close(struct store_reader *r)
         free(m);
     }
     index_free(&r->index);
+    event_index_free(&r->events);
+    pthread_mutex_destroy(&r->events_mutex);
     map_free(&r->damaged);
     pthread_mutex_destroy(&r->mutex);
     close(r->fd);

@@ -2,6 +2,7 @@
 //
 //   reader ── index     the catalog so far                          (index.c; grows only)
 //          ── segments  block headers, read once per segment        (view.c)
+//          ── events    which blocks of events reach where           (event_index.h)
 //          ── trust     what can be believed of a file that no writer has (trust.c)
 //          ── view ◀─── snapshots: which blocks and tails there are at one moment; shared as long as the segment table stays as it is
 //   snapshot ── cache   time stamps, unpacked parts of cold blocks, tails turned over (cache.c)
@@ -17,6 +18,7 @@
 #include "base/map.h"
 #include "store/block.h"
 #include "store/cold.h"
+#include "store/event_index.h"
 #include "store/layout.h"
 #include "store/read.h"
 
@@ -147,7 +149,9 @@ struct store_reader {
     size_t segment_count;
     struct view *view; // the latest
     struct store_damage damage;
-    struct map damaged; // offsets already counted
+    struct map damaged;           // offsets already counted
+    pthread_mutex_t events_mutex; // taken before the other
+    struct event_index events;
 };
 
 enum cache_kind { CACHE_TIMES, CACHE_PART, CACHE_POINT_TAIL, CACHE_TAIL_TIMES, CACHE_TAIL_STRIP };

@@ -1,0 +1,149 @@
+#include "store/event_index.h"
+
+#include "base/hash.h"
+#include "store/reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { IDS_MIN = 256 };
+
+void event_index_free(struct event_index *x)
+{
+    for (size_t i = 0; i < x->count; i++)
+        free(x->blocks[i].replaced);
+    free(x->blocks);
+    free(x->ids);
+    *x = (struct event_index){.full = x->full, .blocks_read = x->blocks_read};
+}
+
+const struct event_block *event_index_find(const struct event_index *x, uint64_t number, uint32_t crc)
+{
+    size_t low = 0, high = x->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (x->blocks[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < x->count && x->blocks[low].number == number && x->blocks[low].crc == crc;
+    return found ? &x->blocks[low] : NULL;
+}
+
+int event_index_begin(struct event_index *x, uint64_t number, uint32_t crc)
+{
+    if (x->full)
+        return 0;
+    if (x->count && x->blocks[x->count - 1].number >= number) {
+        event_index_free(x);
+        return -EAGAIN;
+    }
+    if (x->count == x->capacity) {
+        void *grown = array_grow(x->blocks, &x->capacity, sizeof *x->blocks);
+        if (!grown) {
+            event_index_free(x);
+            return -ENOMEM;
+        }
+        x->blocks = grown;
+    }
+    x->blocks[x->count++] =
+        (struct event_block){.number = number, .crc = crc, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    return 0;
+}
+
+static struct event_id *slot_of(struct event_id *ids, size_t capacity, uint64_t id)
+{
+    size_t i = hash_u64(id) & (capacity - 1);
+    while (ids[i].id && ids[i].id != id)
+        i = (i + 1) & (capacity - 1);
+    return &ids[i];
+}
+
+static bool grow_ids(struct event_index *x)
+{
+    size_t capacity = x->id_capacity ? 2 * x->id_capacity : IDS_MIN;
+    struct event_id *ids = calloc(capacity, sizeof *ids);
+    if (!ids)
+        return false;
+    for (size_t i = 0; i < x->id_capacity; i++)
+        if (x->ids[i].id)
+            *slot_of(ids, capacity, x->ids[i].id) = x->ids[i];
+    free(x->ids);
+    x->ids = ids;
+    x->id_capacity = capacity;
+    return true;
+}
+
+// The event at that place of an earlier block counts no more.
+static bool replace(struct event_block *b, const struct event_id *old)
+{
+    if (b->replaced_count == b->replaced_capacity) {
+        uint32_t capacity = b->replaced_capacity ? 2 * b->replaced_capacity : 8;
+        uint32_t *grown = realloc(b->replaced, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        b->replaced = grown;
+        b->replaced_capacity = capacity;
+    }
+    uint32_t at = b->replaced_count++;
+    for (; at && b->replaced[at - 1] > old->place; at--)
+        b->replaced[at] = b->replaced[at - 1];
+    b->replaced[at] = old->place;
+    return true;
+}
+
+int event_index_add(struct event_index *x, uint32_t place, const struct store_event *event)
+{
+    if (x->full)
+        return 0;
+    uint32_t number = (uint32_t)x->count - 1;
+    struct event_block *b = &x->blocks[number];
+    b->first_ns = event->start_ns < b->first_ns ? event->start_ns : b->first_ns;
+    bool open = event->end_ns == INT64_MAX;
+    if (open)
+        b->open++;
+    else
+        b->last_ns = event->end_ns > b->last_ns ? event->end_ns : b->last_ns;
+    if (event->kind != STORE_SPAN || !event->id)
+        return 0;
+    if (x->id_count == EVENT_IDS_MAX) {
+        x->full = true;
+        event_index_free(x);
+        return 0;
+    }
+    if (2 * (x->id_count + 1) > x->id_capacity && !grow_ids(x)) {
+        event_index_free(x);
+        return -ENOMEM;
+    }
+    struct event_id *slot = slot_of(x->ids, x->id_capacity, event->id);
+    if (slot->id) {
+        struct event_block *before = &x->blocks[slot->block];
+        before->open -= slot->open;
+        if (!replace(before, slot)) {
+            event_index_free(x);
+            return -ENOMEM;
+        }
+    }
+    x->id_count += !slot->id;
+    *slot = (struct event_id){event->id, number, place & INT32_MAX, open};
+    return 0;
+}
+
+bool event_block_touches(const struct event_block *b, int64_t from_ns, int64_t to_ns)
+{
+    return b->first_ns <= to_ns && (b->open || b->last_ns >= from_ns);
+}
+
+bool event_block_replaced(const struct event_block *b, uint32_t place)
+{
+    uint32_t low = 0, high = b->replaced_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (b->replaced[middle] < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < b->replaced_count && b->replaced[low] == place;
+}

@@ -1,0 +1,196 @@
+// Spans and annotations over many blocks: what a question gives, compared with a plain list of what was appended, and how many blocks it reads.
+#include "fixture.h"
+
+#include "store/reader.h"
+
+enum { EVENTS = 6000, TIMES = 100000, MOST_OPEN = 40 };
+
+static struct store_event appended[2 * EVENTS];
+static size_t count;
+static uint32_t random_state;
+
+static uint32_t next_random(uint32_t below)
+{
+    random_state = random_state * 1664525 + 1013904223;
+    return (uint32_t)((uint64_t)(random_state >> 8) * below >> 24);
+}
+
+static void append(struct store *s, struct store_event e)
+{
+    assert_int_equal(store_append_event(s, &e), 0);
+    appended[count++] = e;
+}
+
+// Of equal ids the last; by start, then by arrival.
+static bool counts(size_t i, int64_t from, int64_t to)
+{
+    const struct store_event *e = &appended[i];
+    for (size_t k = i + 1; k < count && e->kind == STORE_SPAN && e->id; k++)
+        if (appended[k].kind == STORE_SPAN && appended[k].id == e->id)
+            return false;
+    return e->start_ns <= to && e->end_ns >= from;
+}
+
+struct check {
+    uint8_t seen[2 * EVENTS];
+    size_t given;
+    int64_t last_start;
+};
+
+static bool see(const struct store_event *e, void *user)
+{
+    struct check *c = user;
+    uint64_t number;
+    assert_true(str_to_u64(e->text, &number) && number < count);
+    const struct store_event *a = &appended[number];
+    assert_true(e->start_ns == a->start_ns && e->end_ns == a->end_ns && e->id == a->id && e->kind == a->kind);
+    assert_true(e->start_ns >= c->last_start);
+    c->last_start = e->start_ns;
+    c->seen[number]++;
+    c->given++;
+    return true;
+}
+
+static void compare(struct store_reader *r, int64_t from, int64_t to)
+{
+    static struct check c;
+    c = (struct check){.last_start = INT64_MIN};
+    struct store_snapshot *s = store_snapshot_open(r);
+    assert_int_equal(store_events(s, from, to, see, &c), 0);
+    store_snapshot_close(s);
+    for (size_t i = 0; i < count; i++)
+        if (c.seen[i] != counts(i, from, to))
+            fail_msg("event %zu (%lld to %lld, id %llu) is given %d times in %lld to %lld", i,
+                     (long long)appended[i].start_ns, (long long)appended[i].end_ns, (unsigned long long)appended[i].id,
+                     c.seen[i], (long long)from, (long long)to);
+}
+
+static char texts[2 * EVENTS][12];
+
+static struct str next_text(void)
+{
+    snprintf(texts[count], sizeof texts[count], "%zu", count);
+    return str_of(texts[count]);
+}
+
+// Time goes on; some spans end much later than they begin, some never, some are said twice, some by another time or in the wrong order.
+static void random_events(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed <= 4; seed++) {
+        random_state = seed;
+        count = 0;
+        struct store *s = open_with(NULL);
+        struct store_reader *kept = open_reader();
+        struct store_event open[MOST_OPEN];
+        size_t open_count = 0;
+        for (int i = 0; i < EVENTS; i++) {
+            int64_t now = (int64_t)i * TIMES / EVENTS;
+            uint32_t what = next_random(10);
+            struct store_event e = {.kind = STORE_SPAN, .start_ns = now, .end_ns = INT64_MAX, .text = next_text()};
+            if (what < 4 && open_count < MOST_OPEN) {
+                e.id = (uint64_t)i + 1;
+                open[open_count++] = e;
+            } else if (what < 8 && open_count) {
+                size_t which = next_random((uint32_t)open_count);
+                struct str text = e.text;
+                e = open[which];
+                e.text = text;
+                e.end_ns = now;
+                if (next_random(20) == 0)
+                    e.start_ns -= 5;
+                if (next_random(20)) // else it ends once more, later
+                    open[which] = open[--open_count];
+            } else {
+                e.kind = STORE_ANNOTATION;
+                e.end_ns = e.start_ns;
+            }
+            append(s, e);
+            if (next_random(200) == 0)
+                assert_int_equal(store_seal(s), 0);
+            if (next_random(400) == 0) {
+                int64_t from = next_random(TIMES);
+                compare(kept, from, from + next_random(TIMES / 20));
+            }
+        }
+        for (int round = 0; round < 3; round++) {
+            struct store_reader *fresh = open_reader();
+            for (int i = 0; i < 5; i++) {
+                int64_t from = (int64_t)next_random(TIMES) - 10;
+                int64_t to = from + next_random(i % 2 ? 50 : TIMES);
+                compare(kept, from, to);
+                compare(fresh, from, to);
+            }
+            compare(fresh, INT64_MIN, INT64_MAX);
+            store_reader_close(fresh);
+            if (round == 0)
+                assert_int_equal(store_seal(s), 0);
+            if (round == 1)
+                store_reader_close(kept);
+            if (round == 1)
+                close_store(s);
+            if (round == 1)
+                kept = open_reader();
+        }
+        store_reader_close(kept);
+        unlink(fixture_path);
+    }
+}
+
+static bool count_one(const struct store_event *e, void *user)
+{
+    (void)e;
+    ++*(int *)user;
+    return true;
+}
+
+static uint64_t blocks_read(struct store_reader *r, int64_t from, int64_t to, int expected)
+{
+    uint64_t before = r->events.blocks_read;
+    struct store_snapshot *s = store_snapshot_open(r);
+    int n = 0;
+    assert_int_equal(store_events(s, from, to, count_one, &n), 0);
+    store_snapshot_close(s);
+    assert_int_equal(n, expected);
+    return r->events.blocks_read - before;
+}
+
+// A block a step, each with a span of its own; over all of them lies one that begins in the first and ends in the last.
+static void only_what_touches_is_read(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 50, STEP = 1000 };
+    struct store *s = open_with(NULL);
+    struct store_event job = {.kind = STORE_SPAN, .start_ns = 0, .end_ns = INT64_MAX, .id = 1000, .text = STR("job")};
+    for (int i = 0; i < BLOCKS; i++) {
+        struct store_event e = {.kind = STORE_SPAN, .id = (uint64_t)i + 1, .text = STR("step")};
+        e.start_ns = i * STEP;
+        e.end_ns = e.start_ns + STEP / 2;
+        if (i == 0)
+            assert_int_equal(store_append_event(s, &job), 0);
+        assert_int_equal(store_append_event(s, &e), 0);
+        assert_int_equal(store_seal(s), 0);
+    }
+    struct store_reader *r = open_reader();
+    assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), BLOCKS); // each once
+    assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 2); // the step's, and the first: the job has not ended
+    assert_int_equal(blocks_read(r, 20 * STEP, 22 * STEP, 4), 4);
+    assert_int_equal(blocks_read(r, 0, BLOCKS * STEP, BLOCKS + 1), BLOCKS);
+    // When it has, the first block has nothing more to say of later times; the one that says so does.
+    job.end_ns = BLOCKS * STEP;
+    assert_int_equal(store_append_event(s, &job), 0);
+    assert_int_equal(store_seal(s), 0);
+    assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 3);
+    assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 2);
+    assert_int_equal(blocks_read(r, 0, 0, 2), 2);
+    assert_int_equal(blocks_read(r, (BLOCKS + 1) * STEP, INT64_MAX, 0), 0);
+    store_reader_close(r);
+    close_store(s);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {CASE(random_events), CASE(only_what_touches_is_read)};
+    return cmocka_run_group_tests_name("store events", tests, NULL, NULL);
+}
