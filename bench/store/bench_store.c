@@ -213,6 +213,7 @@ static void recording(const char *data, const char *name)
             snprintf(metric, sizeof metric, "bytes_per_value_%s_%s", name, codec_name((enum codec_id)c));
             bench_say(metric, (double)in.codecs[c].bytes / (double)in.codecs[c].values, "B", NULL, 0);
         }
+    reading_all("import", "cold_recording");
     unlink(bench_path("import"));
 }
 
@@ -224,9 +225,9 @@ int main(int argc, char **argv)
         perror(folder);
         return 1;
     }
+    reading_bare_loops();
     if (!*only || !strcmp(only, "recordings"))
         recording(data ? data : "../shared/data", "node-10hz");
-    reading_bare_loops();
     if (!*only || !strcmp(only, "rows"))
         rows(true);
     if (!strcmp(only, "hot"))

@@ -233,8 +233,17 @@ static inline uint64_t low_bits(const uint8_t *in, size_t size, size_t at, unsig
 {
     uint64_t window = 0;
     size_t byte = at / 8, left = size - byte;
-    memcpy(&window, in + byte, left < 8 ? left : 8);
+    if (left < sizeof window)
+        memcpy(&window, in + byte, left);
+    else
+        window = load_u64(in + byte);
     return window >> at % 8 & ((UINT64_C(1) << low) - 1);
+}
+
+// Number z of a series that is added (sign 0) or subtracted (all bits).
+static inline uint64_t signed_number(uint64_t z, uint64_t sign)
+{
+    return ((uint64_t)unzigzag(z) ^ sign) - sign;
 }
 
 enum { SHORT_RUN = 32 };
@@ -249,7 +258,7 @@ static bool all_short(const uint8_t *tokens)
 
 // The common case of a dense column: so many tokens of one byte each from the i-th on, with all the low bits well within the stream.
 // False: it is not.
-static bool add_short_run(const struct column *c, size_t i, size_t low_size, uint64_t factor, number *restrict q)
+static bool add_short_run(const struct column *c, size_t i, size_t low_size, uint64_t sign, number *restrict q)
 {
     const uint8_t *tokens = c->stream[DENSE] + i, *low = c->stream[LOW];
     unsigned width = c->low;
@@ -257,48 +266,64 @@ static bool add_short_run(const struct column *c, size_t i, size_t low_size, uin
         return false;
     if (width == 0) {
         for (size_t j = 0; j < SHORT_RUN; j++)
-            q[j] += factor * (uint64_t)unzigzag(tokens[j]);
+            q[j] += signed_number(tokens[j], sign);
         return true;
     }
     uint64_t mask = (UINT64_C(1) << width) - 1;
     for (size_t j = 0; j < SHORT_RUN; j++) {
         size_t at = (i + j) * width;
         uint64_t z = (uint64_t)tokens[j] << width | (load_u64(low + at / 8) >> at % 8 & mask);
-        q[j] += factor * (uint64_t)unzigzag(z);
+        q[j] += signed_number(z, sign);
     }
     return true;
 }
 
-// Adds what is written for column c, times factor, to q.
-static bool add_own(const struct column *c, uint64_t factor, number *q)
+static bool add_dense(const struct column *c, uint64_t sign, struct bytes *extras, number *q)
 {
-    struct bytes extras = bytes_of(c->stream[EXTRAS], c->extras);
-    bool dense = c->form & FORM_DENSE;
-    const uint8_t *tokens = dense ? c->stream[DENSE] : c->stream[CHANGES];
+    const uint8_t *tokens = c->stream[DENSE];
     size_t low_size = low_bytes(c->count, c->low);
-    size_t k = order_of(c) == 0 ? 0 : 1;
-    for (size_t i = 0; i < c->count; i++, k++) {
-        while (dense && i % SHORT_RUN == 0 && i + SHORT_RUN <= c->count &&
-               add_short_run(c, i, low_size, factor, q + k)) {
+    for (size_t i = 0; i < c->count;) {
+        if (i + SHORT_RUN <= c->count && add_short_run(c, i, low_size, sign, q + i)) {
             i += SHORT_RUN;
-            k += SHORT_RUN;
+            continue;
         }
-        if (i == c->count)
-            break;
-        uint64_t gap, z;
-        if (!dense) {
-            if (!read_token(c->stream[GAPS][i], &extras, &gap) || gap >= c->n - k)
+        for (size_t end = i + SHORT_RUN < c->count ? i + SHORT_RUN : c->count; i < end; i++) {
+            uint64_t z;
+            if (!read_token(tokens[i], extras, &z))
                 return false;
-            k += (size_t)gap;
+            if (c->low > 0)
+                z = z << c->low | low_bits(c->stream[LOW], low_size, i * c->low, c->low);
+            q[i] += signed_number(z, sign);
         }
-        if (!read_token(tokens[i], &extras, &z))
+    }
+    return true;
+}
+
+static bool add_sparse(const struct column *c, uint64_t sign, struct bytes *extras, number *q)
+{
+    const uint8_t *gaps = c->stream[GAPS], *tokens = c->stream[CHANGES];
+    size_t low_size = low_bytes(c->count, c->low), k = order_of(c) == 0 ? 0 : 1;
+    for (size_t i = 0; i < c->count; i++, k++) {
+        uint64_t gap, z;
+        if (!read_token(gaps[i], extras, &gap) || gap >= c->n - k)
+            return false;
+        k += (size_t)gap;
+        if (!read_token(tokens[i], extras, &z))
             return false;
         if (c->low > 0)
             z = z << c->low | low_bits(c->stream[LOW], low_size, i * c->low, c->low);
-        z += dense ? 0 : 1;
-        q[k] += factor * (uint64_t)unzigzag(z);
+        q[k] += signed_number(z + 1, sign);
     }
-    return bytes_left(&extras) == 0;
+    return true;
+}
+
+// Adds what is written for column c to q, or subtracts it.
+static bool add_own(const struct column *c, uint64_t sign, number *q)
+{
+    struct bytes extras = bytes_of(c->stream[EXTRAS], c->extras);
+    bool ok = c->form & FORM_DENSE ? add_dense(c, sign, &extras, q + (order_of(c) == 0 ? 0 : 1))
+                                   : add_sparse(c, sign, &extras, q);
+    return ok && bytes_left(&extras) == 0;
 }
 
 // q of a column and of all that it refers to, added up: one sum, whatever leads where. The walk is bounded, so that a
@@ -307,15 +332,15 @@ static bool add_all(const struct column *columns, const struct column *c, number
 {
     struct {
         const struct column *column;
-        uint64_t factor;
+        uint64_t sign;
     } stack[EXPANSIONS_MAX];
     size_t depth = 0, expansions = 1;
     stack[depth].column = c;
-    stack[depth++].factor = 1;
+    stack[depth++].sign = 0;
     while (depth > 0) {
         const struct column *now = stack[--depth].column;
-        uint64_t factor = stack[depth].factor;
-        if (!add_own(now, factor, q))
+        uint64_t sign = stack[depth].sign;
+        if (!add_own(now, sign, q))
             return false;
         for (size_t i = 0; i < now->n_refers; i++) {
             const struct column *other = &columns[now->refers[i] >> 1];
@@ -324,45 +349,73 @@ static bool add_all(const struct column *columns, const struct column *c, number
             if (!fits || ++expansions > EXPANSIONS_MAX)
                 return false;
             stack[depth].column = other;
-            stack[depth++].factor = now->refers[i] & 1 ? 0 - factor : factor;
+            stack[depth++].sign = now->refers[i] & 1 ? ~sign : sign;
         }
     }
     return true;
 }
 
-static bool whole_numbers(const struct column *columns, const struct column *c, number *x)
+// A walk over the groups of a series: from q to the whole numbers.
+struct walk {
+    uint64_t sum, delta;
+};
+
+static struct walk walk_of(const struct column *c)
+{
+    // The first number of a series has no change before it: what every step adds is taken off beforehand.
+    return (struct walk){order_of(c) == 1 ? c->first - c->centre : c->first, 0 - c->centre};
+}
+
+static void next_group(const struct column *c, struct walk *w, const number *q, size_t count, uint64_t group[GROUP])
+{
+    const struct codec_kernels *k = codec_kernels();
+    size_t rounded = (count + LANES - 1) / LANES * LANES;
+    memcpy(group, q, count * sizeof group[0]);
+    memset(group + count, 0, (rounded - count) * sizeof group[0]);
+    for (size_t i = 0; i < count && c->factor != 1; i++)
+        group[i] *= c->factor;
+    switch (order_of(c)) {
+    case 0:
+        for (size_t i = 0; i < rounded; i++)
+            group[i] += c->centre;
+        break;
+    case 1:
+        k->prefix64(group, rounded, false, c->centre, &w->sum);
+        break;
+    default:
+        k->prefix64(group, rounded, false, c->centre, &w->delta);
+        k->prefix64(group, rounded, false, 0, &w->sum);
+    }
+}
+
+static int decode_times(const struct column *columns, const struct column *c, number *x)
 {
     memset(x, 0, c->n * sizeof x[0]);
     if (!add_all(columns, c, x))
-        return false;
-    uint64_t centre = c->centre, factor = c->factor;
-    if (order_of(c) == 0) {
-        for (size_t k = 0; k < c->n; k++)
-            x[k] = centre + factor * x[k];
-        return true;
+        return -EBADMSG;
+    struct walk walk = walk_of(c);
+    for (size_t at = 0; at < c->n; at += GROUP) {
+        uint64_t group[GROUP];
+        size_t count = c->n - at < GROUP ? c->n - at : GROUP;
+        next_group(c, &walk, x + at, count, group);
+        memcpy(x + at, group, count * sizeof group[0]);
     }
-    uint64_t sum = c->first, delta = 0;
-    x[0] = sum;
-    if (order_of(c) == 1)
-        for (size_t k = 1; k < c->n; k++)
-            x[k] = sum += centre + factor * x[k];
-    else
-        for (size_t k = 1; k < c->n; k++)
-            x[k] = sum += delta += centre + factor * x[k];
-    return true;
+    return 0;
 }
 
 static int decode_whole(const struct column *columns, const struct column *c, double *out)
 {
-    number *x = (number *)out;
+    number *q = (number *)out;
     struct codec_scale scale;
-    if (!whole_numbers(columns, c, x) || !codec_scale_of(c->scale, &scale))
+    memset(q, 0, c->n * sizeof q[0]);
+    if (!add_all(columns, c, q) || !codec_scale_of(c->scale, &scale))
         return -EBADMSG;
+    struct walk walk = walk_of(c);
     for (size_t at = 0; at < c->n; at += GROUP) {
-        int64_t group[GROUP];
+        uint64_t group[GROUP];
         size_t count = c->n - at < GROUP ? c->n - at : GROUP;
-        memcpy(group, x + at, count * sizeof group[0]);
-        codec_kernels()->values64(group, count, &scale, out + at);
+        next_group(c, &walk, q + at, count, group);
+        codec_kernels()->values64((const int64_t *)group, count, &scale, out + at);
     }
     const uint8_t *positions = c->stream[RAW], *values = positions + c->misses * (size_t)2;
     for (size_t i = 0; i < c->misses; i++) {
@@ -437,9 +490,7 @@ static int decode_column(const struct column *columns, const struct column *c, v
         decode_bits(c, out);
         return 0;
     default:
-        if (c->times)
-            return whole_numbers(columns, c, out) ? 0 : -EBADMSG;
-        return decode_whole(columns, c, out);
+        return c->times ? decode_times(columns, c, out) : decode_whole(columns, c, out);
     }
 }
 

@@ -307,6 +307,14 @@ static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct 
 
 // ── Cold blocks ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+// One context for all: making one costs as much as unpacking a small part.
+int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame, size_t frame_size)
+{
+    if (!s->unzip && !(s->unzip = ZSTD_createDCtx()))
+        return -ENOMEM;
+    return ZSTD_decompressDCtx(s->unzip, out, size, frame, frame_size) == size ? 0 : -EBADMSG;
+}
+
 int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, struct cache_item **pin)
 {
     *pin = cache_find(&s->cache, CACHE_PART, b, number);
@@ -327,15 +335,17 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, st
     if (!raw)
         return -ENOMEM;
     struct codec_table *table = NULL;
-    size_t n = ZSTD_decompress(raw, part.raw_size, stored, part.size);
-    rc = ZSTD_isError(n) || n != part.raw_size ? -EBADMSG : codec_table_open(raw, n, &table);
+    rc = unpack_frame(s, raw, part.raw_size, stored, part.size);
+    if (!rc)
+        rc = codec_table_open(raw, part.raw_size, &table);
     if (rc) {
         free(raw);
         return rc == -EBADMSG ? malformed(s, b) : rc;
     }
     *pin = cache_add(
         &s->cache,
-        (struct cache_item){.of = b, .part = number, .kind = CACHE_PART, .bytes = n, .data = raw, .table = table});
+        (struct cache_item){
+            .of = b, .part = number, .kind = CACHE_PART, .bytes = part.raw_size, .data = raw, .table = table});
     return *pin ? 0 : -ENOMEM;
 }
 

@@ -103,13 +103,17 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     uint8_t *bytes = size <= EVENTS_RAW_MAX ? malloc(size + 1) : NULL;
     if (!bytes)
         return -ENOMEM;
-    bool ok = true;
     if (packed) {
         size_t frame = ZSTD_findFrameCompressedSize(stored, h->data_bytes);
-        ok = !ZSTD_isError(frame) && ZSTD_decompress(bytes, size, stored, frame) == size;
+        rc = ZSTD_isError(frame) ? -EBADMSG : unpack_frame(s, bytes, size, stored, frame);
+        if (rc == -ENOMEM) {
+            free(bytes);
+            return rc;
+        }
     } else {
         memcpy(bytes, stored, size);
     }
+    bool ok = !rc;
     if (ok && !known) {
         rc = event_index_begin(index, h->sequence_first, h->data_crc);
         if (rc == -EAGAIN) // it begins anew, here

@@ -205,6 +205,7 @@ struct store_snapshot {
     struct arena memory;
     struct cache cache;
     struct buf scratch;
+    struct ZSTD_DCtx_s *unzip; // made when first needed
     struct buffers buffers;
     struct store_cursor *idle; // closed ones, to be opened again
     unsigned idle_count;
@@ -257,6 +258,9 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t column_
 // The points that an entry speaks of. On failure *out holds nothing.
 int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out);
 void column_free(struct store_snapshot *s, struct column *c); // leaves it empty
+
+// Exactly `size` bytes out of a frame. 0, -EBADMSG, -ENOMEM.
+int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame, size_t frame_size);
 
 // A cold block's directory (shared, stays with the block), and one of its parts, unpacked: pinned.
 int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <zstd.h>
 
 enum { SNAPSHOT_TRIES = 10000 };
 
@@ -82,6 +83,7 @@ void store_snapshot_close(struct store_snapshot *s)
     cursors_free(s);
     buffers_free(&s->buffers);
     cache_free(&s->cache);
+    ZSTD_freeDCtx(s->unzip);
     pthread_mutex_lock(&s->reader->mutex);
     while (s->held) {
         struct view_hold *hold = s->held;
