@@ -1,6 +1,6 @@
 // bench_store.c - what the store costs: appending, reading, opening, bytes a value. One JSON object a line.
 //
-//     bench_store [recordings | rows | hot | recent | small | open | points]
+//     bench_store [recordings | rows | hot | recent | small | open | points | index]
 //
 // Without an argument all but `hot` (rows without the merging) and `open` (writes a file of 1 GiB). SONDE_DATA names the folder with
 // recordings; without it those measurements are skipped. What other databases need is measured beside it by the scripts in this folder.
@@ -240,5 +240,7 @@ int main(int argc, char **argv)
         reading_open_large();
     if (!*only || !strcmp(only, "points"))
         points();
+    if (!*only || !strcmp(only, "index"))
+        index_large();
     return rmdir(folder) ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-// reading.h - the reading half of bench_store: what its two files share.
+// reading.h - the reading half of bench_store: what its files share.
 #ifndef SONDE_BENCH_STORE_READING_H
 #define SONDE_BENCH_STORE_READING_H
 
@@ -23,4 +23,7 @@ void reading_bare_loops(void);                        // the least that any of i
 void reading_all(const char *name, const char *kind); // of the store of that name: open, averages
 void reading_small(void);                             // 100 series × 3000 points, as a query reads them
 void reading_open_large(void);                        // a file of 1 GiB
+
+// index.c
+void index_large(void); // a million series
 #endif
