@@ -34,9 +34,9 @@ enum query_between {
 enum query_quantile {
     QUANTILE_NONE,
     QUANTILE_UPPER_MIDDLE, // x[n/2], counted from 0
-    QUANTILE_R6,           // at p(n+1), between neighbours linear (OpenTSDB's p50 …)
-    QUANTILE_R3,           // the value at pn, rounded to the nearest even
-    QUANTILE_R7            // at 1 + p(n-1), between neighbours linear
+    QUANTILE_R6, // at p(n+1), between neighbours linear; of whole numbers cut to one, as OpenTSDB's p50 … are
+    QUANTILE_R3, // the value at pn, rounded to the nearest even
+    QUANTILE_R7  // at 1 + p(n-1), between neighbours linear
 };
 
 struct query_aggregator_row {

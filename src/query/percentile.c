@@ -111,6 +111,14 @@ static double at_rank(double *v, size_t n, double h)
     return low + part * (high - low);
 }
 
+static bool whole_numbers(const double *v, size_t n)
+{
+    bool whole = true;
+    for (size_t i = 0; i < n; i++)
+        whole &= trunc(v[i]) == v[i];
+    return whole;
+}
+
 double query_quantile(double *v, size_t count, const struct query_aggregator_row *row)
 {
     size_t n = 0;
@@ -119,6 +127,7 @@ double query_quantile(double *v, size_t count, const struct query_aggregator_row
             v[n++] = v[i];
     if (n == 0)
         return NAN;
+    bool cut = row->quantile == QUANTILE_R6 && whole_numbers(v, n);
     // The rank is computed from whole numbers: n × 0.999 would miss where n × 999 / 1000 hits.
     double p_n = (double)n * row->per_mille / 1000;
     size_t upper_middle = n / 2 + 1;
@@ -133,5 +142,6 @@ double query_quantile(double *v, size_t count, const struct query_aggregator_row
     case QUANTILE_NONE:
         break;
     }
-    return at_rank(v, n, (double)(n + 1) * row->per_mille / 1000);
+    double value = at_rank(v, n, (double)(n + 1) * row->per_mille / 1000);
+    return cut ? trunc(value) : value;
 }

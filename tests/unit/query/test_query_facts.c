@@ -191,8 +191,8 @@ static void percentiles_of_a_thousand(void **state)
         const char *name;
         double exact, row;
     } facts[] = {
-        {"p50", 500.5, 500},   {"p75", 750.75, 750},   {"p90", 900.9, 900},     {"p95", 950.95, 950},
-        {"p99", 990.99, 990},  {"p999", 999.999, 999}, {"ep50r3", 500, 500},    {"ep95r3", 950, 950},
+        {"p50", 500, 500},     {"p75", 750, 750},      {"p90", 900, 900},       {"p95", 950, 950},
+        {"p99", 990, 990},     {"p999", 999, 999},     {"ep50r3", 500, 500},    {"ep95r3", 950, 950},
         {"ep999r3", 999, 999}, {"ep50r7", 500.5, 500}, {"ep95r7", 950.05, 950}, {"ep999r7", 999.001, 999},
     };
     struct world *w = world_new();
@@ -213,6 +213,19 @@ static void percentiles_of_a_thousand(void **state)
         snprintf(m, sizeof m, "sum:0all-%s:in.time", facts[i].name);
         ASSERT_ANSWER(w, m, T, END, (double)T, facts[i].exact);
     }
+    world_free(w);
+}
+
+// A single broken number among them, and nothing is cut.
+static void percentiles_of_numbers_that_are_not_whole(void **state)
+{
+    (void)state;
+    struct world *w = MAKE_ONE(1356998400, 1, 1356998401, 2, 1356998402, 3.5, 1356998403, 4);
+    ASSERT_ANSWER(w, "sum:0all-p50:m", T, END, (double)T, 2.75);
+    world_free(w);
+    w = MAKE_ONE(1356998400, -1, 1356998401, -2, 1356998402, -4, 1356998403, -5);
+    ASSERT_ANSWER(w, "sum:0all-p50:m", T, END, (double)T, -3); // towards 0
+    ASSERT_ANSWER(w, "sum:0all-p75:m", T, END, (double)T, -1); // -1.25
     world_free(w);
 }
 
@@ -292,6 +305,7 @@ int main(void)
         cmocka_unit_test(zimsum_of_shifted_l),
         cmocka_unit_test(gaps_are_bridged),
         cmocka_unit_test(percentiles_of_a_thousand),
+        cmocka_unit_test(percentiles_of_numbers_that_are_not_whole),
         cmocka_unit_test(median_of_five),
         cmocka_unit_test(holes_of_m),
         cmocka_unit_test(nothing_is_an_empty_answer),

@@ -62,8 +62,13 @@ static double plain_quantile(const double *sorted, size_t n, struct str name)
         double h = nearbyint((double)n * per_mille / 1000);
         return interpolated_rank(sorted, n, h);
     }
-    return interpolated_rank(sorted, n,
-                             r7 ? 1 + (double)(n - 1) * per_mille / 1000 : (double)(n + 1) * per_mille / 1000);
+    if (r7)
+        return interpolated_rank(sorted, n, 1 + (double)(n - 1) * per_mille / 1000);
+    bool whole = true;
+    for (size_t i = 0; i < n; i++)
+        whole = whole && floor(sorted[i]) == sorted[i];
+    double value = interpolated_rank(sorted, n, (double)(n + 1) * per_mille / 1000);
+    return whole ? trunc(value) : value;
 }
 
 static double plain_aggregate(enum query_aggregator a, const double *values, size_t count)
