@@ -212,6 +212,18 @@ static void write_summary(struct json_writer *w, const struct query_result *tota
     json_object_end(w);
 }
 
+// Room for the whole answer at once: a buffer that grows copies what it has again and again. The numbers are those of usual answers;
+// where they are not enough it grows.
+static void reserve_answer(struct buf *body, const struct query_result *result)
+{
+    enum { POINT_BYTES = 32, SERIES_BYTES = 256 };
+    size_t bytes = result->count * SERIES_BYTES;
+    for (size_t i = 0; i < result->count; i++)
+        bytes += result->series[i].count * POINT_BYTES;
+    if (!body->limit || (body->size < body->limit && bytes <= body->limit - body->size))
+        buf_reserve(body, bytes);
+}
+
 static int answer_queries(struct service *service, const struct request *r, const struct query_request *request,
                           const struct sources_view *view, struct answer *a, struct error *e)
 {
@@ -238,6 +250,8 @@ static int answer_queries(struct service *service, const struct request *r, cons
         const struct query *q = &request->queries[i];
         struct query_result result = {0};
         rc = opentsdb_run(service, view, *q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
+        if (!rc)
+            reserve_answer(&a->body, &result);
         for (size_t s = 0; s < result.count && !rc; s++) {
             opentsdb_write_series(&w, q, i, q->metric, &result.series[s], &result, &annotations, &style);
             points += result.series[s].count;

@@ -1,6 +1,6 @@
 // opentsdb_write.c - from query results to OpenTSDB's JSON.
 //
-// Points are most of any answer, so they are formatted straight into the buffer: room for one is reserved, then its two numbers
+// Points are most of any answer, so they are formatted straight into the buffer: room for many is reserved, then their numbers
 // are written where they stay.
 #include "aggregator/opentsdb_write.h"
 
@@ -28,16 +28,38 @@ static bool is_written(double value, enum query_fill fill, const char **special)
     return true;
 }
 
-static void write_point(struct buf *out, bool comma, int64_t stamp, double value, const char *special, bool arrays)
+// Time stamps ascend by little: mostly only the last digits differ from those of the one before.
+struct stamp_text {
+    int64_t high; // what stands in front of the last four digits; 0: nothing yet
+    size_t size;  // of its text
+    char text[NUMBER_TEXT_MAX];
+};
+
+static size_t write_stamp(struct stamp_text *s, char *to, int64_t stamp)
 {
-    enum { POINT_TEXT_MAX = 2 * NUMBER_TEXT_MAX + 8 };
-    if (!buf_reserve(out, POINT_TEXT_MAX))
-        return;
-    char *start = out->data + out->size, *to = start;
+    enum { LOW = 10000, LOW_DIGITS = 4 };
+    uint64_t low = (uint64_t)stamp - (uint64_t)s->high * LOW;
+    if (low >= LOW || !s->high) {
+        if (stamp < LOW) // also before 1970
+            return number_format_i64(to, stamp);
+        s->high = stamp / LOW;
+        s->size = number_format_i64(s->text, s->high);
+        low = (uint64_t)(stamp % LOW);
+    }
+    memcpy(to, s->text, sizeof s->text / 2);
+    number_format_four_digits(to + s->size, (unsigned)low);
+    return s->size + LOW_DIGITS;
+}
+
+enum { POINT_TEXT_MAX = 2 * NUMBER_TEXT_MAX + 8, POINTS_AT_ONCE = 256 };
+
+static char *write_point(char *to, bool comma, struct stamp_text *text, int64_t stamp, double value,
+                         const char *special, bool arrays)
+{
     if (comma)
         *to++ = ',';
     *to++ = arrays ? '[' : '"';
-    to += number_format_i64(to, stamp);
+    to += write_stamp(text, to, stamp);
     if (!arrays)
         *to++ = '"';
     *to++ = arrays ? ',' : ':';
@@ -50,19 +72,48 @@ static void write_point(struct buf *out, bool comma, int64_t stamp, double value
     }
     if (arrays)
         *to++ = ']';
-    out->size += (size_t)(to - start);
+    return to;
+}
+
+// Points behind each other in the buffer, which has to have room for one more at any time.
+struct points_text {
+    struct buf *out;
+    size_t room; // for so many points
+    bool comma, arrays;
+    struct stamp_text stamp;
+};
+
+static bool put_point(struct points_text *p, int64_t stamp, double value, const char *special)
+{
+    if (p->room == 0) {
+        size_t points = POINTS_AT_ONCE;
+        // Near the limit of an answer one by one.
+        if (p->out->limit &&
+            (p->out->size >= p->out->limit || p->out->limit - p->out->size < (size_t)POINTS_AT_ONCE * POINT_TEXT_MAX))
+            points = 1;
+        if (!buf_reserve(p->out, points * POINT_TEXT_MAX))
+            return false;
+        p->room = points;
+    }
+    p->room--;
+    char *to = p->out->data + p->out->size;
+    char *end = write_point(to, p->comma, &p->stamp, stamp, value, special, p->arrays);
+    p->out->size += (size_t)(end - to);
+    p->comma = true;
+    return true;
 }
 
 void opentsdb_write_points(struct json_writer *w, const struct query_series *s, enum query_fill fill,
                            const struct opentsdb_style *style)
 {
     int64_t resolution_ns = style->ms ? NS_PER_MS : NS_PER_S;
+    struct points_text text = {.out = w->out, .arrays = style->arrays};
     if (style->arrays)
         json_array(w);
     else
         json_object(w);
-    bool pending = false, comma = false;
-    int64_t stamp = 0;
+    bool pending = false;
+    int64_t stamp = 0, next_stamp_ns = 0; // the pending point's; where the next second (or millisecond) begins
     double value = 0;
     const char *special = NULL;
     // A point is held back until it is clear that none after it has the same stamp.
@@ -70,20 +121,27 @@ void opentsdb_write_points(struct json_writer *w, const struct query_series *s, 
         const char *next_special;
         if (!is_written(s->values[i], fill, &next_special))
             continue;
-        int64_t next_stamp = divide_down(s->t_ns[i] + style->shift_ns, resolution_ns);
-        if (pending && next_stamp == stamp && next_special && !special)
-            continue; // a number is not replaced by a gap
-        if (pending && next_stamp != stamp) {
-            write_point(w->out, comma, stamp, value, special, style->arrays);
-            comma = true;
+        int64_t t_ns = s->t_ns[i] + style->shift_ns;
+        if (!pending || t_ns >= next_stamp_ns) {
+            // What mostly follows is the next stamp: no division.
+            bool follows = pending && (uint64_t)t_ns - (uint64_t)next_stamp_ns < (uint64_t)resolution_ns;
+            int64_t next = follows ? stamp + 1 : divide_down(t_ns, resolution_ns);
+            if (pending && next != stamp && !put_point(&text, stamp, value, special))
+                break;
+            pending = pending && next == stamp;
+            stamp = next;
+            // The last second of all time has no next one; then all are divided.
+            if (__builtin_mul_overflow(stamp + 1, resolution_ns, &next_stamp_ns))
+                next_stamp_ns = INT64_MIN;
         }
+        if (pending && next_special && !special)
+            continue; // a number is not replaced by a gap
         pending = true;
-        stamp = next_stamp;
         value = s->values[i];
         special = next_special;
     }
     if (pending)
-        write_point(w->out, comma, stamp, value, special, style->arrays);
+        put_point(&text, stamp, value, special);
     if (style->arrays)
         json_array_end(w);
     else

@@ -189,32 +189,70 @@ static void put_eight_digits(char *out, uint32_t value)
     memcpy(out + 6, digit_pairs + 2 * (low % 100), 2);
 }
 
-size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value)
+static unsigned digit_count(uint64_t value)
+{
+    static const uint64_t powers[20] = {0,
+                                        10,
+                                        100,
+                                        1000,
+                                        10000,
+                                        100000,
+                                        1000000,
+                                        10000000,
+                                        100000000,
+                                        1000000000,
+                                        10000000000,
+                                        100000000000,
+                                        1000000000000,
+                                        10000000000000,
+                                        100000000000000,
+                                        1000000000000000,
+                                        10000000000000000,
+                                        100000000000000000,
+                                        1000000000000000000,
+                                        UINT64_C(10000000000000000000)};
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1), about = bits * 1233 >> 12; // ⌊log10(2^bits)⌋
+    return about + (value >= powers[about]);
+}
+
+// Filled from the end.
+static size_t put_digits(char *out, uint64_t value)
 {
     enum { EIGHT_DIGITS = 100000000 };
-    char text[24], *end = text + sizeof text, *at = end; // filled from the end
-    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    for (; magnitude >= EIGHT_DIGITS; magnitude /= EIGHT_DIGITS)
-        put_eight_digits(at -= 8, (uint32_t)(magnitude % EIGHT_DIGITS));
-    uint32_t rest = (uint32_t)magnitude;
+    unsigned count = digit_count(value);
+    char *at = out + count;
+    for (; value >= EIGHT_DIGITS; value /= EIGHT_DIGITS)
+        put_eight_digits(at -= 8, (uint32_t)(value % EIGHT_DIGITS));
+    uint32_t rest = (uint32_t)value;
     for (; rest >= 100; rest /= 100)
         memcpy(at -= 2, digit_pairs + 2 * (rest % 100), 2);
     if (rest >= 10)
-        memcpy(at -= 2, digit_pairs + 2 * rest, 2);
-    else
-        *--at = (char)('0' + rest);
-    if (value < 0)
-        *--at = '-';
-    memcpy(out, at, (size_t)(end - at));
-    return (size_t)(end - at);
+        memcpy(at - 2, digit_pairs + 2 * rest, 2);
+    else if (at > out)
+        *out = (char)('0' + rest);
+    return count;
+}
+
+void number_format_four_digits(char out[4], unsigned value)
+{
+    memcpy(out, digit_pairs + 2 * (value / 100), 2);
+    memcpy(out + 2, digit_pairs + 2 * (value % 100), 2);
+}
+
+size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value)
+{
+    if (value >= 0)
+        return put_digits(out, (uint64_t)value);
+    *out = '-';
+    return 1 + put_digits(out + 1, 0 - (uint64_t)value);
 }
 
 // 1234 × 10^-2 is "12.34"; numbers from 10^17 on and below 10^-6 have an exponent.
 static size_t place_digits(char *out, uint64_t digits, int exponent)
 {
-    enum { PLAIN_MAX = 17, PLAIN_MIN = -6 };
+    enum { PLAIN_MAX = 17, PLAIN_MIN = -6, DIGITS_MAX = 17, COPIED_BYTES = DIGITS_MAX - 1 };
     char text[NUMBER_TEXT_MAX];
-    int n = (int)number_format_i64(text, (int64_t)digits), size = 0;
+    int n = (int)put_digits(text, digits), size = 0;
     int first = n + exponent - 1; // the power of ten that the first digit stands for
     if (first < PLAIN_MIN || first >= PLAIN_MAX) {
         out[size++] = text[0];
@@ -235,14 +273,41 @@ static size_t place_digits(char *out, uint64_t digits, int exponent)
         return (size_t)(1 - first + n);
     }
     int whole = first + 1 < n ? first + 1 : n; // of the digits, those in front of the point
-    memcpy(out, text, (size_t)whole);
+    // Copies of a fixed size, wherever the digits end: there is room.
+    _Static_assert(NUMBER_TEXT_MAX >= DIGITS_MAX + 1 + COPIED_BYTES, "");
+    memcpy(out, text, COPIED_BYTES);
+    out[COPIED_BYTES] = text[COPIED_BYTES];
     if (whole < n) {
         out[whole] = '.';
-        memcpy(out + whole + 1, text + whole, (size_t)(n - whole));
+        memcpy(out + whole + 1, text + whole, COPIED_BYTES);
         return (size_t)n + 1;
     }
     memset(out + n, '0', (size_t)exponent);
     return (size_t)(n + exponent);
+}
+
+// Most values that people measure have few decimals: v = r / 10^6 for a whole r below 10^15. A division rounds correctly, so when it
+// gives v back, r × 10^-6 reads back as v; and of the decimals with at most 15 digits no two are the same double, so there is no shorter
+// one. 0: v is not of this kind.
+static size_t format_few_decimals(char *out, double value)
+{
+    enum { DECIMALS = 6 };
+    static const double scale = 1e6, below = 1e9;
+    if (!(value < below))
+        return 0;
+    uint64_t r = (uint64_t)(value * scale + 0.5);
+    if ((double)r / scale != value)
+        return 0;
+    uint32_t whole = (uint32_t)(r / 1000000), part = (uint32_t)(r % 1000000);
+    size_t size = put_digits(out, whole);
+    out[size++] = '.';
+    memcpy(out + size, digit_pairs + 2 * (part / 10000), 2);
+    memcpy(out + size + 2, digit_pairs + 2 * (part / 100 % 100), 2);
+    memcpy(out + size + 4, digit_pairs + 2 * (part % 100), 2);
+    size += DECIMALS;
+    while (out[size - 1] == '0')
+        size--;
+    return size;
 }
 
 size_t number_format(char out[NUMBER_TEXT_MAX], double value)
@@ -259,6 +324,10 @@ size_t number_format(char out[NUMBER_TEXT_MAX], double value)
     size_t sign = signbit(value) ? 1 : 0;
     if (sign)
         out[0] = '-';
-    struct shortest s = shortest_decimal(fabs(value));
+    double magnitude = fabs(value);
+    size_t size = format_few_decimals(out + sign, magnitude);
+    if (size)
+        return sign + size;
+    struct shortest s = shortest_decimal(magnitude);
     return sign + place_digits(out + sign, s.digits, s.exponent);
 }

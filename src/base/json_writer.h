@@ -38,11 +38,13 @@ void json_key_i64(struct json_writer *w, const char *key, int64_t value);
 void json_key_u64(struct json_writer *w, const char *key, uint64_t value);
 void json_key_bool(struct json_writer *w, const char *key, bool value);
 
-enum { NUMBER_TEXT_MAX = 32 };
+enum { NUMBER_TEXT_MAX = 40 };
 
-// The shortest decimal text that reads back as the same double, without a NUL; returns its size (at most NUMBER_TEXT_MAX).
+// The shortest decimal text that reads back as the same double, without a NUL; returns its size. What lies behind it in `out` is
+// overwritten, too.
 // 1 → "1", 0.1 → "0.1", 1e300 → "1e+300", NaN → "NaN", infinity → "inf".
 size_t number_format(char out[NUMBER_TEXT_MAX], double value);
 size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value);
+void number_format_four_digits(char out[4], unsigned value); // below 10,000, with zeros in front
 
 #endif

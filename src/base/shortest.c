@@ -14,6 +14,7 @@
 #include "base/shortest.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ enum {
 static struct power {
     uint64_t high, low;
 } powers[POWER_MAX - POWER_MIN + 1];
+static _Atomic bool powers_filled;
 
 // ---- the table, computed exactly once, with numbers of LIMBS × 32 bits, lowest first
 
@@ -80,6 +82,7 @@ static void fill_powers(void)
         }
         powers[k - POWER_MIN] = highest_bits(x, true);
     }
+    atomic_store_explicit(&powers_filled, true, memory_order_release);
 }
 
 // ---- the algorithm
@@ -107,6 +110,8 @@ static uint64_t multiply_to_odd(struct power power, uint64_t x)
 // Short decimals come out with up to 15 zeros: taken off 8, 4, 2, 1 at a time.
 static struct shortest without_zeros(uint64_t digits, int exponent)
 {
+    if (digits % 10) // most numbers
+        return (struct shortest){digits, exponent};
     if (digits % 100000000 == 0)
         digits /= 100000000, exponent += 8;
     if (digits % 10000 == 0)
@@ -121,7 +126,8 @@ static struct shortest without_zeros(uint64_t digits, int exponent)
 struct shortest shortest_decimal(double value)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, fill_powers);
+    if (!atomic_load_explicit(&powers_filled, memory_order_acquire)) // cheaper than asking pthread_once every time
+        pthread_once(&once, fill_powers);
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint64_t fraction = bits & ((UINT64_C(1) << FRACTION_BITS) - 1);

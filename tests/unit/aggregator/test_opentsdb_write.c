@@ -45,6 +45,25 @@ static void test_forms(void **state)
     buf_free(&out);
 }
 
+// Stamps are written by their last digits where those in front have not changed.
+static void test_stamps_count_on(void **state)
+{
+    (void)state;
+    struct buf out = {0};
+    assert_string_equal(
+        POINTS(QUERY_FILL_NONE, true, false, {9998 * S, 1}, {9999 * S, 2}, {10000 * S, 3}, {10001 * S, 4}),
+        "[[9998,1],[9999,2],[10000,3],[10001,4]]");
+    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {1699999999 * S, 1}, {1700000000 * S, 2},
+                               {1700000007 * S, 3}, {1700010007 * S, 4}, {1700030000 * S, 5}),
+                        "[[1699999999,1],[1700000000,2],[1700000007,3],[1700010007,4],[1700030000,5]]");
+    assert_string_equal(POINTS(QUERY_FILL_NONE, true, true, {1700000000 * S, 1},
+                               {1700000000 * S + INT64_C(9999) * MS, 2}, {1700000010 * S, 3}, {INT64_MAX, 4}),
+                        "[[1700000000000,1],[1700000009999,2],[1700000010000,3],[9223372036854,4]]");
+    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {INT64_MIN, 1}, {-20000 * S, 2}, {0, 3}),
+                        "[[-9223372037,1],[-20000,2],[0,3]]");
+    buf_free(&out);
+}
+
 static void test_last_of_a_stamp_counts(void **state)
 {
     (void)state;
@@ -82,6 +101,8 @@ static void test_extremes(void **state)
     assert_string_equal(
         POINTS(QUERY_FILL_NONE, true, true, {INT64_MIN, -1.7976931348623157e308}, {INT64_MAX, 2.2250738585072014e-308}),
         "[[-9223372036855,-1.7976931348623157e+308],[9223372036854,2.2250738585072014e-308]]");
+    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {INT64_MAX - 5, 1}, {INT64_MAX - 1, 2}, {INT64_MAX, 3}),
+                        "[[9223372036,3]]");
     // A full buffer stops taking points and says so.
     struct buf small = {.limit = 20};
     struct row rows[] = {{0, 1}, {S, 2}, {2 * S, 3}};
@@ -132,9 +153,13 @@ static void test_tsuid(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),           cmocka_unit_test(test_last_of_a_stamp_counts),
-        cmocka_unit_test(test_no_numbers),      cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_downsample_text), cmocka_unit_test(test_tsuid),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_stamps_count_on),
+        cmocka_unit_test(test_last_of_a_stamp_counts),
+        cmocka_unit_test(test_no_numbers),
+        cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_downsample_text),
+        cmocka_unit_test(test_tsuid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

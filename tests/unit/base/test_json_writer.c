@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void commas_and_nesting(void **state)
@@ -128,6 +129,38 @@ static void numbers_read_back_as_the_same_bits(void **state)
     }
 }
 
+// Those with few decimals go a way of their own: it has to come out where the long way does.
+static void numbers_with_few_decimals_are_the_shortest(void **state)
+{
+    (void)state;
+    uint64_t seed = 88172645463325252u;
+    for (int i = 0; i < 200000; i++) {
+        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+        int decimals = (int)(seed % 9), digits = 1 + (int)(seed / 16 % 16);
+        double v = (double)(seed >> 8 & 0xffffffffffff) / pow(10, decimals) / pow(10, 15 - digits);
+        char text[NUMBER_TEXT_MAX + 1], shortest[64];
+        if (v < 1e-6 || v >= 1e16)
+            continue;
+        text[number_format(text, v)] = 0;
+        int size = 1;
+        do {
+            snprintf(shortest, sizeof shortest, "%.*e", size - 1, v);
+        } while (strtod(shortest, NULL) != v && ++size < 18);
+        int shown = 0; // digits of what was written, without zeros in front and behind
+        for (int at = 0, zeros = 0; text[at]; at++) {
+            if (text[at] == '.')
+                continue;
+            zeros = text[at] == '0' ? zeros + 1 : 0;
+            if (text[at] != '0' || shown)
+                shown++;
+            if (!text[at + 1])
+                shown -= zeros;
+        }
+        if (strtod(text, NULL) != v || shown != size)
+            fail_msg("%.17g became %s, the shortest is %s", v, text, shortest);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +169,7 @@ int main(void)
         cmocka_unit_test(bytes_that_are_not_utf8_are_replaced),
         cmocka_unit_test(numbers_are_short),
         cmocka_unit_test(numbers_read_back_as_the_same_bits),
+        cmocka_unit_test(numbers_with_few_decimals_are_the_shortest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
