@@ -21,6 +21,9 @@ struct aggregator_limits {
     int64_t query_deadline_ns;       // 30 s (408)
     size_t query_memory_bytes;       // 256 MiB (413)
     size_t answer_bytes;             // 512 MiB (413)
+    size_t total_memory_bytes;       // of all queries and answers under way: 1 GiB (503)
+    unsigned slow_queries;           // that may take longer than slow_after_ns at a time: 12; one more is ended (503)
+    int64_t slow_after_ns;           // 1 s
 };
 
 struct aggregator_options {

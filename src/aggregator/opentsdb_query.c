@@ -1,6 +1,7 @@
 // opentsdb_query.c - /api/query: from a request to a plan, from results to an answer.
 #include "aggregator/opentsdb_write.h"
 #include "aggregator/routes.h"
+#include "aggregator/workers.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -185,7 +186,8 @@ int opentsdb_run(struct service *service, const struct sources_view *view, struc
                  struct arena *arena, struct query_result *out, struct error *e)
 {
     q.store_labels = view->labels;
-    struct query_limits limits = {.memory_bytes = service->limits.query_memory_bytes, .deadline_ns = deadline_ns};
+    struct query_limits limits = {
+        .memory_bytes = service->limits.query_memory_bytes, .deadline_ns = deadline_ns, .watch = workers_watch()};
     int rc = query_run(&q, view->snapshots, view->count, &limits, arena, out, e);
     if (rc != -ENOENT || !service->resolve_alias)
         return rc;
@@ -214,14 +216,18 @@ static void write_summary(struct json_writer *w, const struct query_result *tota
 
 // Room for the whole answer at once: a buffer that grows copies what it has again and again. The numbers are those of usual answers;
 // where they are not enough it grows.
-static void reserve_answer(struct buf *body, const struct query_result *result)
+static int reserve_answer(struct buf *body, const struct query_result *result, struct error *e)
 {
     enum { POINT_BYTES = 32, SERIES_BYTES = 256 };
     size_t bytes = result->count * SERIES_BYTES;
     for (size_t i = 0; i < result->count; i++)
         bytes += result->series[i].count * POINT_BYTES;
-    if (!body->limit || (body->size < body->limit && bytes <= body->limit - body->size))
+    if (body->limit && (body->size >= body->limit || bytes > body->limit - body->size))
+        return 0; // it may be shorter than that
+    int rc = workers_hold_answer(body->size + bytes, e);
+    if (!rc)
         buf_reserve(body, bytes);
+    return rc;
 }
 
 static int answer_queries(struct service *service, const struct request *r, const struct query_request *request,
@@ -251,7 +257,7 @@ static int answer_queries(struct service *service, const struct request *r, cons
         struct query_result result = {0};
         rc = opentsdb_run(service, view, *q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
         if (!rc)
-            reserve_answer(&a->body, &result);
+            rc = reserve_answer(&a->body, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
             opentsdb_write_series(&w, q, i, q->metric, &result.series[s], &result, &annotations, &style);
             points += result.series[s].count;

@@ -47,7 +47,8 @@ void answer_failure(struct answer *a, const struct error *e)
     static const struct {
         int code, status;
     } statuses[] = {
-        {-EINVAL, 400}, {-ENOENT, 400}, {-ENOTSUP, 415}, {-E2BIG, 413}, {-ETIMEDOUT, 408},
+        {-EINVAL, 400},    {-ENOENT, 400}, {-ENOTSUP, 415},   {-E2BIG, 413},
+        {-ETIMEDOUT, 408}, {-EBUSY, 503},  {-ECANCELED, 503},
     };
     int status = 500;
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)

@@ -38,7 +38,7 @@ void answer_header(struct answer *a, const char *name, char *value);
 // Throws away what was written and writes the error instead. `details` may be NULL.
 void answer_error(struct answer *a, int status, const char *message, const char *details);
 
-// The same for what a function reported: -EINVAL and -ENOENT are 400, -E2BIG 413, -ETIMEDOUT 408, everything else 500.
+// The same for what a function reported: -EINVAL and -ENOENT are 400, -E2BIG 413, -ETIMEDOUT 408, -EBUSY and -ECANCELED 503, everything else 500.
 void answer_failure(struct answer *a, const struct error *e);
 
 // Last step: an answer that outgrew its limit becomes a 413; wraps it for ?jsonp=; compresses it where the client takes gzip

@@ -1,10 +1,11 @@
 // server.c - the HTTP server: libmicrohttpd's threads on one side, the table of routes on the other.
 //
-// A few threads with an epoll each serve all connections; a request is answered in the thread that received it. A request goes
-// through three calls of receive(): its headers (where what needs no body, such as a missing token, is decided), the pieces of its
-// body, its end.
+// A few threads with an epoll each serve all connections. A request goes through calls of receive(): its headers (where what needs no
+// body, such as a missing token, is decided), the pieces of its body, its end. Then its connection sleeps, and it is answered in a
+// worker (workers.h), whatever that takes; when the answer is there receive() is called once more, and sends it. Routes that need no token
+// (/healthz) do next to nothing, so they are answered at once, however busy the workers are.
 //
-//   socket ── libmicrohttpd ── receive ── routes_answer ── handlers
+//   socket ── libmicrohttpd ── receive ── workers ── routes_answer ── handlers
 //                  └── connections: limits and time-outs
 #include "aggregator/acceptor.h"
 #include "aggregator/aggregator.h"
@@ -12,6 +13,7 @@
 #include "aggregator/listen.h"
 #include "aggregator/routes.h"
 #include "aggregator/secrets.h"
+#include "aggregator/workers.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -36,6 +38,7 @@ enum {
     TALK_TIMEOUT_S = 600, // between two pieces from a telnet client
     STALL_EXTRA_S = 30,   // without any progress, beyond the query deadline
     DRAIN_S = 5,          // for answers under way when the server stops
+    WORKERS_SPARE = 4,    // threads for short requests when as many are slow as may be
     OVERSIZE_FACTOR =
         4, // so many times the largest body is read and thrown away to be able to say that it was too large
 };
@@ -49,11 +52,15 @@ static const struct aggregator_limits default_limits = {
     .query_deadline_ns = INT64_C(30) * NS_PER_S,
     .query_memory_bytes = 256u << 20,
     .answer_bytes = 512u << 20,
+    .total_memory_bytes = 1u << 30,
+    .slow_queries = 12,
+    .slow_after_ns = NS_PER_S,
 };
 
 struct aggregator {
     struct service service;
     struct MHD_Daemon *daemon;
+    struct workers *workers;
     struct feeds *feeds;
     struct acceptor *acceptor; // NULL: the library accepts by itself
     int listening;             // with an acceptor; else -1
@@ -68,14 +75,19 @@ struct exchange {
     struct buf body;
     size_t body_seen; // also what did not fit
     struct connection *connection;
+    struct aggregator *aggregator;
+    struct MHD_Connection *http;
+    struct job job;
     bool began;
     bool decided; // the answer is there, the body is only read to its end
+    bool worked;  // the answer is there, finished, made by a worker
 };
 
 static void free_exchange(struct exchange *x)
 {
     if (x->answer.stream)
         stream_close(x->answer.stream);
+    workers_let_go(&x->job, 0);
     answer_free(&x->answer);
     buf_free(&x->body);
     request_free(&x->request);
@@ -111,7 +123,8 @@ static enum MHD_Result send_answer(struct aggregator *g, struct exchange *x, str
         response = feeds_response(g->feeds, x->answer.stream, connection, x->connection);
         x->answer.stream = NULL;
     } else {
-        answer_finish(&x->answer, &x->request);
+        if (!x->worked)
+            answer_finish(&x->answer, &x->request);
         response = response_of_body(&x->answer);
     }
     if (response)
@@ -198,6 +211,62 @@ static enum MHD_Result take_body(struct aggregator *g, struct exchange *x, const
     return x->body_seen / OVERSIZE_FACTOR > limit || x->body.failed ? MHD_NO : MHD_YES;
 }
 
+// ---- in a worker
+
+static void work_on(void *user)
+{
+    struct exchange *x = user;
+    struct error e = {0};
+    routes_answer(&x->aggregator->service, &x->request, &x->answer);
+    if (!x->answer.stream) {
+        answer_finish(&x->answer, &x->request);
+        if (workers_hold_answer(x->answer.body.capacity, &e) != 0)
+            answer_failure(&x->answer, &e);
+    }
+    workers_let_go(&x->job, x->answer.body.capacity);
+    x->worked = true;
+}
+
+static void wake(void *user)
+{
+    struct exchange *x = user;
+    MHD_resume_connection(x->http);
+}
+
+static bool is_quick(const struct request *r)
+{
+    size_t count;
+    const struct route *all = routes_all(&count);
+    for (size_t i = 0; i < count; i++)
+        if (all[i].open && str_eq(all[i].path, r->path))
+            return true;
+    return false;
+}
+
+static enum MHD_Result answer(struct aggregator *g, struct exchange *x, struct MHD_Connection *connection)
+{
+    connections_phase(g->service.connections, x->connection, PHASE_ANSWERING);
+    x->request.arrived_ns = clock_monotonic_ns();
+    x->request.body = buf_str(&x->body);
+    if (is_quick(&x->request)) {
+        routes_answer(&g->service, &x->request, &x->answer);
+        return send_answer(g, x, connection);
+    }
+    x->aggregator = g;
+    x->http = connection;
+    x->job.run = work_on;
+    x->job.ended = wake;
+    x->job.user = x;
+    x->job.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    MHD_suspend_connection(connection);
+    if (workers_put(g->workers, &x->job))
+        return MHD_YES;
+    MHD_resume_connection(connection);
+    answer_error(&x->answer, 503, "the server is being stopped", NULL);
+    x->decided = true;
+    return MHD_YES;
+}
+
 static enum MHD_Result receive(void *user, struct MHD_Connection *connection, const char *url, const char *method,
                                const char *version, const char *upload, size_t *upload_size, void **context)
 {
@@ -210,13 +279,7 @@ static enum MHD_Result receive(void *user, struct MHD_Connection *connection, co
         return begin(g, x, connection, method);
     if (*upload_size)
         return take_body(g, x, upload, upload_size);
-    if (!x->decided) {
-        connections_phase(g->service.connections, x->connection, PHASE_ANSWERING);
-        x->request.arrived_ns = clock_monotonic_ns();
-        x->request.body = buf_str(&x->body);
-        routes_answer(&g->service, &x->request, &x->answer);
-    }
-    return send_answer(g, x, connection);
+    return x->decided || x->worked ? send_answer(g, x, connection) : answer(g, x, connection);
 }
 
 // ---- what the library tells about connections and requests
@@ -288,6 +351,9 @@ static struct aggregator_limits limits_of(const struct aggregator_limits *given)
     TAKE_LIMIT(query_deadline_ns);
     TAKE_LIMIT(query_memory_bytes);
     TAKE_LIMIT(answer_bytes);
+    TAKE_LIMIT(total_memory_bytes);
+    TAKE_LIMIT(slow_queries);
+    TAKE_LIMIT(slow_after_ns);
     return limits;
 }
 #undef TAKE_LIMIT
@@ -337,13 +403,34 @@ static void give_connection(void *user, int fd, const struct sockaddr *address, 
     MHD_add_connection(g->daemon, fd, address, size); // closes it where it cannot take it
 }
 
+static unsigned processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < THREADS_MIN ? THREADS_MIN : n > THREADS_MAX ? THREADS_MAX : (unsigned)n;
+}
+
+static int start_workers(struct aggregator *g, struct error *e)
+{
+    const struct aggregator_limits *limits = &g->service.limits;
+    struct workers_options options = {
+        .threads_max = limits->slow_queries + WORKERS_SPARE,
+        .at_once = processors(),
+        .slow_max = limits->slow_queries,
+        .slow_after_ns = limits->slow_after_ns,
+        .memory_bytes = limits->total_memory_bytes,
+    };
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); // as for the library's threads, and those that workers start
+    int rc = workers_create(&options, &g->workers, e);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
 static int start_daemon(struct aggregator *g, int fd, const char *cert, const char *key, struct error *e)
 {
     const struct aggregator_limits *limits = &g->service.limits;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned thread_count = processors < THREADS_MIN   ? THREADS_MIN
-                            : processors > THREADS_MAX ? THREADS_MAX
-                                                       : (unsigned)processors;
+    unsigned thread_count = processors();
     unsigned stall_s = (unsigned)(limits->query_deadline_ns / NS_PER_S) + STALL_EXTRA_S;
     // The library's threads are to take no signals: those are the process' own business.
     sigset_t all, before;
@@ -386,6 +473,7 @@ static int start_daemon(struct aggregator *g, int fd, const char *cert, const ch
 static void free_aggregator(struct aggregator *g)
 {
     feeds_destroy(g->feeds);
+    workers_destroy(g->workers);
     connections_destroy(g->service.connections);
     sources_destroy(g->service.sources);
     free(g->token);
@@ -461,6 +549,8 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
     if (!rc)
         rc = feeds_create(g->service.connections, &g->feeds, e);
     if (!rc)
+        rc = start_workers(g, e);
+    if (!rc)
         rc = start_daemon(g, listener.fd, cert.data, key.data, e);
     secrets_free(&cert);
     secrets_free(&key);
@@ -487,6 +577,7 @@ void aggregator_stop(struct aggregator *g)
     acceptor_destroy(g->acceptor);
     feeds_stop(g->feeds);
     connections_drain(g->service.connections, (int64_t)DRAIN_S * NS_PER_S);
+    workers_stop(g->workers); // no connection may sleep when the library stops
     MHD_stop_daemon(g->daemon);
     if (listening >= 0)
         close(listening);

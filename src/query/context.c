@@ -20,6 +20,7 @@ void query_context_begin(struct query_context *c, const struct query *q, const s
         .series_max = limits->series_max ? limits->series_max : QUERY_SERIES_DEFAULT,
         .points_max = limits->points_max ? limits->points_max : QUERY_POINTS_DEFAULT,
         .deadline_ns = limits->deadline_ns,
+        .watch = limits->watch,
     };
 }
 
@@ -30,15 +31,34 @@ void query_context_end(struct query_context *c)
     c->result->limit_bytes = c->result_limit;
 }
 
+static size_t memory_used(const struct query_context *c)
+{
+    return c->result->used_bytes - c->result_before + c->plan.used_bytes + c->group.used_bytes + c->buffer_bytes;
+}
+
 static size_t memory_left(const struct query_context *c)
 {
-    size_t used = c->result->used_bytes - c->result_before + c->plan.used_bytes + c->group.used_bytes + c->buffer_bytes;
+    size_t used = memory_used(c);
     return used < c->memory_bytes ? c->memory_bytes - used : 0;
 }
 
-bool query_memory_left(const struct query_context *c, size_t bytes)
+// Tells the watch, in whole steps. `bytes` is below the query's own limit.
+static int tell_watch(struct query_context *c, size_t bytes)
 {
-    return bytes <= memory_left(c);
+    size_t steps = bytes / QUERY_HOLD_STEP_BYTES * QUERY_HOLD_STEP_BYTES;
+    if (!c->watch || steps <= c->held_bytes)
+        return 0;
+    int r = c->watch->hold(c->watch->user, steps, c->e);
+    if (r == 0)
+        c->held_bytes = steps;
+    return r;
+}
+
+int query_hold(struct query_context *c, size_t bytes)
+{
+    if (bytes > memory_left(c))
+        return query_memory_limit(c);
+    return tell_watch(c, memory_used(c) + bytes);
 }
 
 int query_memory_limit(struct query_context *c)
@@ -56,8 +76,12 @@ void *query_alloc(struct query_context *c, struct arena *arena, size_t count, si
         limit = c->result_limit;
     arena->limit_bytes = limit ? limit : 1; // 0 would mean none
     void *p = arena_array(arena, count, size);
-    if (p)
-        return p;
+    if (p) {
+        // Arenas take memory by the chunk: told when it is there, as untouched memory costs nothing yet.
+        int r = tell_watch(c, memory_used(c));
+        c->alloc_error = r ? r : c->alloc_error;
+        return r ? NULL : p;
+    }
     // The arena does not say whether it was the limit or the system; a chunk's head and rounding make the limit bite a little early.
     size_t wanted, slack = 4096;
     bool over = __builtin_mul_overflow(count, size, &wanted) || arena->used_bytes > limit ||
@@ -72,6 +96,9 @@ int query_tick(struct query_context *c, size_t work)
     if (c->since_clock < QUERY_TICK_POINTS)
         return 0;
     c->since_clock = 0;
+    int r = c->watch ? c->watch->look(c->watch->user, c->e) : 0;
+    if (r)
+        return r;
     if (c->deadline_ns && clock_monotonic_ns() > c->deadline_ns)
         return error_set(
             c->e, -ETIMEDOUT,

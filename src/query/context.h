@@ -26,6 +26,8 @@ struct query_context {
     size_t memory_bytes, buffer_bytes;
     uint64_t series_max, points_max;
     int64_t deadline_ns;
+    const struct query_watch *watch;
+    size_t held_bytes; // that `watch` knows of
     uint64_t points_read, points_from_summaries, series_read;
     size_t since_clock;
     int alloc_error;
@@ -41,19 +43,19 @@ void query_context_end(struct query_context *c);
 // `count` things of `size` bytes from one of the three arenas; NULL and c->e set when the memory limit is reached.
 void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size);
 
-// What a failed query_alloc failed with: -E2BIG or -ENOMEM.
+// What a failed query_alloc failed with: -E2BIG, -ENOMEM, or what the watch said.
 static inline int query_alloc_failed(const struct query_context *c)
 {
     return c->alloc_error < 0 ? c->alloc_error : -ENOMEM;
 }
 
-// Whether the limit leaves room for so many bytes more.
-bool query_memory_left(const struct query_context *c, size_t bytes);
+// So many bytes more are about to be used: -E2BIG past the limit, or what the watch says.
+int query_hold(struct query_context *c, size_t bytes);
 
 // Says in c->e that the memory limit is reached; returns -E2BIG.
 int query_memory_limit(struct query_context *c);
 
-// So much work was done: -ETIMEDOUT once the deadline has passed.
+// So much work was done: -ETIMEDOUT once the deadline has passed, or what the watch says.
 int query_tick(struct query_context *c, size_t work);
 
 // So many points are about to be decoded: -E2BIG past the limit; else as query_tick.

@@ -13,8 +13,11 @@ int query_points_reserve(struct query_context *c, struct query_points *p, size_t
     capacity = capacity < need ? need : capacity;
     capacity = capacity < POINTS_MIN ? POINTS_MIN : capacity;
     size_t old_bytes = p->capacity * POINT_BYTES;
-    if (need < more || capacity > SIZE_MAX / POINT_BYTES || !query_memory_left(c, capacity * POINT_BYTES - old_bytes))
+    if (need < more || capacity > SIZE_MAX / POINT_BYTES)
         return query_memory_limit(c);
+    int r = query_hold(c, capacity * POINT_BYTES - old_bytes);
+    if (r)
+        return r;
     int64_t *at = realloc(p->at, capacity * sizeof *at);
     p->at = at ? at : p->at;
     double *values = at ? realloc(p->values, capacity * sizeof *values) : NULL;

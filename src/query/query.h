@@ -130,11 +130,21 @@ struct query_request {
 // Reads *out for dragon_compatible, so it must be initialised. -EINVAL with the reason.
 int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struct query_request *out, struct error *e);
 
+// Whoever runs a query can end it, and bound the memory of several together. Both return 0, or a negative errno and the reason, with
+// which the query then fails.
+struct query_watch {
+    int (*look)(void *user, struct error *e);               // asked between blocks of points, some µs of work apart
+    int (*hold)(void *user, size_t bytes, struct error *e); // the query is about to use so many bytes, more than before
+    void *user;
+};
+enum { QUERY_HOLD_STEP_BYTES = 1 << 20 }; // it asks in such steps, so the first of them are not asked for
+
 struct query_limits {
-    size_t memory_bytes; // 0 = 256 MiB
-    uint64_t series_max; // 0 = 1,000,000 matched series
-    uint64_t points_max; // 0 = 100,000,000 points read
-    int64_t deadline_ns; // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
+    size_t memory_bytes;             // 0 = 256 MiB
+    uint64_t series_max;             // 0 = 1,000,000 matched series
+    uint64_t points_max;             // 0 = 100,000,000 points read
+    int64_t deadline_ns;             // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
+    const struct query_watch *watch; // NULL = nobody
 };
 
 struct query_series {
@@ -156,7 +166,7 @@ struct query_result {
 };
 
 // Everything in *out lives in `arena`. -ENOENT: no such metric (e says "No such name for 'metrics': 'x'"); a known metric without
-// data in the range is an empty result. -E2BIG: a limit, named in e. -ETIMEDOUT: the deadline.
+// data in the range is an empty result. -E2BIG: a limit, named in e. -ETIMEDOUT: the deadline. What limits->watch says.
 int query_run(const struct query *q, struct store_snapshot *const *stores, size_t store_count,
               const struct query_limits *limits, struct arena *arena, struct query_result *out, struct error *e);
 

@@ -3,12 +3,13 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import threading
 import unittest
 
-from harness import END, T, Case, Server, Writer
+from harness import END, T, Case, Job, Server, Writer
 
 
 def connect(server):
@@ -281,6 +282,15 @@ class Limits(Case):
         self.assert_error(self.ask(server), 413, "memory")
         self.assertEqual(server.get("/api/version").status, 200)
 
+    def test_memory_of_all(self):
+        server = self.limited("total_memory_bytes=1000000")
+        narrow = {"start": T, "end": T + 9, "m": "sum:cpu{host=*}"}
+        for _ in range(3):  # what a request held is given back, also where it failed
+            self.assert_error(self.ask(server), 503, "total_memory_bytes")
+            self.assertEqual(server.get("/api/query", narrow).status, 200)
+            native = {"start": T, "end": END, "queries": [{"aggregator": "none", "metric": "cpu"}]}
+            self.assert_error(server.post("/sonde/v1/query", native), 503, "total_memory_bytes")
+
     def test_deadline(self):
         server = self.limited("query_deadline_s=0.000001")
         answer = self.ask(server)
@@ -302,6 +312,36 @@ class Limits(Case):
         idle = [connect(server) for _ in range(20)]
         self.assertLessEqual(server.get("/sonde/v1/status").json["connections"]["open"], 3)
         for client in idle:
+            client.close()
+
+
+class Stuck(unittest.TestCase):
+    """Requests that hang, as the job's agent does not answer, hold up neither /healthz nor queries."""
+
+    def test_others_are_served(self):
+        job = Job("slow_after_s=0.01")
+        self.addCleanup(job.stop)
+        os.kill(job.agent.pid, signal.SIGSTOP)
+        point = json.dumps({"metric": "m", "timestamp": T, "value": 1, "tags": {"host": "a"}}).encode()
+        stuck = []
+        for _ in range(10):
+            client = connect(job.server)
+            client.sendall(b"POST /api/put HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
+                           % (job.server.token.encode(), len(point), point))
+            stuck.append(client)
+        try:
+            for _ in range(20):
+                self.assertEqual(job.server.get("/healthz").status, 200)
+                self.assertEqual(job.server.get("/api/query", {"start": T, "end": END, "m": "sum:none"}).status, 400)
+            for client in stuck:
+                client.setblocking(False)
+                with self.assertRaises(BlockingIOError):
+                    client.recv(1)
+        finally:
+            os.kill(job.agent.pid, signal.SIGCONT)
+        for client in stuck:
+            client.setblocking(True)
+            self.assertIn(b" 204 ", client.recv(4096))
             client.close()
 
 

@@ -57,6 +57,72 @@ static void limits_are_named(void **state)
     world_free(w);
 }
 
+struct watching {
+    unsigned looks, looks_left;
+    size_t held, most;
+};
+
+static int look(void *user, struct error *e)
+{
+    struct watching *w = user;
+    return ++w->looks > w->looks_left ? error_set(e, -ECANCELED, "the client has hung up") : 0;
+}
+
+static int hold(void *user, size_t bytes, struct error *e)
+{
+    struct watching *w = user;
+    assert_true(bytes > w->held);
+    if (bytes > w->most)
+        return error_set(e, -EBUSY, "all together");
+    w->held = bytes;
+    return 0;
+}
+
+static struct asked ask_watched(struct world *w, const char *m, struct watching *watching)
+{
+    struct query_watch watch = {look, hold, watching};
+    return ask_with(w, m, T, T + 20000, &(struct query_limits){.watch = &watch});
+}
+
+// Whoever runs a query can end it between blocks, and is told of its memory.
+static void a_watch_is_asked(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    for (int i = 0; i < 10; i++) {
+        char tags[32];
+        snprintf(tags, sizeof tags, "host=h%02d", i);
+        uint32_t id = world_series(w, 0, "m", tags);
+        for (int k = 0; k < 20000; k++)
+            world_add(w, 0, id, (T + k) * S, k);
+    }
+    static const char *const m[] = {"none:m", "sum:1s-avg:m", "p99:1s-avg:m", "sum:rate:m"};
+    for (size_t i = 0; i < sizeof m / sizeof *m; i++) {
+        struct watching free_hand = {.looks_left = UINT32_MAX, .most = SIZE_MAX};
+        struct asked a = ask_watched(w, m[i], &free_hand);
+        assert_int_equal(a.code, 0);
+        assert_true(free_hand.looks >= 10); // once a block at least, however long blocks are
+        assert_true(free_hand.held >= a.arena.used_bytes / QUERY_HOLD_STEP_BYTES * QUERY_HOLD_STEP_BYTES / 2);
+        asked_free(&a);
+        uint64_t before = world_decoded(w);
+        struct watching hung_up = {.looks_left = 3, .most = SIZE_MAX};
+        a = ask_watched(w, m[i], &hung_up);
+        assert_int_equal(a.code, -ECANCELED);
+        assert_string_equal(a.error.text, "the client has hung up");
+        assert_int_equal(hung_up.looks, 4); // not asked again
+        assert_true(world_decoded(w) - before < 100000);
+        asked_free(&a);
+        if (free_hand.held == 0)
+            continue;
+        struct watching poor = {.looks_left = UINT32_MAX, .most = free_hand.held - 1};
+        a = ask_watched(w, m[i], &poor);
+        assert_int_equal(a.code, -EBUSY);
+        assert_string_equal(a.error.text, "all together");
+        asked_free(&a);
+    }
+    world_free(w);
+}
+
 // At every limit of memory the query either says so or gives the whole answer.
 static void any_limit_of_memory(void **state)
 {
@@ -220,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_are_named),
+        cmocka_unit_test(a_watch_is_asked),
         cmocka_unit_test(any_limit_of_memory),
         cmocka_unit_test(ranges_at_the_ends_of_time),
         cmocka_unit_test(plans_filled_in_by_hand_are_checked),

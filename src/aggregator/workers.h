@@ -1,0 +1,68 @@
+// workers.h - the threads that answer requests, so that the threads of the HTTP library never wait for one.
+//
+//   HTTP library ── suspend, workers_put ──▶ queue ──▶ a worker: job->run ──▶ resume, the answer is sent
+//
+// At most `at_once` requests run that are younger than `slow_after_ns`; older ones no longer count, so short requests go past
+// long ones. There are `threads_max` threads, and at most `slow_max` requests may be slow: one more is ended (-EBUSY, limit slow_queries), so that
+// threads are always left. The queue needs no bound of its own: each connection has one request under way, and the table of connections has one.
+//
+// A request whose client has hung up is ended at its next look (-ECANCELED). The memory of all requests, answers that are being
+// sent included, has one bound: past it a request is ended (-EBUSY, limit total_memory_bytes).
+#ifndef SONDE_AGGREGATOR_WORKERS_H
+#define SONDE_AGGREGATOR_WORKERS_H
+
+#include "base/error.h"
+#include "query/query.h"
+
+struct workers;
+
+struct job {
+    void (*run)(void *user);   // in a worker
+    void (*ended)(void *user); // likewise, behind it; the job may be gone when it returns
+    void *user;
+    int fd; // the client's socket; -1: none
+    // The workers' own.
+    struct workers *workers;
+    struct job *next, *previous;
+    int64_t began_ns, looked_ns;
+    size_t query_bytes, answer_bytes;
+    bool slow, judged;
+    _Atomic bool refused;
+    struct query_watch watch;
+};
+
+struct workers_options {
+    unsigned threads_max; // more than slow_max
+    unsigned at_once, slow_max;
+    int64_t slow_after_ns;
+    size_t memory_bytes; // of all requests
+};
+
+// Starts the first thread; others come when they are needed.
+int workers_create(const struct workers_options *options, struct workers **out, struct error *e);
+
+// Ends what runs at its next look, runs what is queued (each ends at its first look), waits for the threads.
+void workers_stop(struct workers *w);
+void workers_destroy(struct workers *w);
+
+// Thread-safe. `job` and what it points to must live until it has ended and its memory is let go. False: the workers have stopped.
+bool workers_put(struct workers *w, struct job *job);
+
+// What the request that this thread is answering is to be told and asked; NULL outside of a worker.
+const struct query_watch *workers_watch(void);
+
+// The answer that this thread is making needs `bytes`, beside what its queries need. Does nothing outside of a worker.
+// -EBUSY: the limit.
+int workers_hold_answer(size_t bytes, struct error *e);
+
+// The job's queries have ended, of its memory the answer's `bytes` are left: 0 when it is sent. Any thread.
+void workers_let_go(struct job *job, size_t bytes);
+
+struct workers_counts {
+    unsigned threads, running, slow, queued;
+    size_t held_bytes;
+    uint64_t answered, hung_up, refused_slow, refused_memory;
+};
+void workers_counts(struct workers *w, struct workers_counts *out);
+
+#endif
