@@ -204,6 +204,8 @@ static void write_result_series(struct json_writer *w, const struct query_series
         json_string(w, s->aggregate_tags[i]);
     json_array_end(w);
     json_key_u64(w, "source_series", s->source_series);
+    if (s->estimated)
+        json_key_bool(w, "estimated", true);
     json_key(w, STR("t_ns"));
     json_array(w);
     for (size_t i = 0; i < s->count; i++)

@@ -208,12 +208,27 @@ static int quantiles(struct query_context *c, const struct query_partial *p, con
     return emit(c, axis->t, times_live, axis->count, real, values, out);
 }
 
+static int estimate(struct query_context *c, const struct query_grid *g, const struct query_sketches *sketches,
+                    struct query_series *out)
+{
+    const struct query_aggregator_row *row = query_aggregator_row(c->q->aggregator);
+    double *values = query_alloc(c, &c->group, sketches->count, sizeof *values);
+    if (!values)
+        return query_alloc_failed(c);
+    for (size_t i = 0; i < sketches->count; i++)
+        values[i] = query_sketch_quantile(&sketches->all[i], row);
+    out->estimated = true;
+    return emit(c, g->times, true, sketches->count, sketches->real, values, out);
+}
+
 static int aggregate(struct query_context *c, const struct query_grid *g, struct query_partial *p,
                      struct query_series_work *work, struct query_series *out)
 {
     const struct query_fold_row *fold = query_fold_row(query_aggregator_row(c->q->aggregator)->fold);
     if (p->folded)
         return emit_columns(c, fold, g->times, true, &p->columns, out);
+    if (p->sketched)
+        return estimate(c, g, &p->sketches, out);
     if (p->series_count == 1)
         return emit_single(c, g, &p->series[0], out);
     struct times_list axis = {(int64_t *)g->times, g->count};

@@ -19,6 +19,7 @@ void query_context_begin(struct query_context *c, const struct query *q, const s
         .memory_bytes = limits->memory_bytes ? limits->memory_bytes : QUERY_MEMORY_DEFAULT,
         .series_max = limits->series_max ? limits->series_max : QUERY_SERIES_DEFAULT,
         .points_max = limits->points_max ? limits->points_max : QUERY_POINTS_DEFAULT,
+        .exact_max = limits->exact_max ? limits->exact_max : QUERY_EXACT_DEFAULT,
         .deadline_ns = limits->deadline_ns,
         .watch = limits->watch,
     };

@@ -14,7 +14,8 @@ enum {
     QUERY_MEMORY_DEFAULT = 256 << 20, // bytes
     QUERY_SERIES_DEFAULT = 1000000,
     QUERY_POINTS_DEFAULT = 100000000,
-    QUERY_TICK_POINTS = 4096, // points, or work like them, between two looks at the clock
+    QUERY_EXACT_DEFAULT = 4096, // series
+    QUERY_TICK_POINTS = 4096,   // points, or work like them, between two looks at the clock
 };
 
 struct query_context {
@@ -25,6 +26,7 @@ struct query_context {
     size_t result_before, result_limit; // the caller's arena as it was
     size_t memory_bytes, buffer_bytes;
     uint64_t series_max, points_max;
+    size_t exact_max;
     int64_t deadline_ns;
     const struct query_watch *watch;
     size_t held_bytes; // that `watch` knows of

@@ -96,6 +96,45 @@ static int fold_series(struct query_context *c, const struct query_grid *g, stru
     return query_columns_add(c, &p->columns, fold, query_between_of(c->q), g->times, series, line);
 }
 
+// Whether so many series of the group are too many to be kept for an exact quantile.
+static bool too_many_to_keep(const struct query_context *c, const struct query_grid *g, size_t series)
+{
+    return g->times && query_aggregator_row(c->q->aggregator)->fold == FOLD_VALUES && series > c->exact_max;
+}
+
+static int sketch_series(struct query_context *c, const struct query_grid *g, struct arena *arena,
+                         struct query_partial *p, const struct query_points *series, struct query_points *line)
+{
+    return query_sketches_add(c, arena, &p->sketches, query_between_of(c->q), g->times, series, line);
+}
+
+// The series that are kept become sketches.
+static int start_sketches(struct query_context *c, const struct query_grid *g, struct arena *arena,
+                          struct query_partial *p, struct query_points *line)
+{
+    if (p->sketched)
+        return 0;
+    int r = query_sketches_init(c, arena, g->count, &p->sketches);
+    for (size_t i = 0; i < p->series_count && r == 0; i++)
+        r = sketch_series(c, g, arena, p, &p->series[i], line);
+    p->series_count = 0;
+    p->sketched = r == 0;
+    return r;
+}
+
+static int merge_sketches(struct query_context *c, const struct query_grid *g, struct arena *arena,
+                          struct query_partial *into, const struct query_partial *from)
+{
+    struct query_points line = {0};
+    int r = start_sketches(c, g, arena, into, &line);
+    if (r == 0 && from->sketched)
+        r = query_sketches_merge(c, arena, &into->sketches, &from->sketches);
+    for (size_t i = 0; i < from->series_count && r == 0; i++)
+        r = sketch_series(c, g, arena, into, &from->series[i], &line);
+    query_points_free(c, &line);
+    return r;
+}
+
 int query_partial_make(struct query_context *c, const struct query_grid *g, const struct query_group *group,
                        struct query_series_work *work, struct query_partial *out)
 {
@@ -120,9 +159,13 @@ int query_partial_make(struct query_context *c, const struct query_grid *g, cons
             r = fold_series(c, g, &c->group, out, &out->series[0], &work->line);
             out->series_count = 0;
         }
+        bool sketch = too_many_to_keep(c, g, out->source_series);
+        if (r == 0 && sketch)
+            r = start_sketches(c, g, &c->group, out, &work->line);
         if (r == 0)
-            r = foldable && out->source_series > 1 ? fold_series(c, g, &c->group, out, points, &work->line)
-                                                   : keep_series(c, &c->group, out, points);
+            r = sketch                               ? sketch_series(c, g, &c->group, out, points, &work->line)
+                : foldable && out->source_series > 1 ? fold_series(c, g, &c->group, out, points, &work->line)
+                                                     : keep_series(c, &c->group, out, points);
         if (r)
             return r;
     }
@@ -156,6 +199,8 @@ int query_partial_merge(struct query_context *c, const struct query_grid *g, str
         for (size_t i = 0; i < from->series_count && r == 0; i++)
             r = fold_series(c, g, arena, into, &from->series[i], &line);
         query_points_free(c, &line);
+    } else if (r == 0 && too_many_to_keep(c, g, into->source_series + from->source_series)) {
+        r = merge_sketches(c, g, arena, into, from);
     } else {
         for (size_t i = 0; i < from->series_count && r == 0; i++)
             r = keep_series(c, arena, into, &from->series[i]);

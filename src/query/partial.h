@@ -7,11 +7,16 @@
 // Columns are possible where all series share the grid (any listed downsampling) and the aggregator can be merged
 // (all but the quantiles): holes are filled from the series' own points alone. Otherwise a partial carries the series themselves.
 // A group of one series carries the series. A partial may hold both, after a merge.
+//
+// For quantiles on a grid a partial carries the series as long as they are no more than exact_max (query_limits): the answer is exact.
+// With one more they become sketches (sketch.h), and the answer is an estimate. Never both. Which of the two depends on the number
+// of series alone, not on how they were spread over nodes or in which order partials were merged.
 #ifndef SONDE_QUERY_PARTIAL_H
 #define SONDE_QUERY_PARTIAL_H
 
 #include "query/columns.h"
 #include "query/series.h"
+#include "query/sketch.h"
 
 struct query_partial_tag {
     struct str key, value;
@@ -28,6 +33,8 @@ struct query_partial {
     size_t series_count, series_capacity;
     bool folded; // the columns hold series
     struct query_columns columns;
+    bool sketched; // the sketches hold all series
+    struct query_sketches sketches;
 };
 
 // The first half for one group. *out lives in c->group and in the snapshots; the caller resets that arena before the next group.

@@ -111,6 +111,24 @@ static double at_rank(double *v, size_t n, double h)
     return low + part * (high - low);
 }
 
+double query_quantile_rank(uint64_t n, const struct query_aggregator_row *row)
+{
+    // From whole numbers: n × 0.999 would miss where n × 999 / 1000 hits.
+    uint64_t upper_middle = n / 2 + 1;
+    switch (row->quantile) {
+    case QUANTILE_UPPER_MIDDLE:
+        return (double)upper_middle;
+    case QUANTILE_R3:
+        return rint((double)n * row->per_mille / 1000);
+    case QUANTILE_R7:
+        return 1 + (double)(n - 1) * row->per_mille / 1000;
+    case QUANTILE_R6:
+    case QUANTILE_NONE:
+        break;
+    }
+    return (double)(n + 1) * row->per_mille / 1000;
+}
+
 static bool whole_numbers(const double *v, size_t n)
 {
     bool whole = true;
@@ -128,20 +146,6 @@ double query_quantile(double *v, size_t count, const struct query_aggregator_row
     if (n == 0)
         return NAN;
     bool cut = row->quantile == QUANTILE_R6 && whole_numbers(v, n);
-    // The rank is computed from whole numbers: n × 0.999 would miss where n × 999 / 1000 hits.
-    double p_n = (double)n * row->per_mille / 1000;
-    size_t upper_middle = n / 2 + 1;
-    switch (row->quantile) {
-    case QUANTILE_UPPER_MIDDLE:
-        return at_rank(v, n, (double)upper_middle);
-    case QUANTILE_R3:
-        return at_rank(v, n, rint(p_n));
-    case QUANTILE_R7:
-        return at_rank(v, n, 1 + (double)(n - 1) * row->per_mille / 1000);
-    case QUANTILE_R6:
-    case QUANTILE_NONE:
-        break;
-    }
-    double value = at_rank(v, n, (double)(n + 1) * row->per_mille / 1000);
+    double value = at_rank(v, n, query_quantile_rank(n, row));
     return cut ? trunc(value) : value;
 }

@@ -8,4 +8,7 @@
 // worse than sorting.
 double query_quantile(double *values, size_t count, const struct query_aggregator_row *row);
 
+// The rank, counted from 1, that the row reads of `count` values; it may lie between two, or outside of them.
+double query_quantile_rank(uint64_t count, const struct query_aggregator_row *row);
+
 #endif

@@ -143,6 +143,7 @@ struct query_limits {
     size_t memory_bytes;             // 0 = 256 MiB
     uint64_t series_max;             // 0 = 1,000,000 matched series
     uint64_t points_max;             // 0 = 100,000,000 points read
+    size_t exact_max;                // 0 = 4096: quantiles of more series than that at once are estimated (sketch.h)
     int64_t deadline_ns;             // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
     const struct query_watch *watch; // NULL = nobody
 };
@@ -157,6 +158,7 @@ struct query_series {
     const double *values; // NaN where a fill policy put it (query_fill says how to write it)
     size_t count;
     size_t source_series; // how many series went into it
+    bool estimated;       // quantiles of too many series: values may be off by 0.5 %
 };
 
 struct query_result {
