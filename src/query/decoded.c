@@ -1,0 +1,159 @@
+// decoded.c - a hash table of entries and a list of them, the latest used first, under one lock.
+#include "query/decoded.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { SLOTS = 4096 }; // chains are short: 64 MiB hold a few thousand entries
+
+struct kept {
+    struct decoded_entry entry; // first: what callers hold points here
+    uint64_t store;
+    uint32_t series;
+    unsigned users;
+    bool gone; // replaced or evicted: freed with its last user
+    size_t bytes;
+    struct kept *chain, *newer, *older;
+};
+
+struct query_cache {
+    pthread_mutex_t lock;
+    size_t limit_bytes, bytes;
+    struct kept *slots[SLOTS], *newest, *oldest;
+};
+
+int query_cache_create(size_t limit_bytes, struct query_cache **out)
+{
+    struct query_cache *c = calloc(1, sizeof *c);
+    *out = c;
+    if (!c)
+        return -ENOMEM;
+    c->limit_bytes = limit_bytes;
+    pthread_mutex_init(&c->lock, NULL);
+    return 0;
+}
+
+static void free_entry(struct decoded_entry *entry)
+{
+    free(entry->runs);
+    free(entry->t_ns);
+    free(entry->values);
+}
+
+static void free_kept(struct kept *k)
+{
+    free_entry(&k->entry);
+    free(k);
+}
+
+void query_cache_destroy(struct query_cache *c)
+{
+    if (!c)
+        return;
+    for (struct kept *k = c->newest, *older; k; k = older) {
+        older = k->older;
+        free_kept(k);
+    }
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+static struct kept **slot_of(struct query_cache *c, uint64_t store, uint32_t series)
+{
+    struct kept **at = &c->slots[hash_u64(store * 0x9e3779b97f4a7c15u + series) % SLOTS];
+    while (*at && ((*at)->store != store || (*at)->series != series))
+        at = &(*at)->chain;
+    return at;
+}
+
+static void unlink_kept(struct query_cache *c, struct kept *k)
+{
+    *(k->newer ? &k->newer->older : &c->newest) = k->older;
+    *(k->older ? &k->older->newer : &c->oldest) = k->newer;
+}
+
+static void put_first(struct query_cache *c, struct kept *k)
+{
+    k->newer = NULL;
+    k->older = c->newest;
+    *(c->newest ? &c->newest->newer : &c->oldest) = k;
+    c->newest = k;
+}
+
+// What is in use still counts until its last user lets it go.
+static void drop(struct query_cache *c, struct kept *k)
+{
+    *slot_of(c, k->store, k->series) = k->chain;
+    unlink_kept(c, k);
+    k->gone = true;
+    if (k->users)
+        return;
+    c->bytes -= k->bytes;
+    free_kept(k);
+}
+
+const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t store, uint32_t series, int64_t from_ns,
+                                         int64_t to_ns)
+{
+    pthread_mutex_lock(&c->lock);
+    struct kept *k = *slot_of(c, store, series);
+    if (k && (from_ns < k->entry.from_ns || to_ns > k->entry.to_ns))
+        k = NULL;
+    if (k) {
+        k->users++;
+        unlink_kept(c, k);
+        put_first(c, k);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return k ? &k->entry : NULL;
+}
+
+void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry)
+{
+    struct kept *k = (struct kept *)(uintptr_t)entry;
+    pthread_mutex_lock(&c->lock);
+    bool last = --k->users == 0 && k->gone;
+    if (last)
+        c->bytes -= k->bytes;
+    pthread_mutex_unlock(&c->lock);
+    if (last)
+        free_kept(k);
+}
+
+void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series, struct decoded_entry entry)
+{
+    size_t bytes = sizeof(struct kept) + entry.run_count * sizeof *entry.runs +
+                   entry.count * (sizeof *entry.t_ns + sizeof *entry.values);
+    struct kept *k = calloc(1, sizeof *k);
+    if (!k) {
+        free_entry(&entry);
+        return;
+    }
+    *k = (struct kept){.entry = entry, .store = store, .series = series, .bytes = bytes};
+    pthread_mutex_lock(&c->lock);
+    struct kept *before = *slot_of(c, store, series);
+    if (before)
+        drop(c, before);
+    while (c->oldest && bytes > c->limit_bytes - (c->bytes < c->limit_bytes ? c->bytes : c->limit_bytes))
+        drop(c, c->oldest);
+    bool fits = c->bytes <= c->limit_bytes && bytes <= c->limit_bytes - c->bytes;
+    if (fits) {
+        c->bytes += bytes;
+        *slot_of(c, store, series) = k;
+        put_first(c, k);
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (!fits)
+        free_kept(k);
+}
+
+size_t query_cache_bytes(struct query_cache *c)
+{
+    pthread_mutex_lock(&c->lock);
+    size_t bytes = c->bytes;
+    pthread_mutex_unlock(&c->lock);
+    return bytes;
+}
