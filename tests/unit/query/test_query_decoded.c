@@ -59,7 +59,7 @@ static void what_is_kept_is_not_decoded_again(void **state)
     const uint64_t ids[] = {7};
     struct query_limits with = {.cache = cache, .store_ids = ids};
     struct asked first = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &with);
-    assert_true(query_cache_bytes(cache) > HOSTS * SECONDS / 2 * 16);
+    assert_true(query_cache_bytes(cache) > HOSTS * SECONDS / 2 * 8);
     uint64_t before = world_decoded(w);
     struct asked second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &with);
     assert_same(&first, &second, "again");
@@ -114,10 +114,39 @@ static void answers_do_not_depend_on_it(void **state)
 
 static struct decoded_entry entry_of(size_t count, int64_t from_ns, int64_t to_ns)
 {
+    static int64_t other;
     struct decoded_entry e = {.from_ns = from_ns, .to_ns = to_ns, .count = count};
     e.t_ns = calloc(count, sizeof *e.t_ns);
     e.values = calloc(count, sizeof *e.values);
+    e.t_ns[count - 1] = ++other; // no two alike
     return e;
+}
+
+static struct decoded_entry alike(size_t count)
+{
+    return (struct decoded_entry){
+        .to_ns = 100, .count = count, .t_ns = calloc(count, sizeof(int64_t)), .values = calloc(count, sizeof(double))};
+}
+
+static void equal_time_stamps_are_kept_once(void **state)
+{
+    (void)state;
+    struct query_cache *cache = cache_of(1 << 20);
+    for (uint32_t i = 0; i < 10; i++)
+        decoded_keep(cache, 1, i, alike(1000));
+    assert_in_range(query_cache_bytes(cache), 11 * 8000, 11 * 8000 + 11 * 200);
+    const struct decoded_entry *first = decoded_find(cache, 1, 0, 0, 100), *last = decoded_find(cache, 1, 9, 0, 100);
+    assert_ptr_equal(first->t_ns, last->t_ns);
+    assert_ptr_not_equal(first->values, last->values);
+    // They stay as long as one entry has them.
+    for (uint32_t i = 0; i < 9; i++)
+        decoded_keep(cache, 1, i, entry_of(10, 0, 100));
+    decoded_let_go(cache, first);
+    assert_true(last->t_ns[999] == 0);
+    decoded_let_go(cache, last);
+    decoded_keep(cache, 1, 9, entry_of(10, 0, 100));
+    assert_true(query_cache_bytes(cache) < 10 * 500);
+    query_cache_destroy(cache);
 }
 
 static void the_oldest_goes_first(void **state)
@@ -146,7 +175,7 @@ static void the_oldest_goes_first(void **state)
     decoded_keep(cache, 1, 0, entry_of(10, 0, 200));
     decoded_keep(cache, 1, 50, entry_of(5000, 0, 200));
     assert_int_equal(held->count, 1000);
-    assert_true(held->t_ns[999] == 0 && held->values[999] == 0);
+    assert_true(held->t_ns[998] == 0 && held->values[999] == 0);
     decoded_let_go(cache, held);
     decoded_keep(cache, 1, 51, entry_of(10000, 0, 200)); // larger than all of it
     assert_null(decoded_find(cache, 1, 51, 0, 200));
@@ -165,7 +194,7 @@ static void *use_it(void *user)
         if (e)
             decoded_let_go(cache, e);
         else
-            decoded_keep(cache, 1, series, entry_of(1 + i % 100, 0, 10));
+            decoded_keep(cache, 1, series, alike(1 + i % 3 * 40));
     }
     return NULL;
 }
@@ -189,6 +218,7 @@ int main(void)
         cmocka_unit_test(what_is_kept_is_not_decoded_again),
         cmocka_unit_test(answers_do_not_depend_on_it),
         cmocka_unit_test(the_oldest_goes_first),
+        cmocka_unit_test(equal_time_stamps_are_kept_once),
         cmocka_unit_test(several_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
