@@ -186,8 +186,11 @@ int opentsdb_run(struct service *service, const struct sources_view *view, struc
                  struct arena *arena, struct query_result *out, struct error *e)
 {
     q.store_labels = view->labels;
-    struct query_limits limits = {
-        .memory_bytes = service->limits.query_memory_bytes, .deadline_ns = deadline_ns, .watch = workers_watch()};
+    struct query_limits limits = {.memory_bytes = service->limits.query_memory_bytes,
+                                  .deadline_ns = deadline_ns,
+                                  .watch = workers_watch(),
+                                  .cache = view->cache,
+                                  .store_ids = view->store_ids};
     int rc = query_run(&q, view->snapshots, view->count, &limits, arena, out, e);
     if (rc != -ENOENT || !service->resolve_alias)
         return rc;

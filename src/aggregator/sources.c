@@ -29,6 +29,7 @@ struct source {
     unsigned uses;                   // 1 for the list, 1 for each view
     bool seen;                       // in the look that is going on
     uint64_t points, points_version; // cached; version 0 = not yet
+    uint64_t id, id_version;         // for the cache of decoded points; likewise
 };
 
 struct sources {
@@ -39,6 +40,8 @@ struct sources {
     size_t count, capacity, left_out;
     int64_t looked_ns;
     bool runs, several_jobs;
+    struct query_cache *cache;
+    uint64_t last_id;
 };
 
 static const char extension[] = ".sonde";
@@ -268,7 +271,9 @@ int sources_create(const char *const *paths, size_t count, bool runs, struct sou
     }
     pthread_mutex_init(&s->lock, NULL);
     s->runs = runs;
-    int rc = 0;
+    int rc = query_cache_create(SOURCES_DECODED_BYTES, &s->cache);
+    if (rc)
+        error_set(e, rc, "no memory for the list of files");
     for (size_t i = 0; i < count && !rc; i++) {
         // Resolved, so that one folder given twice, in two spellings, is still one.
         s->roots[i] = realpath(paths[i], NULL);
@@ -294,6 +299,7 @@ void sources_destroy(struct sources *s)
         release(s->files[i]);
     for (size_t i = 0; i < s->root_count; i++)
         free(s->roots[i]);
+    query_cache_destroy(s->cache);
     pthread_mutex_destroy(&s->lock);
     free(s->files);
     free(s->roots);
@@ -307,9 +313,25 @@ void sources_look(struct sources *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+// While somebody writes the file, points that were decoded are soon not all there are.
+static void name_store(struct sources *s, struct source *file, struct store_snapshot *snapshot, uint64_t *id)
+{
+    *id = 0;
+    if (store_reader_state(file->reader) == STORE_LIVE)
+        return;
+    uint64_t version = store_snapshot_version(snapshot) + 1;
+    pthread_mutex_lock(&s->lock);
+    if (file->id_version != version) {
+        file->id = ++s->last_id;
+        file->id_version = version;
+    }
+    *id = file->id;
+    pthread_mutex_unlock(&s->lock);
+}
+
 int sources_open(struct sources *s, struct arena *arena, struct sources_view *out, struct error *e)
 {
-    *out = (struct sources_view){.sources = s};
+    *out = (struct sources_view){.sources = s, .cache = s->cache};
     pthread_mutex_lock(&s->lock);
     if (clock_monotonic_ns() - s->looked_ns >= LOOK_INTERVAL_NS)
         look(s);
@@ -317,7 +339,8 @@ int sources_open(struct sources *s, struct arena *arena, struct sources_view *ou
     out->snapshots = arena_array(arena, s->count, sizeof(struct store_snapshot *));
     out->files = arena_array(arena, s->count, sizeof(struct source *));
     out->unreadable = arena_array(arena, s->count, sizeof(struct source *));
-    bool memory = out->snapshots && out->files && out->unreadable;
+    out->store_ids = arena_array(arena, s->count, sizeof *out->store_ids);
+    bool memory = out->snapshots && out->files && out->unreadable && out->store_ids;
     if (s->several_jobs) {
         out->labels = arena_array(arena, s->count, sizeof *out->labels);
         memory = memory && out->labels;
@@ -337,6 +360,8 @@ int sources_open(struct sources *s, struct arena *arena, struct sources_view *ou
     for (size_t i = 0; i < out->count; i++) {
         out->snapshots[i] = memory ? store_snapshot_open(out->files[i]->reader) : NULL;
         memory = memory && out->snapshots[i];
+        if (memory)
+            name_store(s, out->files[i], out->snapshots[i], &out->store_ids[i]);
     }
     if (memory)
         return 0;

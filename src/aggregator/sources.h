@@ -8,10 +8,11 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "store/read.h"
+#include "query/query.h"
 
 enum {
-    SOURCES_FILES_MAX = 16384, // more are left out, and counted
+    SOURCES_FILES_MAX = 16384,        // more are left out, and counted
+    SOURCES_DECODED_BYTES = 64 << 20, // of points of files that are not live, kept as they were decoded
 };
 
 struct sources;
@@ -34,6 +35,8 @@ struct sources_view {
     struct source **unreadable;
     size_t unreadable_count;
     size_t left_out; // files over SOURCES_FILES_MAX
+    struct query_cache *cache;
+    uint64_t *store_ids; // what the cache knows each snapshot by: another one as soon as its file has grown
     struct sources *sources;
 };
 

@@ -22,6 +22,8 @@ void query_context_begin(struct query_context *c, const struct query *q, const s
         .exact_max = limits->exact_max ? limits->exact_max : QUERY_EXACT_DEFAULT,
         .deadline_ns = limits->deadline_ns,
         .watch = limits->watch,
+        .cache = limits->store_ids ? limits->cache : NULL,
+        .store_ids = limits->store_ids,
     };
 }
 

@@ -30,6 +30,8 @@ struct query_context {
     int64_t deadline_ns;
     const struct query_watch *watch;
     size_t held_bytes; // that `watch` knows of
+    struct query_cache *cache;
+    const uint64_t *store_ids;
     uint64_t points_read, points_from_summaries, series_read;
     size_t since_clock;
     int alloc_error;

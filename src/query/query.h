@@ -139,6 +139,8 @@ struct query_watch {
 };
 enum { QUERY_HOLD_STEP_BYTES = 1 << 20 }; // it asks in such steps, so the first of them are not asked for
 
+struct query_cache;
+
 struct query_limits {
     size_t memory_bytes;             // 0 = 256 MiB
     uint64_t series_max;             // 0 = 1,000,000 matched series
@@ -146,7 +148,15 @@ struct query_limits {
     size_t exact_max;                // 0 = 4096: quantiles of more series than that at once are estimated (sketch.h)
     int64_t deadline_ns;             // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
     const struct query_watch *watch; // NULL = nobody
+    struct query_cache *cache;       // NULL = none
+    // What `cache` knows stores[i] by: a number that no other file ever has, 0 where points may still be added. NULL: all 0.
+    const uint64_t *store_ids;
 };
+
+// Points of files that no longer change, kept as they were decoded. Answers do not depend on it. Thread-safe. -ENOMEM.
+int query_cache_create(size_t limit_bytes, struct query_cache **out);
+void query_cache_destroy(struct query_cache *c);
+size_t query_cache_bytes(struct query_cache *c); // in use
 
 struct query_series {
     struct str metric;

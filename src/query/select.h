@@ -10,6 +10,7 @@
 struct query_part {
     struct store_snapshot *store;
     uint32_t series;
+    uint64_t store_id;       // in the cache; 0: not kept
     struct query_part *next; // in the order of the stores
 };
 

@@ -1,5 +1,7 @@
 #include "query/source.h"
 
+#include <stdlib.h>
+
 enum { RUN_WORK = 16, SERIES_WORK = 64 };
 
 static int store_fault(struct query_context *c, int r)
@@ -7,9 +9,16 @@ static int store_fault(struct query_context *c, int r)
     return error_set(c->e, r, r == -ENOMEM ? "no memory for the query" : "the store cannot be read (%s)", strerror(-r));
 }
 
+static void close_cursor(struct query_source *s)
+{
+    if (s->cursor)
+        store_cursor_close(s->cursor);
+    s->cursor = NULL;
+}
+
 static int open_cursor(struct query_source *s, const struct query_part *part)
 {
-    query_source_close(s);
+    close_cursor(s);
     s->cursor = store_cursor_open(part->store, part->series, s->from_ns, s->to_ns);
     return s->cursor ? query_tick(s->c, SERIES_WORK) : store_fault(s->c, -ENOMEM);
 }
@@ -98,10 +107,113 @@ static int merge_parts(struct query_source *s, const struct query_selected *seri
     }
     s->merged = done > 0;
     s->part_count = s->next_part = 0;
-    query_source_close(s);
+    close_cursor(s);
     if (done)
         s->run = (struct store_run){.count = done, .first_ns = s->merged_t[0], .last_ns = s->merged_t[done - 1]};
     return 0;
+}
+
+// ---- what is kept, and what is to be ----
+
+// Cut to the range, as the store would cut it.
+static int next_decoded(struct query_source *s)
+{
+    const struct decoded_entry *e = s->decoded;
+    while (s->next_run < e->run_count) {
+        s->run = e->runs[s->next_run++];
+        s->run_t = e->t_ns + s->run_at;
+        s->run_v = e->values + s->run_at;
+        s->run_at += s->run.count;
+        if (s->run.first_ns > s->to_ns)
+            return 0;
+        if (s->run.last_ns < s->from_ns)
+            continue;
+        if (s->run.first_ns >= s->from_ns && s->run.last_ns <= s->to_ns)
+            return 1;
+        size_t from = 0, to = s->run.count;
+        while (s->run_t[from] < s->from_ns)
+            from++;
+        while (to > from && s->run_t[to - 1] > s->to_ns)
+            to--;
+        s->run_t += from;
+        s->run_v += from;
+        if (to == from)
+            continue;
+        s->run = (struct store_run){.count = to - from, .first_ns = s->run_t[0], .last_ns = s->run_t[to - from - 1]};
+        return 1;
+    }
+    return 0;
+}
+
+static void keep_nothing(struct query_source *s)
+{
+    free(s->fresh.runs);
+    free(s->fresh.t_ns);
+    free(s->fresh.values);
+    s->fresh = (struct decoded_entry){0};
+    s->keeps = NULL;
+}
+
+static bool room_for_run(struct query_source *s, size_t points)
+{
+    struct decoded_entry *e = &s->fresh;
+    if (e->count + points > DECODED_POINTS_MAX || e->run_count == DECODED_RUNS_MAX)
+        return false;
+    if (e->run_count == s->runs_capacity) {
+        s->runs_capacity = s->runs_capacity ? s->runs_capacity * 2 : 4;
+        struct store_run *runs = realloc(e->runs, s->runs_capacity * sizeof *runs);
+        if (!runs)
+            return false;
+        e->runs = runs;
+    }
+    if (e->count + points <= s->points_capacity)
+        return true;
+    s->points_capacity = s->points_capacity ? s->points_capacity * 2 : points;
+    if (s->points_capacity < e->count + points)
+        s->points_capacity = e->count + points;
+    int64_t *t = realloc(e->t_ns, s->points_capacity * sizeof *t);
+    e->t_ns = t ? t : e->t_ns;
+    double *v = realloc(e->values, s->points_capacity * sizeof *v);
+    e->values = v ? v : e->values;
+    return t && v;
+}
+
+// The run in hand was decoded. A damaged one is not kept.
+static void keep_run(struct query_source *s, const int64_t *t, const double *v, size_t n)
+{
+    struct decoded_entry *e = &s->fresh;
+    if (n != s->run.count || !room_for_run(s, n)) {
+        keep_nothing(s);
+        return;
+    }
+    e->runs[e->run_count++] = s->run;
+    memcpy(e->t_ns + e->count, t, n * sizeof *t);
+    memcpy(e->values + e->count, v, n * sizeof *v);
+    e->count += n;
+    s->taken = true;
+}
+
+static void keep_all(struct query_source *s)
+{
+    decoded_keep(s->c->cache, s->keeps->store_id, s->keeps->series, s->fresh);
+    s->fresh = (struct decoded_entry){0};
+    s->keeps = NULL;
+}
+
+static int open_one(struct query_source *s, const struct query_part *part)
+{
+    struct query_cache *cache = part->store_id ? s->c->cache : NULL;
+    if (cache)
+        s->decoded = decoded_find(cache, part->store_id, part->series, s->from_ns, s->to_ns);
+    if (s->decoded)
+        return query_tick(s->c, SERIES_WORK);
+    if (cache) {
+        s->keeps = part;
+        s->taken = true;
+        s->fresh.from_ns = s->from_ns;
+        s->fresh.to_ns = s->to_ns;
+    }
+    return open_cursor(s, part);
 }
 
 static int open_parts(struct query_source *s, const struct query_selected *series)
@@ -136,7 +248,7 @@ static int open_parts(struct query_source *s, const struct query_selected *serie
     for (size_t i = 0; i < used; i++)
         s->parts[i] = *x[i].part;
     s->part_count = used;
-    query_source_close(s);
+    close_cursor(s);
     return 0;
 }
 
@@ -146,14 +258,16 @@ int query_source_open(struct query_source *s, struct query_context *c, const str
     *s = (struct query_source){.c = c, .from_ns = from_ns, .to_ns = to_ns};
     if (from_ns > to_ns)
         return 0;
-    return series->part.next ? open_parts(s, series) : open_cursor(s, &series->part);
+    return series->part.next ? open_parts(s, series) : open_one(s, &series->part);
 }
 
 void query_source_close(struct query_source *s)
 {
-    if (s->cursor)
-        store_cursor_close(s->cursor);
-    s->cursor = NULL;
+    close_cursor(s);
+    if (s->decoded)
+        decoded_let_go(s->c->cache, s->decoded);
+    s->decoded = NULL;
+    keep_nothing(s);
 }
 
 int query_source_next(struct query_source *s)
@@ -164,14 +278,22 @@ int query_source_next(struct query_source *s)
         return first;
     }
     int r = query_tick(s->c, RUN_WORK);
+    if (s->decoded)
+        return r ? r : next_decoded(s);
+    if (s->keeps && !s->taken)
+        keep_nothing(s); // the last run's summary was enough
     while (r == 0) {
         int more = s->cursor ? store_cursor_next(s->cursor, &s->run) : 0;
+        s->taken = false;
         if (more > 0)
             return 1;
         if (more < 0)
             return store_fault(s->c, more);
-        if (s->next_part == s->part_count)
+        if (s->next_part == s->part_count) {
+            if (s->keeps)
+                keep_all(s);
             return 0;
+        }
         r = open_cursor(s, &s->parts[s->next_part++]);
     }
     return r;
@@ -188,8 +310,18 @@ int query_source_points(struct query_source *s, const int64_t **t_ns, const doub
     int r = query_count_points(s->c, s->run.count);
     if (r)
         return r;
+    if (s->decoded) {
+        *t_ns = s->run_t;
+        *values = s->run_v;
+        *count = s->run.count;
+        return 0;
+    }
     r = store_cursor_points(s->cursor, t_ns, values, count);
-    return r < 0 ? store_fault(s->c, r) : 0;
+    if (r < 0)
+        return store_fault(s->c, r);
+    if (s->keeps)
+        keep_run(s, *t_ns, *values, *count);
+    return 0;
 }
 
 bool query_point_before(const struct query_selected *series, int64_t at_ns, int64_t *t_ns, double *value)

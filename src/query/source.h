@@ -2,9 +2,11 @@
 //
 // With one part, or parts that follow each other in time (runs of a job that was restarted), runs come as the stores give
 // them, with their summaries. Parts that overlap are decoded and merged into one run; at one time stamp the later store wins.
+// Where a cache is given, what was decoded of a series in one closed file is kept, and found again (decoded.h).
 #ifndef SONDE_QUERY_SOURCE_H
 #define SONDE_QUERY_SOURCE_H
 
+#include "query/decoded.h"
 #include "query/select.h"
 
 enum { QUERY_PARTS_MAX = 4096 }; // stores with the same series
@@ -19,6 +21,15 @@ struct query_source {
     int64_t *merged_t;    // when parts overlap
     double *merged_v;
     bool merged;
+    const struct decoded_entry *decoded; // the points are there already
+    size_t next_run, run_at;             // of it
+    const int64_t *run_t;
+    const double *run_v;
+    // What is being decoded, to be kept: as long as no run was taken by its summary.
+    const struct query_part *keeps; // NULL: nothing is kept
+    bool taken;                     // the run in hand is in it
+    struct decoded_entry fresh;
+    size_t runs_capacity, points_capacity;
 };
 
 int query_source_open(struct query_source *s, struct query_context *c, const struct query_selected *series,

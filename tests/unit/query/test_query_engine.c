@@ -446,6 +446,52 @@ static void runs_within_a_bucket_are_not_decoded(void **state)
     world_free(w);
 }
 
+// The same of blocks as the store made them: buckets longer than a block read its edges only, wherever their borders lie.
+static void wide_queries_read_only_edges(void **state)
+{
+    (void)state;
+    enum { POINTS = 1000000, STEP_MS = 20 };
+    struct world *w = world_new();
+    uint32_t a = world_series(w, 0, "m", "host=a");
+    for (int i = 0; i < POINTS; i++)
+        world_add(w, 0, a, T * S + (int64_t)i * STEP_MS * NS_PER_MS, (double)(i % 97));
+    static const struct {
+        const char *m;
+        int64_t from, to; // s behind T
+        size_t borders;   // of buckets, and the ends of the range: each may cut one run
+    } facts[] = {
+        {"none:0all-sum:m", 0, 20001, 2},     {"none:0all-max:m", 7, 19993, 2},
+        {"none:3600s-avg:m", 0, 19999, 7},    {"none:7000s-count:m", 0, 19999, 4},
+        {"sum:5000s-min:m", 3, 15007, 5},     {"none:4999s-last:m", 11, 19000, 6},
+        {"none:10000s-first:m", 1, 19999, 4}, {"none:6000s-avg:rate:m", 0, 19999, 5},
+    };
+    size_t largest_run = 0;
+    size_t stores;
+    struct store_snapshot *const *open = world_stores(w, &stores);
+    struct store_cursor *cursor = store_cursor_open(open[0], 0, INT64_MIN, INT64_MAX);
+    struct store_run run;
+    size_t tail = 0; // what is not in blocks yet has no summary
+    while (store_cursor_next(cursor, &run) == 1) {
+        if (run.has_summary)
+            largest_run = run.count > largest_run ? run.count : largest_run;
+        else
+            tail += run.count;
+    }
+    store_cursor_close(cursor);
+    assert_true(largest_run > 0 && tail < POINTS / 4);
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        struct asked q = ask(w, facts[i].m, T + facts[i].from, T + facts[i].to);
+        size_t most = facts[i].borders * largest_run + tail;
+        if (q.result.points_read > most)
+            fail_msg("%s read %llu points; %zu borders, runs of up to %zu, %zu points without a summary", facts[i].m,
+                     (unsigned long long)q.result.points_read, facts[i].borders, largest_run, tail);
+        if (q.result.points_from_summaries == 0)
+            fail_msg("%s took no summary; runs of up to %zu", facts[i].m, largest_run);
+        asked_free(&q);
+    }
+    world_free(w);
+}
+
 static void dev_far_from_zero(void **state)
 {
     (void)state;
@@ -479,6 +525,7 @@ int main(void)
         cmocka_unit_test(several_stores_are_one),
         cmocka_unit_test(overlapping_stores_are_merged),
         cmocka_unit_test(runs_within_a_bucket_are_not_decoded),
+        cmocka_unit_test(wide_queries_read_only_edges),
         cmocka_unit_test(dev_far_from_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,33 @@
+// decoded.h - points of files that no longer change, kept as they were decoded, for the queries to come.
+//
+// An entry is one series of one file in a range of time, as its cursor gave it: runs with their summaries, and all their points. A query
+// within that range gets the same runs with the same numbers as from the file, so an answer does not depend on what is kept.
+// What has not been asked for longest goes first. Thread-safe.
+#ifndef SONDE_QUERY_DECODED_H
+#define SONDE_QUERY_DECODED_H
+
+#include "query/query.h"
+
+enum {
+    DECODED_POINTS_MAX = 1 << 18, // of an entry (4 MiB): more is not kept
+    DECODED_RUNS_MAX = 1 << 12,
+};
+
+struct decoded_entry {
+    int64_t from_ns, to_ns; // what was asked for, inclusive
+    struct store_run *runs;
+    size_t run_count;
+    int64_t *t_ns; // of all runs, one behind the other
+    double *values;
+    size_t count;
+};
+
+// The entry of that series that covers the range; NULL: none. It stays as it is until it is let go.
+const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t store, uint32_t series, int64_t from_ns,
+                                         int64_t to_ns);
+void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry);
+
+// Takes over the entry's arrays (malloc), also where it cannot keep them. Replaces what there was of the series.
+void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series, struct decoded_entry entry);
+
+#endif

@@ -1,0 +1,225 @@
+// What is kept decoded: found again instead of decoded, with the very same answers, within its bound.
+#include "query/decoded.h"
+#include "unit/query/ask.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { HOSTS = 8, SECONDS = 3000, ROUNDS = 300 };
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t random_bits(void)
+{
+    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    return seed;
+}
+
+static struct world *make_hosts(void)
+{
+    struct world *w = world_new();
+    for (int i = 0; i < HOSTS; i++) {
+        char tags[32];
+        snprintf(tags, sizeof tags, "host=h%02d", i);
+        uint32_t id = world_series(w, 0, "m", tags);
+        for (int k = 0; k < SECONDS; k++)
+            if (random_bits() % 16)
+                world_add(w, 0, id, (T + k) * S, (double)(random_bits() % 100000) / 7);
+    }
+    world_run_length(w, 64);
+    return w;
+}
+
+static struct query_cache *cache_of(size_t bytes)
+{
+    struct query_cache *cache;
+    assert_int_equal(query_cache_create(bytes, &cache), 0);
+    return cache;
+}
+
+static void assert_same(const struct asked *a, const struct asked *b, const char *m)
+{
+    if (a->code || b->code || a->result.count != b->result.count)
+        fail_msg("%s: %d %d, %zu and %zu series", m, a->code, b->code, a->result.count, b->result.count);
+    for (size_t i = 0; i < a->result.count; i++) {
+        const struct query_series *x = &a->result.series[i], *y = &b->result.series[i];
+        assert_int_equal(x->count, y->count);
+        assert_memory_equal(x->t_ns, y->t_ns, x->count * sizeof *x->t_ns);
+        assert_memory_equal(x->values, y->values, x->count * sizeof *x->values); // to the last bit
+    }
+    assert_int_equal(a->result.points_read, b->result.points_read);
+    assert_int_equal(a->result.points_from_summaries, b->result.points_from_summaries);
+}
+
+static void what_is_kept_is_not_decoded_again(void **state)
+{
+    (void)state;
+    struct world *w = make_hosts();
+    struct query_cache *cache = cache_of(64 << 20);
+    const uint64_t ids[] = {7};
+    struct query_limits with = {.cache = cache, .store_ids = ids};
+    struct asked first = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &with);
+    assert_true(query_cache_bytes(cache) > HOSTS * SECONDS / 2 * 8);
+    uint64_t before = world_decoded(w);
+    struct asked second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &with);
+    assert_same(&first, &second, "again");
+    asked_free(&second);
+    second = ask_with(w, "p99:1s-max:m", T + 100, T + 200, &with); // another question within that range
+    asked_free(&second);
+    assert_int_equal(world_decoded(w), before);
+    // Another file, or the same after it has grown, has another number; a file that is written has none.
+    const uint64_t others[] = {8}, none[] = {0};
+    second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &(struct query_limits){.cache = cache, .store_ids = others});
+    assert_same(&first, &second, "another file");
+    asked_free(&second);
+    if (world_heeds_run_length())
+        assert_true(world_decoded(w) > before);
+    size_t bytes = query_cache_bytes(cache);
+    second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &(struct query_limits){.cache = cache, .store_ids = none});
+    asked_free(&second);
+    assert_int_equal(query_cache_bytes(cache), bytes);
+    asked_free(&first);
+    query_cache_destroy(cache);
+    world_free(w);
+}
+
+static void answers_do_not_depend_on_it(void **state)
+{
+    (void)state;
+    struct world *w = make_hosts();
+    struct query_cache *cache = cache_of(200000); // about four of the eight series
+    static const char *const m[] = {"sum:m",
+                                    "none:m",
+                                    "avg:7s-avg:m",
+                                    "sum:100s-sum:m",
+                                    "dev:500s-dev:m",
+                                    "p90:30s-p50:m",
+                                    "sum:1s-avg:rate:m",
+                                    "none:0all-avg:m",
+                                    "max:200s-max-zero:m"};
+    const uint64_t ids[] = {1};
+    struct query_limits with = {.cache = cache, .store_ids = ids};
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t from = T - 5 + (int64_t)(random_bits() % SECONDS), to = from + (int64_t)(random_bits() % SECONDS);
+        const char *question = m[random_bits() % (sizeof m / sizeof *m)];
+        struct asked kept = ask_with(w, question, from, to, &with), plain = ask_with(w, question, from, to, NULL);
+        assert_same(&kept, &plain, question);
+        assert_true(query_cache_bytes(cache) <= 200000);
+        asked_free(&kept);
+        asked_free(&plain);
+    }
+    query_cache_destroy(cache);
+    world_free(w);
+}
+
+static struct decoded_entry entry_of(size_t count, int64_t from_ns, int64_t to_ns)
+{
+    static int64_t other;
+    struct decoded_entry e = {.from_ns = from_ns, .to_ns = to_ns, .count = count};
+    e.t_ns = calloc(count, sizeof *e.t_ns);
+    e.values = calloc(count, sizeof *e.values);
+    e.t_ns[count - 1] = ++other; // no two alike
+    return e;
+}
+
+static struct decoded_entry alike(size_t count)
+{
+    return (struct decoded_entry){
+        .to_ns = 100, .count = count, .t_ns = calloc(count, sizeof(int64_t)), .values = calloc(count, sizeof(double))};
+}
+
+static void equal_time_stamps_are_kept_once(void **state)
+{
+    (void)state;
+    struct query_cache *cache = cache_of(1 << 20);
+    for (uint32_t i = 0; i < 10; i++)
+        decoded_keep(cache, 1, i, alike(1000));
+    assert_in_range(query_cache_bytes(cache), 11 * 8000, 11 * 8000 + 11 * 200);
+    const struct decoded_entry *first = decoded_find(cache, 1, 0, 0, 100), *last = decoded_find(cache, 1, 9, 0, 100);
+    assert_ptr_equal(first->t_ns, last->t_ns);
+    assert_ptr_not_equal(first->values, last->values);
+    // They stay as long as one entry has them.
+    for (uint32_t i = 0; i < 9; i++)
+        decoded_keep(cache, 1, i, entry_of(10, 0, 100));
+    decoded_let_go(cache, first);
+    assert_true(last->t_ns[999] == 0);
+    decoded_let_go(cache, last);
+    decoded_keep(cache, 1, 9, entry_of(10, 0, 100));
+    assert_true(query_cache_bytes(cache) < 10 * 500);
+    query_cache_destroy(cache);
+}
+
+static void the_oldest_goes_first(void **state)
+{
+    (void)state;
+    struct query_cache *cache = cache_of(100000);
+    for (uint32_t i = 0; i < 10; i++) {
+        decoded_keep(cache, 1, i, entry_of(1000, 0, 100)); // 16,000 bytes and a little: six fit
+        const struct decoded_entry *first = decoded_find(cache, 1, 0, 0, 100);
+        assert_non_null(first); // asked for all the time, it stays
+        decoded_let_go(cache, first);
+    }
+    unsigned there = 0;
+    for (uint32_t i = 0; i < 10; i++) {
+        const struct decoded_entry *e = decoded_find(cache, 1, i, 10, 90);
+        there += e != NULL;
+        if (e)
+            decoded_let_go(cache, e);
+    }
+    assert_int_equal(there, 6);
+    assert_null(decoded_find(cache, 1, 0, -1, 90)); // reaches beyond what is there
+    assert_null(decoded_find(cache, 1, 0, 1, 101));
+    assert_null(decoded_find(cache, 2, 0, 1, 90));
+    // In use, it outlives being replaced and evicted.
+    const struct decoded_entry *held = decoded_find(cache, 1, 0, 0, 100);
+    decoded_keep(cache, 1, 0, entry_of(10, 0, 200));
+    decoded_keep(cache, 1, 50, entry_of(5000, 0, 200));
+    assert_int_equal(held->count, 1000);
+    assert_true(held->t_ns[998] == 0 && held->values[999] == 0);
+    decoded_let_go(cache, held);
+    decoded_keep(cache, 1, 51, entry_of(10000, 0, 200)); // larger than all of it
+    assert_null(decoded_find(cache, 1, 51, 0, 200));
+    assert_true(query_cache_bytes(cache) <= 100000);
+    query_cache_destroy(cache);
+}
+
+static void *use_it(void *user)
+{
+    struct query_cache *cache = user;
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint32_t series = i * 7 % 12;
+        const struct decoded_entry *e = decoded_find(cache, 1, series, 0, 10);
+        if (e && e->values[e->count - 1] != 0)
+            abort();
+        if (e)
+            decoded_let_go(cache, e);
+        else
+            decoded_keep(cache, 1, series, alike(1 + i % 3 * 40));
+    }
+    return NULL;
+}
+
+static void several_threads(void **state)
+{
+    (void)state;
+    struct query_cache *cache = cache_of(8000);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_it, cache), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(query_cache_bytes(cache) <= 8000);
+    query_cache_destroy(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_kept_is_not_decoded_again),
+        cmocka_unit_test(answers_do_not_depend_on_it),
+        cmocka_unit_test(the_oldest_goes_first),
+        cmocka_unit_test(equal_time_stamps_are_kept_once),
+        cmocka_unit_test(several_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
