@@ -71,6 +71,10 @@ void native_openapi(struct service *service, struct request *r, struct answer *a
 int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
                  struct arena *arena, struct query_result *out, struct error *e);
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
+// opentsdb_exp.c
+void opentsdb_exp(struct service *service, struct request *r, struct answer *a);
+// opentsdb_gexp.c
+void opentsdb_gexp(struct service *service, struct request *r, struct answer *a);
 // opentsdb_lookup.c
 void opentsdb_lookup(struct service *service, struct request *r, struct answer *a);
 // openmetrics.c
