@@ -81,7 +81,7 @@ void native_openapi(struct service *service, struct request *r, struct answer *a
             if (!(routes[i].methods & methods[m].method))
                 continue;
             json_key(&w, str_of(methods[m].name));
-            write_operation(&w, &routes[i], methods[m].method == METHOD_POST);
+            write_operation(&w, &routes[i], methods[m].method & (METHOD_POST | METHOD_PUT));
         }
         json_object_end(&w);
     }

@@ -1,6 +1,5 @@
-// opentsdb_admin.c - what scripts for OpenTSDB and clients of Dragon's service ask besides data: stats, ids, annotations by time, tokens.
+// opentsdb_admin.c - what scripts for OpenTSDB and clients of Dragon's service ask besides data: stats, ids, tokens.
 #include "aggregator/json_body.h"
-#include "aggregator/opentsdb_write.h"
 #include "aggregator/routes.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -137,56 +136,6 @@ void opentsdb_assign(struct service *service, struct request *r, struct answer *
     if (!good && !bad)
         answer_error(a, 400, "Missing values to assign UIDs",
                      "Give metric=, tagk= or tagv=, with names separated by commas.");
-}
-
-// ---- annotations
-
-struct wanted {
-    int64_t from_ns, to_ns, shift_ns;
-    struct json_writer *w;
-    bool found;
-};
-
-static bool write_wanted(const struct store_event *event, void *user)
-{
-    struct wanted *wanted = user;
-    if (event->kind != STORE_ANNOTATION || event->start_ns < wanted->from_ns || event->start_ns > wanted->to_ns)
-        return true;
-    opentsdb_write_annotation(wanted->w, event, STR(""), wanted->shift_ns);
-    wanted->found = true;
-    return false;
-}
-
-void opentsdb_annotation(struct service *service, struct request *r, struct answer *a)
-{
-    struct error e = {0};
-    struct str start;
-    struct wanted wanted = {.shift_ns = service->shift_ns};
-    struct sources_view view;
-    if (r->method != METHOD_GET && r->method != METHOD_HEAD) {
-        answer_error(a, 501, "annotations are not taken over HTTP", "Programs record them with libsonde.");
-        return;
-    }
-    if (!request_parameter(r, "start_time", &start) || !start.size) {
-        answer_error(a, 400, "Missing start_time", NULL);
-        return;
-    }
-    if (query_parse_time(start, clock_realtime_ns(), STR(""), &wanted.from_ns, &e) != 0 ||
-        sources_open(service->sources, &r->arena, &view, &e) != 0) {
-        answer_failure(a, &e);
-        return;
-    }
-    wanted.from_ns = service_recorded_ns(service, wanted.from_ns);
-    // To the second, as they are shown.
-    if (__builtin_add_overflow(wanted.from_ns, NS_PER_S - 1, &wanted.to_ns))
-        wanted.to_ns = INT64_MAX;
-    struct json_writer w = json_to(&a->body);
-    wanted.w = &w;
-    for (size_t i = 0; i < view.count && !wanted.found; i++)
-        store_events(view.snapshots[i], wanted.from_ns, wanted.to_ns, write_wanted, &wanted);
-    sources_close(&view);
-    if (!wanted.found)
-        answer_error(a, 404, "Unable to locate annotation in storage", NULL);
 }
 
 // ---- Dragon's

@@ -208,6 +208,14 @@ static bool speaks_of(const struct store_event *event, const struct query_series
     return true;
 }
 
+static struct str label_of(const struct store_event *event, struct str key)
+{
+    for (size_t i = 0; i < event->label_count; i++)
+        if (str_eq(event->labels[i].key, key))
+            return event->labels[i].value;
+    return STR("");
+}
+
 void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid,
                                int64_t shift_ns)
 {
@@ -215,12 +223,18 @@ void opentsdb_write_annotation(struct json_writer *w, const struct store_event *
     if (tsuid.size)
         json_key_string(w, "tsuid", tsuid);
     json_key_i64(w, "startTime", divide_down(event->start_ns + shift_ns, NS_PER_S));
-    json_key_i64(w, "endTime", 0);
+    // Two of OpenTSDB's fields are tags here (put.h).
+    struct str notes = label_of(event, STR("notes")), end = label_of(event, STR("endTime"));
+    uint64_t end_time = 0;
+    str_to_u64(end, &end_time);
+    json_key_u64(w, "endTime", end_time);
     json_key_string(w, "description", event->text);
-    json_key_string(w, "notes", STR(""));
+    json_key_string(w, "notes", notes);
     json_key(w, STR("custom"));
     json_object(w);
     for (size_t i = 0; i < event->label_count; i++) {
+        if (str_eq(event->labels[i].key, STR("notes")) || str_eq(event->labels[i].key, STR("endTime")))
+            continue;
         json_key(w, event->labels[i].key);
         json_string(w, event->labels[i].value);
     }

@@ -1,6 +1,7 @@
-// put_parse.c - points in JSON, to lines. (The JSON reader and our writer use the same names for opposite things: they do not meet in
+// put_parse.c - points and annotations in JSON, to lines. (The JSON reader and our writer use the same names for opposite things: they do not meet in
 // one file.)
 #include "aggregator/put.h"
+#include "base/escape.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -90,21 +91,30 @@ static const char *add_point(const json_t *point, const json_t *time, bool tags_
     return add_tags(tags, line);
 }
 
-static int take_point(const json_t *point, const json_t *time, bool tags_needed, struct arena *arena,
-                      struct put_point *out, struct error *e)
+// The agent's lines are at most 65,536 bytes long.
+enum { LINE_BYTES_MAX = 60000 };
+
+// The line, or why there is none, with what it was made of. Frees `line`.
+static int keep(const json_t *from, const char *refused, struct buf *line, struct arena *arena, struct put_point *out,
+                struct error *e)
 {
-    enum { LINE_MAX_BYTES = 60000 }; // the agent's lines are at most 65,536 bytes long
-    struct buf line = {.limit = LINE_MAX_BYTES};
-    const char *refused = add_point(point, time, tags_needed, &line);
-    char *json = json_dumps(point, JSON_COMPACT | JSON_ENCODE_ANY);
-    if (!refused && line.failed)
+    char *json = json_dumps(from, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!refused && line->failed)
         refused = "Too long";
     *out = (struct put_point){.refused = str_of(refused ? refused : "")};
     out->json = arena_str(arena, str_of(json ? json : "null"));
-    out->line = arena_str(arena, refused ? STR("") : buf_str(&line));
+    out->line = arena_str(arena, refused ? STR("") : buf_str(line));
     free(json);
-    buf_free(&line);
+    buf_free(line);
     return out->json.data && out->line.data ? 0 : error_set(e, -ENOMEM, "no memory for the points");
+}
+
+static int take_point(const json_t *point, const json_t *time, bool tags_needed, struct arena *arena,
+                      struct put_point *out, struct error *e)
+{
+    struct buf line = {.limit = LINE_BYTES_MAX};
+    const char *refused = add_point(point, time, tags_needed, &line);
+    return keep(point, refused, &line, arena, out, e);
 }
 
 static int take_points(const json_t *points, const json_t *time, bool tags_needed, struct arena *arena,
@@ -161,6 +171,105 @@ int put_parse_dragon(struct str body, struct arena *arena, struct put_batch *out
         !json_is_array(points)
             ? error_set(e, -EINVAL, "the body has to look like {\"dps\":[{\"metric\":…,\"value\":…}],\"timestamp\":…}")
             : take_points(points, json_object_get(json, "timestamp"), false, arena, out, e);
+    json_decref(json);
+    return rc;
+}
+
+// ---- annotations
+
+static const char *add_tag(struct buf *line, const char *key, const char *value)
+{
+    if (!*key || !is_word(key) || strchr(key, '='))
+        return "Invalid custom field: its name has to be a word";
+    buf_printf(line, " %s=", key);
+    escape_word(line, str_of(value));
+    return NULL;
+}
+
+static const char *add_custom(const json_t *custom, struct buf *line)
+{
+    const char *key, *refused = NULL;
+    json_t *value;
+    if (custom && !json_is_null(custom) && !json_is_object(custom))
+        return "Invalid custom fields: an object is needed";
+    if (json_object_size(custom) > PUT_TAGS_MAX)
+        return "Too many custom fields";
+    json_object_foreach((json_t *)custom, key, value)
+    {
+        const char *text = json_string_value(value);
+        if (refused || json_is_null(value))
+            continue;
+        refused = text ? add_tag(line, key, text) : "Invalid custom field: its value has to be a text";
+    }
+    return refused;
+}
+
+// 0 and null: there is none.
+static const char *add_end(const json_t *end, struct buf *line)
+{
+    struct buf text = {0};
+    if (!end || json_is_null(end) || (json_is_integer(end) && !json_integer_value(end)))
+        return NULL;
+    const char *refused = add_time(end, &text) ? "Invalid endTime" : NULL;
+    if (!refused)
+        buf_printf(line, " endTime=%s", buf_cstr(&text) + 1);
+    buf_free(&text);
+    return refused;
+}
+
+static const char *add_annotation(const json_t *json, put_series_tags_fn *series_tags, void *user, struct buf *line)
+{
+    const char *text = json_string_value(json_object_get(json, "description")),
+               *notes = json_string_value(json_object_get(json, "notes")),
+               *tsuid = json_string_value(json_object_get(json, "tsuid"));
+    if (!json_is_object(json))
+        return "Not an annotation";
+    buf_add_str(line, STR("annotate"));
+    if (add_time(json_object_get(json, "startTime"), line))
+        return "Missing or invalid startTime";
+    if (!text || !*text)
+        return "Missing description";
+    const char *refused = add_custom(json_object_get(json, "custom"), line);
+    if (!refused)
+        refused = add_end(json_object_get(json, "endTime"), line);
+    if (!refused && notes && *notes)
+        refused = add_tag(line, "notes", notes);
+    if (!refused && tsuid && *tsuid && !series_tags(user, str_of(tsuid), line))
+        refused = "No such tsuid";
+    buf_add_str(line, STR(" -- "));
+    escape_word(line, str_of(text));
+    return refused;
+}
+
+static int take_annotation(const json_t *json, put_series_tags_fn *series_tags, void *user, struct arena *arena,
+                           struct put_point *out, struct error *e)
+{
+    struct buf line = {.limit = LINE_BYTES_MAX};
+    const char *refused = add_annotation(json, series_tags, user, &line);
+    return keep(json, refused, &line, arena, out, e);
+}
+
+int put_parse_annotations(struct str body, put_series_tags_fn *series_tags, void *user, struct arena *arena,
+                          struct put_batch *out, struct error *e)
+{
+    json_t *json = load(body, e);
+    if (!json)
+        return -EINVAL;
+    size_t count = json_is_array(json) ? json_array_size(json) : 1;
+    int rc = 0;
+    *out = (struct put_batch){0};
+    if (!count)
+        rc = error_set(e, -EINVAL, "No annotations found in content");
+    else if (count > PUT_ANNOTATIONS_MAX)
+        rc = error_set(e, -E2BIG, "more than %d annotations in one request (limit put_annotations)",
+                       PUT_ANNOTATIONS_MAX);
+    if (!rc) {
+        *out = (struct put_batch){arena_array(arena, count, sizeof *out->points), count};
+        rc = out->points ? 0 : error_set(e, -ENOMEM, "no memory for the annotations");
+    }
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = take_annotation(json_is_array(json) ? json_array_get(json, i) : json, series_tags, user, arena,
+                             &out->points[i], e);
     json_decref(json);
     return rc;
 }

@@ -71,6 +71,9 @@ void native_openapi(struct service *service, struct request *r, struct answer *a
 int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
                  struct arena *arena, struct query_result *out, struct error *e);
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
+// opentsdb_annotation.c
+void opentsdb_annotation(struct service *service, struct request *r, struct answer *a);
+void opentsdb_annotations(struct service *service, struct request *r, struct answer *a);
 // opentsdb_exp.c
 void opentsdb_exp(struct service *service, struct request *r, struct answer *a);
 // opentsdb_gexp.c
@@ -89,7 +92,6 @@ void dragon_ready(struct service *service, struct request *r, struct answer *a);
 void opentsdb_stats(struct service *service, struct request *r, struct answer *a);
 void opentsdb_drop_caches(struct service *service, struct request *r, struct answer *a);
 void opentsdb_assign(struct service *service, struct request *r, struct answer *a);
-void opentsdb_annotation(struct service *service, struct request *r, struct answer *a);
 void dragon_token(struct service *service, struct request *r, struct answer *a);
 void dragon_shutdown(struct service *service, struct request *r, struct answer *a);
 void dragon_reboot(struct service *service, struct request *r, struct answer *a);

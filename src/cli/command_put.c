@@ -1,6 +1,7 @@
-// `sonde put`: lines to the agent's socket, and what it has to say about them.
+// `sonde put`, `sonde annotate`: lines to the agent's socket, and what it has to say about them.
 #include "cli/commands.h"
 
+#include "base/escape.h"
 #include "base/log.h"
 #include "launch/job.h"
 
@@ -111,19 +112,16 @@ static int make_line(const struct options *o, struct buf *line, struct error *e)
     return 0;
 }
 
-int command_put(const struct options *o)
+// What the options' agent says to the lines: EXIT_OK when it took all of them. Frees them.
+static int send_lines(const struct options *o, struct buf *lines, bool from_stdin)
 {
     struct error e;
     char path[FOLDER_SOCKET_MAX + 1];
-    struct buf line = {0}, reply = {.limit = PUT_REPLY_MAX};
-    if (o->argument_count > 0 && make_line(o, &line, &e) < 0) {
-        buf_free(&line);
-        return command_failed(EXIT_USAGE, &e);
-    }
+    struct buf reply = {.limit = PUT_REPLY_MAX};
     int status = find_socket(o, path, &e);
     int fd = status < 0 ? status : connect_to(path, &e);
     if (fd >= 0) {
-        status = exchange(fd, buf_str(&line), o->argument_count == 0, &reply, &e);
+        status = exchange(fd, buf_str(lines), from_stdin, &reply, &e);
         close(fd);
     } else {
         status = fd;
@@ -136,7 +134,39 @@ int command_put(const struct options *o)
             log_error("%.*s", STR_ARG(words));
     }
     int code = reply.size > 0 ? EXIT_FAILED : EXIT_OK;
-    buf_free(&line);
+    buf_free(lines);
     buf_free(&reply);
     return status < 0 ? command_failed(EXIT_FAILED, &e) : code;
+}
+
+int command_put(const struct options *o)
+{
+    struct error e;
+    struct buf line = {0};
+    if (o->argument_count > 0 && make_line(o, &line, &e) < 0) {
+        buf_free(&line);
+        return command_failed(EXIT_USAGE, &e);
+    }
+    return send_lines(o, &line, o->argument_count == 0);
+}
+
+int command_annotate(const struct options *o)
+{
+    struct error e;
+    struct buf line = {0};
+    buf_add_str(&line, STR("annotate"));
+    for (int i = 1; i < o->argument_count; i++) {
+        struct str value = str_of(o->arguments[i]), key = str_cut(&value, '=');
+        if (!value.data || !key.size || o->arguments[i][strcspn(o->arguments[i], " \t\r\n=")] != '=') {
+            error_set(&e, -EINVAL, "'%.80s' is not a tag: sonde annotate TEXT KEY=VALUE", o->arguments[i]);
+            buf_free(&line);
+            return command_failed(EXIT_USAGE, &e);
+        }
+        buf_printf(&line, " %.*s=", STR_ARG(key));
+        escape_word(&line, value);
+    }
+    buf_add_str(&line, STR(" -- "));
+    escape_word(&line, str_of(o->arguments[0]));
+    buf_add_char(&line, '\n');
+    return send_lines(o, &line, false);
 }

@@ -29,6 +29,7 @@ int command_run(const struct options *o)
         .record = no_record ? NULL : options_text(o, OPT_RECORD),
         .runs = options_text(o, OPT_RUNS),
         .no_record = no_record,
+        .cors = options_text(o, OPT_CORS_ORIGIN),
         .tls_cert = options_text(o, OPT_TLS_CERT),
         .tls_key = options_text(o, OPT_TLS_KEY),
         .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),

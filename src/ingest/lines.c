@@ -105,6 +105,21 @@ static const char *store_words(int code)
     return "a bad name, tag or time";
 }
 
+// The line's own tags stand above those that everything on this node has: a relay may say host=.
+static size_t all_labels(const struct ingest *in, const struct line *line, struct store_label out[2 * STORE_LABELS_MAX])
+{
+    size_t count = line->label_count;
+    memcpy(out, line->labels, count * sizeof *out);
+    for (size_t i = 0; i < in->label_count && count < 2 * STORE_LABELS_MAX; i++) {
+        bool overridden = false;
+        for (size_t j = 0; j < line->label_count; j++)
+            overridden |= str_eq(line->labels[j].key, in->labels[i].key);
+        if (!overridden)
+            out[count++] = in->labels[i];
+    }
+    return count;
+}
+
 static int define(struct ingest *in, const struct line *line, const struct line_item *item, uint32_t *series)
 {
     struct store_metric metric = {.name = item->name,
@@ -115,18 +130,8 @@ static int define(struct ingest *in, const struct line *line, const struct line_
     int failed = store_define_metric(in->store, &metric, &id);
     if (failed)
         return failed;
-    // The line's own tags stand above those that everything on this node has: a relay may say host=.
     struct store_label labels[2 * STORE_LABELS_MAX];
-    size_t count = line->label_count;
-    memcpy(labels, line->labels, count * sizeof *labels);
-    for (size_t i = 0; i < in->label_count && count < 2 * STORE_LABELS_MAX; i++) {
-        bool overridden = false;
-        for (size_t j = 0; j < line->label_count; j++)
-            overridden |= str_eq(line->labels[j].key, in->labels[i].key);
-        if (!overridden)
-            labels[count++] = in->labels[i];
-    }
-    return store_define_series(in->store, id, labels, count, series);
+    return store_define_series(in->store, id, labels, all_labels(in, line, labels), series);
 }
 
 static void count_refusal(struct ingest *in, int code)
@@ -137,6 +142,19 @@ static void count_refusal(struct ingest *in, int code)
         in->stats.dropped_store++;
 }
 
+static bool take_annotation(struct ingest *in, struct line *line)
+{
+    struct store_label labels[2 * STORE_LABELS_MAX];
+    struct store_event event = {.kind = STORE_ANNOTATION, .text = line->annotation, .labels = labels};
+    event.start_ns = event.end_ns = line->has_time ? line->t_ns : stamp_now(in->lines);
+    event.label_count = all_labels(in, line, labels);
+    int failed = store_append_event(in->store, &event);
+    if (!failed)
+        return true;
+    count_refusal(in, failed);
+    return line_fail(line, "the annotation is not stored: %s", store_words(failed));
+}
+
 // Everything the line says; false and line->error when something of it was refused.
 static bool take_items(struct ingest *in, struct line *line)
 {
@@ -145,6 +163,8 @@ static bool take_items(struct ingest *in, struct line *line)
     int64_t t_ns = 0;
     if (line->has_time && line->t_ns > clock_realtime_ns() + FUTURE_MAX_NS)
         return line_fail(line, "the time is more than an hour in the future");
+    if (line->annotation.size)
+        return take_annotation(in, line);
     for (size_t i = 0; i < line->item_count; i++) {
         const struct line_item *item = &line->items[i];
         uint32_t series;

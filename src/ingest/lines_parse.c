@@ -2,6 +2,7 @@
 #include "ingest/lines_parse.h"
 
 #include "base/clock.h"
+#include "base/escape.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 void line_init(struct line *l)
 {
     l->item_count = 0;
+    l->annotation = STR("");
     l->label_count = 0;
     l->error[0] = 0;
     l->arena = arena_limited(LINE_ARENA_MAX);
@@ -168,6 +170,35 @@ static bool parse_plain(struct line *l, struct str rest)
     return parse_tag_words(l, rest) && line_add_item(l, &item);
 }
 
+// [time] [tag=value …] -- text
+static bool parse_annotation(struct line *l, struct str rest)
+{
+    struct str behind = rest, word = str_word(&behind);
+    if (word.size && !str_eq(word, STR("--")) && str_find_char(word, '=') < 0) {
+        if (!parse_time(l, word))
+            return false;
+        word = str_word(&behind);
+    }
+    for (; word.size && !str_eq(word, STR("--")); word = str_word(&behind)) {
+        struct str value = word, key = str_cut(&value, '=');
+        if (!value.data)
+            return line_fail(l, "'%s' is not a tag (expected: annotate [time] [tag=value ...] -- text)",
+                             line_quote(word));
+        value = unescape_word(value, &l->arena);
+        if (!value.data)
+            return line_fail(l, "too many bytes in tags");
+        if (!line_add_label(l, key, value))
+            return false;
+    }
+    struct str text = unescape_word(str_trim(behind), &l->arena);
+    if (!text.size)
+        return line_fail(l, "the text is missing (expected: annotate [time] [tag=value ...] -- text)");
+    if (text.size > STORE_TEXT_MAX)
+        return line_fail(l, "the text is longer than %d bytes", STORE_TEXT_MAX);
+    l->annotation = text;
+    return true;
+}
+
 static bool is_statsd(struct str text)
 {
     struct str rest = text, word = str_word(&rest);
@@ -184,6 +215,7 @@ static bool is_influx(struct str text)
 bool line_parse(struct line *l, struct str text)
 {
     l->item_count = 0;
+    l->annotation = STR("");
     l->label_count = 0;
     l->has_time = false;
     l->error[0] = 0;
@@ -193,6 +225,8 @@ bool line_parse(struct line *l, struct str text)
     text = str_trim(text);
     if (str_starts(text, STR("put ")))
         return parse_opentsdb(l, str_slice(text, 4, text.size));
+    if (str_starts(text, STR("annotate ")))
+        return parse_annotation(l, str_slice(text, sizeof "annotate", text.size));
     if (is_statsd(text))
         return line_parse_statsd(l, text);
     if (is_influx(text))

@@ -1,11 +1,13 @@
-// lines_parse.h - one line of text, in any of four protocols, as items.
+// lines_parse.h - one line of text, in any of four protocols, as items; or an annotation.
 //
 //   put loss 1700000000 0.5 rank=3            OpenTSDB: name, time (s, s.fraction or ms), value, tags
 //   requests:1|c|@0.1|#path:/x,cached         StatsD and DogStatsD: counters, gauges, timers, sets
 //   loss,rank=3 value=0.5 1700000000000000000 Influx: measurement and tags, fields, time in ns
 //   loss 0.5 1700000000 rank=3                plain: name, value, time if any (as OpenTSDB), tags if any
+//   annotate 1700000000 rank=3 -- rate halved an annotation: time if any, tags if any, "--", the text. In the text and in the values of its
+//                                             tags \s \n \r \t \\ stand for bytes that end words and lines (base/escape.h)
 //
-// Told apart line by line: "put " in front; a ':' and then a '|' in the first word; a '=' in the second word; else plain. Pure: knows no store,
+// Told apart line by line: "put " or "annotate " in front; a ':' and then a '|' in the first word; a '=' in the second word; else plain. Pure: knows no store,
 // no sockets, no clock. The line is hostile; nothing outside of it is read, and every count has a limit.
 #ifndef SONDE_INGEST_LINES_PARSE_H
 #define SONDE_INGEST_LINES_PARSE_H
@@ -39,6 +41,7 @@ struct line_item {
 struct line {
     struct line_item items[LINE_ITEMS_MAX];
     size_t item_count;
+    struct str annotation; // its text, not empty; empty: the line is none
     struct store_label labels[STORE_LABELS_MAX];
     size_t label_count;
     bool has_time;

@@ -123,10 +123,6 @@ static int start_agent(struct launch *l, struct error *e)
     child_command_add(&c, "agent");
     child_command_add(&c, "--folder=%s", l->job.folder);
     child_command_add(&c, "--socket=%s", l->socket);
-    if (l->o->tls_cert)
-        child_command_add(&c, "--tls-cert=%s", l->o->tls_cert);
-    if (l->o->tls_key)
-        child_command_add(&c, "--tls-key=%s", l->o->tls_key);
     child_command_add(&c, "--host=%s", l->job.host);
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
@@ -155,6 +151,12 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
+    if (l->o->cors)
+        child_command_add(&c, "--cors-origin=%s", l->o->cors);
+    if (l->o->tls_cert)
+        child_command_add(&c, "--tls-cert=%s", l->o->tls_cert);
+    if (l->o->tls_key)
+        child_command_add(&c, "--tls-key=%s", l->o->tls_key);
     child_command_add(&c, "--dragon-compatible=%s", l->o->dragon_compatible ? "true" : "false");
     if (l->o->verbose)
         child_command_add(&c, "--verbose");

@@ -10,7 +10,7 @@ import unittest
 from place import Place, main
 
 HERE = pathlib.Path(__file__).parent
-COMMANDS = ["run", "query", "status", "put", "inspect", "import", "metrics", "doctor", "agent", "aggregator", "completion", "help", "version"]
+COMMANDS = ["run", "query", "status", "put", "annotate", "inspect", "import", "metrics", "doctor", "agent", "aggregator", "completion", "help", "version"]
 UPDATE = sys.argv[-1] == "--update" and bool(sys.argv.pop())
 
 

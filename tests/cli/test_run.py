@@ -3,7 +3,9 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import unittest
@@ -240,6 +242,28 @@ class Reachable(Place):
         answer = self.sonde("query", "avg:memory_total_bytes")
         self.assertIn(f"running job {job['job']}", answer.stderr)
 
+    def test_other_origins(self):
+        """A page of an origin that was named may read, with the token; other pages may not."""
+        self.start("run", "-l", "1", "--cors-origin", "https://grafana.example", "--", "sleep", "1000")
+        job = self.job()
+        token = pathlib.Path(job["token_file"]).read_text().strip()
+        for origin, allowed in (("https://grafana.example", "https://grafana.example"), ("https://other.example", None)):
+            request = urllib.request.Request(job["url"] + "/api/version", headers={"Authorization": f"Bearer {token}", "Origin": origin})
+            with urllib.request.urlopen(request) as answer:
+                self.assertEqual(answer.headers["Access-Control-Allow-Origin"], allowed)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl here to make a certificate with")
+    def test_https(self):
+        cert, key = self.root / "cert.pem", self.root / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", cert, "-days", "2",
+                        "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        key.chmod(0o600)
+        self.start("run", "-l", "1", "--tls-cert", cert, "--tls-key", key, "--", "sleep", "1000")
+        job = self.job()
+        self.assertTrue(job["url"].startswith("https://127.0.0.1:"))
+        with urllib.request.urlopen(job["url"] + "/healthz", context=ssl.create_default_context(cafile=cert)) as answer:
+            self.assertEqual(answer.read(), b"ok\n")
+
     def test_no_job(self):
         self.assertEqual(self.sonde("status").stdout, "no job runs here; start one with sonde run\n")
         self.assertEqual(self.sonde("status", "--json").stdout, "[]\n")
@@ -288,6 +312,19 @@ class Put(Place):
     def test_nobody_there(self):
         self.one_line(self.sonde("put", "loss", "1"), 1, "no job runs here")
         self.one_line(self.sonde("put", "loss", "1", env={"SONDE_SOCKET": str(self.root / "gone.sock")}), 1, "gone.sock", "job is over")
+
+    def test_annotate(self):
+        script = "sonde annotate 'rate halved: 0.1\\n' rank=3 'why=it did not converge' && sonde annotate plain"
+        result = self.sonde("run", "-q", "-l", "1", "--record", "kept", "--", "sh", "-c", script)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        url, token = self.start("replay", self.root / "kept").stderr.readline().split()[1].split("/?token=")
+        with urllib.request.urlopen(urllib.request.Request(f"{url}/sonde/v1/annotations", headers={"Authorization": f"Bearer {token}"})) as answer:
+            found = json.load(answer)["annotations"]
+        self.assertEqual([(a["text"], {k: v for k, v in a["tags"].items() if k != "host"}) for a in found],
+                         [("rate halved: 0.1\\n", {"rank": "3", "why": "it did not converge"}), ("plain", {})])
+        self.one_line(self.sonde("annotate", "x", "rank"), 2, "'rank' is not a tag")
+        self.one_line(self.sonde("annotate", "x", "a b=1"), 2, "'a b=1' is not a tag")
+        self.one_line(self.sonde("annotate", "x"), 1, "no job runs here")
 
     def test_mistakes(self):
         self.one_line(self.sonde("put", "loss"), 2, "a value is missing")

@@ -41,8 +41,10 @@ class Admin(Case):
         self.assert_error(self.server.get("/api/annotation", {"start_time": T + 6}), 404, "Unable to locate annotation")
         self.assert_error(self.server.get("/api/annotation"), 400, "start_time")
         self.assert_error(self.server.get("/api/annotation", {"start_time": "x"}), 400, "")
-        for method in ("POST", "PUT", "DELETE"):
-            self.assert_error(self.server.request(method, "/api/annotation", "{}"), 501, "annotations are not taken")
+        for path in ("/api/annotation", "/api/annotation/bulk"):
+            for method in ("POST", "PUT"):
+                self.assert_error(self.server.request(method, path, "{}"), 400, "these are recordings")
+            self.assert_error(self.server.request("DELETE", path, "{}"), 501, "not deleted")
 
     def test_dragon(self):
         answer = self.server.post("/api/token", {"auth_key": TOKEN}, token=False)

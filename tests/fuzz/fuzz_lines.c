@@ -27,6 +27,9 @@ static void each(void *user, struct str text, bool too_long)
             abort();
         return;
     }
+    *sum += touch(line.annotation, 0, STORE_TEXT_MAX);
+    if (line.annotation.size && line.item_count)
+        abort();
     for (size_t i = 0; i < line.item_count; i++) {
         *sum += touch(line.items[i].name, 1, STORE_NAME_MAX);
         if (line.items[i].kind == LINE_MEMBER)

@@ -176,6 +176,42 @@ static void everything_is_counted(void **state)
     end(&b);
 }
 
+static bool first_event(const struct store_event *event, void *user)
+{
+    struct buf *out = user;
+    buf_printf(out, "%d %.*s @%lld-%lld", event->kind, STR_ARG(event->text), (long long)event->start_ns,
+               (long long)event->end_ns);
+    for (size_t i = 0; i < event->label_count; i++)
+        buf_printf(out, " %.*s=%.*s", STR_ARG(event->labels[i].key), STR_ARG(event->labels[i].value));
+    buf_add_char(out, ';');
+    return true;
+}
+
+static void annotations_are_events(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct buf out = {0};
+    begin(&b);
+    feed(&b,
+         "annotate 1700000000 rank=3 -- rate halved\nannotate 1700000001 host=other -- x\nannotate 9000000000 -- y\n"
+         "annotate k1=1 k2=2 k3=3 k4=4 k5=5 k6=6 k7=7 k8=8 k9=9 k10=1 k11=1 k12=1 k13=1 k14=1 k15=1 k16=1 -- z\n");
+    assert_string_equal(
+        buf_cstr(&b.reply),
+        "line 3: the time is more than an hour in the future\n"
+        "line 4: the annotation is not stored: too many tags (16 with host), or a name that is too long\n");
+    struct store_reader *reader;
+    assert_int_equal(store_reader_open(b.path, &reader, NULL), 0);
+    struct store_snapshot *s = store_snapshot_open(reader);
+    assert_int_equal(store_events(s, INT64_MIN, INT64_MAX, first_event, &out), 0);
+    assert_string_equal(buf_cstr(&out), "1 rate halved @1700000000000000000-1700000000000000000 rank=3 host=lab;"
+                                        "1 x @1700000001000000000-1700000001000000000 host=other;");
+    store_snapshot_close(s);
+    store_reader_close(reader);
+    buf_free(&out);
+    end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +220,7 @@ int main(void)
         cmocka_unit_test(cells_belong_to_the_series),
         cmocka_unit_test(a_set_has_a_limit),
         cmocka_unit_test(everything_is_counted),
+        cmocka_unit_test(annotations_are_events),
     };
     return cmocka_run_group_tests_name("ingest_lines/lines", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 static struct line line;
 
-// "name=value name2=value2 {k=v,k2=v2} @ns", with a letter in front of a name that is no plain point.
+// "name=value name2=value2 {k=v,k2=v2} @ns", "'text' {k=v} @ns" of an annotation, with a letter in front of a name that is no plain point.
 static void render(struct buf *out)
 {
     static const char *const marks[] = {
@@ -23,6 +23,8 @@ static void render(struct buf *out)
         if (item->unit.size)
             buf_printf(out, "[%.*s]", STR_ARG(item->unit));
     }
+    if (line.annotation.size)
+        buf_printf(out, "'%.*s'", STR_ARG(line.annotation));
     for (size_t i = 0; i < line.label_count; i++)
         buf_printf(out, "%s%.*s=%.*s", i ? "," : " {", STR_ARG(line.labels[i].key), STR_ARG(line.labels[i].value));
     if (line.label_count)
@@ -93,6 +95,27 @@ static void plain_lines(void **state)
         {"lo(ss 0.5", "!name 'lo(ss' may hold only letters, digits and _ . / : -"},
         {"\x1b[31m 5", "!name '?[31m' may hold only letters, digits and _ . / : -"},
         {"loss \x7f\x01\x02", "!value '?\?\?' is not a number"},
+    };
+    CHECK(facts);
+}
+
+static void annotations(void **state)
+{
+    (void)state;
+    static const struct fact facts[] = {
+        {"annotate -- rate halved", "'rate halved'"},
+        {"annotate 1700000000 -- rate halved", "'rate halved' @1700000000000000000"},
+        {"annotate 1700000000.5 rank=3 phase=warm\\sup -- now", "'now' {rank=3,phase=warm up} @1700000000500000000"},
+        {"annotate rank=3 --   a  b -- c=d ", "'a  b -- c=d' {rank=3}"},
+        {"annotate -- two\\nlines\\\\n \\x\\", "'two\nlines\\n \\x\\'"},
+        {"annotate empty= -- x", "'x'"},
+        {"annotate", "!the value is missing (expected: name value [time] [tag=value ...])"},
+        {"annotate --", "!the text is missing (expected: annotate [time] [tag=value ...] -- text)"},
+        {"annotate rank=3", "!the text is missing (expected: annotate [time] [tag=value ...] -- text)"},
+        {"annotate hello -- x", "!time 'hello' is not a number of seconds or milliseconds since 1970"},
+        {"annotate 17 18 -- x", "!'18' is not a tag (expected: annotate [time] [tag=value ...] -- text)"},
+        {"annotate a=1 a=2 -- x", "!tag 'a' is there twice"},
+        {"annotate a(b=1 -- x", "!tag 'a(b' may hold only letters, digits and _ . / : -"},
     };
     CHECK(facts);
 }
@@ -260,7 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_lines),  cmocka_unit_test(opentsdb_lines), cmocka_unit_test(statsd_lines),
-        cmocka_unit_test(influx_lines), cmocka_unit_test(limits),
+        cmocka_unit_test(influx_lines), cmocka_unit_test(annotations),    cmocka_unit_test(limits),
     };
     return cmocka_run_group_tests_name("ingest_lines/parse", tests, NULL, NULL);
 }

@@ -1,0 +1,165 @@
+// opentsdb_annotation.c - /api/annotation and /api/annotation/bulk: one by its time, and new ones on their way to the job's agent.
+//
+// A recording only grows: an annotation is not changed, but one of the same second that comes later is the one that is answered; and none is deleted.
+#include "aggregator/opentsdb_write.h"
+#include "aggregator/put.h"
+#include "aggregator/routes.h"
+#include "aggregator/series_list.h"
+#include "base/clock.h"
+#include "base/escape.h"
+
+#include <errno.h>
+
+// ---- one by its time
+
+struct wanted {
+    int64_t from_ns, to_ns, shift_ns;
+    struct buf text; // of the last one that fits
+};
+
+static bool write_wanted(const struct store_event *event, void *user)
+{
+    struct wanted *wanted = user;
+    if (event->kind != STORE_ANNOTATION || event->start_ns < wanted->from_ns || event->start_ns > wanted->to_ns)
+        return true;
+    wanted->text.size = 0;
+    struct json_writer w = json_to(&wanted->text);
+    opentsdb_write_annotation(&w, event, STR(""), wanted->shift_ns);
+    return true;
+}
+
+static void answer_one(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    struct str start;
+    struct wanted wanted = {.shift_ns = service->shift_ns};
+    struct sources_view view;
+    if (!request_parameter(r, "start_time", &start) || !start.size) {
+        answer_error(a, 400, "Missing start_time", NULL);
+        return;
+    }
+    if (query_parse_time(start, clock_realtime_ns(), STR(""), &wanted.from_ns, &e) != 0 ||
+        sources_open(service->sources, &r->arena, &view, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    wanted.from_ns = service_recorded_ns(service, wanted.from_ns);
+    // To the second, as they are shown.
+    if (__builtin_add_overflow(wanted.from_ns, NS_PER_S - 1, &wanted.to_ns))
+        wanted.to_ns = INT64_MAX;
+    for (size_t i = 0; i < view.count; i++)
+        store_events(view.snapshots[i], wanted.from_ns, wanted.to_ns, write_wanted, &wanted);
+    sources_close(&view);
+    if (wanted.text.size)
+        buf_add_str(&a->body, buf_str(&wanted.text));
+    else
+        answer_error(a, 404, "Unable to locate annotation in storage", NULL);
+    buf_free(&wanted.text);
+}
+
+// ---- new ones
+
+struct known_series {
+    struct service *service;
+    struct request *r;
+};
+
+// A tsuid is a hash: it is looked for among all of them.
+static bool add_tags_of(void *user, struct str wanted, struct buf *line)
+{
+    const struct known_series *k = user;
+    struct series_filter f = {.deadline_ns = k->r->arrived_ns + k->service->limits.query_deadline_ns};
+    const struct listed_series *all;
+    struct sources_view view;
+    size_t count = 0;
+    bool found = false;
+    if (sources_open(k->service->sources, &k->r->arena, &view, NULL) != 0)
+        return false;
+    if (series_list(&view, &f, &k->r->arena, &all, &count, NULL) != 0)
+        count = 0;
+    for (size_t i = 0; i < count && !found; i++) {
+        char tsuid[OPENTSDB_TSUID_SIZE];
+        opentsdb_tsuid(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
+        found = str_eq_nocase(wanted, (struct str){tsuid, sizeof tsuid});
+        for (size_t l = 0; l < all[i].label_count && found; l++) {
+            buf_printf(line, " %.*s=", STR_ARG(all[i].labels[l].key));
+            escape_word(line, all[i].labels[l].value);
+        }
+    }
+    sources_close(&view);
+    return found;
+}
+
+static void write_batch(struct answer *a, const struct put_batch *batch, bool list)
+{
+    struct json_writer w = json_to(&a->body);
+    if (list)
+        json_array(&w);
+    for (size_t i = 0; i < batch->count; i++)
+        json_raw(&w, batch->points[i].json);
+    if (list)
+        json_array_end(&w);
+}
+
+static void refuse(struct answer *a, const struct put_batch *batch, size_t failed)
+{
+    struct error e;
+    size_t first = 0;
+    while (first + 1 < batch->count && !batch->points[first].refused.size)
+        first++;
+    struct str words = batch->points[first].refused;
+    if (batch->count == 1)
+        error_set(&e, -EINVAL, "%.*s", STR_ARG(words));
+    else
+        error_set(&e, -EINVAL, "%zu of %zu annotations were refused, the first with: %.*s", failed, batch->count,
+                  STR_ARG(words));
+    answer_failure(a, &e);
+}
+
+static void take(struct service *service, struct request *r, struct answer *a, bool list)
+{
+    struct known_series known = {service, r};
+    struct put_batch batch;
+    struct error e = {0};
+    size_t failed = 0;
+    if (!service->agent_socket.size) {
+        answer_error(a, 400, "these are recordings: annotations are taken by running jobs only",
+                     "Send them to the address of a job that runs.");
+        return;
+    }
+    int rc = put_parse_annotations(r->body, add_tags_of, &known, &r->arena, &batch, &e);
+    if (!rc)
+        rc = put_send(service->agent_socket.data, &batch, &r->arena, &failed, &e);
+    if (rc == -EIO)
+        answer_error(a, 503, e.text, NULL);
+    else if (rc)
+        answer_failure(a, &e);
+    else if (failed)
+        refuse(a, &batch, failed);
+    else
+        write_batch(a, &batch, list);
+}
+
+static bool refuse_deleting(const struct request *r, struct answer *a)
+{
+    if (r->method != METHOD_DELETE)
+        return false;
+    answer_error(a, 501, "annotations are not deleted", "A recording keeps what it was given.");
+    return true;
+}
+
+void opentsdb_annotation(struct service *service, struct request *r, struct answer *a)
+{
+    if (refuse_deleting(r, a))
+        return;
+    if (r->method == METHOD_POST || r->method == METHOD_PUT)
+        take(service, r, a, false);
+    else
+        answer_one(service, r, a);
+}
+
+void opentsdb_annotations(struct service *service, struct request *r, struct answer *a)
+{
+    if (!refuse_deleting(r, a))
+        take(service, r, a, true);
+}

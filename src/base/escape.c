@@ -1,0 +1,37 @@
+// escape.c - one table for both ways.
+#include "base/escape.h"
+
+static const struct {
+    char letter, byte;
+} escapes[] = {{'s', ' '}, {'n', '\n'}, {'r', '\r'}, {'t', '\t'}, {'\\', '\\'}};
+
+enum { ESCAPES = sizeof escapes / sizeof *escapes };
+
+void escape_word(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        size_t k = 0;
+        while (k < ESCAPES && escapes[k].byte != text.data[i])
+            k++;
+        if (k < ESCAPES)
+            buf_add_char(out, '\\');
+        buf_add_char(out, k < ESCAPES ? escapes[k].letter : text.data[i]);
+    }
+}
+
+struct str unescape_word(struct str word, struct arena *arena)
+{
+    if (str_find_char(word, '\\') < 0)
+        return word;
+    char *out = arena_alloc(arena, word.size);
+    size_t n = 0;
+    for (size_t i = 0; out && i < word.size; i++) {
+        size_t k = ESCAPES;
+        if (word.data[i] == '\\' && i + 1 < word.size)
+            for (k = 0; k < ESCAPES && escapes[k].letter != word.data[i + 1]; k++)
+                continue;
+        i += k < ESCAPES;
+        out[n++] = k < ESCAPES ? escapes[k].byte : word.data[i];
+    }
+    return (struct str){out, out ? n : 0};
+}

@@ -1,0 +1,15 @@
+// escape.h - any text as one word of a line, and back.
+//
+//   blank \s   newline \n   carriage return \r   tab \t   backslash \\      all other bytes are themselves
+#ifndef SONDE_BASE_ESCAPE_H
+#define SONDE_BASE_ESCAPE_H
+
+#include "base/arena.h"
+
+void escape_word(struct buf *out, struct str text);
+
+// The text that the word stands for: the word itself where nothing is escaped, else in `arena` (data NULL: no room there). A backslash before
+// anything else is a backslash.
+struct str unescape_word(struct str word, struct arena *arena);
+
+#endif

@@ -1,0 +1,92 @@
+"""Annotations over HTTP: into a live job, and back out of it."""
+import json
+import unittest
+
+from harness import Job, T
+
+
+class Annotations(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.job = Job()
+        cls.addClassCleanup(cls.job.stop)
+        cls.server = cls.job.server
+        points = [{"metric": "loss", "timestamp": T + i, "value": i, "tags": {"rank": str(rank)}} for rank in (0, 1) for i in range(100)]
+        assert cls.server.post("/api/put", points).status == 204
+
+    def shown(self, start, end, m="sum:loss{rank=0}", **more):
+        answer = self.server.get("/api/query", {"start": start, "end": end, "m": m, **more})
+        self.assertEqual(answer.status, 200, answer.raw)
+        return answer.json
+
+    def assert_refused(self, answer, status, words):
+        self.assertEqual((answer.status, answer.json["error"]["code"]), (status, status))
+        self.assertIn(words, answer.json["error"]["message"])
+
+    def test_there_and_back(self):
+        sent = {"startTime": T + 10, "description": "the rate was\nhalved \\ twice", "notes": "by hand", "custom": {"who": "j doe", "rank": "0"}, "endTime": T + 12}
+        answer = self.server.post("/api/annotation", sent)
+        self.assertEqual((answer.status, answer.json), (200, sent))
+        got = self.server.get("/api/annotation", {"start_time": T + 10}).json
+        self.assertEqual(got, {**sent, "custom": {**sent["custom"], "host": "node1"}})
+        # In the answers for the series that it speaks of, and in all of them where they are asked for.
+        self.assertEqual([{k: a[k] for k in a if k != "tsuid"} for a in self.shown(T + 10, T + 11)[0]["annotations"]], [got])
+        self.assertNotIn("annotations", self.shown(T + 10, T + 11, "sum:loss{rank=1}")[0])
+        self.assertNotIn("annotations", self.shown(T + 10, T + 11, no_annotations="")[0])
+        self.assertEqual(self.shown(T + 10, T + 11, "sum:loss{rank=1}", global_annotations="")[0]["globalAnnotations"], [got])
+        native = self.server.get("/sonde/v1/annotations", {"start": T + 10, "end": T + 11}).json["annotations"]
+        self.assertEqual([(a["text"], a["t_ns"]) for a in native], [(sent["description"], (T + 10) * 1_000_000_000)])
+
+    def test_the_last_of_a_second_counts(self):
+        for method, text in (("POST", "first"), ("PUT", "second")):
+            answer = self.server.request(method, "/api/annotation", json.dumps({"startTime": T + 20, "description": text}))
+            self.assertEqual(answer.status, 200)
+            self.assertEqual(self.server.get("/api/annotation", {"start_time": T + 20}).json["description"], text)
+
+    def test_forms_of_times(self):
+        for start in (T + 30, str(T + 30), (T + 30) * 1000, T + 30.25):
+            self.assertEqual(self.server.post("/api/annotation", {"startTime": start, "description": repr(start), "endTime": 0, "custom": None, "tsuid": ""}).status, 200)
+            self.assertEqual(self.server.get("/api/annotation", {"start_time": T + 30}).json["description"], repr(start))
+
+    def test_bulk(self):
+        sent = [{"startTime": T + 40 + i, "description": f"n{i}"} for i in range(500)]
+        for method in ("POST", "PUT"):
+            answer = self.server.request(method, "/api/annotation/bulk", json.dumps(sent))
+            self.assertEqual((answer.status, answer.json), (200, sent))
+        self.assertEqual(self.server.get("/api/annotation", {"start_time": T + 539}).json["description"], "n499")
+        answer = self.server.post("/api/annotation/bulk", [*sent[:2], {"startTime": 0, "description": "x"}, {"startTime": T, "description": "a", "custom": {"not(a)name": "x"}}])
+        self.assert_refused(answer, 400, "2 of 4 annotations were refused, the first with: Missing or invalid startTime")
+        self.assert_refused(self.server.post("/api/annotation/bulk", [{"startTime": T, "description": "x"}] * 10001), 413, "put_annotations")
+        self.assertEqual(self.server.get("/api/annotation/bulk").status, 405)
+
+    def test_of_a_series(self):
+        tsuid = self.shown(T, T + 5, show_tsuids="")[0]["tsuids"][0]
+        self.assertEqual(self.server.post("/api/annotation", {"startTime": T + 2, "description": "of rank 0", "tsuid": tsuid}).status, 200)
+        self.assertEqual([a["description"] for a in self.shown(T + 2, T + 2)[0]["annotations"]], ["of rank 0"])
+        self.assertNotIn("annotations", self.shown(T + 2, T + 2, "sum:loss{rank=1}")[0])
+        self.assert_refused(self.server.post("/api/annotation", {"startTime": T, "description": "x", "tsuid": "00"}), 400, "No such tsuid")
+
+    def test_errors(self):
+        good = {"startTime": T, "description": "x"}
+        for body, words in (({}, "startTime"), ({**good, "startTime": -1}, "startTime"), ({**good, "startTime": "soon"}, "startTime"), ({"startTime": T}, "Missing description"),
+                            ({**good, "description": ""}, "Missing description"), ({**good, "description": 7}, "Missing description"), ({**good, "custom": [1]}, "an object is needed"),
+                            ({**good, "custom": {"a": 1}}, "has to be a text"), ({**good, "custom": {"a b": "1"}}, "a word"), ({**good, "custom": {"a": "x" * 2000}}, "longer than 1024"),
+                            ({**good, "custom": {f"k{i}": "v" for i in range(17)}}, "Too many custom"), ({**good, "description": "x" * 5000}, "longer than 4096"),
+                            ({**good, "description": "x" * 70000}, "Too long"), ({**good, "endTime": "never"}, "endTime"), ({**good, "startTime": 99999999999}, "in the future"),
+                            ([], "No annotations"), ([7], "Not an annotation"), ("", "Missing request content"), ("{", "JSON"), ("7", "JSON")):
+            with self.subTest(str(body)[:80]):
+                self.assert_refused(self.server.post("/api/annotation", body), 400, words)
+        self.assert_refused(self.server.request("DELETE", "/api/annotation", json.dumps(good)), 501, "not deleted")
+        self.assertEqual(self.server.request("POST", "/api/annotation", json.dumps(good), token=False).status, 401)
+
+
+class AgentGone(unittest.TestCase):
+    def test_it(self):
+        job = Job()
+        self.addCleanup(job.stop)
+        job.kill_agent()
+        self.assertEqual(job.server.post("/api/annotation", {"startTime": T, "description": "x"}).status, 503)
+
+
+if __name__ == "__main__":
+    unittest.main()
