@@ -226,29 +226,38 @@ static const struct store_metric *metric_of(const struct sources_view *view, str
     return NULL;
 }
 
+int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e)
+{
+    *out = (struct query_request){.dragon_compatible = service->dragon_compatible};
+    if (!r->body.size)
+        return error_set(e, -EINVAL, "Missing request content: a query as JSON");
+    int rc = query_parse_json(r->body, clock_realtime_ns(), &r->arena, out, e);
+    if (!rc && out->delete_requested)
+        rc = error_set(e, -EINVAL, "Deleting data is not enabled: recordings are never changed by a query");
+    if (!rc && out->count > NATIVE_QUERIES_MAX)
+        rc = error_set(e, -E2BIG, "more than %d queries in one request", NATIVE_QUERIES_MAX);
+    for (size_t i = 0; i < out->count && !rc; i++) {
+        out->queries[i].start_ns = service_recorded_ns(service, out->queries[i].start_ns);
+        out->queries[i].end_ns = service_recorded_ns(service, out->queries[i].end_ns);
+    }
+    return rc;
+}
+
 static int write_points(struct service *service, struct request *r, const struct sources_view *view,
                         struct json_writer *w, struct error *e)
 {
-    struct query_request request = {.dragon_compatible = service->dragon_compatible};
+    struct query_request request;
     struct arena work = {0};
     uint64_t points = 0, read = 0;
-    if (!r->body.size)
-        return error_set(e, -EINVAL, "Missing request content: a query as JSON");
-    int rc = query_parse_json(r->body, clock_realtime_ns(), &r->arena, &request, e);
-    if (!rc && request.delete_requested)
-        rc = error_set(e, -EINVAL, "Deleting data is not enabled: recordings are never changed by a query");
-    if (!rc && request.count > NATIVE_QUERIES_MAX)
-        rc = error_set(e, -E2BIG, "more than %d queries in one request", NATIVE_QUERIES_MAX);
+    int rc = native_query_parse(service, r, &request, e);
     if (rc)
         return rc;
     json_key(w, STR("series"));
     json_array(w);
     for (size_t i = 0; i < request.count && !rc && !w->out->failed; i++) {
-        struct query q = request.queries[i];
         struct query_result result = {0};
-        q.start_ns = service_recorded_ns(service, q.start_ns);
-        q.end_ns = service_recorded_ns(service, q.end_ns);
-        rc = opentsdb_run(service, view, q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
+        rc = opentsdb_run(service, view, request.queries[i], r->arrived_ns + service->limits.query_deadline_ns, &work,
+                          &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
             const struct query_series *series = &result.series[s];
             write_result_series(w, series, i, metric_of(view, series->metric), service->shift_ns);
@@ -266,6 +275,18 @@ static int write_points(struct service *service, struct request *r, const struct
 
 void native_query(struct service *service, struct request *r, struct answer *a)
 {
+    struct str format = STR("json");
+    if (request_accepts(r->headers[HEADER_ACCEPT], STR(NATIVE_ARROW_TYPE), false))
+        format = STR("arrow");
+    request_parameter(r, "format", &format);
+    if (str_eq(format, STR("arrow"))) {
+        native_query_arrow(service, r, a);
+        return;
+    }
+    if (!str_eq(format, STR("json"))) {
+        answer_error(a, 400, "format has to be json or arrow", NULL);
+        return;
+    }
     answer_object(service, r, a, write_points);
 }
 

@@ -33,7 +33,8 @@ static void write_operation(struct json_writer *w, const struct route *route, bo
         json_key(w, STR("security"));
         json_raw(w, STR("[]"));
     }
-    if (route->parameters && !body)
+    // Where GET takes them, they are members of the body of a POST.
+    if (route->parameters && !(body && route->methods & METHOD_GET))
         write_parameters(w, str_of(route->parameters));
     if (body) {
         json_key(w, STR("requestBody"));

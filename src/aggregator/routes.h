@@ -64,6 +64,11 @@ void native_query(struct service *service, struct request *r, struct answer *a);
 void native_spans(struct service *service, struct request *r, struct answer *a);
 void native_annotations(struct service *service, struct request *r, struct answer *a);
 void native_stream(struct service *service, struct request *r, struct answer *a);
+// The queries of a body, as recorded. -EINVAL, -E2BIG.
+int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e);
+// native_arrow.c
+#define NATIVE_ARROW_TYPE "application/vnd.apache.arrow.stream"
+void native_query_arrow(struct service *service, struct request *r, struct answer *a);
 // openapi.c
 void native_openapi(struct service *service, struct request *r, struct answer *a);
 // opentsdb_query.c

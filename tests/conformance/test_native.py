@@ -4,6 +4,12 @@ import json
 import time
 import unittest
 
+try:
+    import pyarrow
+    import pyarrow.ipc
+except ImportError:
+    pyarrow = None
+
 from harness import END, NS, TOKEN, Case, Job, T, Writer
 
 
@@ -110,6 +116,55 @@ class Document(Case):
         for path, operations in self.server.get("/sonde/v1/openapi.json").json["paths"].items():
             if any(p["required"] for p in operations.get("get", {}).get("parameters", [])):
                 self.assertEqual(self.server.get(path).status, 400, path)
+
+
+@unittest.skipIf(pyarrow is None, "no pyarrow here to read Arrow with")
+class Arrow(Case):
+    """/sonde/v1/query in bulk, read by Arrow's own library."""
+    arguments = ("query_memory_bytes=16000000",)
+
+    @classmethod
+    def write(cls, folder):
+        w = Writer(f"{folder}/a.sonde")
+        w.points("cpu", {"host": "a", "time": "x"}, [(T + i, i / 3) for i in range(5)])
+        w.points("cpu", {"host": "b", "gpu": "0"}, [(T + i, i) for i in range(3)])
+        w.points("cpu", {"host": "c"}, [(T + 50, float("nan")), (T + 60.5, 1e300)])
+        w.points("mem", {"host": "bcd\u00e4"}, [(T, 1), (T + 4, -1)])
+        w.points("long", {"host": "a"}, [(T + i, i * i) for i in range(70000)])
+        w.points("long", {"host": "b"}, [(T + i, i * i) for i in range(70000)])
+        w.close()
+
+    def ask(self, queries, target="/sonde/v1/query?format=arrow", headers=None, **more):
+        return self.server.post(target, {"start": T, "end": END, "queries": queries, **more}, headers)
+
+    def table(self, *arguments, **more):
+        answer = self.ask(*arguments, **more)
+        self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "application/vnd.apache.arrow.stream"), answer.raw[:500])
+        table = pyarrow.ipc.open_stream(answer.raw).read_all()
+        table.validate(full=True)
+        return table
+
+    def test_same_as_json(self):
+        queries = [{"metric": "cpu", "aggregator": "none"}, {"metric": "mem", "aggregator": "sum", "downsample": "1s-sum-nan"}, {"metric": "long", "aggregator": "sum"}]
+        wanted = []
+        for s in self.ask(queries, "/sonde/v1/query").json["series"]:
+            wanted += [(t, v, s["query"], s["metric"], *(s["tags"].get(key) for key in ("gpu", "host", "time"))) for t, v in zip(s["t_ns"], s["values"])]
+        for more in ({}, {"target": "/sonde/v1/query", "headers": {"Accept": "application/vnd.apache.arrow.stream"}}):
+            table = self.table(queries, **more)
+            self.assertEqual(table.schema.names, ["time", "value", "query", "metric", "gpu", "host", "tag.time"])
+            self.assertEqual([str(f.type) for f in table.schema][:5], ["timestamp[ns, tz=UTC]", "double", "int32", *["dictionary<values=string, indices=int32, ordered=0>"] * 2])
+            got = zip(table["time"].cast("int64").to_pylist(), *(table[name].to_pylist() for name in table.schema.names[1:]))
+            self.assertEqual([(t, None if v != v else v, *rest) for t, v, *rest in got], wanted)
+
+    def test_nothing(self):
+        table = self.table([{"metric": "cpu", "aggregator": "sum"}], start=T - 20, end=T - 10)
+        self.assertEqual((table.num_rows, table.schema.names), (0, ["time", "value", "query", "metric"]))
+
+    def test_errors(self):
+        self.assert_error(self.ask([{"metric": "nobody", "aggregator": "sum"}]), 400, "No such name for 'metrics': 'nobody'")
+        self.assert_error(self.ask([{"metric": "long", "aggregator": "none"}] * 40), 413, "query_memory_bytes")
+        self.assert_error(self.ask([{"metric": "cpu", "aggregator": "none"}], "/sonde/v1/query?format=xml"), 400, "json or arrow")
+        self.assert_error(self.server.post("/sonde/v1/query?format=arrow", ""), 400, "Missing request content")
 
 
 class Events:
