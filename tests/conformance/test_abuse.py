@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import resource
 import shutil
 import socket
 import tempfile
@@ -152,6 +153,28 @@ class Slow(Case):
         self.assertEqual(counts["refused"], 0)
         for client in idle:
             client.close()
+
+    def test_ten_thousand_idle_connections(self):
+        """All of them stay open at the client's end, as far as the machine lets one process open so many."""
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = limits[1] if limits[1] != resource.RLIM_INFINITY else 1 << 20
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], min(most, 10200)), limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        count = min(10000, max(limits[0], min(most, 10200)) - 200)
+        idle = []
+        try:
+            for i in range(count):
+                idle.append(connect(self.server))
+                if i % 1000 == 0:
+                    self.assertEqual(self.server.get("/healthz").status, 200)
+            self.assertEqual(self.server.get("/api/version").status, 200)
+            counts = self.server.get("/sonde/v1/status").json["connections"]
+            self.assertLessEqual(counts["open"], 256)
+            self.assertGreaterEqual(counts["accepted"], count)
+        finally:
+            for client in idle:
+                client.close()
+        self.assertEqual(self.server.get("/api/version").status, 200)
 
     def test_half_requests(self):
         half = []

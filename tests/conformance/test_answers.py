@@ -9,11 +9,13 @@ import zlib
 from harness import END, T, Case, Server, Writer, strict_json
 
 
-class Answers(Case):
+class Answers:
+    """What holds for a file that is being written and for a closed one."""
+    state = "closed"
     arguments = ("job=job7", "alias=cpu_load:cpu")
 
     @classmethod
-    def write(cls, folder):
+    def fill(cls, folder):
         writer = Writer(f"{folder}/node1.sonde")
         for host, offset in (("a", 0), ("b", 100)):
             writer.points("cpu", {"host": host, "dc": "x"}, [(T + 10 * i, offset + i) for i in range(60)])
@@ -25,7 +27,7 @@ class Answers(Case):
         writer.points("old", {"host": "a"}, [(1000, 1)])
         writer.annotation(T + 5, {}, "the run begins")
         writer.annotation(T + 7, {"host": "b"}, "node b is slow")
-        writer.close()
+        return writer
 
     def post_query(self, body, parameters="", status=200):
         answer = self.server.post("/api/query" + parameters, body)
@@ -314,7 +316,7 @@ class Answers(Case):
         self.assertGreaterEqual(got["uptime_seconds"], 0)
         self.assertGreater(got["memory_bytes"], 0)
         file, = got["files"]
-        self.assertEqual((file["state"], file["host"], file["job"], file["series"], file["metrics"]), ("closed", "node1", "test", 8, 7))
+        self.assertEqual((file["state"], file["host"], file["job"], file["series"], file["metrics"]), (self.state, "node1", "test", 8, 7))
         self.assertEqual(file["points"], 2 * 60 + 2 + 5 + 20000 + 3)
         self.assertEqual((file["first_ns"], file["last_ns"]), (1000 * 10 ** 9, (T + 19999) * 10 ** 9))
         self.assertEqual(file["damage"], {"blocks": 0, "bytes": 0, "first": ""})
@@ -329,6 +331,22 @@ class Answers(Case):
         with open(os.path.join(os.path.dirname(__file__), "../../docs/http.md")) as f:
             documented = re.findall(r"^\| `(/[^`]*)` \| [A-Z]", f.read(), re.M)
         self.assertEqual(sorted(paths), sorted(documented))
+
+
+class Recorded(Answers, Case):
+    @classmethod
+    def write(cls, folder):
+        cls.fill(folder).close()
+
+
+class Live(Answers, Case):
+    state = "live"
+
+    @classmethod
+    def write(cls, folder):
+        writer = cls.fill(folder)
+        cls.addClassCleanup(writer.close)
+        writer.sync()
 
 
 class Dragon(Case):
