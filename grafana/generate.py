@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes the dashboards from the catalogue: sonde metrics --json | grafana/generate.py DIR (the build does it, into grafana/dashboards of the build folder)
 
-One row of panels for each source of the catalogue, one panel for each metric: counters as rates, gauges as they are, a line for each host. A metric
-that comes into the catalogue, or leaves it, comes or leaves here: nothing is written by hand. tests/conformance/test_grafana.py holds them against a running job.
+One row of panels for each source of the catalogue, one panel for each metric: counters as rates, gauges as they are, a line for each host, and each GPU. A metric
+that comes into the catalogue, or leaves it, comes or leaves here: nothing is written by hand but what the overview shows, which has to be in the catalogue.
+tests/conformance/test_grafana.py holds them against a running job.
 """
 import json
 import sys
@@ -12,13 +13,25 @@ UNITS = {"percent": "percent", "bytes": "bytes", "seconds": "s", "watts": "watt"
          "volts": "volt", "megabytes": "decmbytes"}
 RATES = {"bytes": "Bps", "seconds": "percentunit", "joules": "watt"}
 SOURCE = {"type": "opentsdb", "uid": "sonde"}
+# Right for all hosts, for one and for several: a wildcard needs its asterisk, a list of literals takes none.
+HOSTS = {"tagk": "host", "type": "regexp", "filter": "^(${host:pipe})$", "groupBy": True}
+NOT_PER_GPU = {"gpu_count"}
+
+# Of all nodes together: title, metric, aggregator.
+OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_percent", "avg"), ("CPU, busiest node", "cpu_percent", "max"),
+            ("memory, mean of the nodes", "memory_used_percent", "avg"), ("memory, fullest node", "memory_used_percent", "max"),
+            ("memory of the job's processes", "job_resident_bytes", "sum"), ("processes of the job", "job_processes", "sum"), ("CPU time of the job", "job_cpu_seconds_total", "sum"),
+            ("received over the network", "network_receive_bytes_total", "sum"), ("sent over the network", "network_transmit_bytes_total", "sum"),
+            ("read from disks", "disk_read_bytes_total", "sum"), ("written to disks", "disk_written_bytes_total", "sum"),
+            ("GPUs, mean utilization", "gpu_utilization_percent", "avg"), ("GPUs, least busy", "gpu_utilization_percent", "min"), ("power of all GPUs", "gpu_power_watts", "sum"),
+            ("power of all nodes", "power_watts", "sum"), ("points that were dropped", "sonde_dropped_total", "sum")]
 
 
 def target(metric, counter, tags):
     return {"refId": "A", "datasource": SOURCE, "metric": metric, "aggregator": "sum" if counter else "avg", "downsampleInterval": "", "downsampleAggregator": "avg",
             "downsampleFillPolicy": "none", "disableDownsampling": False, "shouldComputeRate": counter, "isCounter": counter, "counterMax": "", "counterResetValue": "",
             "alias": " ".join(f"$tag_{tag}" for tag in tags), "tags": {},
-            "filters": [{"tagk": tag, "type": "wildcard", "filter": "$host" if tag == "host" else "*", "groupBy": True} for tag in tags]}
+            "filters": [HOSTS if tag == "host" else {"tagk": tag, "type": "wildcard", "filter": "*", "groupBy": True} for tag in tags]}
 
 
 def panel(number, place, title, help, metric, counter, unit, tags):
@@ -30,16 +43,18 @@ def panel(number, place, title, help, metric, counter, unit, tags):
 
 
 def variable(name, label, query, **more):
-    return {"name": name, "label": label, "type": "query", "datasource": SOURCE, "query": query, "definition": query, "refresh": 2, "includeAll": True, "allValue": "*",
+    return {"name": name, "label": label, "type": "query", "datasource": SOURCE, "query": query, "definition": query, "refresh": 2, "includeAll": True, "allValue": ".*",
             "current": {"text": "All", "value": "$__all"}, "sort": 1, **more}
 
 
 def dashboard(uid, title, panels, variables):
     return {"uid": uid, "title": title, "tags": ["sonde"], "schemaVersion": 38, "version": 1, "editable": True, "refresh": "5s", "time": {"from": "now-5m", "to": "now"},
-            "timezone": "browser", "templating": {"list": variables}, "annotations": {"list": []}, "panels": panels}
+            "timezone": "browser", "templating": {"list": variables}, "panels": panels,
+            "annotations": {"list": [{"name": "notes", "datasource": SOURCE, "enable": True, "iconColor": "blue", "target": "load_1m", "isGlobal": True}]}}
 
 
-def node(metrics):
+def rows_of(metrics, tags_of):
+    """A row for each source, with a panel for each of its metrics."""
     panels, y, number = [], 0, 1
     for source in dict.fromkeys(m["source"] for m in metrics):
         rows = [m for m in metrics if m["source"] == source]
@@ -48,10 +63,32 @@ def node(metrics):
         for i, m in enumerate(rows):
             counter = m["kind"] == "counter"
             title = m["name"].removesuffix("_total") + (" per second" if counter else "")
-            panels.append(panel(number, (i % COLUMNS * WIDTH, y + i // COLUMNS * HEIGHT), title, m["help"], m["name"], counter, m["unit"], ["host"]))
+            panels.append(panel(number, (i % COLUMNS * WIDTH, y + i // COLUMNS * HEIGHT), title, m["help"], m["name"], counter, m["unit"], tags_of(m)))
             number += 1
         y += (len(rows) + COLUMNS - 1) // COLUMNS * HEIGHT
-    return dashboard("sonde-node", "sonde: nodes", panels, [variable("host", "Host", "tag_values(load_1m, host)")])
+    return panels
+
+
+def node(metrics):
+    shown = [m for m in metrics if m["level"] == 2]
+    return dashboard("sonde-node", "sonde: nodes", rows_of(shown, lambda m: ["host"]), [variable("host", "Host", "tag_values(load_1m, host)")])
+
+
+def gpu(metrics):
+    shown = [m for m in metrics if m["level"] == 3]
+    panels = rows_of(shown, lambda m: ["host"] if m["name"] in NOT_PER_GPU else ["host", "gpu"])
+    return dashboard("sonde-gpu", "sonde: GPUs", panels, [variable("host", "Host", "tag_values(gpu_count, host)")])
+
+
+def job(metrics):
+    catalogue, panels = {m["name"]: m for m in metrics}, []
+    for i, (title, name, aggregator) in enumerate(OVERVIEW):
+        m = catalogue[name]
+        counter = m["kind"] == "counter"
+        one = panel(i + 1, (i % COLUMNS * WIDTH, i // COLUMNS * HEIGHT), title, m["help"], name, counter, "" if aggregator == "count" else m["unit"], [])
+        one["targets"][0].update(aggregator=aggregator, alias=title)
+        panels.append(one)
+    return dashboard("sonde-job", "sonde: job", panels, [])
 
 
 def custom():
@@ -64,8 +101,7 @@ def custom():
 
 def main():
     metrics = json.load(sys.stdin)
-    shown = [m for m in metrics if m["level"] in (2, 3)]
-    for name, content in (("node", node(shown)), ("custom", custom())):
+    for name, content in (("job", job(metrics)), ("node", node(metrics)), ("gpu", gpu(metrics)), ("custom", custom())):
         with open(f"{sys.argv[1]}/{name}.json", "w") as f:
             json.dump(content, f, indent=1, ensure_ascii=False)
             f.write("\n")

@@ -23,6 +23,7 @@ void reading_bare_loops(void);                        // the least that any of i
 void reading_all(const char *name, const char *kind); // of the store of that name: open, averages
 void reading_small(void);                             // 100 series × 3000 points, as a query reads them
 void reading_open_large(void);                        // a file of 1 GiB
+double reading_write_large(void); // that file, bench_path("large"); returns the seconds that appending took
 
 // index.c
 void index_large(void); // a million series

@@ -29,7 +29,7 @@ struct launch_options {
     const char *runs;    // where those are; NULL = the default
     bool no_record;
     bool dragon_compatible;
-    const char *cors; // origins whose pages may read over HTTP; NULL: none
+    const char *cors;               // origins whose pages may read over HTTP; NULL: none
     const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
     bool quiet, verbose;
     double stop_timeout_s;

@@ -127,13 +127,13 @@ class Server:
 class Job:
     """An agent and the HTTP server in front of it, as a job has them."""
 
-    def __init__(self, *arguments, level=1):
+    def __init__(self, *arguments, level=1, env=None):
         self.folder = tempfile.mkdtemp(prefix="sonde-job-", dir="/tmp")  # short: a socket's path has to fit
         socket_path = f"{self.folder}/agent.sock"
         ready, theirs = socket.socketpair()
         with theirs:
             self.agent = subprocess.Popen([os.environ["SONDE"], "agent", "--folder", self.folder, "--host", "node1", "--telemetry-level", str(level),
-                                           "--rate", "0.05", "--control-fd", str(theirs.fileno())], pass_fds=[theirs.fileno()])
+                                           "--rate", "0.05", "--control-fd", str(theirs.fileno())], pass_fds=[theirs.fileno()], env={**os.environ, **(env or {})})
         self.control = ready
         words = ready.recv(1000)
         if not words.startswith(b"ready"):
@@ -144,10 +144,14 @@ class Job:
         self.agent.kill()
         self.agent.wait()
 
-    def stop(self):
-        status = self.server.stop()
+    def end_agent(self):
+        """As at the end of a job: the recording is closed."""
         self.control.close()
         self.agent.wait(timeout=60)
+
+    def stop(self):
+        status = self.server.stop()
+        self.end_agent()
         shutil.rmtree(self.folder)
         if status != 0:
             raise RuntimeError(f"the server ended with {status}")

@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from harness import Job
+from harness import Job, Server
 
 
 def load(name):
@@ -13,78 +13,126 @@ def load(name):
         return json.load(f)
 
 
+def panels(dashboard):
+    return [p for p in dashboard["panels"] if p["type"] != "row"]
+
+
+def asked(server, target, start, end, host=".*"):
+    """What a panel asks, as each of Grafana's clients sends it: the browser's, the backend's old one and its new one. All are told the same."""
+    filters = [{**f, "filter": f["filter"].replace("${host:pipe}", host)} for f in target["filters"]]
+    query = {"metric": target["metric"].replace("$metric", "load_1m"), "aggregator": target["aggregator"], "downsample": "1s-avg"}
+    if target["shouldComputeRate"]:
+        query.update(rate=True, rateOptions={"counter": target["isCounter"], "dropResets": False})
+    browser = server.post("/api/query", {"start": start * 1000, "end": end * 1000, "queries": [{**query, **({"filters": filters} if filters else {"tags": {}})}],
+                                         "msResolution": False, "globalAnnotations": True, "showQuery": True})
+    old = server.post("/api/query", {"start": str(start * 1000), "end": str(end * 1000), "queries": [{**query, "tags": {f["tagk"]: f"{f['type']}({f['filter']})" for f in filters}}]})
+    new = server.post("/api/query?arrays=true", {"start": start, "end": end, "queries": [{**query, **({"filters": filters} if filters else {})}]})
+    for answer in (browser, old, new):
+        if answer.status != 200:
+            raise AssertionError(query, answer.raw)
+    if any(element["query"]["index"] != 0 for element in browser.json):
+        raise AssertionError(browser.raw)  # the browser's client reads it in every element
+    lines = [[(e["tags"], sorted([int(t), v] for t, v in (e["dps"].items() if isinstance(e["dps"], dict) else e["dps"]))) for e in answer.json]
+             for answer in (browser, old, new)]
+    if not lines[0] == lines[1] == lines[2]:
+        raise AssertionError(lines)
+    return lines[0]
+
+
 class Dashboards(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.catalogue = json.loads(subprocess.run([os.environ["SONDE"], "metrics", "--json"], capture_output=True, check=True).stdout)
-        cls.node = load("node")
-        cls.panels = [p for p in cls.node["panels"] if p["type"] != "row"]
+        cls.dashboards = {name: load(name) for name in ("job", "node", "gpu", "custom")}
 
     def test_every_metric_once(self):
-        shown = [p["targets"][0]["metric"] for p in self.panels]
-        self.assertEqual(sorted(shown), sorted(m["name"] for m in self.catalogue if m["level"] in (2, 3)))
+        for name, level in (("node", 2), ("gpu", 3)):
+            shown = [p["targets"][0]["metric"] for p in panels(self.dashboards[name])]
+            self.assertEqual(sorted(shown), sorted(m["name"] for m in self.catalogue if m["level"] == level))
 
     def test_rates_and_helps(self):
         rows = {m["name"]: m for m in self.catalogue}
-        for panel in self.panels:
-            target = panel["targets"][0]
-            self.assertEqual(target["shouldComputeRate"], rows[target["metric"]]["kind"] == "counter")
-            self.assertEqual(panel["description"], rows[target["metric"]]["help"])
+        for name in ("job", "node", "gpu"):
+            for panel in panels(self.dashboards[name]):
+                target = panel["targets"][0]
+                self.assertEqual(target["shouldComputeRate"], rows[target["metric"]]["kind"] == "counter")
+                self.assertEqual(panel["description"], rows[target["metric"]]["help"])
 
     def test_places(self):
-        taken = set()
-        ids = [p["id"] for p in self.node["panels"]]
-        self.assertEqual(len(ids), len(set(ids)))
-        for panel in self.node["panels"]:
-            g = panel["gridPos"]
-            cells = {(x, y) for x in range(g["x"], g["x"] + g["w"]) for y in range(g["y"], g["y"] + g["h"])}
-            self.assertFalse(cells & taken, panel["title"])
-            self.assertTrue(all(x < 24 for x, _ in cells))
-            taken |= cells
+        for name, dashboard in self.dashboards.items():
+            taken = set()
+            ids = [p["id"] for p in dashboard["panels"]]
+            self.assertEqual(len(ids), len(set(ids)))
+            for panel in dashboard["panels"]:
+                g = panel["gridPos"]
+                cells = {(x, y) for x in range(g["x"], g["x"] + g["w"]) for y in range(g["y"], g["y"] + g["h"])}
+                self.assertFalse(cells & taken, (name, panel["title"]))
+                self.assertTrue(all(x < 24 for x, _ in cells))
+                taken |= cells
+        self.assertEqual(len({d["uid"] for d in self.dashboards.values()}), len(self.dashboards))
 
-    def sampled(self, job):
-        """The names of its metrics, once it has taken a sample."""
-        deadline = time.monotonic() + 60
-        while True:
-            known = set(job.server.get("/api/suggest", "type=metrics&max=10000").json)
-            if {"cpu_percent", "load_1m"} <= known and job.server.get("/api/query/last", "timeseries=load_1m").json:
-                return known
-            self.assertLess(time.monotonic(), deadline)
-
-    def test_a_running_job_answers(self):
-        job = Job(level=2)
+    def test_a_running_job_and_its_recording_answer(self):
+        """A job on a machine with two GPUs (the fake library), and the same once it is over."""
+        job = Job(level=3, env={"SONDE_NVML": os.environ["FAKE_NVML"], "SONDE_FAKE_NVML": os.environ["GPU_SCRIPT"]})
         self.addCleanup(job.stop)
-        known = self.sampled(job)
+        begun = int(time.time())
+        deadline = time.monotonic() + 60
 
-        def asked(target):
-            query = {"metric": target["metric"], "aggregator": target["aggregator"], "downsample": "1s-avg",
-                     "filters": [{**f, "filter": f["filter"].replace("$host", "*")} for f in target["filters"]]}
-            if target["shouldComputeRate"]:
-                query.update(rate=True, rateOptions={"counter": target["isCounter"]})
-            now = time.time()
-            forms = [("/api/query?arrays=true", {"start": int(now) - 300, "end": int(now) + 1, "queries": [{**query, "tags": {}}]}),
-                     ("/api/query", {"start": int(now * 1000) - 300000, "queries": [query], "msResolution": False, "globalAnnotations": True})]
-            for path, body in forms:
-                answer = job.server.post(path, body)
-                self.assertEqual(answer.status, 200, (target["metric"], answer.raw))
-            return answer.json
-        for panel in self.panels:
-            target = panel["targets"][0]
-            if target["metric"] in known:
-                for element in asked(target):
-                    self.assertEqual(element["tags"]["host"], "node1")
-        self.assertTrue(asked(next(p["targets"][0] for p in self.panels if p["targets"][0]["metric"] == "load_1m")))
+        def last(metric):
+            answer = job.server.get("/api/query/last", f"timeseries={metric}")
+            return answer.json if answer.status == 200 else []
+        # Rates need points of several seconds. What was asked for has to lie behind the last sample: so it does not grow any more.
+        while not any(point["timestamp"] >= (begun + 4) * 1000 for point in last("gpu_utilization_percent")):
+            self.assertLess(time.monotonic(), deadline)
+        self.assertEqual(job.server.post("/api/annotation", {"startTime": begun + 1, "description": "now"}).status, 200)
+        live = self.answers(job.server, begun, begun + 2)
+        self.assertEqual(sorted((tags["host"], tags["gpu"]) for tags, _ in live["gpu", "gpu_utilization_percent", "avg"]), [("node1", "0"), ("node1", "1")])
+        self.assertEqual(live["job", "load_1m", "count"][0][1][-1][1], 1, "one node")
+        # Not every machine has all that the catalogue knows; this it has.
+        empty = {metric for (_, metric, _), lines in live.items() if not lines}
+        self.assertFalse(empty & {"load_1m", "cpu_percent", "cpu_user_seconds_total", "memory_used_percent", "gpu_count", "gpu_up", "gpu_utilization_percent",
+                                  "gpu_memory_used_percent", "gpu_power_watts", "gpu_energy_joules_total", "gpu_temperature_celsius"})
+        self.assert_annotation(job.server, begun)
+        found = job.server.get("/api/search/lookup", {"m": "gpu_count{host=*}", "limit": 1000}).json["results"]
+        self.assertEqual([r["tags"]["host"] for r in found], ["node1"])
+        job.end_agent()
+        recording = Server(job.folder)
+        self.addCleanup(recording.stop)
+        self.assertEqual(self.answers(recording, begun, begun + 2), live)
+        self.assert_annotation(recording, begun)
+
+    def answers(self, server, start, end):
+        """(dashboard, metric, aggregator) → lines, for all metrics that there are."""
+        known = set(server.get("/api/suggest", "type=metrics&max=10000").json)
+        self.assertLess({"cpu_percent", "load_1m", "gpu_utilization_percent", "gpu_energy_joules_total"}, known)
+        lines = {}
+        for name in ("job", "node", "gpu"):
+            for panel in panels(self.dashboards[name]):
+                target = panel["targets"][0]
+                if target["metric"] in known:
+                    lines[name, target["metric"], target["aggregator"]] = asked(server, target, start, end)
+                else:
+                    self.assertEqual(server.post("/api/query", {"start": start, "queries": [{"metric": target["metric"], "aggregator": "sum"}]}).status, 400)
+        target = self.dashboards["custom"]["panels"][0]["targets"][0]
+        lines["custom", "load_1m", "avg"] = asked(server, target, start, end)
+        # One host that was chosen, several, another.
+        for host in ("node1", "node1|node2"):
+            self.assertEqual(asked(server, target, start, end, host), lines["custom", "load_1m", "avg"])
+        self.assertEqual(asked(server, target, start, end, "node2|ode1"), [])
+        return lines
+
+    def assert_annotation(self, server, begun):
+        for dashboard in self.dashboards.values():
+            note = dashboard["annotations"]["list"][0]
+            answer = server.post("/api/query", {"start": begun * 1000, "end": (begun + 3) * 1000, "msResolution": False, "globalAnnotations": note["isGlobal"],
+                                                "queries": [{"aggregator": "sum", "metric": note["target"]}]})
+            self.assertEqual([a["description"] for a in answer.json[0]["globalAnnotations"]], ["now"])
 
     def test_variables(self):
-        job = Job(level=2)
-        self.addCleanup(job.stop)
-        self.sampled(job)
-        found = job.server.get("/api/search/lookup", {"m": "load_1m{host=*}"}).json["results"]
-        self.assertEqual([r["tags"]["host"] for r in found], ["node1"])
-        self.assertEqual([v["query"] for v in self.node["templating"]["list"]], ["tag_values(load_1m, host)"])
-        custom = load("custom")
-        self.assertEqual([v["name"] for v in custom["templating"]["list"]], ["metric", "host"])
-        self.assertEqual(custom["panels"][0]["targets"][0]["metric"], "$metric")
+        self.assertEqual([v["query"] for v in self.dashboards["node"]["templating"]["list"]], ["tag_values(load_1m, host)"])
+        self.assertEqual([v["query"] for v in self.dashboards["gpu"]["templating"]["list"]], ["tag_values(gpu_count, host)"])
+        self.assertEqual([v["name"] for v in self.dashboards["custom"]["templating"]["list"]], ["metric", "host"])
+        self.assertEqual(self.dashboards["custom"]["panels"][0]["targets"][0]["metric"], "$metric")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,36 @@
+# What reads text from outside; the fuzz targets compile it in for themselves.
+query_parsers = files('aggregator_table.c', 
+'duration.c', 
+'filter.c', 
+'parse_downsample.c', 
+'parse_json.c', 
+'parse_m.c', 
+'parse_time.c',
+  'time_zone.c')
+# The operators are loops over arrays: -O3 turns them into vector code.
+query_library = static_library('query', 
+query_parsers, 
+'aggregate.c', 
+'columns.c', 
+'context.c', 
+'downsample.c', 
+'fold.c', 
+'grid.c', 
+'partial.c',
+  'percentile.c', 
+'points.c', 
+'rate.c', 
+'run.c', 
+'select.c', 
+'series.c', 
+'source.c', 
+'suggest.c',
+  include_directories: source_include, 
+dependencies: [base, 
+jansson], 
+pic: true, 
+override_options: ['optimization=3'])
+query = declare_dependency(link_with: query_library, 
+dependencies: [base, 
+store, 
+jansson])
