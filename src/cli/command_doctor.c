@@ -8,10 +8,10 @@
 #include "cli/commands.h"
 
 #include "base/clock.h"
+#include "collect/collect.h"
 #include "launch/folder.h"
 #include "launch/runs.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -165,43 +165,52 @@ static void check_proc(const struct options *o, struct finding *f)
 
 // ---------------------------------------------------------------- devices
 
-static void check_library(struct finding *f, const char *const *names)
+// As the agent would: it starts the vendor's library, or reads /sys, and asks each GPU once.
+static void check_gpus(struct finding *f, const char *source)
 {
-    for (size_t i = 0; names[i]; i++) {
-        void *library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
-        if (library) {
-            find(f, OK, "%s", names[i]);
-            dlclose(library);
-            return;
-        }
+    struct collect_options options = {.root = "", .level = 3, .folder = "/tmp", .uid = getuid(), .sources = source};
+    struct collect *c;
+    struct error e;
+    if (collect_create(&options, &c, &e) < 0) {
+        find(f, NO, "%s", e.text);
+        return;
     }
-    find(f, NO, "%s is not here: no metrics of such GPUs; where there are some, their driver brings it", names[0]);
+    struct str library = STR("");
+    static double values[STORE_SET_SERIES_MAX];
+    double count = 0;
+    if (collect_set_count(c) > 0 && collect_sample(c, 0, clock_realtime_ns(), values) > 0) {
+        struct collect_set set;
+        collect_get_set(c, 0, &set);
+        count = values[0]; // gpu_count stands first
+        for (size_t i = 0; i < set.series[0].label_count; i++)
+            if (str_eq(set.series[0].labels[i].key, STR("library")))
+                library = set.series[0].labels[i].value;
+    }
+    struct str reason = collect_reason(c, str_of(source));
+    if (library.size)
+        find(f, count > 0 ? OK : NO, "%g answer, asked through %.*s%s%.*s", count, STR_ARG(library),
+             reason.size ? "; " : "", STR_ARG(reason));
+    else
+        find(f, NO, "%.*s: no metrics of such GPUs", STR_ARG(reason));
+    collect_destroy(c);
 }
 
 static void check_nvidia(const struct options *o, struct finding *f)
 {
     (void)o;
-    static const char *const names[] = {"libnvidia-ml.so.1", "libnvidia-ml.so", NULL};
-    check_library(f, names);
+    check_gpus(f, "gpu-nvidia");
 }
 
 static void check_amd(const struct options *o, struct finding *f)
 {
     (void)o;
-    static const char *const names[] = {"librocm_smi64.so",
-                                        "librocm_smi64.so.7",
-                                        "librocm_smi64.so.6",
-                                        "librocm_smi64.so.1",
-                                        "/opt/rocm/lib/librocm_smi64.so",
-                                        NULL};
-    check_library(f, names);
+    check_gpus(f, "gpu-amd");
 }
 
 static void check_intel(const struct options *o, struct finding *f)
 {
     (void)o;
-    static const char *const names[] = {"libze_loader.so.1", "libze_loader.so", NULL};
-    check_library(f, names);
+    check_gpus(f, "gpu-intel");
 }
 
 // ---------------------------------------------------------------- port and folders

@@ -3,10 +3,14 @@
 //   /sys/class/drm/card0/device/vendor               0x1002 AMD, 0x8086 Intel
 //                               gpu_busy_percent …   one number a file
 //                               hwmon/hwmon3/temp2_input, and what it is in temp2_label
+//                               gpu_metrics          amdgpu: a table (amdgpu_metrics.c)
+//                               ras/umc_err_count    amdgpu: errors of the memory, "ue: 0" and "ce: 0"
 //
 // Which sensor is which is read from its label, never from its number. The GPUs of a vendor are numbered in the order of their cards; the tag uuid is
-// the serial number that amdgpu gives, else the PCI address. A driver may hang over a GPU that is gone, so these sources are sampled apart.
-#include "collect/source.h"
+// the serial number that amdgpu gives, else the PCI address.
+//
+// Not read: pcie_bw, for which amdgpu stops for a second, and the table's own count of PCIe traffic, whose unit differs from revision to revision.
+#include "collect/gpu_sysfs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,10 +19,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { GPUS_MAX = 32, CARDS_MAX = 256, SENSORS_MAX = 16, PATH_SIZE = 1024, TEXT_SIZE = 64 };
-
-static const enum metric_symbol ROW_FIRST = METRIC_GPU_UTILIZATION;
-enum { ROWS = METRIC_GPU_MEMORY_CLOCK + 1 - METRIC_GPU_UTILIZATION };
+enum { GPUS_MAX = 64, CARDS_MAX = 256, SENSORS_MAX = 16, PATH_SIZE = 1024, TEXT_SIZE = 64, TABLE_SIZE = 4096 };
 
 // In a card's folder. Of two files for one row the first that is there is taken.
 static const struct {
@@ -55,14 +56,17 @@ static const struct {
 };
 
 struct sysfs_gpu {
-    ptrdiff_t instance;
-    int fds[ROWS]; // -1 = there is no such file
-    double scales[ROWS];
+    int fds[GPU_ROWS]; // -1 = there is no such file
+    double scales[GPU_ROWS];
+    int table, errors; // gpu_metrics, umc_err_count
+    bool offered[GPU_ROWS];
 };
 
+// The cards of a vendor, in the order of their numbers.
 struct sysfs_gpus {
-    size_t count;
-    struct sysfs_gpu gpus[GPUS_MAX];
+    char drm[PATH_SIZE / 2];
+    unsigned count;
+    int cards[GPUS_MAX];
 };
 
 // One line without its end. False when there is nothing.
@@ -105,7 +109,7 @@ static bool read_number(int fd, double *out)
 
 static void keep(struct sysfs_gpu *gpu, enum metric_symbol row, double scale, const char *folder, const char *name)
 {
-    int *fd = &gpu->fds[row - ROW_FIRST];
+    int *fd = &gpu->fds[row - GPU_ROW_FIRST];
     double number;
     if (*fd >= 0)
         return;
@@ -114,7 +118,7 @@ static void keep(struct sysfs_gpu *gpu, enum metric_symbol row, double scale, co
         close(*fd);
         *fd = -1;
     }
-    gpu->scales[row - ROW_FIRST] = scale;
+    gpu->scales[row - GPU_ROW_FIRST] = scale;
 }
 
 static void open_sensors(struct sysfs_gpu *gpu, const char *folder)
@@ -146,66 +150,120 @@ static void find_sensors(struct sysfs_gpu *gpu, const char *card)
         closedir(dir);
 }
 
-static void name_gpu(const char *card, char out[SOURCE_TAG_SIZE])
+// The name of the folder that the link `device` leads to.
+static void address_of(const char *card, char out[TEXT_SIZE])
 {
-    char path[PATH_SIZE], target[PATH_SIZE], id[TEXT_SIZE];
-    out[0] = 0;
-    if (read_file(card, "device/unique_id", id)) {
-        snprintf(out, SOURCE_TAG_SIZE, "%s", id);
-        return;
-    }
+    char path[PATH_SIZE], target[PATH_SIZE];
     snprintf(path, sizeof path, "%s/device", card);
     ssize_t size = readlink(path, target, sizeof target - 1);
     target[size > 0 ? size : 0] = 0;
     const char *slash = strrchr(target, '/');
-    if (slash && strlen(slash + 1) < SOURCE_TAG_SIZE)
+    out[0] = 0;
+    if (slash && strlen(slash + 1) < TEXT_SIZE)
         memcpy(out, slash + 1, strlen(slash + 1) + 1);
 }
 
-static void close_gpu(struct sysfs_gpu *gpu)
+// ---- values ----
+
+static void fill(struct gpu_device *d, enum metric_symbol row, double value)
 {
-    for (int row = 0; row < ROWS; row++)
-        if (gpu->fds[row] >= 0)
-            close(gpu->fds[row]);
+    if (store_is_missing(gpu_get(d, row)))
+        gpu_put(d, row, value);
 }
 
-static void open_card(struct source *s, const char *drm, int number, const char *vendor)
+// Lines "ue: N" and "ce: N".
+static void fill_errors(int fd, struct gpu_device *d)
 {
-    struct sysfs_gpus *all = s->state;
-    struct sysfs_gpu *gpu = &all->gpus[all->count];
-    char card[PATH_SIZE - 64], text[TEXT_SIZE], uuid[SOURCE_TAG_SIZE], index[12];
-    snprintf(card, sizeof card, "%s/card%d", drm, number);
-    if (all->count == GPUS_MAX || !read_file(card, "device/vendor", text) || strcmp(text, vendor) != 0)
-        return;
+    char text[TEXT_SIZE];
+    struct str rest = {text, read_text(fd, text) ? strlen(text) : 0};
+    while (rest.size) {
+        struct str line = str_cut(&rest, '\n');
+        struct str key = str_word(&line), value = str_word(&line);
+        uint64_t number;
+        if (!str_to_u64(value, &number))
+            continue;
+        if (str_eq(key, STR("ue:")))
+            fill(d, METRIC_GPU_ECC_UNCORRECTED, (double)number);
+        else if (str_eq(key, STR("ce:")))
+            fill(d, METRIC_GPU_ECC_CORRECTED, (double)number);
+    }
+}
+
+bool sysfs_gpu_fill(struct sysfs_gpu *gpu, struct gpu_device *d)
+{
     bool any = false;
-    for (int row = 0; row < ROWS; row++)
+    for (int row = 0; row < GPU_ROWS; row++) {
+        double value;
+        if (gpu->fds[row] < 0 || !read_number(gpu->fds[row], &value))
+            continue;
+        any = true;
+        fill(d, (enum metric_symbol)(GPU_ROW_FIRST + row), value * gpu->scales[row]);
+    }
+    unsigned char table[TABLE_SIZE];
+    ssize_t size = gpu->table >= 0 ? pread(gpu->table, table, sizeof table, 0) : -1;
+    if (size > 0)
+        any = amdgpu_metrics_fill(table, (size_t)size, d) || any;
+    if (gpu->errors >= 0)
+        fill_errors(gpu->errors, d);
+    double total = gpu_get(d, METRIC_GPU_MEMORY_TOTAL), used = gpu_get(d, METRIC_GPU_MEMORY_USED);
+    if (store_is_missing(gpu_get(d, METRIC_GPU_MEMORY_USED_PERCENT)) && !store_is_missing(total) &&
+        !store_is_missing(used))
+        gpu_put_memory(d, total, used);
+    return any;
+}
+
+// ---- one GPU ----
+
+void sysfs_gpu_close(struct sysfs_gpu *gpu)
+{
+    for (int row = 0; gpu && row < GPU_ROWS; row++)
+        if (gpu->fds[row] >= 0)
+            close(gpu->fds[row]);
+    if (gpu && gpu->table >= 0)
+        close(gpu->table);
+    if (gpu && gpu->errors >= 0)
+        close(gpu->errors);
+    free(gpu);
+}
+
+static struct sysfs_gpu *open_card(const char *card)
+{
+    struct sysfs_gpu *gpu = calloc(1, sizeof *gpu);
+    if (!gpu)
+        return NULL;
+    for (int row = 0; row < GPU_ROWS; row++)
         gpu->fds[row] = -1;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         keep(gpu, files[i].row, files[i].scale, card, files[i].path);
     find_sensors(gpu, card);
-    for (int row = 0; row < ROWS; row++)
-        any = any || gpu->fds[row] >= 0;
-    if (!any)
-        return;
-    name_gpu(card, uuid);
-    snprintf(index, sizeof index, "%zu", all->count);
-    gpu->instance = source_instance(s, str_of(index), str_of(uuid));
-    if (gpu->instance < 0)
-        close_gpu(gpu);
-    else
-        all->count++;
+    gpu->table = open_in(card, "device/gpu_metrics");
+    gpu->errors = open_in(card, "device/ras/umc_err_count");
+    // What it says now is what it offers: a file that cannot be read now was not kept, and a table says of each field whether it is there.
+    struct gpu_device trial;
+    for (int row = 0; row < GPU_ROWS; row++)
+        trial.values[row] = store_missing();
+    bool any = sysfs_gpu_fill(gpu, &trial);
+    for (int row = 0; row < GPU_ROWS; row++)
+        gpu->offered[row] = !store_is_missing(trial.values[row]);
+    if (any)
+        return gpu;
+    sysfs_gpu_close(gpu);
+    return NULL;
 }
 
-static int open_vendor(struct source *s, const char *vendor)
+void sysfs_gpu_offer(const struct sysfs_gpu *gpu, struct gpu_device *d)
 {
-    char drm[PATH_SIZE / 2];
-    int size = snprintf(drm, sizeof drm, "%s/sys/class/drm", s->options->root ? s->options->root : "");
-    if (size < 0 || (size_t)size >= sizeof drm)
-        return source_fail(s, -ENAMETOOLONG, "the root folder's path is too long");
+    for (int row = 0; row < GPU_ROWS; row++)
+        if (gpu->offered[row])
+            d->off[row] = false;
+}
+
+// Which cards there are: 0, or a negative errno.
+static int list_cards(const char *drm, bool cards[CARDS_MAX])
+{
     DIR *dir = opendir(drm);
     if (!dir)
-        return source_fail(s, -errno, "cannot open %s: %s", drm, strerror(errno));
-    bool cards[CARDS_MAX] = {false};
+        return -errno;
     for (struct dirent *entry; (entry = readdir(dir));) {
         char *end;
         if (strncmp(entry->d_name, "card", 4) != 0)
@@ -215,67 +273,116 @@ static int open_vendor(struct source *s, const char *vendor)
             cards[number] = true; // card0-DP-1 is a socket of card0
     }
     closedir(dir);
+    return 0;
+}
+
+static bool drm_path(const char *root, char out[PATH_SIZE / 2])
+{
+    int size = snprintf(out, PATH_SIZE / 2, "%s/sys/class/drm", root);
+    return size > 0 && size < PATH_SIZE / 2;
+}
+
+static void card_path(const char *drm, int number, char out[PATH_SIZE])
+{
+    snprintf(out, PATH_SIZE, "%s/card%d", drm, number);
+}
+
+struct sysfs_gpu *sysfs_gpu_at(const char *root, const char *address)
+{
+    char drm[PATH_SIZE / 2], card[PATH_SIZE], own[TEXT_SIZE];
+    bool cards[CARDS_MAX] = {false};
+    if (!drm_path(root, drm) || list_cards(drm, cards) < 0)
+        return NULL;
+    for (int number = 0; number < CARDS_MAX; number++) {
+        if (!cards[number])
+            continue;
+        card_path(drm, number, card);
+        address_of(card, own);
+        if (strcmp(own, address) == 0)
+            return open_card(card);
+    }
+    return NULL;
+}
+
+// ---- the ways ----
+
+static bool start(const char *vendor, const char *root, void **library, unsigned *count, char why[GPU_WORDS_MAX])
+{
+    bool cards[CARDS_MAX] = {false};
     struct sysfs_gpus *all = calloc(1, sizeof *all);
-    if (!all)
-        return source_fail(s, -ENOMEM, "no memory");
-    s->state = all;
-    for (int number = 0; number < CARDS_MAX; number++)
-        if (cards[number])
-            open_card(s, drm, number, vendor);
+    int failed = !all ? -ENOMEM : drm_path(root, all->drm) ? list_cards(all->drm, cards) : -ENAMETOOLONG;
+    if (failed) {
+        snprintf(why, GPU_WORDS_MAX, "cannot open %.80s/sys/class/drm: %s", root, strerror(-failed));
+        free(all);
+        return false;
+    }
+    for (int number = 0; number < CARDS_MAX && all->count < GPUS_MAX; number++) {
+        char card[PATH_SIZE], text[TEXT_SIZE];
+        card_path(all->drm, number, card);
+        if (!cards[number] || !read_file(card, "device/vendor", text) || strcmp(text, vendor) != 0)
+            continue;
+        struct sysfs_gpu *gpu = open_card(card);
+        if (gpu)
+            all->cards[all->count++] = number;
+        sysfs_gpu_close(gpu);
+    }
+    *count = all->count;
+    *library = all;
     if (all->count)
-        return 0;
+        return true;
+    snprintf(why, GPU_WORDS_MAX, "there is no such GPU in %.80s/sys/class/drm, or its driver tells nothing", root);
     free(all);
-    return source_fail(s, -ENODEV, "there is no such GPU in %s, or its driver tells nothing", drm);
+    return false;
 }
 
-static int open_amd(struct source *s)
+static bool start_amd(const char *root, void **library, unsigned *count, char why[GPU_WORDS_MAX])
 {
-    return open_vendor(s, "0x1002");
+    return start("0x1002", root, library, count, why);
 }
 
-static int open_intel(struct source *s)
+static bool start_intel(const char *root, void **library, unsigned *count, char why[GPU_WORDS_MAX])
 {
-    return open_vendor(s, "0x8086");
+    return start("0x8086", root, library, count, why);
 }
 
-static int sample(struct source *s, double *values)
+static void stop(void *library, bool lost)
 {
-    struct sysfs_gpus *all = s->state;
-    size_t found = 0;
-    for (size_t i = 0; i < all->count; i++) {
-        struct sysfs_gpu *gpu = &all->gpus[i];
-        double got[ROWS];
-        for (int row = 0; row < ROWS; row++) {
-            got[row] = store_missing();
-            if (gpu->fds[row] < 0 || !read_number(gpu->fds[row], &got[row])) {
-                got[row] = store_missing();
-                continue;
-            }
-            got[row] *= gpu->scales[row];
-            source_put_at(s, values, gpu->instance, ROW_FIRST + (enum metric_symbol)row, got[row]);
-            found++;
-        }
-        double total = got[METRIC_GPU_MEMORY_TOTAL - ROW_FIRST], used = got[METRIC_GPU_MEMORY_USED - ROW_FIRST];
-        if (!store_is_missing(total) && !store_is_missing(used) && total > 0 && used >= 0 && used <= total)
-            source_put_at(s, values, gpu->instance, METRIC_GPU_MEMORY_USED_PERCENT, 100 * used / total);
-    }
-    return found ? 0 : source_fail(s, -ENODEV, "the GPUs no longer answer");
+    (void)lost; // only ever said of libraries
+    free(library);
 }
 
-static void close_all(struct source *s)
+static struct gpu_answer open_gpu(void *library, unsigned index, struct gpu_device devices[1 + GPU_PARTS_MAX],
+                                  size_t *count)
 {
-    struct sysfs_gpus *all = s->state;
-    for (size_t i = 0; i < all->count; i++)
-        close_gpu(&all->gpus[i]);
-    free(all);
+    const struct sysfs_gpus *all = library;
+    char card[PATH_SIZE], id[TEXT_SIZE];
+    card_path(all->drm, all->cards[index], card);
+    struct sysfs_gpu *gpu = open_card(card);
+    if (!gpu)
+        return (struct gpu_answer){.words = "its driver tells nothing"};
+    if (!read_file(card, "device/unique_id", id))
+        address_of(card, id);
+    memcpy(devices->uuid, id, sizeof id);
+    devices->own = gpu;
+    gpu_offer(devices, METRIC_GPU_UTILIZATION, METRIC_GPU_FP16_ACTIVE, false);
+    sysfs_gpu_offer(gpu, devices);
+    *count = 1;
+    return (struct gpu_answer){0};
 }
 
-#define SYSFS_GPUS(label, opener)                                                                             \
-    {                                                                                                         \
-        .name = {label, sizeof label - 1}, .open = opener, .sample = sample, .close = close_all,              \
-        .keys = {"gpu", "uuid"}, .tagged_from = METRIC_GPU_UTILIZATION, .tagged_to = METRIC_GPU_MEMORY_CLOCK, \
-        .apart = true,                                                                                        \
-    }
+static struct gpu_answer sample(void *library, struct gpu_device *d)
+{
+    (void)library;
+    if (sysfs_gpu_fill(d->own, d))
+        return (struct gpu_answer){0};
+    return (struct gpu_answer){.down = true, .words = "its driver no longer answers"};
+}
 
-const struct source_kind source_amd = SYSFS_GPUS("gpu-amd", open_amd);
-const struct source_kind source_intel = SYSFS_GPUS("gpu-intel", open_intel);
+static void close_gpu(void *library, struct gpu_device *d)
+{
+    (void)library;
+    sysfs_gpu_close(d->own);
+}
+
+const struct gpu_way gpu_sysfs_amd = {"sysfs", start_amd, stop, open_gpu, sample, close_gpu};
+const struct gpu_way gpu_sysfs_intel = {"sysfs", start_intel, stop, open_gpu, sample, close_gpu};

@@ -20,7 +20,7 @@ static const double BYTES_PER_KIBIBYTE = 1024;
 
 static void put(struct nvidia_device *d, enum metric_symbol row, double value)
 {
-    d->values[row - GPU_ROW_FIRST] = value;
+    gpu_put(d->gpu, row, value);
 }
 
 // ---- readings ----
@@ -49,10 +49,7 @@ static int read_memory(const struct nvml *nvml, struct nvidia_device *d)
     }
     if (result != NVML_SUCCESS)
         return result;
-    put(d, METRIC_GPU_MEMORY_TOTAL, (double)now.total);
-    put(d, METRIC_GPU_MEMORY_USED, (double)now.used);
-    if (now.total > 0 && now.used <= now.total)
-        put(d, METRIC_GPU_MEMORY_USED_PERCENT, 100 * (double)now.used / (double)now.total);
+    gpu_put_memory(d->gpu, (double)now.total, (double)now.used);
     return result;
 }
 
@@ -206,7 +203,7 @@ static int read_gpm(const struct nvml *nvml, struct nvidia_device *d)
         if (get->metrics[i].result == NVML_SUCCESS && get->metrics[i].value >= 0)
             put(d, gpm_rows[i].row, get->metrics[i].value);
         else if (nvml_is_final(get->metrics[i].result))
-            d->off[gpm_rows[i].row - GPU_ROW_FIRST] = true;
+            d->gpu->off[gpm_rows[i].row - GPU_ROW_FIRST] = true;
     }
     return result;
 }
@@ -246,15 +243,9 @@ static bool has_function(const struct nvml *nvml, size_t function)
 static bool all_off(const struct nvidia_device *d, enum metric_symbol first, enum metric_symbol last)
 {
     for (enum metric_symbol row = first; row <= last; row++)
-        if (!d->off[row - GPU_ROW_FIRST])
+        if (!d->gpu->off[row - GPU_ROW_FIRST])
             return false;
     return true;
-}
-
-static void turn_off(struct nvidia_device *d, enum metric_symbol first, enum metric_symbol last)
-{
-    for (enum metric_symbol row = first; row <= last; row++)
-        d->off[row - GPU_ROW_FIRST] = true;
 }
 
 // ---- field values: one call for all ----
@@ -306,7 +297,7 @@ static int read_fields(const struct nvml *nvml, struct nvidia_device *d)
     size_t row_of[FIELDS];
     int count = 0;
     for (size_t i = 0; i < FIELDS; i++) {
-        if (d->off[fields[i].row - GPU_ROW_FIRST])
+        if (d->gpu->off[fields[i].row - GPU_ROW_FIRST])
             continue;
         row_of[count] = i;
         asked[count++] = (struct nvml_field){.id = fields[i].id, .scope = fields[i].scope};
@@ -320,7 +311,7 @@ static int read_fields(const struct nvml *nvml, struct nvidia_device *d)
         if (each == NVML_GPU_IS_LOST)
             return each;
         if (nvml_is_final(each) || (each == NVML_SUCCESS && fields[field].wide && !field_is_wide(&asked[i])))
-            d->off[fields[field].row - GPU_ROW_FIRST] = true;
+            d->gpu->off[fields[field].row - GPU_ROW_FIRST] = true;
         else if (each == NVML_SUCCESS)
             put(d, fields[field].row, field_number(&asked[i]) * fields[field].scale);
     }
@@ -369,9 +360,12 @@ static void open_gpm(const struct nvml *nvml, struct nvidia_device *d)
 
 int nvidia_device_open(const struct nvml *nvml, struct nvidia_device *d, nvml_device handle, nvml_device parent)
 {
-    *d = (struct nvidia_device){.handle = handle, .parent = parent, .gpm_newest = -1, .xid_last = store_missing()};
-    int result = nvml->device_uuid ? nvml->device_uuid(handle, d->uuid, sizeof d->uuid) : NVML_FUNCTION_NOT_FOUND;
-    d->uuid[result == NVML_SUCCESS ? sizeof d->uuid - 1 : 0] = 0;
+    *d = (struct nvidia_device){
+        .gpu = d->gpu, .handle = handle, .parent = parent, .gpm_newest = -1, .xid_last = store_missing()};
+    gpu_offer(d->gpu, METRIC_GPU_LINK_TRANSMIT, METRIC_GPU_LINK_RECEIVE, false); // NVLink has its own
+    int result =
+        nvml->device_uuid ? nvml->device_uuid(handle, d->gpu->uuid, sizeof d->gpu->uuid) : NVML_FUNCTION_NOT_FOUND;
+    d->gpu->uuid[result == NVML_SUCCESS ? sizeof d->gpu->uuid - 1 : 0] = 0;
     if (result == NVML_GPU_IS_LOST)
         return result;
     open_events(nvml, d);
@@ -379,10 +373,10 @@ int nvidia_device_open(const struct nvml *nvml, struct nvidia_device *d, nvml_de
     for (int i = 0; i < READINGS; i++)
         if ((parent && !readings[i].mig) ||
             (!has_function(nvml, readings[i].function) && !has_function(nvml, readings[i].instead)))
-            turn_off(d, readings[i].first, readings[i].last);
+            gpu_offer(d->gpu, readings[i].first, readings[i].last, false);
     for (int i = 0; i < FIELDS; i++)
         if (parent || !nvml->fields)
-            turn_off(d, fields[i].row, fields[i].row);
+            gpu_offer(d->gpu, fields[i].row, fields[i].row, false);
     return NVML_SUCCESS;
 }
 
@@ -398,8 +392,6 @@ int nvidia_device_sample(const struct nvml *nvml, struct nvidia_device *d)
 {
     int failed = NVML_NOT_SUPPORTED;
     bool any = false;
-    for (int row = 0; row < GPU_ROWS; row++)
-        d->values[row] = store_missing();
     for (int i = 0; i <= READINGS; i++) {
         // Rows of one reading go off together, or one by one as its call finds out.
         bool is_fields = i == READINGS;
@@ -413,7 +405,7 @@ int nvidia_device_sample(const struct nvml *nvml, struct nvidia_device *d)
         else
             failed = result;
         if (!is_fields && nvml_is_final(result))
-            turn_off(d, readings[i].first, readings[i].last);
+            gpu_offer(d->gpu, readings[i].first, readings[i].last, false);
     }
     return any ? NVML_SUCCESS : failed;
 }

@@ -4,28 +4,19 @@
 #ifndef SONDE_COLLECT_NVIDIA_DEVICE_H
 #define SONDE_COLLECT_NVIDIA_DEVICE_H
 
-#include "collect/catalogue.h"
+#include "collect/gpu.h"
 #include "collect/nvml.h"
 
 enum {
-    GPU_ROW_FIRST = METRIC_GPU_UP, // the catalogue's rows of one GPU, in the catalogue's order
-    GPU_ROWS = METRIC_GPU_FP16_ACTIVE + 1 - GPU_ROW_FIRST,
     NVIDIA_PROCESSES_MAX = 256, // whose memory is summed; more are counted only
     NVIDIA_XID_BURST_MAX = 64,  // events taken a sample
 };
 
 struct nvidia_device {
+    struct gpu_device *gpu; // its values
     nvml_device handle;
     nvml_device parent; // of a MIG instance; else NULL
     unsigned mig_gpu_instance;
-    char uuid[NVML_UUID_SIZE];
-    char mig[12]; // "" or the instance's index in its GPU
-
-    bool off[GPU_ROWS];      // asked for once and never to be had
-    bool listed[GPU_ROWS];   // not off after the first sample: gets a series; then constant
-    double values[GPU_ROWS]; // by row - GPU_ROW_FIRST
-    int16_t place[GPU_ROWS]; // of each row's series in the set, -1 = none; the sampling thread's
-
     nvml_events events;
     double xid_count, xid_last; // missing while there was none
     nvml_gpm_sample gpm[2];
@@ -35,11 +26,11 @@ struct nvidia_device {
     struct nvml_process processes[NVIDIA_PROCESSES_MAX];
 };
 
-// Of a GPU or, with its parent, a MIG instance. What it lacks is found out here and by the first sample.
+// Of a GPU or, with its parent, a MIG instance; d->gpu is set. What it lacks is found out here and by the first sample. Also one that failed is closed.
 int nvidia_device_open(const struct nvml *nvml, struct nvidia_device *d, nvml_device handle, nvml_device parent);
 void nvidia_device_close(const struct nvml *nvml, struct nvidia_device *d);
 
-// Reads all there is into d->values; the rest is missing. NVML_SUCCESS when there is any; NVML_GPU_IS_LOST at once when some call says so;
+// Reads all there is into d->gpu->values. NVML_SUCCESS when there is any; NVML_GPU_IS_LOST at once when some call says so;
 // else what the last call said.
 int nvidia_device_sample(const struct nvml *nvml, struct nvidia_device *d);
 

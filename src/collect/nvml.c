@@ -1,45 +1,27 @@
 // nvml.c - the library's functions by name, and its results in words.
 #include "collect/nvml.h"
 
-#include "base/str.h"
-
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
-enum { SYMBOL_MAX = 64 };
-
-static const struct {
-    size_t offset; // in struct nvml
-    const char *symbols;
-} functions[] = {
-#define FUNCTION(member, arguments, symbols) {offsetof(struct nvml, member), symbols},
+static const struct gpu_symbol symbols[] = {
+#define FUNCTION(member, arguments, names) {offsetof(struct nvml, member), names},
     NVML_FUNCTIONS(FUNCTION)
 #undef FUNCTION
 };
 
-const char *nvml_open(struct nvml *nvml, const char *name)
+bool nvml_open(struct nvml *nvml, const char *name, char why[GPU_WORDS_MAX])
 {
-    *nvml = (struct nvml){.library = dlopen(name, RTLD_NOW | RTLD_LOCAL)};
-    if (!nvml->library) {
-        const char *why = dlerror();
-        return why ? why : "the library cannot be opened";
-    }
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        struct str rest = str_of(functions[i].symbols);
-        void *found = NULL;
-        for (struct str symbol = str_word(&rest); symbol.size && !found; symbol = str_word(&rest)) {
-            char text[SYMBOL_MAX];
-            snprintf(text, sizeof text, "%.*s", STR_ARG(symbol));
-            found = dlsym(nvml->library, text);
-        }
-        memcpy((char *)nvml + functions[i].offset, &found, sizeof found);
-    }
+    *nvml = (struct nvml){0};
+    nvml->library = gpu_library(name, symbols, sizeof symbols / sizeof *symbols, nvml, why);
+    if (!nvml->library)
+        return false;
     if (nvml->init && nvml->device_count && nvml->device_handle)
-        return NULL;
+        return true;
     nvml_close(nvml);
-    return "the library is not NVML: it lacks nvmlInit, nvmlDeviceGetCount or nvmlDeviceGetHandleByIndex";
+    snprintf(why, GPU_WORDS_MAX, "it is not NVML: it lacks nvmlInit, nvmlDeviceGetCount or nvmlDeviceGetHandleByIndex");
+    return false;
 }
 
 void nvml_close(struct nvml *nvml)

@@ -6,8 +6,7 @@
 #ifndef SONDE_COLLECT_NVML_H
 #define SONDE_COLLECT_NVML_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "collect/gpu.h"
 
 enum nvml_return {
     NVML_SUCCESS = 0,
@@ -34,7 +33,6 @@ typedef struct nvml_events_opaque *nvml_events;
 typedef struct nvml_gpm_sample_opaque *nvml_gpm_sample;
 
 enum {
-    NVML_UUID_SIZE = 96,
     NVML_TEMPERATURE_GPU = 0,
     NVML_CLOCK_SM = 1,
     NVML_CLOCK_MEMORY = 2,
@@ -186,8 +184,8 @@ struct nvml {
 #undef FUNCTION
 };
 
-// Opens the library `name`. NULL, or what is wrong with it (in *nvml's thread only, until the next call).
-const char *nvml_open(struct nvml *nvml, const char *name);
+// Opens the library `name`; false with `why`.
+bool nvml_open(struct nvml *nvml, const char *name, char why[GPU_WORDS_MAX]);
 void nvml_close(struct nvml *nvml);
 
 // In words that say what to do, where something can be done.

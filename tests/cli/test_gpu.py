@@ -39,6 +39,16 @@ class Gpu(Place):
             self.assertEqual((set(answers["0"]), set(answers["1"])), ({expected[0]}, {expected[1]}), question)
         self.nothing_left()
 
+    def test_doctor_says_who_answers(self):
+        # The first way that works is named, and of the others why they do not.
+        lines = self.sonde("doctor", env=self.script("gpus 3", "fail 1 handle 4")).stdout.splitlines()
+        line = next(line for line in lines if "NVIDIA GPUs" in line)
+        self.assertRegex(line, r"^ok .* 2 answer, asked through nvml; GPU 1: no permission")
+        lines = self.sonde("doctor", env={"SONDE_NVML": "/no/libnvidia-ml.so.1", "SONDE_ROCM_SMI": "/no/librocm.so", "SONDE_LEVEL_ZERO": "/no/libze.so"}).stdout
+        self.assertRegex(lines, r"no +NVIDIA GPUs +no NVIDIA library: /no/libnvidia-ml.so.1: cannot open")
+        self.assertRegex(lines, r" AMD GPUs +(no ROCm SMI: /no/librocm.so: cannot open|[0-9]+ answer, asked through sysfs)")
+        self.assertRegex(lines, r" Intel GPUs +(no Level Zero: /no/libze.so: cannot open|[0-9]+ answer, asked through sysfs)")
+
     def test_below_level_3_it_is_not_touched(self):
         env = {"SONDE_NVML": str(self.root / "no-such-library.so")}
         for level in ("2", "3"):

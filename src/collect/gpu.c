@@ -1,0 +1,616 @@
+// gpu.c - GPUs: a source for each vendor, and the threads that ask its driver (gpu.h).
+//
+// Any call into the driver may block: a GPU that falls off the bus can hold it for minutes. So nothing is asked in the sampling thread.
+//
+//   sampling thread               one thread a GPU
+//   ask all that are idle  ───▶   read the GPU and its parts into their `values`
+//   wait, at most half a rate ◀── idle again
+//   copy the values of the idle
+//
+// A GPU that does not answer within the wait is late: its values are missing at this instant, and from now on it is not waited for; what it
+// says later is taken at the next instant. When it answers promptly again it is waited for again. After HANG_NS without an answer it is down
+// (gpu_up 0, and a line in the log). A GPU that is lost is down for good, and no longer asked. The others notice nothing.
+//
+// State under the lock: what is asked and answered. A device's `values` belong to the GPU's thread while it is asked and to the sampling
+// thread otherwise. Whoever lets go last (a thread may be stuck in the driver when the source is closed) frees everything.
+//
+// Loading a library and starting the driver can take seconds, or hang: that has a thread too, and START_WAIT_NS to be done before the agent goes
+// on without it.
+#include "collect/gpu.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "collect/source.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    GPUS_MAX = 64,
+    WAYS_MAX = 2, // of a vendor
+    SYMBOL_MAX = 64,
+    THREAD_STACK_BYTES = 1 << 20,
+    OWN_LABELS_MAX = 3, // gpu, uuid, mig
+};
+static const int64_t START_WAIT_NS = NS_PER_S;
+static const int64_t CLOSE_WAIT_NS = NS_PER_S;
+static const int64_t HANG_NS = NS_PER_S;
+static const int64_t WAIT_MAX_NS = 2 * (int64_t)NS_PER_S;
+static const int64_t WAIT_DEFAULT_NS = 250 * (int64_t)NS_PER_MS;
+
+_Static_assert(GPUS_MAX * 2 < STORE_SET_SERIES_MAX, "there is room for gpu_up of all");
+
+enum gpu_state { GPU_OPENING, GPU_IDLE, GPU_ASKED, GPU_GONE };
+
+struct gpu {
+    struct gpus *owner;
+    unsigned index;
+    pthread_cond_t asked;
+
+    // Under the lock.
+    enum gpu_state state;
+    bool left;                // its thread is about to end
+    bool fresh;               // answered, and not yet taken
+    struct gpu_answer answer; // of the last sample
+    int64_t asked_ns, answered_ns;
+
+    // Of the GPU's thread while it is opening or asked; else the sampling thread's. The GPU itself comes first, then its parts.
+    struct gpu_device *devices;
+    size_t device_count;
+
+    // The sampling thread's.
+    bool late; // not waited for
+    bool up;
+    int16_t up_place;
+};
+
+struct vendor {
+    const char *name, *tag;
+    const struct gpu_way *ways[WAYS_MAX];
+};
+
+struct gpus {
+    const struct vendor *vendor;
+    char *root;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; // something was answered, opened or has gone
+    unsigned users;         // the source and the threads
+    bool stop;
+    bool started;                // or failed to
+    char why[SOURCE_REASON_MAX]; // of the start; "" = it went well
+    const struct gpu_way *way;   // NULL until it is started
+    void *library;
+    struct gpu *gpus;
+    unsigned gpu_count;
+
+    // The sampling thread's.
+    unsigned listed; // GPUs that were open when the series were made
+    struct arena memory;
+    int64_t wait_ns;
+};
+
+// ---- what the ways have alike ----
+
+void gpu_offer(struct gpu_device *d, enum metric_symbol first, enum metric_symbol last, bool offered)
+{
+    for (enum metric_symbol row = first; row <= last; row++)
+        d->off[row - GPU_ROW_FIRST] = !offered;
+}
+
+void gpu_put_memory(struct gpu_device *d, double total, double used)
+{
+    gpu_put(d, METRIC_GPU_MEMORY_TOTAL, total);
+    gpu_put(d, METRIC_GPU_MEMORY_USED, used);
+    if (total > 0 && used >= 0 && used <= total)
+        gpu_put(d, METRIC_GPU_MEMORY_USED_PERCENT, 100 * used / total);
+}
+
+const char *gpu_library_name(const char *variable, const char *name, const char *root, char why[GPU_WORDS_MAX])
+{
+    const char *wanted = getenv(variable);
+    if (wanted || !root[0])
+        return wanted ? wanted : name;
+    snprintf(why, GPU_WORDS_MAX, "there are no libraries in another root folder");
+    return NULL;
+}
+
+void *gpu_library(const char *name, const struct gpu_symbol *symbols, size_t count, void *functions,
+                  char why[GPU_WORDS_MAX])
+{
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const char *wrong = dlerror();
+        snprintf(why, GPU_WORDS_MAX, "%s", wrong ? wrong : "the library cannot be opened");
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct str rest = str_of(symbols[i].names);
+        void *found = NULL;
+        for (struct str symbol = str_word(&rest); symbol.size && !found; symbol = str_word(&rest)) {
+            char text[SYMBOL_MAX];
+            snprintf(text, sizeof text, "%.*s", STR_ARG(symbol));
+            found = dlsym(library, text);
+        }
+        memcpy((char *)functions + symbols[i].offset, &found, sizeof found);
+    }
+    return library;
+}
+
+// ---- life ----
+
+static void let_go(struct gpus *n)
+{
+    pthread_mutex_lock(&n->lock);
+    bool last = --n->users == 0;
+    pthread_cond_broadcast(&n->changed);
+    pthread_mutex_unlock(&n->lock);
+    if (!last)
+        return;
+    bool lost = false;
+    for (unsigned i = 0; i < n->gpu_count; i++) {
+        lost = lost || n->gpus[i].answer.lost;
+        free(n->gpus[i].devices);
+        pthread_cond_destroy(&n->gpus[i].asked);
+    }
+    if (n->way)
+        n->way->stop(n->library, lost);
+    free(n->gpus);
+    free(n->root);
+    arena_free(&n->memory);
+    pthread_cond_destroy(&n->changed);
+    pthread_mutex_destroy(&n->lock);
+    free(n);
+}
+
+// Threads that nobody joins: they may be stuck. Signals are for others.
+static int start_thread(struct gpus *n, void *(*run)(void *), void *user)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
+    pthread_mutex_lock(&n->lock);
+    n->users++;
+    pthread_mutex_unlock(&n->lock);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread, &attributes, run, user);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (failed)
+        let_go(n);
+    else
+        pthread_setname_np(thread, "sonde-gpu");
+    return failed;
+}
+
+// ---- the thread of one GPU ----
+
+static struct gpu_answer sample_devices(const struct gpus *n, struct gpu *gpu)
+{
+    struct gpu_answer answer = {0};
+    for (size_t i = 0; i < gpu->device_count; i++) {
+        struct gpu_device *d = &gpu->devices[i];
+        for (int row = 0; row < GPU_ROWS; row++)
+            d->values[row] = store_missing();
+        struct gpu_answer each = n->way->sample(n->library, d);
+        if (each.lost)
+            return each;
+        if (i == 0)
+            answer = each;
+    }
+    return answer;
+}
+
+static struct gpu_answer open_gpu(const struct gpus *n, struct gpu *gpu)
+{
+    gpu->devices = calloc(1 + GPU_PARTS_MAX, sizeof *gpu->devices);
+    if (!gpu->devices)
+        return (struct gpu_answer){.words = "no memory"};
+    struct gpu_answer answer = n->way->open(n->library, gpu->index, gpu->devices, &gpu->device_count);
+    if (!answer.words)
+        answer = sample_devices(n, gpu);
+    for (size_t i = 0; i < gpu->device_count; i++)
+        for (int row = 0; row < GPU_ROWS; row++)
+            gpu->devices[i].listed[row] = !gpu->devices[i].off[row];
+    return answer;
+}
+
+static void *run_gpu(void *user)
+{
+    struct gpu *gpu = user;
+    struct gpus *n = gpu->owner;
+    struct gpu_answer answer = open_gpu(n, gpu);
+    bool opened = gpu->device_count > 0;
+    pthread_mutex_lock(&n->lock);
+    gpu->answered_ns = clock_monotonic_ns();
+    while (true) {
+        gpu->answer = answer;
+        gpu->state = opened && !answer.lost ? GPU_IDLE : GPU_GONE;
+        pthread_cond_broadcast(&n->changed);
+        while (gpu->state == GPU_IDLE && !n->stop)
+            pthread_cond_wait(&gpu->asked, &n->lock);
+        if (gpu->state != GPU_ASKED)
+            break;
+        pthread_mutex_unlock(&n->lock);
+        answer = sample_devices(n, gpu);
+        pthread_mutex_lock(&n->lock);
+        gpu->fresh = true;
+        gpu->answered_ns = clock_monotonic_ns();
+    }
+    pthread_mutex_unlock(&n->lock);
+    for (size_t i = 0; i < gpu->device_count; i++)
+        n->way->close(n->library, &gpu->devices[i]);
+    pthread_mutex_lock(&n->lock);
+    gpu->state = GPU_GONE;
+    gpu->left = true;
+    pthread_mutex_unlock(&n->lock);
+    let_go(n);
+    return NULL;
+}
+
+// ---- start ----
+
+// The first of the vendor's ways that has a GPU; why the others were left out is kept until one is found.
+static unsigned find_way(struct gpus *n, const struct gpu_way **way, void **library, struct str *why, char *words)
+{
+    size_t used = 0;
+    for (int i = 0; i < WAYS_MAX && n->vendor->ways[i]; i++) {
+        unsigned count = 0;
+        char wrong[GPU_WORDS_MAX] = "";
+        *library = NULL;
+        *way = n->vendor->ways[i];
+        if ((*way)->start(n->root, library, &count, wrong)) {
+            *why = STR("");
+            return count;
+        }
+        int size = snprintf(words + used, SOURCE_REASON_MAX - used, "%s%s", used ? "; " : "", wrong);
+        used += (size_t)size < SOURCE_REASON_MAX - used ? (size_t)size : 0;
+    }
+    *way = NULL;
+    *why = str_of(words);
+    return 0;
+}
+
+static void *run_start(void *user)
+{
+    struct gpus *n = user;
+    const struct gpu_way *way;
+    void *library;
+    char words[SOURCE_REASON_MAX] = "";
+    struct str why;
+    unsigned count = find_way(n, &way, &library, &why, words);
+    if (count > GPUS_MAX) {
+        log_warning("of %u %s GPUs only the first %d are sampled", count, n->vendor->name, GPUS_MAX);
+        count = GPUS_MAX;
+    }
+    struct gpu *gpus = count ? calloc(count, sizeof *gpus) : NULL;
+    for (unsigned i = 0; gpus && i < count; i++) {
+        gpus[i] = (struct gpu){.owner = n, .index = i, .up_place = -1, .up = true, .asked_ns = clock_monotonic_ns()};
+        pthread_cond_init(&gpus[i].asked, NULL);
+    }
+    pthread_mutex_lock(&n->lock);
+    n->way = way;
+    n->library = library;
+    n->gpus = gpus;
+    n->gpu_count = gpus ? count : 0;
+    bool stop = n->stop;
+    pthread_mutex_unlock(&n->lock);
+    for (unsigned i = 0; i < n->gpu_count && !stop; i++)
+        if (start_thread(n, run_gpu, &gpus[i]) != 0) {
+            pthread_mutex_lock(&n->lock);
+            gpus[i].state = GPU_GONE;
+            gpus[i].answer.words = "cannot start a thread for it";
+            pthread_mutex_unlock(&n->lock);
+        }
+    pthread_mutex_lock(&n->lock);
+    snprintf(n->why, sizeof n->why, "%.*s", STR_ARG(count && !gpus ? STR("no memory") : why));
+    n->started = true;
+    pthread_mutex_unlock(&n->lock);
+    let_go(n);
+    return NULL;
+}
+
+static unsigned count_open(const struct gpus *n)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; n->started && i < n->gpu_count; i++)
+        count += n->gpus[i].state != GPU_OPENING;
+    return count;
+}
+
+static bool wait_until(struct gpus *n, int64_t until_ns)
+{
+    struct timespec at = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+    return pthread_cond_timedwait(&n->changed, &n->lock, &at) == 0;
+}
+
+// ---- series ----
+
+// Under the lock. One series of the set, with the labels of its GPU; its place or -1.
+static int16_t add_series(struct source *s, enum metric_symbol row, const struct store_label *labels, size_t count)
+{
+    if (s->place[row - s->first_row] < 0 || s->count == STORE_SET_SERIES_MAX)
+        return -1;
+    s->series[s->count] = (struct collect_series){&catalogue_metrics[row], labels, count};
+    return (int16_t)s->count++;
+}
+
+static const struct store_label *make_labels(struct source *s, struct arena *memory, const struct store_label *own,
+                                             size_t own_count, size_t *count)
+{
+    size_t given = s->options->label_count;
+    struct store_label *labels = arena_array(memory, given + own_count, sizeof *labels);
+    if (!labels)
+        return NULL;
+    for (size_t i = 0; i < given; i++)
+        labels[i] = s->options->labels[i];
+    *count = given;
+    for (size_t i = 0; i < own_count; i++) {
+        if (own[i].value.size == 0)
+            continue;
+        labels[*count] = (struct store_label){own[i].key, arena_str(memory, own[i].value)};
+        if (!labels[(*count)++].value.data)
+            return NULL;
+    }
+    return labels;
+}
+
+static bool add_device(struct source *s, struct gpus *n, struct gpu *gpu, struct gpu_device *d)
+{
+    char index[12];
+    snprintf(index, sizeof index, "%u", gpu->index);
+    const struct store_label own[OWN_LABELS_MAX] = {
+        {STR("gpu"), str_of(index)}, {STR("uuid"), str_of(d ? d->uuid : "")}, {STR("mig"), str_of(d ? d->part : "")}};
+    size_t count;
+    const struct store_label *labels = make_labels(s, &n->memory, own, OWN_LABELS_MAX, &count);
+    if (!labels)
+        return false;
+    if (!d || !d->part[0])
+        gpu->up_place = add_series(s, METRIC_GPU_UP, labels, count);
+    for (int row = 0; d && row < GPU_ROWS; row++) {
+        enum metric_symbol symbol = (enum metric_symbol)(GPU_ROW_FIRST + row);
+        d->place[row] = d->listed[row] && symbol != METRIC_GPU_UP ? add_series(s, symbol, labels, count) : (int16_t)-1;
+    }
+    return true;
+}
+
+// Under the lock. Series for what is open now; a GPU that is still opening, or never opened, has gpu_up only. gpu_count stands first.
+static int make_series(struct source *s, struct gpus *n)
+{
+    const struct store_label own[] = {{STR("vendor"), str_of(n->vendor->tag)},
+                                      {STR("library"), str_of(n->way ? n->way->name : "")}};
+    size_t most = 1;
+    for (unsigned i = 0; i < n->gpu_count; i++)
+        most += 1 + (n->gpus[i].state == GPU_OPENING ? 0 : n->gpus[i].device_count * GPU_ROWS);
+    struct collect_series *series = malloc(most * sizeof *series);
+    if (!series)
+        return source_fail(s, -ENOMEM, "no memory");
+    struct arena older = n->memory;
+    n->memory = (struct arena){0};
+    free(s->series);
+    s->series = series;
+    s->count = 0;
+    s->generation++;
+    size_t count;
+    const struct store_label *labels = make_labels(s, &n->memory, own, 2, &count);
+    bool whole = labels && add_series(s, METRIC_GPU_COUNT, labels, count) == 0;
+    n->listed = 0;
+    for (unsigned i = 0; whole && n->started && i < n->gpu_count; i++) {
+        struct gpu *gpu = &n->gpus[i];
+        bool open = gpu->state != GPU_OPENING;
+        n->listed += open;
+        size_t devices = open && !gpu->answer.lost ? gpu->device_count : 0;
+        whole = devices || add_device(s, n, gpu, NULL);
+        for (size_t d = 0; whole && d < devices; d++)
+            whole = add_device(s, n, gpu, &gpu->devices[d]);
+    }
+    arena_free(&older);
+    if (s->count == STORE_SET_SERIES_MAX)
+        log_warning("the %s GPUs of this node have more than %d metrics: the rest is left out", n->vendor->name,
+                    STORE_SET_SERIES_MAX);
+    return whole ? 0 : source_fail(s, -ENOMEM, "no memory");
+}
+
+// ---- the source ----
+
+// Under the lock. Threads that hang already, and are left behind.
+static unsigned count_stuck(const struct gpus *n)
+{
+    unsigned count = !n->started;
+    for (unsigned i = 0; i < n->gpu_count; i++) {
+        const struct gpu *gpu = &n->gpus[i];
+        count +=
+            gpu->state == GPU_OPENING || (gpu->state == GPU_ASKED && gpu->late) || (gpu->answer.lost && !gpu->left);
+    }
+    return count;
+}
+
+static void gpus_close(struct source *s)
+{
+    struct gpus *n = s->state;
+    int64_t until_ns = clock_monotonic_ns() + CLOSE_WAIT_NS;
+    pthread_mutex_lock(&n->lock);
+    n->stop = true;
+    for (unsigned i = 0; i < n->gpu_count; i++)
+        pthread_cond_signal(&n->gpus[i].asked);
+    // The others are in the middle of a call at most.
+    while (n->users > 1 + count_stuck(n) && wait_until(n, until_ns))
+        ;
+    pthread_mutex_unlock(&n->lock);
+    let_go(n);
+}
+
+static int gpus_open(struct source *s, const struct vendor *vendor)
+{
+    struct gpus *n = calloc(1, sizeof *n);
+    if (n)
+        n->root = strdup(s->options->root ? s->options->root : "");
+    if (!n || !n->root) {
+        free(n);
+        return source_fail(s, -ENOMEM, "no memory");
+    }
+    n->vendor = vendor;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&n->lock, NULL);
+    pthread_cond_init(&n->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    n->users = 1;
+    n->wait_ns = WAIT_DEFAULT_NS;
+    if (s->options->rate_s > 0) {
+        double half_ns = s->options->rate_s * NS_PER_S / 2;
+        n->wait_ns = half_ns < (double)WAIT_MAX_NS ? (int64_t)half_ns : WAIT_MAX_NS;
+    }
+    s->state = n;
+    int failed = start_thread(n, run_start, n);
+    if (failed) {
+        let_go(n);
+        return source_fail(s, -failed, "cannot start a thread: %s", strerror(failed));
+    }
+    int64_t until_ns = clock_monotonic_ns() + START_WAIT_NS;
+    pthread_mutex_lock(&n->lock);
+    while ((!n->started || count_open(n) < n->gpu_count) && wait_until(n, until_ns))
+        ;
+    failed = n->started && n->why[0] ? source_fail(s, -ENODEV, "%s", n->why) : make_series(s, n);
+    pthread_mutex_unlock(&n->lock);
+    if (failed)
+        gpus_close(s);
+    return failed;
+}
+
+// Under the lock. What the idle GPU said last goes to its places.
+static void take_values(struct gpu *gpu, double *values)
+{
+    gpu->fresh = false;
+    for (size_t i = 0; i < gpu->device_count; i++) {
+        const struct gpu_device *d = &gpu->devices[i];
+        for (int row = 0; row < GPU_ROWS; row++)
+            if (d->place[row] >= 0)
+                values[d->place[row]] = d->values[row];
+    }
+}
+
+// Under the lock. Asks the idle ones, and waits for those that were prompt so far.
+static void ask(struct gpus *n, double *values)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    for (unsigned i = 0; i < n->gpu_count; i++) {
+        struct gpu *gpu = &n->gpus[i];
+        if (gpu->state != GPU_IDLE)
+            continue;
+        if (gpu->fresh)
+            take_values(gpu, values);
+        gpu->state = GPU_ASKED;
+        gpu->asked_ns = now_ns;
+        pthread_cond_signal(&gpu->asked);
+    }
+    bool waiting = true;
+    while (waiting) {
+        waiting = false;
+        for (unsigned i = 0; i < n->gpu_count; i++)
+            waiting = waiting || (n->gpus[i].state == GPU_ASKED && !n->gpus[i].late);
+        waiting = waiting && wait_until(n, now_ns + n->wait_ns);
+    }
+}
+
+static void report(const char *vendor, struct gpu *gpu, bool up, int64_t silent_ns)
+{
+    if (up == gpu->up)
+        return;
+    gpu->up = up;
+    if (up)
+        log_info("%s GPU %u answers", vendor, gpu->index);
+    else if (gpu->state == GPU_GONE || gpu->state == GPU_IDLE)
+        log_warning("%s GPU %u: %s; the others go on", vendor, gpu->index, gpu->answer.words);
+    else
+        log_warning("%s GPU %u has not answered for %.1f s; the others go on", vendor, gpu->index,
+                    (double)silent_ns / NS_PER_S);
+}
+
+// Under the lock. Takes what has been answered, and says what is wrong: with the first GPU that has something.
+static void gather(struct source *s, struct gpus *n, double *values)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    unsigned up_count = 0;
+    for (unsigned i = 0; i < n->gpu_count; i++) {
+        struct gpu *gpu = &n->gpus[i];
+        bool up = gpu->state == GPU_ASKED || (gpu->state == GPU_IDLE && !gpu->answer.down);
+        int64_t silent_ns = gpu->state == GPU_ASKED || gpu->state == GPU_OPENING ? now_ns - gpu->asked_ns : 0;
+        if (gpu->state == GPU_IDLE) {
+            take_values(gpu, values);
+            gpu->late = gpu->answered_ns - gpu->asked_ns > n->wait_ns;
+        } else if (gpu->state == GPU_ASKED) {
+            gpu->late = true;
+        }
+        report(n->vendor->name, gpu, up && silent_ns < HANG_NS, silent_ns);
+        up_count += gpu->up;
+        if (gpu->up_place >= 0)
+            values[gpu->up_place] = gpu->up;
+        if (s->reason[0])
+            continue;
+        if (gpu->state == GPU_GONE || (gpu->state == GPU_IDLE && gpu->answer.words))
+            source_fail(s, 0, "GPU %u: %s", gpu->index, gpu->answer.words);
+        else if (silent_ns >= n->wait_ns)
+            source_fail(s, 0, "GPU %u has not answered for %.1f s", gpu->index, (double)silent_ns / NS_PER_S);
+    }
+    values[0] = up_count;
+}
+
+static int gpus_sample(struct source *s, double *values)
+{
+    struct gpus *n = s->state;
+    int result = 0;
+    pthread_mutex_lock(&n->lock);
+    if (!n->started) {
+        result = source_fail(s, -EAGAIN, "the %s driver is still starting", n->vendor->name);
+    } else if (n->why[0]) {
+        result = source_fail(s, -ENODEV, "%s", n->why);
+    } else if (count_open(n) != n->listed) {
+        // The set that this instant's values belong to is the older one: they begin with the next instant.
+        result = make_series(s, n);
+        result = result ? result : source_fail(s, -EAGAIN, "more %s GPUs have come up", n->vendor->name);
+    } else {
+        ask(n, values);
+        gather(s, n, values);
+    }
+    pthread_mutex_unlock(&n->lock);
+    return result;
+}
+
+// ---- the vendors ----
+
+static int open_nvidia(struct source *s)
+{
+    static const struct vendor vendor = {"NVIDIA", "nvidia", {&gpu_nvml}};
+    return gpus_open(s, &vendor);
+}
+
+static int open_amd(struct source *s)
+{
+    static const struct vendor vendor = {"AMD", "amd", {&gpu_rocm_smi, &gpu_sysfs_amd}};
+    return gpus_open(s, &vendor);
+}
+
+static int open_intel(struct source *s)
+{
+    static const struct vendor vendor = {"Intel", "intel", {&gpu_level_zero, &gpu_sysfs_intel}};
+    return gpus_open(s, &vendor);
+}
+
+#define GPUS(label, opener)                                                                            \
+    {                                                                                                  \
+        .name = {label, sizeof label - 1}, .open = opener, .sample = gpus_sample, .close = gpus_close, \
+        .own_series = true,                                                                            \
+    }
+
+const struct source_kind source_nvidia = GPUS("gpu-nvidia", open_nvidia);
+const struct source_kind source_amd = GPUS("gpu-amd", open_amd);
+const struct source_kind source_intel = GPUS("gpu-intel", open_intel);

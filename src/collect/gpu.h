@@ -1,0 +1,94 @@
+// gpu.h - the GPUs of one vendor: what a way to ask for them (a library, or the kernel's files) has to offer to gpu.c.
+//
+//   gpu.c              the sources gpu-nvidia, gpu-amd, gpu-intel; one thread a GPU, deadlines, series
+//   nvidia.c           NVML          (nvml.h, nvidia_device.c)
+//   amd.c              ROCm SMI      (rocm_smi.h)
+//   intel.c            Level Zero    (level_zero.h)
+//   gpu_sysfs.c        amdgpu, i915 and xe in /sys, and what the libraries leave out
+//
+// Of a vendor's ways the first that starts and has a GPU is taken; the next ones are then not touched. All functions of a way are called in
+// threads of gpu.c and may block for as long as they like.
+#ifndef SONDE_COLLECT_GPU_H
+#define SONDE_COLLECT_GPU_H
+
+#include "collect/catalogue.h"
+
+enum {
+    GPU_ROW_FIRST = METRIC_GPU_UP, // the catalogue's rows of one GPU, in the catalogue's order
+    GPU_ROWS = METRIC_GPU_FP16_ACTIVE + 1 - GPU_ROW_FIRST,
+    GPU_UUID_SIZE = 96,
+    GPU_PARTS_MAX = 16, // MIG instances a GPU; the driver's own limit is 7 today
+    GPU_WORDS_MAX = 160,
+};
+
+// What came of asking a GPU.
+struct gpu_answer {
+    bool lost;         // for good: it is not asked again
+    bool down;         // it says nothing now
+    const char *words; // a constant: what is wrong; NULL = nothing
+};
+
+// One GPU, or a part of it that has metrics of its own. Used by one thread at a time.
+struct gpu_device {
+    char uuid[GPU_UUID_SIZE];
+    char part[12];           // "" or, of a part, its index in its GPU (tag mig)
+    bool off[GPU_ROWS];      // never to be had; what is not off after the first sample gets a series
+    double values[GPU_ROWS]; // by row - GPU_ROW_FIRST; missing before each sample
+    void *own;               // the way's
+
+    // gpu.c's:
+    bool listed[GPU_ROWS];
+    int16_t place[GPU_ROWS]; // of each row's series in the set, -1 = none
+};
+
+struct gpu_way {
+    const char *name; // tag library of gpu_count
+
+    // Starts it. False with `why` when it is not here, does not work or knows no GPU: *library is then not used. `root` as in collect_options.
+    bool (*start)(const char *root, void **library, unsigned *count, char why[GPU_WORDS_MAX]);
+
+    // `lost`: a GPU is, and the driver may never come back from a call.
+    void (*stop)(void *library, bool lost);
+
+    // Opens GPU `index`: devices[0], with its parts behind it, and their number into *count, which stays 0 when it cannot be opened.
+    struct gpu_answer (*open)(void *library, unsigned index, struct gpu_device devices[1 + GPU_PARTS_MAX],
+                              size_t *count);
+
+    // Reads all there is into d->values. `words` only when there was nothing at all.
+    struct gpu_answer (*sample)(void *library, struct gpu_device *d);
+
+    void (*close)(void *library, struct gpu_device *d);
+};
+
+extern const struct gpu_way gpu_nvml, gpu_rocm_smi, gpu_level_zero, gpu_sysfs_amd, gpu_sysfs_intel;
+
+static inline void gpu_put(struct gpu_device *d, enum metric_symbol row, double value)
+{
+    d->values[row - GPU_ROW_FIRST] = value;
+}
+
+static inline double gpu_get(const struct gpu_device *d, enum metric_symbol row)
+{
+    return d->values[row - GPU_ROW_FIRST];
+}
+
+// Rows first … last can be had, or not.
+void gpu_offer(struct gpu_device *d, enum metric_symbol first, enum metric_symbol last, bool offered);
+
+// Memory in use, of `total` bytes, with its share.
+void gpu_put_memory(struct gpu_device *d, double total, double used);
+
+// The functions of a library by name: for each its place in a struct of pointers and its symbols, newest first, separated by blanks.
+struct gpu_symbol {
+    size_t offset;
+    const char *names;
+};
+
+// Opens the library `name` and finds its functions (NULL where there is none). NULL with `why` when it cannot.
+void *gpu_library(const char *name, const struct gpu_symbol *symbols, size_t count, void *functions,
+                  char why[GPU_WORDS_MAX]);
+
+// The library to open: what the environment says or, unless another root folder is looked at, `name`. NULL with `why`.
+const char *gpu_library_name(const char *variable, const char *name, const char *root, char why[GPU_WORDS_MAX]);
+
+#endif

@@ -1,0 +1,22 @@
+// gpu_sysfs.h - one AMD or Intel GPU in /sys: all that gpu_sysfs.c knows of it, also beside a library that leaves something out.
+#ifndef SONDE_COLLECT_GPU_SYSFS_H
+#define SONDE_COLLECT_GPU_SYSFS_H
+
+#include "collect/gpu.h"
+
+struct sysfs_gpu;
+
+// The GPU at a PCI address ("0000:c1:00.0"); NULL when it is not there, or its driver tells nothing. May block.
+struct sysfs_gpu *sysfs_gpu_at(const char *root, const char *address);
+void sysfs_gpu_close(struct sysfs_gpu *gpu); // NULL: nothing
+
+// The rows that it has are offered.
+void sysfs_gpu_offer(const struct sysfs_gpu *gpu, struct gpu_device *d);
+
+// Puts what it has into the rows that are still missing. False when it has nothing.
+bool sysfs_gpu_fill(struct sysfs_gpu *gpu, struct gpu_device *d);
+
+// amdgpu_metrics.c: the same from the table of an amdgpu driver (device/gpu_metrics), whose layout has a version. Other versions: nothing.
+bool amdgpu_metrics_fill(const unsigned char *table, size_t size, struct gpu_device *d);
+
+#endif

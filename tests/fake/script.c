@@ -1,0 +1,135 @@
+// script.c - the machine that a script describes.
+#include "fake/script.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { COUNTS_MAX = 64 };
+
+static struct gpu {
+    double values[FAKE_KEYS_MAX];
+    int fails[FAKE_KEYS_MAX];
+    double counts[COUNTS_MAX];
+    bool blocked;
+    unsigned held; // calls
+} gpus[FAKE_GPUS_MAX];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned gpu_count;
+static int init_result;
+
+static void reset(unsigned count)
+{
+    gpu_count = count < FAKE_GPUS_MAX ? count : FAKE_GPUS_MAX;
+    init_result = 0;
+    memset(gpus, 0, sizeof gpus);
+    for (unsigned i = 0; i < FAKE_GPUS_MAX; i++)
+        for (int key = 0; fake_keys[key].name; key++)
+            gpus[i].values[key] = fake_keys[key].value;
+}
+
+static bool tell(struct gpu *gpu, const char *verb, const char *name, double value)
+{
+    bool known = false;
+    if (strcmp(verb, "block") == 0 || strcmp(verb, "free") == 0) {
+        gpu->blocked = verb[0] == 'b';
+        return true;
+    }
+    for (int key = 0; fake_keys[key].name; key++) {
+        if (strcmp(name, "all") != 0 && strcmp(name, fake_keys[key].name) != 0)
+            continue;
+        known = true;
+        if (strcmp(verb, "set") == 0)
+            gpu->values[key] = value;
+        else if (strcmp(verb, "fail") == 0)
+            gpu->fails[key] = (int)value;
+        else
+            return false;
+    }
+    return known;
+}
+
+static bool apply(const char *line)
+{
+    char verb[16] = "", which[16] = "", name[32] = "";
+    double value = 0;
+    if (sscanf(line, "%15s %15s %31s %lf", verb, which, name, &value) < 2)
+        return false;
+    if (strcmp(verb, "gpus") == 0) {
+        reset((unsigned)strtoul(which, NULL, 10));
+        return true;
+    }
+    if (strcmp(verb, "init") == 0) {
+        init_result = (int)strtoul(which, NULL, 0);
+        return true;
+    }
+    bool good = false;
+    for (unsigned i = 0; i < gpu_count; i++)
+        if (which[0] == '*' || strtoul(which, NULL, 10) == i)
+            good = tell(&gpus[i], verb, name, value);
+    return good;
+}
+
+EXPORT bool fake_line(const char *line);
+EXPORT bool fake_line(const char *line)
+{
+    pthread_mutex_lock(&lock);
+    bool good = apply(line);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return good;
+}
+
+// Until a call for the GPU is being held.
+EXPORT void fake_wait_blocked(unsigned gpu);
+EXPORT void fake_wait_blocked(unsigned gpu)
+{
+    pthread_mutex_lock(&lock);
+    while (gpus[gpu].held == 0)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+unsigned fake_gpu_count(void)
+{
+    pthread_mutex_lock(&lock);
+    unsigned count = gpu_count;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+int fake_init_result(void)
+{
+    pthread_mutex_lock(&lock);
+    int result = init_result;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+int fake_ask(unsigned gpu, int key, double *value)
+{
+    pthread_mutex_lock(&lock);
+    while (gpus[gpu].blocked) {
+        gpus[gpu].held++;
+        pthread_cond_broadcast(&changed);
+        pthread_cond_wait(&changed, &lock);
+        gpus[gpu].held--;
+    }
+    int result = gpus[gpu].fails[key];
+    *value = gpus[gpu].values[key];
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+double fake_count(unsigned gpu, int place, double step)
+{
+    pthread_mutex_lock(&lock);
+    double count = gpus[gpu].counts[place] += step;
+    pthread_mutex_unlock(&lock);
+    return count;
+}

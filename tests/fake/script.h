@@ -1,0 +1,37 @@
+// script.h - what the fake ROCm SMI and Level Zero have in common: GPUs that do what lines of text say.
+//
+//   gpus 4                 begins a new machine
+//   init 8                 the start fails with this result
+//   set 3 power 412e6      GPU 3 (or * for all) answers this from now on, in the library's unit
+//   fail 3 power 2         its calls for power fail with this result; 0 = no longer. `all` = every call
+//   block 3 / free 3       every call for GPU 3 waits from now on / goes on
+//
+// A test that has loaded the library says the lines to the exported fake_line.
+#ifndef SONDE_TESTS_FAKE_SCRIPT_H
+#define SONDE_TESTS_FAKE_SCRIPT_H
+
+#include <stdbool.h>
+
+enum { FAKE_GPUS_MAX = 64, FAKE_KEYS_MAX = 32, FAKE_INIT = -1 };
+
+typedef bool (*fake_line_function)(const char *line); // false when the line is not one of the above
+typedef void (*fake_wait_blocked_function)(unsigned gpu);
+
+// ---- for the library: its keys, with the values that they have at first; ends with {NULL} ----
+
+struct fake_key {
+    const char *name;
+    double value;
+};
+extern const struct fake_key fake_keys[];
+
+unsigned fake_gpu_count(void);
+int fake_init_result(void);
+
+// Waits while the GPU is blocked. 0 with the key's value, or what the call fails with.
+int fake_ask(unsigned gpu, int key, double *value);
+
+// Adds `step` to a number that a GPU keeps for the caller, 0 at first, and gives it.
+double fake_count(unsigned gpu, int place, double step);
+
+#endif
