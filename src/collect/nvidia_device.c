@@ -71,12 +71,18 @@ static int read_energy(const struct nvml *nvml, struct nvidia_device *d)
     return result;
 }
 
+// The newer call is the only one that newer libraries promise to keep.
 static int read_temperature(const struct nvml *nvml, struct nvidia_device *d)
 {
-    unsigned celsius;
-    int result = nvml->temperature(d->handle, NVML_TEMPERATURE_GPU, &celsius);
+    struct nvml_temperature now = {.version = NVML_TEMPERATURE_V1, .sensor = NVML_TEMPERATURE_GPU};
+    int result = nvml->temperature_v ? nvml->temperature_v(d->handle, &now) : NVML_FUNCTION_NOT_FOUND;
+    if (nvml_is_final(result) && nvml->temperature) {
+        unsigned celsius = 0;
+        result = nvml->temperature(d->handle, NVML_TEMPERATURE_GPU, &celsius);
+        now.celsius = (int32_t)celsius;
+    }
     if (result == NVML_SUCCESS)
-        put(d, METRIC_GPU_TEMPERATURE, celsius);
+        put(d, METRIC_GPU_TEMPERATURE, now.celsius);
     return result;
 }
 
@@ -125,7 +131,8 @@ static int read_clock_reasons(const struct nvml *nvml, struct nvidia_device *d)
 static int read_processes(const struct nvml *nvml, struct nvidia_device *d)
 {
     unsigned count = NVIDIA_PROCESSES_MAX;
-    int result = nvml->processes(d->handle, &count, d->processes);
+    int result = nvml->processes ? nvml->processes(d->handle, &count, d->processes)
+                                 : nvml->processes_v1(d->handle, &count, d->processes_v1);
     if (result == NVML_INSUFFICIENT_SIZE) {
         put(d, METRIC_GPU_PROCESSES, count);
         return NVML_SUCCESS;
@@ -135,8 +142,9 @@ static int read_processes(const struct nvml *nvml, struct nvidia_device *d)
     bool known = true;
     uint64_t bytes = 0;
     for (unsigned i = 0; i < count && i < NVIDIA_PROCESSES_MAX; i++) {
-        known = known && d->processes[i].memory != NVML_NOT_AVAILABLE;
-        bytes += d->processes[i].memory;
+        uint64_t memory = nvml->processes ? d->processes[i].memory : d->processes_v1[i].memory;
+        known = known && memory != NVML_NOT_AVAILABLE;
+        bytes += memory;
     }
     put(d, METRIC_GPU_PROCESSES, count);
     if (known)
@@ -222,12 +230,12 @@ static const struct {
     {METRIC_GPU_MEMORY_TOTAL, METRIC_GPU_MEMORY_USED_PERCENT, read_memory, NEEDS(memory), NEEDS(memory_v2), true},
     {METRIC_GPU_POWER, METRIC_GPU_POWER, read_power, NEEDS(power), NEEDS(power), false},
     {METRIC_GPU_ENERGY, METRIC_GPU_ENERGY, read_energy, NEEDS(energy), NEEDS(energy), false},
-    {METRIC_GPU_TEMPERATURE, METRIC_GPU_TEMPERATURE, read_temperature, NEEDS(temperature), NEEDS(temperature), false},
+    {METRIC_GPU_TEMPERATURE, METRIC_GPU_TEMPERATURE, read_temperature, NEEDS(temperature), NEEDS(temperature_v), false},
     {METRIC_GPU_SM_CLOCK, METRIC_GPU_SM_CLOCK, read_sm_clock, NEEDS(clock), NEEDS(clock), false},
     {METRIC_GPU_MEMORY_CLOCK, METRIC_GPU_MEMORY_CLOCK, read_memory_clock, NEEDS(clock), NEEDS(clock), false},
     {METRIC_GPU_THROTTLE_POWER_CAP, METRIC_GPU_THROTTLE_REASONS, read_clock_reasons, NEEDS(clock_reasons),
      NEEDS(clock_reasons), false},
-    {METRIC_GPU_PROCESSES, METRIC_GPU_PROCESS_MEMORY, read_processes, NEEDS(processes), NEEDS(processes), true},
+    {METRIC_GPU_PROCESSES, METRIC_GPU_PROCESS_MEMORY, read_processes, NEEDS(processes), NEEDS(processes_v1), true},
     {METRIC_GPU_XID_EVENTS, METRIC_GPU_XID_LAST, read_events, NEEDS(events_wait), NEEDS(events_wait), false},
     {METRIC_GPU_SM_ACTIVE, METRIC_GPU_FP16_ACTIVE, read_gpm, NEEDS(gpm_get), NEEDS(gpm_get), true},
 };
@@ -265,6 +273,7 @@ static const struct {
     {NVML_FIELD_ECC_DOUBLE_VOLATILE, 0, METRIC_GPU_ECC_UNCORRECTED, 1, false},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
+_Static_assert(FIELDS <= (int)NVIDIA_FIELDS_MAX, "each has its place");
 
 static double field_number(const struct nvml_field *f)
 {
@@ -291,31 +300,70 @@ static bool field_is_wide(const struct nvml_field *f)
     return f->type == NVML_U64 || f->type == NVML_ULONG || f->type == NVML_I64;
 }
 
+// Bytes over all NVLinks by the newer counters, which are one a link. Links that are not there, or are off, say so.
+static int read_links(const struct nvml *nvml, struct nvidia_device *d)
+{
+    struct nvml_field asked[2 * NVML_LINKS_MAX];
+    double sum[2] = {0};
+    bool any[2] = {false};
+    for (uint32_t i = 0; i < 2 * NVML_LINKS_MAX; i++)
+        asked[i] = (struct nvml_field){.id = i % 2 ? NVML_FIELD_LINK_RX : NVML_FIELD_LINK_TX, .scope = i / 2};
+    int result = nvml->fields(d->handle, 2 * NVML_LINKS_MAX, asked);
+    for (int i = 0; i < 2 * NVML_LINKS_MAX && result == NVML_SUCCESS; i++) {
+        if (asked[i].result == NVML_GPU_IS_LOST)
+            return asked[i].result;
+        if (asked[i].result != NVML_SUCCESS || !field_is_wide(&asked[i]))
+            continue;
+        any[i % 2] = true;
+        sum[i % 2] += field_number(&asked[i]);
+    }
+    for (int way = 0; way < 2; way++) {
+        enum metric_symbol row = METRIC_GPU_NVLINK_TRANSMIT + (enum metric_symbol)way;
+        if (d->by_link[way] && any[way])
+            put(d, row, sum[way]);
+        if (d->by_link[way] && !any[way] && (result == NVML_SUCCESS || nvml_is_final(result))) {
+            d->by_link[way] = false;
+            gpu_offer(d->gpu, row, row, false);
+        }
+    }
+    return result;
+}
+
+// A field that is not to be had is not asked for again; NVLink's are then looked for link by link.
+static void give_up_field(struct nvidia_device *d, size_t field)
+{
+    enum metric_symbol row = fields[field].row;
+    d->field_off[field] = true;
+    if (row == METRIC_GPU_NVLINK_TRANSMIT || row == METRIC_GPU_NVLINK_RECEIVE)
+        d->by_link[row - METRIC_GPU_NVLINK_TRANSMIT] = true;
+    else
+        gpu_offer(d->gpu, row, row, false);
+}
+
 static int read_fields(const struct nvml *nvml, struct nvidia_device *d)
 {
     struct nvml_field asked[FIELDS];
     size_t row_of[FIELDS];
     int count = 0;
     for (size_t i = 0; i < FIELDS; i++) {
-        if (d->gpu->off[fields[i].row - GPU_ROW_FIRST])
+        if (d->field_off[i])
             continue;
         row_of[count] = i;
         asked[count++] = (struct nvml_field){.id = fields[i].id, .scope = fields[i].scope};
     }
-    if (count == 0)
-        return NVML_NOT_SUPPORTED;
-    int result = nvml->fields(d->handle, count, asked);
+    int result = count ? nvml->fields(d->handle, count, asked) : NVML_NOT_SUPPORTED;
     for (int i = 0; i < count; i++) {
         size_t field = row_of[i];
         int each = result == NVML_SUCCESS ? asked[i].result : result;
         if (each == NVML_GPU_IS_LOST)
             return each;
         if (nvml_is_final(each) || (each == NVML_SUCCESS && fields[field].wide && !field_is_wide(&asked[i])))
-            d->gpu->off[fields[field].row - GPU_ROW_FIRST] = true;
+            give_up_field(d, field);
         else if (each == NVML_SUCCESS)
             put(d, fields[field].row, field_number(&asked[i]) * fields[field].scale);
     }
-    return result;
+    int by_link = d->by_link[0] || d->by_link[1] ? read_links(nvml, d) : result;
+    return by_link == NVML_GPU_IS_LOST || result != NVML_SUCCESS ? by_link : result;
 }
 
 // ---- the whole ----

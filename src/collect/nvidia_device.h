@@ -9,7 +9,8 @@
 
 enum {
     NVIDIA_PROCESSES_MAX = 256, // whose memory is summed; more are counted only
-    NVIDIA_XID_BURST_MAX = 64,  // events taken a sample
+    NVIDIA_FIELDS_MAX = 8,
+    NVIDIA_XID_BURST_MAX = 64, // events taken a sample
 };
 
 struct nvidia_device {
@@ -23,7 +24,10 @@ struct nvidia_device {
     int gpm_newest; // index of the last one taken; -1 = none
     int64_t gpm_taken_ns;
     struct nvml_gpm_get *gpm_get;
+    bool field_off[NVIDIA_FIELDS_MAX];
+    bool by_link[2]; // NVLink bytes, sent and received, are read link by link
     struct nvml_process processes[NVIDIA_PROCESSES_MAX];
+    struct nvml_process_v1 processes_v1[NVIDIA_PROCESSES_MAX];
 };
 
 // Of a GPU or, with its parent, a MIG instance; d->gpu is set. What it lacks is found out here and by the first sample. Also one that failed is closed.

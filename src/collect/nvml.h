@@ -2,7 +2,7 @@
 //
 // The declarations are sonde's own, made from NVML's public documentation: only the functions that are used, only the layouts that they take.
 // Handles are opaque. Every function but `init`, `device_count` and `device_handle` may be missing (NULL) in an older library: that costs
-// its metrics only. Names with a version stand first, older ones of the same signature behind them.
+// its metrics only. Of several names of one function, which differ in nothing that is used, the first that is there is taken.
 #ifndef SONDE_COLLECT_NVML_H
 #define SONDE_COLLECT_NVML_H
 
@@ -16,12 +16,15 @@ enum nvml_return {
     NVML_NO_PERMISSION = 4,
     NVML_NOT_FOUND = 6,
     NVML_INSUFFICIENT_SIZE = 7,
+    NVML_INSUFFICIENT_POWER = 8,
     NVML_DRIVER_NOT_LOADED = 9,
     NVML_TIMEOUT = 10,
+    NVML_IRQ_ISSUE = 11,
     NVML_LIBRARY_NOT_FOUND = 12,
     NVML_FUNCTION_NOT_FOUND = 13,
     NVML_GPU_IS_LOST = 15,
     NVML_RESET_REQUIRED = 16,
+    NVML_OPERATING_SYSTEM = 17,
     NVML_VERSION_MISMATCH = 18, // of library and kernel module
     NVML_ARGUMENT_VERSION_MISMATCH = 25,
     NVML_DEPRECATED = 26,
@@ -38,6 +41,7 @@ enum {
     NVML_CLOCK_MEMORY = 2,
     NVML_EVENT_XID = 8,
     NVML_MEMORY_V2 = 40 | 2 << 24, // the size of its layout, and its version
+    NVML_TEMPERATURE_V1 = 12 | 1 << 24,
     NVML_GPM_VERSION = 1,
 };
 
@@ -59,8 +63,11 @@ enum {
     NVML_FIELD_NVLINK_DATA_RX = 139,
     NVML_FIELD_PCIE_TX = 197, // bytes
     NVML_FIELD_PCIE_RX = 198,
+    NVML_FIELD_LINK_TX = 202, // bytes of one NVLink, which is the scope; NVLink 5 and later
+    NVML_FIELD_LINK_RX = 204,
 };
 #define NVML_SCOPE_ALL_LINKS UINT32_MAX
+enum { NVML_LINKS_MAX = 18 };
 
 enum nvml_type { NVML_DOUBLE, NVML_U32, NVML_ULONG, NVML_U64, NVML_I64, NVML_I32, NVML_U16 };
 
@@ -96,6 +103,15 @@ struct nvml_memory_v2 {
 };
 _Static_assert(sizeof(struct nvml_memory_v2) == 40, "as NVML lays it out");
 
+struct nvml_temperature {
+    uint32_t version; // NVML_TEMPERATURE_V1
+    uint32_t sensor;
+    int32_t celsius;
+};
+_Static_assert(sizeof(struct nvml_temperature) == 12, "as NVML lays it out");
+
+// As the second version of the call has it. The third's has had 32 bytes in some drivers (535.43 to 535.86), and 24 in all others: it is not called
+// while there is the second.
 struct nvml_process {
     uint32_t pid;
     uint64_t memory; // NVML_NOT_AVAILABLE where the driver does not know
@@ -103,6 +119,12 @@ struct nvml_process {
 };
 _Static_assert(sizeof(struct nvml_process) == 24, "as NVML lays it out");
 #define NVML_NOT_AVAILABLE UINT64_MAX
+
+struct nvml_process_v1 {
+    uint32_t pid;
+    uint64_t memory;
+};
+_Static_assert(sizeof(struct nvml_process_v1) == 16, "as NVML lays it out");
 
 struct nvml_event {
     nvml_device device;
@@ -156,19 +178,22 @@ struct nvml_gpm_get {
     FUNCTION(power, (nvml_device, unsigned *), "nvmlDeviceGetPowerUsage")                                          \
     FUNCTION(energy, (nvml_device, unsigned long long *), "nvmlDeviceGetTotalEnergyConsumption")                   \
     FUNCTION(temperature, (nvml_device, unsigned, unsigned *), "nvmlDeviceGetTemperature")                         \
+    FUNCTION(temperature_v, (nvml_device, struct nvml_temperature *), "nvmlDeviceGetTemperatureV")                 \
     FUNCTION(clock, (nvml_device, unsigned, unsigned *), "nvmlDeviceGetClockInfo")                                 \
     FUNCTION(clock_reasons, (nvml_device, unsigned long long *),                                                   \
              "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons")                   \
     FUNCTION(fields, (nvml_device, int, struct nvml_field *), "nvmlDeviceGetFieldValues")                          \
     FUNCTION(processes, (nvml_device, unsigned *, struct nvml_process *),                                          \
-             "nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2")                    \
+             "nvmlDeviceGetComputeRunningProcesses_v2 nvmlDeviceGetComputeRunningProcesses_v3")                    \
+    FUNCTION(processes_v1, (nvml_device, unsigned *, struct nvml_process_v1 *),                                    \
+             "nvmlDeviceGetComputeRunningProcesses")                                                               \
     FUNCTION(mig_mode, (nvml_device, unsigned *, unsigned *), "nvmlDeviceGetMigMode")                              \
     FUNCTION(mig_count_max, (nvml_device, unsigned *), "nvmlDeviceGetMaxMigDeviceCount")                           \
     FUNCTION(mig_handle, (nvml_device, unsigned, nvml_device *), "nvmlDeviceGetMigDeviceHandleByIndex")            \
     FUNCTION(mig_gpu_instance, (nvml_device, unsigned *), "nvmlDeviceGetGpuInstanceId")                            \
     FUNCTION(events_create, (nvml_events *), "nvmlEventSetCreate")                                                 \
     FUNCTION(events_register, (nvml_device, unsigned long long, nvml_events), "nvmlDeviceRegisterEvents")          \
-    FUNCTION(events_wait, (nvml_events, struct nvml_event *, unsigned), "nvmlEventSetWait_v2")                     \
+    FUNCTION(events_wait, (nvml_events, struct nvml_event *, unsigned), "nvmlEventSetWait_v2 nvmlEventSetWait")    \
     FUNCTION(events_free, (nvml_events), "nvmlEventSetFree")                                                       \
     FUNCTION(gpm_support, (nvml_device, struct nvml_gpm_support *), "nvmlGpmQueryDeviceSupport")                   \
     FUNCTION(gpm_alloc, (nvml_gpm_sample *), "nvmlGpmSampleAlloc")                                                 \

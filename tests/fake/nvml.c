@@ -1,6 +1,7 @@
 // nvml.c - a fake libnvidia-ml.so.1 whose GPUs do what a script says (nvml.h).
 //
-// Built a second time as a library of ten years ago (FAKE_OLD): no versions in names, no field values, GPM or MIG.
+// Built a second time as a library of ten years ago (FAKE_OLD): no versions in names, no field values, GPM or MIG. And a third time as one that has
+// dropped what is to go (FAKE_NEW): the older temperature, and one counter for all NVLinks.
 #include "fake/nvml.h"
 
 #include "collect/nvml.h"
@@ -322,6 +323,14 @@ static int find_device(unsigned index, nvml_device *out)
 }
 
 #ifdef FAKE_OLD
+CALL(nvmlDeviceGetComputeRunningProcesses, nvml_device d, unsigned *count, struct nvml_process_v1 *out)
+{
+    int result = enter(d, KEY_PROCESSES);
+    *count = (unsigned)d->values[KEY_PROCESSES];
+    for (unsigned i = 0; i < *count; i++)
+        out[i] = (struct nvml_process_v1){100 + i, (uint64_t)d->values[KEY_PROCESS_MEMORY]};
+    return leave(result);
+}
 CALL(nvmlInit, void)
 {
     return start();
@@ -401,10 +410,21 @@ CALL(nvmlDeviceGetPowerUsage, nvml_device d, unsigned *out)
     return get_unsigned(d, KEY_POWER, out);
 }
 
+#ifdef FAKE_NEW
+CALL(nvmlDeviceGetTemperatureV, nvml_device d, struct nvml_temperature *out)
+{
+    int result = enter(d, KEY_TEMPERATURE);
+    if (out->version != NVML_TEMPERATURE_V1 || out->sensor != NVML_TEMPERATURE_GPU)
+        return leave(NVML_ARGUMENT_VERSION_MISMATCH);
+    out->celsius = (int32_t)d->values[KEY_TEMPERATURE];
+    return leave(result);
+}
+#else
 CALL(nvmlDeviceGetTemperature, nvml_device d, unsigned sensor, unsigned *out)
 {
     return sensor == NVML_TEMPERATURE_GPU ? get_unsigned(d, KEY_TEMPERATURE, out) : NVML_INVALID_ARGUMENT;
 }
+#endif
 
 CALL(nvmlDeviceGetClockInfo, nvml_device d, unsigned clock, unsigned *out)
 {
@@ -434,13 +454,15 @@ CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
         enum key key;
         enum nvml_type type;
     } known[] = {
-        {82, 0, KEY_MEMORY_TEMPERATURE, NVML_U32},
-        {197, 0, KEY_PCIE_TX, NVML_U64},
-        {198, 0, KEY_PCIE_RX, NVML_U64},
+        {82, 0, KEY_MEMORY_TEMPERATURE, NVML_U32}, {197, 0, KEY_PCIE_TX, NVML_U64},   {198, 0, KEY_PCIE_RX, NVML_U64},
+#ifdef FAKE_NEW // two links
+        {202, 0, KEY_NVLINK_TX, NVML_U64},         {202, 1, KEY_NVLINK_TX, NVML_U64}, {204, 0, KEY_NVLINK_RX, NVML_U64},
+        {204, 1, KEY_NVLINK_RX, NVML_U64},
+#else
         {138, UINT32_MAX, KEY_NVLINK_TX, NVML_U64},
         {139, UINT32_MAX, KEY_NVLINK_RX, NVML_U64},
-        {3, 0, KEY_ECC_SINGLE, NVML_U64},
-        {4, 0, KEY_ECC_DOUBLE, NVML_U64},
+#endif
+        {3, 0, KEY_ECC_SINGLE, NVML_U64},          {4, 0, KEY_ECC_DOUBLE, NVML_U64},
     };
     int result = enter(d, KEY_FIELDS);
     for (int i = 0; i < count; i++) {
@@ -462,7 +484,15 @@ CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
     return leave(result);
 }
 
-CALL(nvmlDeviceGetComputeRunningProcesses_v3, nvml_device d, unsigned *count, struct nvml_process *out)
+// As some drivers had it: 32 bytes a process.
+CALL(nvmlDeviceGetComputeRunningProcesses_v3, nvml_device d, unsigned *count, char *out)
+{
+    (void)d;
+    memset(out, 0xee, (size_t)*count * 32);
+    return NVML_SUCCESS;
+}
+
+CALL(nvmlDeviceGetComputeRunningProcesses_v2, nvml_device d, unsigned *count, struct nvml_process *out)
 {
     int result = enter(d, KEY_PROCESSES);
     unsigned have = (unsigned)d->values[KEY_PROCESSES], room = *count;

@@ -411,17 +411,35 @@ static void an_old_driver_costs_only_what_it_lacks(void **state)
     assert_true(sample() > 20);
     assert_true(value("1", "gpu_utilization_percent") == 42);
     assert_true(value("1", "gpu_power_watts") == 350.5);
+    assert_true(value("1", "gpu_processes") == 2 && value("1", "gpu_process_memory_bytes") == 2 * GIB);
     assert_true(value("0", "gpu_throttle_power_cap") == 1);                   // by its older name
     assert_true(value("0", "gpu_memory_used_bytes") == 20 * GIB + (1 << 20)); // counts what the driver keeps
-    static const char *const none[] = {"gpu_energy_joules_total",
-                                       "gpu_pcie_receive_bytes_total",
-                                       "gpu_ecc_corrected_total",
-                                       "gpu_xid_events_total",
-                                       "gpu_processes",
-                                       "gpu_sm_active_percent",
-                                       "gpu_memory_temperature_celsius"};
+    static const char *const none[] = {"gpu_energy_joules_total", "gpu_pcie_receive_bytes_total",
+                                       "gpu_ecc_corrected_total", "gpu_xid_events_total",
+                                       "gpu_sm_active_percent",   "gpu_memory_temperature_celsius"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_null(find("0", "", none[i]));
+    assert_string_equal(reason(), "");
+    end();
+    dlclose(library);
+}
+
+static void a_new_driver_has_dropped_older_calls(void **state)
+{
+    (void)state;
+    void *library = dlopen(FAKE_NVML_NEW, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    fake_nvml_line_function new_line = (fake_nvml_line_function)dlsym(library, "fake_nvml_line");
+    assert_true(new_line("gpus 2") && new_line("fail 1 nvlink_rx 3"));
+    begin_patiently(FAKE_NVML_NEW, 3);
+    for (int i = 0; i < 2; i++) {
+        assert_true(sample() > 20);
+        assert_true(value("0", "gpu_temperature_celsius") == 61);
+        assert_true(value("0", "gpu_nvlink_transmit_bytes_total") == 2e9); // two links, in bytes
+        assert_true(value("0", "gpu_nvlink_receive_bytes_total") == 4e9);
+        assert_true(value("1", "gpu_nvlink_transmit_bytes_total") == 2e9);
+        assert_null(find("1", "", "gpu_nvlink_receive_bytes_total"));
+    }
     assert_string_equal(reason(), "");
     end();
     dlclose(library);
@@ -576,6 +594,7 @@ int main(void)
         cmocka_unit_test_teardown(absence_has_a_reason, destroy),
         cmocka_unit_test_teardown(unsupported_is_missing_never_0, destroy),
         cmocka_unit_test_teardown(an_old_driver_costs_only_what_it_lacks, destroy),
+        cmocka_unit_test_teardown(a_new_driver_has_dropped_older_calls, destroy),
         cmocka_unit_test_teardown(a_call_that_blocks_holds_nobody_else, destroy),
         cmocka_unit_test_teardown(a_start_that_blocks_is_gone_on_without, destroy),
         // Last: with a lost GPU the library is never shut down.
