@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import urllib.request
 
 from place import Place, main, until
 
@@ -37,6 +38,30 @@ class Gpu(Place):
         for question, expected in (("DeviceUtilization", (42, 99)), ("DeviceMemoryUtilization", (25, 75)), ("DevicePowerUsage", (350.5, 512.25))):
             answers = self.answers(f"avg:{question}{{gpu=*}}")
             self.assertEqual((set(answers["0"]), set(answers["1"])), ({expected[0]}, {expected[1]}), question)
+        self.nothing_left()
+
+    def test_dragon_names_over_http(self):
+        process = self.start("run", "-q", "-l", "4", "--", "sleep", "1000", env=self.script("gpus 2", "set 1 utilization 99"))
+        job = self.job()
+        until(lambda: self.names().get("gpu_utilization_percent", 0) >= 4 and self.names().get("sonde_store_megabytes"), "samples")
+        token = (self.tmp / f"sonde-{os.getuid()}" / job["job"] / "token").read_text().strip()
+
+        def ask(metric, *tags):
+            """As its dashboards do, with a filter for each tag: tags → values."""
+            question = {"start": "1h-ago", "queries": [{
+                "aggregator": "sum", "downsample": "1s-avg", "metric": metric,
+                "filters": [{"type": "wildcard", "tagk": tag, "filter": "*", "groupBy": True} for tag in tags]}]}
+            request = urllib.request.Request(f"{job['url']}/api/query", json.dumps(question).encode(), {"Authorization": f"Bearer {token}"})
+            with urllib.request.urlopen(request) as answer:
+                return {tuple(series["tags"][tag] for tag in tags[1:]): set(series["dps"].values()) for series in json.load(answer)}
+
+        for metric in ("load_average", "used_RAM", "cpu_percent", "num_running_processes", "db_size"):
+            self.assertTrue(ask(metric, "host")[()], metric)
+        self.assertEqual(ask("DeviceUtilization", "host", "gpu"), {("0",): {42}, ("1",): {99}})
+        self.assertEqual(ask("DeviceMemoryUtilization", "host", "gpu"), {("0",): {25}, ("1",): {25}})
+        self.assertEqual(ask("DevicePowerUsage", "host", "gpu"), {("0",): {350.5}, ("1",): {350.5}})
+        process.terminate()
+        self.ends(process)
         self.nothing_left()
 
     def test_doctor_says_who_answers(self):
