@@ -13,11 +13,11 @@ static struct gpu_answer answer_of(int result)
 static void stop(void *library, bool lost)
 {
     struct nvml *nvml = library;
-    if (lost)
-        return; // it stays as it is: to shut it down, or to unload it, would ask the lost GPU
-    if (nvml->shutdown)
-        nvml->shutdown();
-    nvml_close(nvml);
+    if (!lost) { // else it stays as it is: to shut it down, or to unload it, would ask the lost GPU
+        if (nvml->shutdown)
+            nvml->shutdown();
+        nvml_close(nvml);
+    }
     free(nvml);
 }
 

@@ -216,13 +216,13 @@ EXPORT bool fake_nvml_line(const char *line)
     return good;
 }
 
-EXPORT void fake_nvml_wait_blocked(unsigned gpu);
-EXPORT void fake_nvml_wait_blocked(unsigned gpu)
+EXPORT bool fake_nvml_blocked(unsigned gpu);
+EXPORT bool fake_nvml_blocked(unsigned gpu)
 {
     pthread_mutex_lock(&lock);
-    while (gpus[gpu].held == 0)
-        pthread_cond_wait(&changed, &lock);
+    bool blocked = gpus[gpu].held > 0;
     pthread_mutex_unlock(&lock);
+    return blocked;
 }
 
 EXPORT void fake_nvml_wait_shut_down(void);
@@ -254,7 +254,6 @@ static int enter(nvml_device d, enum key key)
     struct nvml_device_opaque *gpu = d->parent ? d->parent : d;
     while (gpu->blocked) {
         gpu->held++;
-        pthread_cond_broadcast(&changed);
         pthread_cond_wait(&changed, &lock);
         gpu->held--;
     }

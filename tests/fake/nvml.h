@@ -17,8 +17,8 @@
 // False when the line is not one of the above.
 typedef _Bool (*fake_nvml_line_function)(const char *line);
 
-// Waits until a call for the GPU is being held.
-typedef void (*fake_nvml_wait_blocked_function)(unsigned gpu);
+// Whether a call for the GPU is being held.
+typedef _Bool (*fake_nvml_blocked_function)(unsigned gpu);
 
 // Waits until everybody who called nvmlInit has called nvmlShutdown.
 typedef void (*fake_nvml_wait_shut_down_function)(void);

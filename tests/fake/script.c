@@ -85,14 +85,13 @@ EXPORT bool fake_line(const char *line)
     return good;
 }
 
-// Until a call for the GPU is being held.
-EXPORT void fake_wait_blocked(unsigned gpu);
-EXPORT void fake_wait_blocked(unsigned gpu)
+EXPORT bool fake_blocked(unsigned gpu);
+EXPORT bool fake_blocked(unsigned gpu)
 {
     pthread_mutex_lock(&lock);
-    while (gpus[gpu].held == 0)
-        pthread_cond_wait(&changed, &lock);
+    bool blocked = gpus[gpu].held > 0;
     pthread_mutex_unlock(&lock);
+    return blocked;
 }
 
 unsigned fake_gpu_count(void)
@@ -116,7 +115,6 @@ int fake_ask(unsigned gpu, int key, double *value)
     pthread_mutex_lock(&lock);
     while (gpus[gpu].blocked) {
         gpus[gpu].held++;
-        pthread_cond_broadcast(&changed);
         pthread_cond_wait(&changed, &lock);
         gpus[gpu].held--;
     }

@@ -15,7 +15,7 @@
 enum { FAKE_GPUS_MAX = 64, FAKE_KEYS_MAX = 32, FAKE_INIT = -1 };
 
 typedef bool (*fake_line_function)(const char *line); // false when the line is not one of the above
-typedef void (*fake_wait_blocked_function)(unsigned gpu);
+typedef bool (*fake_blocked_function)(unsigned gpu);  // whether a call for the GPU is being held
 
 // ---- for the library: its keys, with the values that they have at first; ends with {NULL} ----
 

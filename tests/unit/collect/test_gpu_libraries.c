@@ -19,7 +19,7 @@ static struct vendor {
     const char *source, *variable, *library, *old_library, *name, *power; // power: the key that stands for one call
     int unsupported, no_driver;
     fake_line_function line;
-    fake_wait_blocked_function wait_blocked;
+    fake_blocked_function blocked;
 } vendors[] = {
     [AMD] = {"gpu-amd", "SONDE_ROCM_SMI", FAKE_ROCM_SMI, FAKE_ROCM_SMI_OLD, "rocm_smi", "socket_power", 2, 8, NULL,
              NULL},
@@ -475,8 +475,9 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
         near("1", "gpu_memory_used_bytes", 5000);
         // Nor does it hold the end.
         say("block 1");
-        sample();
-        vendor->wait_blocked(1);
+        do
+            sample();
+        while (!vendor->blocked(1));
         end(NULL);
         say("free 1");
     }
@@ -528,7 +529,7 @@ int main(void)
         if (!library)
             return 1;
         vendors[i].line = (fake_line_function)dlsym(library, "fake_line");
-        vendors[i].wait_blocked = (fake_wait_blocked_function)dlsym(library, "fake_wait_blocked");
+        vendors[i].blocked = (fake_blocked_function)dlsym(library, "fake_blocked");
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(values_are_in_base_units, end),
