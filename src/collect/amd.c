@@ -1,4 +1,4 @@
-// amd.c - ROCm SMI as a way to ask AMD GPUs. What it leaves out (clocks, throttling, XGMI) is read beside it from the kernel's files of the same GPU.
+// amd.c - ROCm SMI as a way to ask AMD GPUs. What it leaves out (clocks, throttling, XGMI, processes) is read beside it from the kernel's files of the same GPU.
 //
 // A reading that the first sample does not get has no series, unless the library was only busy. Traffic on PCIe is not asked for: the
 // library stops for a second to measure it.
@@ -22,7 +22,7 @@ static const struct gpu_symbol symbols[] = {
 struct amd {
     struct rocm_smi smi;
     void *library;
-    char *root;
+    const char *root;
 };
 
 enum { READINGS = 7 };
@@ -63,7 +63,6 @@ static void stop(void *library, bool lost)
         amd->smi.shut_down();
     if (!lost)
         dlclose(amd->library);
-    free(amd->root);
     free(amd);
 }
 
@@ -85,13 +84,11 @@ static bool start(const char *root, void **library, unsigned *count, char why[GP
 {
     char wrong[GPU_WORDS_MAX];
     struct amd *amd = calloc(1, sizeof *amd);
-    if (amd)
-        amd->root = strdup(root);
-    if (!amd || !amd->root) {
-        free(amd);
+    if (!amd) {
         snprintf(why, GPU_WORDS_MAX, "no memory");
         return false;
     }
+    amd->root = root;
     amd->library = open_library(amd, root, wrong);
     if (!amd->library) {
         snprintf(why, GPU_WORDS_MAX, "no ROCm SMI: %.*s", GPU_WORDS_MAX - 32, wrong);
@@ -113,7 +110,6 @@ static bool start(const char *root, void **library, unsigned *count, char why[GP
             amd->smi.shut_down();
         dlclose(amd->library);
     }
-    free(amd->root);
     free(amd);
     return false;
 }

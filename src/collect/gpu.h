@@ -44,7 +44,8 @@ struct gpu_device {
 struct gpu_way {
     const char *name; // tag library of gpu_count
 
-    // Starts it. False with `why` when it is not here, does not work or knows no GPU: *library is then not used. `root` as in collect_options.
+    // Starts it. False with `why` when it is not here, does not work or knows no GPU: *library is then not used. `root` as in collect_options,
+    // and there until `stop`.
     bool (*start)(const char *root, void **library, unsigned *count, char why[GPU_WORDS_MAX]);
 
     // `lost`: a GPU is, and the driver may never come back from a call.

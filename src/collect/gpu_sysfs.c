@@ -11,6 +11,7 @@
 //
 // Not read: pcie_bw, for which amdgpu stops for a second, and the table's own count of PCIe traffic, whose unit differs from revision to revision.
 #include "collect/gpu_sysfs.h"
+#include "collect/kfd.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -59,11 +60,13 @@ struct sysfs_gpu {
     int fds[GPU_ROWS]; // -1 = there is no such file
     double scales[GPU_ROWS];
     int table, errors; // gpu_metrics, umc_err_count
+    struct kfd *kfd;   // NULL = it has no such part
     bool offered[GPU_ROWS];
 };
 
 // The cards of a vendor, in the order of their numbers.
 struct sysfs_gpus {
+    const char *root; // the caller's
     char drm[PATH_SIZE / 2];
     unsigned count;
     int cards[GPUS_MAX];
@@ -205,6 +208,8 @@ bool sysfs_gpu_fill(struct sysfs_gpu *gpu, struct gpu_device *d)
         any = amdgpu_metrics_fill(table, (size_t)size, d) || any;
     if (gpu->errors >= 0)
         fill_errors(gpu->errors, d);
+    if (gpu->kfd && store_is_missing(gpu_get(d, METRIC_GPU_PROCESSES)))
+        kfd_fill(gpu->kfd, d);
     double total = gpu_get(d, METRIC_GPU_MEMORY_TOTAL), used = gpu_get(d, METRIC_GPU_MEMORY_USED);
     if (store_is_missing(gpu_get(d, METRIC_GPU_MEMORY_USED_PERCENT)) && !store_is_missing(total) &&
         !store_is_missing(used))
@@ -223,11 +228,14 @@ void sysfs_gpu_close(struct sysfs_gpu *gpu)
         close(gpu->table);
     if (gpu && gpu->errors >= 0)
         close(gpu->errors);
+    if (gpu)
+        kfd_close(gpu->kfd);
     free(gpu);
 }
 
-static struct sysfs_gpu *open_card(const char *card)
+static struct sysfs_gpu *open_card(const char *root, const char *card)
 {
+    char address[TEXT_SIZE];
     struct sysfs_gpu *gpu = calloc(1, sizeof *gpu);
     if (!gpu)
         return NULL;
@@ -238,6 +246,8 @@ static struct sysfs_gpu *open_card(const char *card)
     find_sensors(gpu, card);
     gpu->table = open_in(card, "device/gpu_metrics");
     gpu->errors = open_in(card, "device/ras/umc_err_count");
+    address_of(card, address);
+    gpu->kfd = kfd_open(root, address);
     // What it says now is what it offers: a file that cannot be read now was not kept, and a table says of each field whether it is there.
     struct gpu_device trial;
     for (int row = 0; row < GPU_ROWS; row++)
@@ -299,7 +309,7 @@ struct sysfs_gpu *sysfs_gpu_at(const char *root, const char *address)
         card_path(drm, number, card);
         address_of(card, own);
         if (strcmp(own, address) == 0)
-            return open_card(card);
+            return open_card(root, card);
     }
     return NULL;
 }
@@ -321,11 +331,12 @@ static bool start(const char *vendor, const char *root, void **library, unsigned
         card_path(all->drm, number, card);
         if (!cards[number] || !read_file(card, "device/vendor", text) || strcmp(text, vendor) != 0)
             continue;
-        struct sysfs_gpu *gpu = open_card(card);
+        struct sysfs_gpu *gpu = open_card(root, card);
         if (gpu)
             all->cards[all->count++] = number;
         sysfs_gpu_close(gpu);
     }
+    all->root = root;
     *count = all->count;
     *library = all;
     if (all->count)
@@ -357,7 +368,7 @@ static struct gpu_answer open_gpu(void *library, unsigned index, struct gpu_devi
     const struct sysfs_gpus *all = library;
     char card[PATH_SIZE], id[TEXT_SIZE];
     card_path(all->drm, all->cards[index], card);
-    struct sysfs_gpu *gpu = open_card(card);
+    struct sysfs_gpu *gpu = open_card(all->root, card);
     if (!gpu)
         return (struct gpu_answer){.words = "its driver tells nothing"};
     if (!read_file(card, "device/unique_id", id))

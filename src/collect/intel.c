@@ -32,7 +32,7 @@ struct card {
 struct intel {
     struct level_zero zes;
     void *library;
-    char *root;
+    const char *root;
     unsigned count;
     struct card cards[GPUS_MAX];
 };
@@ -146,7 +146,6 @@ static void stop(void *library, bool lost)
     struct intel *intel = library;
     if (!lost) // Sysman has no end of its own
         dlclose(intel->library);
-    free(intel->root);
     free(intel);
 }
 
@@ -156,8 +155,8 @@ static bool start(const char *root, void **library, unsigned *count, char why[GP
     struct intel *intel = calloc(1, sizeof *intel);
     const char *name = gpu_library_name("SONDE_LEVEL_ZERO", "libze_loader.so.1", root, wrong);
     if (intel)
-        intel->root = strdup(root);
-    if (intel && intel->root && name)
+        intel->root = root;
+    if (intel && name)
         intel->library = gpu_library(name, symbols, sizeof symbols / sizeof *symbols, &intel->zes, wrong);
     if (intel && intel->library) {
         int failed = find_cards(intel);
@@ -171,8 +170,6 @@ static bool start(const char *root, void **library, unsigned *count, char why[GP
     } else {
         snprintf(why, GPU_WORDS_MAX, "no Level Zero: %.*s", GPU_WORDS_MAX - 32, wrong);
     }
-    if (intel)
-        free(intel->root);
     free(intel);
     return false;
 }

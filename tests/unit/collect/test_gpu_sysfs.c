@@ -152,13 +152,98 @@ static void what_is_garbled_is_missing(void **state)
     tree_free(&t);
 }
 
+// kfd lists processes by GPU: those that hold memory of it are counted, as they come and go.
+static void processes_that_compute(void **state)
+{
+    (void)state;
+    struct tree t;
+    char link[512];
+    tree_make(&t);
+    tree_write(&t, "sys/devices/0001:c1:00.0/vendor", "0x1002\n");
+    tree_write(&t, "sys/devices/0001:c1:00.0/gpu_busy_percent", "7\n");
+    tree_write(&t, "sys/class/drm/card0/dev", "226:0\n");
+    snprintf(link, sizeof link, "%s/sys/class/drm/card0/device", t.root);
+    assert_int_equal(symlink("../../../devices/0001:c1:00.0", link), 0);
+    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n");
+    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/1/gpu_id", "111\n"); // the same place in another domain
+    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/1/properties", "simd_count 304\nlocation_id 49408\n");
+    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/2/gpu_id", "222\n");
+    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/2/properties", "location_id 49408\nunknown\ndomain 1\n");
+    tree_write(&t, "sys/class/kfd/kfd/proc/4711/vram_222", "1000\n");
+    tree_write(&t, "sys/class/kfd/kfd/proc/4711/vram_111", "77\n");
+    tree_write(&t, "sys/class/kfd/kfd/proc/4712/vram_222", "0\n");
+    tree_write(&t, "sys/class/kfd/kfd/proc/x/vram_222", "5\n");
+    struct probe p = probe_make(t.root, 3, getuid());
+    for (int processes = 1; processes <= 2; processes++) {
+        assert_int_equal(sample(&p, "gpu-amd"), 1 + 4);
+        for (size_t i = 0; i < set.count; i++) {
+            if (str_eq(set.series[i].metric->metric.name, STR("gpu_processes")))
+                assert_true(values[i] == processes);
+            if (str_eq(set.series[i].metric->metric.name, STR("gpu_process_memory_bytes")))
+                assert_true(values[i] == 1000 * processes);
+        }
+        tree_write(&t, "sys/class/kfd/kfd/proc/4713/vram_222", "1000\n");
+    }
+    probe_free(&p);
+    tree_free(&t);
+}
+
+// What other kernels have: i915 with power but without energy, and xe, whose clock stands elsewhere and whose hwmon names its sensors.
+static void drivers_of_other_kernels(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *text;
+    } files[] = {
+        {"sys/class/drm/card0/device/vendor", "0x8086\n"}, // i915 of an integrated GPU: a clock, and no hwmon
+        {"sys/class/drm/card0/gt_act_freq_mhz", "350\n"},
+        {"sys/class/drm/card1/device/vendor", "0x8086\n"}, // xe, with two tiles
+        {"sys/class/drm/card1/device/tile0/gt0/freq0/act_freq", "1550\n"},
+        {"sys/class/drm/card1/device/tile1/gt0/freq0/act_freq", "900\n"},
+        {"sys/class/drm/card1/device/hwmon/hwmon4/energy1_label", "card\n"},
+        {"sys/class/drm/card1/device/hwmon/hwmon4/energy1_input", "123000000\n"},
+        {"sys/class/drm/card1/device/hwmon/hwmon4/energy2_label", "pkg\n"},
+        {"sys/class/drm/card1/device/hwmon/hwmon4/energy2_input", "99000000\n"},
+        {"sys/class/drm/card1/device/hwmon/hwmon4/temp2_label", "pkg\n"},
+        {"sys/class/drm/card1/device/hwmon/hwmon4/temp2_input", "47000\n"},
+        {"sys/class/drm/card1/device/hwmon/hwmon4/temp3_label", "vram\n"},
+        {"sys/class/drm/card1/device/hwmon/hwmon4/temp3_input", "52000\n"},
+        {"sys/class/drm/card2/device/vendor", "0x8086\n"}, // i915 of a card: hwmon without labels
+        {"sys/class/drm/card2/gt_act_freq_mhz", "2050\n"},
+        {"sys/class/drm/card2/device/hwmon/hwmon5/energy1_input", "5000000\n"},
+    };
+    static const struct fact expected[] = {
+        {NULL, NULL, "0", "", "gpu_sm_clock_hertz", 350e6},
+        {NULL, NULL, "1", "", "gpu_sm_clock_hertz", 1550e6},
+        {NULL, NULL, "1", "", "gpu_energy_joules_total", 123},
+        {NULL, NULL, "1", "", "gpu_temperature_celsius", 47},
+        {NULL, NULL, "1", "", "gpu_memory_temperature_celsius", 52},
+        {NULL, NULL, "2", "", "gpu_sm_clock_hertz", 2050e6},
+        {NULL, NULL, "2", "", "gpu_energy_joules_total", 5},
+    };
+    enum { EXPECTED = sizeof expected / sizeof *expected };
+    struct tree t;
+    tree_make(&t);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        tree_write(&t, files[i].path, files[i].text);
+    struct probe p = probe_make(t.root, 3, getuid());
+    assert_int_equal(sample(&p, "gpu-intel"), 1 + 3 + EXPECTED); // gpu_count, gpu_up of each, and no more than these
+    size_t found = 0;
+    for (size_t i = 0; i < EXPECTED; i++)
+        for (size_t k = 0; k < set.count; k++)
+            found += is_of(&set.series[k], expected[i].gpu, "") && values[k] == expected[i].value &&
+                     str_eq(set.series[k].metric->metric.name, str_of(expected[i].name));
+    assert_int_equal(found, EXPECTED);
+    probe_free(&p);
+    tree_free(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recorded_trees),
-        cmocka_unit_test(other_vendors_and_levels),
-        cmocka_unit_test(switched_by_either_name),
-        cmocka_unit_test(what_is_garbled_is_missing),
+        cmocka_unit_test(recorded_trees),          cmocka_unit_test(other_vendors_and_levels),
+        cmocka_unit_test(switched_by_either_name), cmocka_unit_test(what_is_garbled_is_missing),
+        cmocka_unit_test(processes_that_compute),  cmocka_unit_test(drivers_of_other_kernels),
     };
     return cmocka_run_group_tests_name("collect/gpu_sysfs", tests, NULL, NULL);
 }

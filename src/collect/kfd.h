@@ -1,0 +1,16 @@
+// kfd.h - which processes compute on an AMD GPU, from the compute part of its driver (kfd) in /sys. No privileges, processes of all users.
+#ifndef SONDE_COLLECT_KFD_H
+#define SONDE_COLLECT_KFD_H
+
+#include "collect/gpu.h"
+
+struct kfd;
+
+// Of the GPU at a PCI address ("0000:c1:00.0"). NULL: kfd does not know it.
+struct kfd *kfd_open(const char *root, const char *address);
+void kfd_close(struct kfd *kfd); // NULL: nothing
+
+// Puts the number of its processes and the memory of the GPU that they hold.
+void kfd_fill(struct kfd *kfd, struct gpu_device *d);
+
+#endif
