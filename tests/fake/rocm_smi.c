@@ -49,7 +49,7 @@ const struct fake_key fake_keys[] = {
 static int ask_u64(uint32_t gpu, enum key key, uint64_t *out)
 {
     double value;
-    int status = gpu < fake_gpu_count() ? fake_ask(gpu, key, &value) : ROCM_INVALID_ARGS;
+    int status = gpu < fake_gpu_count() ? fake_ask(gpu, (int)key, &value) : ROCM_INVALID_ARGS;
     if (status == ROCM_SUCCESS)
         *out = (uint64_t)value;
     return status;
