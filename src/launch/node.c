@@ -356,7 +356,10 @@ static void conclude(struct node *n)
     struct error e;
     n->job.end_ns = clock_realtime_ns();
     n->job.agent_restarts = n->agent_starts > 0 ? n->agent_starts - 1 : 0;
-    bool recorded = n->agent_starts > 0;
+    char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
+    struct stat info;
+    snprintf(file, sizeof file, "%s/%s.sonde", n->job.folder, n->job.host);
+    bool recorded = stat(file, &info) == 0;
     if (recorded && n->job.record[0] && keep_recording(n, &e) < 0)
         say("stays %s: %s", n->job.folder, e.text);
     else if (folder_remove(n->job.folder, &e) < 0)

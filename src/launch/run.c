@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "launch/attempt.h"
 #include "launch/child.h"
 #include "launch/command.h"
 #include "launch/descendants.h"
@@ -416,6 +417,8 @@ static int run_attempt(struct launch *l)
     struct error e;
     if (nodes_begin(l->nodes, &e) < 0)
         log_warning("%s", e.text);
+    if (nodes_restartable(l->nodes) && child_runs(&l->agent))
+        attempt_annotate(l->socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
     set_environment(l, &env);
     char **words = command_words(l);
     l->ended_ns = 0;

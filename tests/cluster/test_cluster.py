@@ -231,11 +231,11 @@ class Cluster(unittest.TestCase):
     # ---- what goes wrong while it runs
 
     def test_partition_is_named_and_over_when_it_heals(self):
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--node-timeout=1", "--record", self.record, "sleep", "1000")
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--node-timeout=2", "--record", self.record, "sleep", "1000")
         self.up()
         lab.partition("n2")
         said = [until(run.stderr.readline, "a word")]
-        self.assertIn("node n2 is lost: nothing was heard of it for 1 s", said[0])
+        self.assertIn("node n2 is lost: nothing was heard of it for 2 s", said[0])
         lab.heal("n2")
         self.assertIn("node n2 is back", run.stderr.readline())
         _, err = self.stop(run)
@@ -298,7 +298,7 @@ class Cluster(unittest.TestCase):
     def test_resilient_walk(self):
         """Two of three nodes; one is lost: the reserve comes in; that is lost, too: the first node goes on alone."""
         (lab.shared / "walk").unlink(missing_ok=True)
-        run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--nodes=2", "--resilient", "--exhaust-resources", "--record", self.record, self.walk(attempts=3))
+        run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--nodes=2", "--node-timeout=3", "--resilient", "--exhaust-resources", "--record", self.record, self.walk(attempts=3))
         self.assertEqual(self.walked(1), ["0 n1,n2"])
         self.assertEqual(self.agents("n3"), [])
         lab.kill("n2")
@@ -325,7 +325,7 @@ class Cluster(unittest.TestCase):
 
     def test_a_partitioned_node_is_left_behind(self):
         (lab.shared / "walk").unlink(missing_ok=True)
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--node-timeout=1", "--no-record", self.walk(attempts=2))
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--node-timeout=2", "--no-record", self.walk(attempts=2))
         self.assertEqual(self.walked(1), ["0 n1,n2"])
         lab.partition("n2")
         self.assertEqual(self.walked(2)[1], "1 n1,n3")
