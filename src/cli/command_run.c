@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "cli/commands.h"
+#include "launch/allocation.h"
 #include "launch/run.h"
 
 #include <errno.h>
@@ -13,6 +14,18 @@ int command_run(const struct options *o)
             return command_failed(EXIT_USAGE,
                                   (error_set(&e, -EINVAL, "--record and --no-record contradict each other"), &e));
     }
+    long rank = 0;
+    int copies = options_int(o, OPT_LEVEL) > 0 ? allocation_copies(&rank) : 0;
+    if (copies > 0) {
+        error_set(
+            &e, -EINVAL,
+            "this is one of %d copies of sonde run: start it once, and let it start the copies (sonde run mpirun … or "
+            "sonde run srun …)",
+            copies);
+        return rank == 0 ? command_failed(EXIT_USAGE, &e) : EXIT_USAGE;
+    }
+    if (options_flag(o, OPT_EXHAUST) && !options_flag(o, OPT_RESILIENT))
+        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--exhaust-resources needs --resilient"), &e));
     bool no_record = options_flag(o, OPT_NO_RECORD) && o->value[OPT_NO_RECORD].source >= o->value[OPT_RECORD].source;
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
     struct launch_options launch = {
@@ -38,6 +51,25 @@ int command_run(const struct options *o)
         .quiet = options_flag(o, OPT_QUIET),
         .verbose = options_flag(o, OPT_VERBOSE),
         .stop_timeout_s = options_number(o, OPT_STOP_TIMEOUT),
+        .nodes =
+            {
+                .hosts = options_text(o, OPT_HOSTS),
+                .hostfile = options_text(o, OPT_HOSTFILE),
+                .remote_sonde = options_text(o, OPT_REMOTE_SONDE),
+                .strict = options_flag(o, OPT_STRICT),
+                .node_timeout_s = options_number(o, OPT_NODE_TIMEOUT),
+                .stop_timeout_s = options_number(o, OPT_STOP_TIMEOUT),
+                .rules =
+                    {
+                        .nodes = (size_t)options_int(o, OPT_NODES),
+                        .resilient = options_flag(o, OPT_RESILIENT),
+                        .exhaust = options_flag(o, OPT_EXHAUST),
+                        .max_restarts = options_int(o, OPT_MAX_RESTARTS),
+                        .exit_code = options_int(o, OPT_RESTART_ON_EXIT),
+                    },
+                .quiet = options_flag(o, OPT_QUIET),
+                .verbose = options_flag(o, OPT_VERBOSE),
+            },
     };
     e.code = 0;
     int code = launch_run(&launch, &e);

@@ -126,13 +126,30 @@ static void take_line(struct child *c)
     c->state = CHILD_READY;
 }
 
+// A byte of a line that comes once it is ready.
+static void add_later(struct child *c, char byte)
+{
+    if (byte != '\n') {
+        if (c->later_size < CHILD_LATER_MAX)
+            c->later[c->later_size++] = byte;
+        return;
+    }
+    bool whole = c->later_size < CHILD_LATER_MAX;
+    c->later[whole ? c->later_size : 0] = 0;
+    c->later_size = 0;
+    if (c->take && whole)
+        c->take(c->user, c->later);
+}
+
 void child_read(struct child *c)
 {
     char piece[256];
     ssize_t n = 0;
     while (c->control >= 0 && (n = read(c->control, piece, sizeof piece)) > 0) {
-        for (ssize_t i = 0; i < n && !c->said; i++) {
-            if (piece[i] == '\n')
+        for (ssize_t i = 0; i < n; i++) {
+            if (c->said)
+                add_later(c, piece[i]);
+            else if (piece[i] == '\n')
                 take_line(c);
             else if (c->line_size < CHILD_LINE_MAX - 1)
                 c->line[c->line_size++] = piece[i]; // the last byte stays NUL

@@ -17,8 +17,9 @@
 #include <sys/types.h>
 
 enum {
-    CHILD_LINE_MAX = 600, // bytes of what it may say before its newline
-    CHILD_CONTROL_FD = 3, // the descriptor that it finds its end under
+    CHILD_LINE_MAX = 600,   // bytes of what it may say before its newline
+    CHILD_LATER_MAX = 8192, // bytes of a line that it says once it is ready; a longer one is left alone
+    CHILD_CONTROL_FD = 3,   // the descriptor that it finds its end under
     CHILD_ARGUMENTS_MAX = 48,
 };
 
@@ -32,7 +33,11 @@ struct child {
     bool stopping;             // we closed it
     char line[CHILD_LINE_MAX]; // what it has said so far, without the newline
     size_t line_size;
-    bool said;  // the line is whole; what comes after it is not read
+    bool said;                   // the line is whole
+    char later[CHILD_LATER_MAX]; // of the lines after it
+    size_t later_size;
+    void (*take)(void *user, const char *line); // who hears those; NULL (as child_start leaves it): nobody
+    void *user;
     int status; // wait status, when gone
 };
 
@@ -50,7 +55,7 @@ void child_command_free(struct child_command *c);
 int child_start(struct child *c, const char *what, struct child_command *command, struct error *e);
 
 // Reads what there is on the control socket. Call it when it is readable; the state goes to READY when "ready" was said. What
-// stands behind it ("ready 4242": "4242") is in line. After "error …" or the end of the stream the control socket is closed; the words are in line.
+// stands behind it ("ready 4242": "4242") is in line; whole lines after it go to take. After "error …" or the end of the stream the control socket is closed; the words are in line.
 void child_read(struct child *c);
 
 // Whether it said "error".

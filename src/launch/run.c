@@ -2,12 +2,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "launch/attempt.h"
 #include "launch/child.h"
 #include "launch/command.h"
+#include "launch/descendants.h"
 #include "launch/folder.h"
 #include "launch/job.h"
+#include "launch/nodes.h"
 #include "launch/runs.h"
 #include "launch/signals.h"
+#include "launch/substitute.h"
 #include "launch/summary.h"
 #include "launch/sweep.h"
 
@@ -26,7 +30,10 @@ enum {
     // A signal that comes later than this after the command's end is meant for us: it has hit us alone.
     HURRY_AFTER_MS = 500,
     BASE_TRIES_MAX = 10,
-    KILL_WAIT_MS = 2000, // for a process that was killed to be gone
+    KILL_WAIT_MS = 2000,  // for a process that was killed to be gone
+    KEEP_WAIT_MS = 30000, // for other nodes to bring their recordings to their places
+    LOOK_MS = 50,         // between two looks at what has no event of its own
+    NODE_ARGUMENTS_MAX = 8,
 };
 
 struct launch {
@@ -46,6 +53,9 @@ struct launch {
     int64_t ended_ns; // CLOCK_MONOTONIC
     int interrupted;  // the signal that came before the command was started
     bool hurry;       // the user does not want to wait for the end of the agent
+    bool end_asked;   // somebody wants the command to end: it is not started again
+    struct nodes *nodes;
+    char *node_arguments[NODE_ARGUMENTS_MAX + 1]; // owned: for the agents of other nodes
 };
 
 static int start_agent(struct launch *l, struct error *e);
@@ -120,11 +130,7 @@ static int make_run_folder(struct launch *l, struct error *e)
     snprintf(l->socket, sizeof l->socket, "%s/agent.sock", l->job.folder);
     snprintf(l->token_file, sizeof l->token_file, "%s/token", l->job.folder);
     snprintf(l->hostfile, sizeof l->hostfile, "%s/hostfile", l->job.folder);
-    char line[JOB_HOST_MAX + 2];
-    snprintf(line, sizeof line, "%s\n", l->job.host);
     status = make_token(l, e);
-    if (status == 0)
-        status = folder_write(l->job.folder, "hostfile", str_of(line), false, e);
     if (status == 0)
         status = job_write(&l->job, l->job.folder, JOB_FILE, e);
     return status;
@@ -162,6 +168,14 @@ static int start_agent(struct launch *l, struct error *e)
     return status;
 }
 
+static void on_aggregator_line(void *user, const char *line)
+{
+    struct launch *l = user;
+    struct str rest = str_of(line), word = str_cut(&rest, ' ');
+    if (str_eq(word, STR("reboot")))
+        nodes_reboot(l->nodes, rest.data ? rest.data : "");
+}
+
 static int start_aggregator(struct launch *l, struct error *e)
 {
     struct child_command c = {0};
@@ -186,6 +200,8 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--");
     child_command_add(&c, "%s", l->job.folder);
     int status = child_start(&l->aggregator, "aggregator", &c, e);
+    l->aggregator.take = on_aggregator_line;
+    l->aggregator.user = l;
     child_command_free(&c);
     l->aggregator_starts++;
     return status;
@@ -255,6 +271,8 @@ static void reap(struct launch *l)
             child_reaped(&l->aggregator, status);
             if (!l->aggregator.stopping)
                 on_lost(l, &l->aggregator, l->aggregator_starts, start_aggregator);
+        } else if (!stopped) {
+            nodes_reaped(l->nodes, pid, status);
         }
     }
 }
@@ -264,6 +282,7 @@ static void on_signal(struct launch *l, int number, bool from_terminal)
     if (number == SIGCHLD) {
         reap(l);
     } else if (l->command > 0) {
+        l->end_asked |= signals_ends(number);
         if (!from_terminal)
             kill(l->command, number);
     } else if (signals_ends(number)) {
@@ -284,7 +303,8 @@ static void turn(struct launch *l, int64_t deadline_ns)
     }
     struct pollfd fds[] = {{.fd = l->signals.fd, .events = POLLIN},
                            {.fd = l->agent.control, .events = POLLIN},
-                           {.fd = l->aggregator.control, .events = POLLIN}};
+                           {.fd = l->aggregator.control, .events = POLLIN},
+                           {.fd = nodes_fd(l->nodes), .events = POLLIN}};
     if (poll(fds, sizeof fds / sizeof fds[0], timeout_ms) <= 0)
         return;
     if (fds[1].revents)
@@ -295,6 +315,8 @@ static void turn(struct launch *l, int64_t deadline_ns)
         if (!was_ready)
             publish(l);
     }
+    if (fds[3].revents)
+        nodes_turn(l->nodes);
     bool from_terminal;
     for (int number = signals_next(&l->signals, &from_terminal); number;
          number = signals_next(&l->signals, &from_terminal))
@@ -303,9 +325,37 @@ static void turn(struct launch *l, int64_t deadline_ns)
 
 // ---------------------------------------------------------------- the stages
 
+static void add_node_argument(struct launch *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_node_argument(struct launch *l, const char *format, ...)
+{
+    size_t i = 0;
+    while (i < NODE_ARGUMENTS_MAX && l->node_arguments[i])
+        i++;
+    va_list args;
+    va_start(args, format);
+    if (i < NODE_ARGUMENTS_MAX && vasprintf(&l->node_arguments[i], format, args) < 0)
+        l->node_arguments[i] = NULL;
+    va_end(args);
+}
+
+static void start_nodes(struct launch *l)
+{
+    add_node_argument(l, "--telemetry-level=%d", l->o->level);
+    add_node_argument(l, "--rate=%.17g", l->o->rate_s);
+    add_node_argument(l, "--window=%.17g", l->o->window_s);
+    add_node_argument(l, "--size-limit=%llu", (unsigned long long)l->o->size_limit_bytes);
+    add_node_argument(l, "--udp-port=%d", l->o->udp_port);
+    if (l->o->verbose)
+        add_node_argument(l, "--verbose");
+    struct error e;
+    if (nodes_place(l->nodes, &l->job, l->token, (const char *const *)l->node_arguments, &e) < 0)
+        log_warning("%s; the other nodes are without telemetry", e.text);
+}
+
 static void start_telemetry(struct launch *l)
 {
     struct error e;
+    start_nodes(l);
     if (start_agent(l, &e) < 0)
         log_warning("%s; the command runs without telemetry", e.text);
     if (start_aggregator(l, &e) < 0)
@@ -314,6 +364,8 @@ static void start_telemetry(struct launch *l)
     while ((l->agent.state == CHILD_STARTING || l->aggregator.state == CHILD_STARTING) && !l->interrupted &&
            clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
+    while (nodes_starting(l->nodes) && !l->interrupted) // each has a deadline of its own
+        turn(l, 0);
     l->up = true;
     publish(l);
     const struct child *both[] = {&l->agent, &l->aggregator};
@@ -342,20 +394,64 @@ static void set_environment(const struct launch *l, struct command_environment *
     char config[FOLDER_PATH_MAX]; // the command may go to another folder
     if (l->o->config && realpath(l->o->config, config))
         command_set(env, "SONDE_CONFIG", "%s", config);
-    command_set(env, "SONDE_NODELIST", "%s", l->job.host);
+    command_set(env, "SONDE_NODELIST", "%s", nodes_list(l->nodes));
     command_set(env, "SONDE_HOSTFILE", "%s", l->hostfile);
-    command_set(env, "SONDE_RESTART", "0");
+    command_set(env, "SONDE_RESTART", "%d", nodes_restarts(l->nodes));
 }
 
-// Runs the command to its end. Returns the exit code.
-static int run_command(struct launch *l)
+// The command with what it says about its nodes. NULL: no memory.
+static char **command_words(const struct launch *l)
+{
+    char count[24];
+    snprintf(count, sizeof count, "%zu", nodes_count(l->nodes));
+    const struct substitution with[] = {
+        {"{nodelist}", nodes_list(l->nodes)},
+        {"{hosts}", nodes_words(l->nodes)},
+        {"{hostfile}", l->hostfile},
+        {"{nnodes}", count},
+    };
+    return substitute(l->o->command, with, sizeof with / sizeof with[0]);
+}
+
+static bool is_telemetry(void *user, pid_t child)
+{
+    const struct launch *l = user;
+    return child == l->agent.pid || child == l->aggregator.pid || nodes_owns(l->nodes, child);
+}
+
+// Ends the command and all that it has left running.
+static void stop_command(struct launch *l)
+{
+    int64_t deadline_ns = clock_monotonic_ns() + (int64_t)(l->o->stop_timeout_s * NS_PER_S);
+    size_t left = descendants_signal(SIGTERM, is_telemetry, l);
+    while ((l->command > 0 || left > 0) && clock_monotonic_ns() < deadline_ns) {
+        turn(l, clock_monotonic_ns() + (int64_t)LOOK_MS * NS_PER_MS);
+        left = descendants_signal(0, is_telemetry, l);
+    }
+    deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
+    while ((l->command > 0 || left > 0) && clock_monotonic_ns() < deadline_ns) {
+        left = descendants_signal(SIGKILL, is_telemetry, l);
+        turn(l, clock_monotonic_ns() + (int64_t)LOOK_MS * NS_PER_MS);
+    }
+}
+
+// Runs the command once, to its end. Returns the exit code.
+static int run_attempt(struct launch *l)
 {
     struct command_environment env = {0};
     struct error e;
+    if (nodes_begin(l->nodes, &e) < 0)
+        log_warning("%s", e.text);
+    if (nodes_restartable(l->nodes) && child_runs(&l->agent))
+        attempt_annotate(l->socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
     set_environment(l, &env);
-    pid_t pid = command_start(l->o->command, &env, &l->signals, &e);
+    char **words = command_words(l);
+    l->ended_ns = 0;
+    pid_t pid = words ? command_start(words, &env, &l->signals, &e) : error_set(&e, -ENOMEM, "out of memory");
+    substitute_free(words);
     command_environment_free(&env);
-    l->job.start_ns = clock_realtime_ns();
+    if (nodes_restarts(l->nodes) == 0)
+        l->job.start_ns = clock_realtime_ns();
     if (pid < 0) {
         log_error("%s", e.text);
         l->ended_ns = clock_monotonic_ns();
@@ -363,13 +459,52 @@ static int run_command(struct launch *l)
         return command_failure_code(pid);
     }
     l->command = pid;
-    while (l->command > 0)
+    while (l->command > 0 && nodes_pending(l->nodes) == RESTART_GO_ON)
         turn(l, 0);
+    if (l->command > 0)
+        stop_command(l);
     return command_exit_code(l->command_status);
+}
+
+// Runs the command as often as the rules want it. Returns the exit code.
+static int run_command(struct launch *l)
+{
+    if (nodes_restartable(l->nodes))
+        descendants_adopt();
+    while (true) {
+        int code = run_attempt(l);
+        int64_t ended_ns = l->ended_ns;
+        l->ended_ns = 0; // until it is over, a signal means that it shall be
+        while (!l->end_asked && !l->interrupted && !nodes_command_ended(l->nodes, code, ended_ns))
+            turn(l, clock_monotonic_ns() + (int64_t)LOOK_MS * NS_PER_MS);
+        enum restart_verb verdict = l->end_asked || l->interrupted ? RESTART_OVER : nodes_verdict(l->nodes);
+        if (verdict != RESTART_AGAIN) {
+            l->ended_ns = ended_ns;
+            return verdict == RESTART_GIVE_UP ? LAUNCH_GAVE_UP : code;
+        }
+        stop_command(l); // what it has left running
+        while (nodes_starting(l->nodes) && !l->interrupted)
+            turn(l, 0);
+    }
+}
+
+// The other nodes have been asked to end; each ends its agent and brings its recording to its place.
+static void stop_nodes(struct launch *l, int64_t began_ns)
+{
+    int64_t deadline_ns = began_ns + (int64_t)(l->o->stop_timeout_s * NS_PER_S) + (int64_t)KEEP_WAIT_MS * NS_PER_MS;
+    while (nodes_running(l->nodes) && !l->hurry && clock_monotonic_ns() < deadline_ns)
+        turn(l, deadline_ns);
+    if (nodes_running(l->nodes))
+        nodes_kill(l->nodes);
+    deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
+    while (nodes_running(l->nodes) && clock_monotonic_ns() < deadline_ns)
+        turn(l, deadline_ns);
 }
 
 static void stop_telemetry(struct launch *l)
 {
+    int64_t began_ns = clock_monotonic_ns();
+    nodes_stop(l->nodes);
     child_stop(&l->agent);
     child_stop(&l->aggregator);
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)(l->o->stop_timeout_s * NS_PER_S);
@@ -386,6 +521,7 @@ static void stop_telemetry(struct launch *l)
     deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
     while ((child_runs(&l->agent) || child_runs(&l->aggregator)) && clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
+    stop_nodes(l, began_ns);
 }
 
 static void print_figure(const char *name, const struct summary_figure *figure, bool bytes)
@@ -454,6 +590,7 @@ static void conclude(struct launch *l)
         else if (!l->o->quiet)
             print_where(l, &summary);
     }
+    nodes_report(l->nodes);
     if (kept && folder_remove(l->job.folder, &e) < 0)
         log_warning("%s", e.text);
     sweep_dead_jobs(l->base);
@@ -463,15 +600,22 @@ static void conclude(struct launch *l)
     rmdir(l->base); // when it was the last
 }
 
-static int run_with_telemetry(struct launch *l)
+// The command has not been started, and will not be.
+static int run_nothing(struct launch *l, int code)
+{
+    stop_telemetry(l);
+    folder_remove(l->job.folder, NULL);
+    rmdir(l->base);
+    return code;
+}
+
+static int run_with_telemetry(struct launch *l, struct error *e)
 {
     start_telemetry(l);
-    if (l->interrupted) {
-        stop_telemetry(l);
-        folder_remove(l->job.folder, NULL);
-        rmdir(l->base);
-        return LAUNCH_SIGNALLED + l->interrupted;
-    }
+    if (l->interrupted)
+        return run_nothing(l, LAUNCH_SIGNALLED + l->interrupted);
+    if (nodes_check(l->nodes, e) < 0)
+        return run_nothing(l, 1);
     say_where(l);
     l->job.exit_code = run_command(l);
     stop_telemetry(l);
@@ -512,17 +656,22 @@ int launch_run(const struct launch_options *options, struct error *e)
     // First the signals: one that comes between the steps must not leave a folder behind.
     int code = 1, status = signals_open(&l->signals, e);
     if (status == 0) {
-        status = find_places(l, e);
+        status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
+        if (status == 0)
+            status = find_places(l, e);
         if (status == 0)
             status = make_run_folder(l, e);
         if (status == 0)
-            code = run_with_telemetry(l);
+            code = run_with_telemetry(l, e);
         else if (l->job.folder[0])
             folder_remove(l->job.folder, NULL);
         signals_close(&l->signals);
     }
     if (l->lock_fd >= 0)
         close(l->lock_fd);
+    nodes_close(l->nodes);
+    for (size_t i = 0; i < NODE_ARGUMENTS_MAX; i++)
+        free(l->node_arguments[i]);
     job_free(&l->job);
     free(l);
     return code;

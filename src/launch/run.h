@@ -1,7 +1,9 @@
-// run.h - the life of a job on this machine: what `sonde run` does.
+// run.h - the life of a job: what `sonde run` does.
 //
-//   folders checked and made ─▶ agent and aggregator started, side by side ─▶ both ready ─▶ the command ─▶ it ends
-//   ─▶ agent and aggregator end ─▶ summary ─▶ recording kept ─▶ run folder removed
+//   nodes found ─▶ folders checked and made ─▶ agent, aggregator and the agents of the other nodes started, side by side ─▶ all ready
+//   ─▶ the command ─▶ it ends (and may be started again: restart.h) ─▶ agents and aggregator end ─▶ summary ─▶ recording kept ─▶ run folder removed
+//
+// Once it is ready, the aggregator may say on its control descriptor: "reboot HOST,HOST" (start the command again without these nodes; the list may be empty).
 //
 // What cannot be set up before the command starts (a folder that cannot be written) is an error. After that telemetry never stands in the command's
 // way: what fails is said in one line, and the command goes on. An agent that dies is started again and takes up its file.
@@ -9,6 +11,7 @@
 #define SONDE_LAUNCH_RUN_H
 
 #include "base/error.h"
+#include "launch/nodes.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,11 +36,13 @@ struct launch_options {
     const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
     bool quiet, verbose;
     double stop_timeout_s;
+    struct nodes_options nodes;
 };
 
 enum {
     LAUNCH_START_TIMEOUT_MS = 10000, // for agent and aggregator to say "ready"
     LAUNCH_RESTARTS_MAX = 5,         // of the agent, of the aggregator
+    LAUNCH_GAVE_UP = 1,              // the command was stopped and cannot be started again
     LAUNCH_NOT_EXECUTABLE = 126,
     LAUNCH_NOT_FOUND = 127,
     LAUNCH_SIGNALLED = 128,

@@ -97,11 +97,9 @@ static int move_file(const char *from, const char *to, struct error *e)
     return status;
 }
 
-int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e)
+int runs_move(const char *run_folder, const char *to, struct error *e)
 {
-    int status = folder_make_all(to, e);
-    if (status < 0)
-        return status;
+    int status = 0;
     DIR *folder = opendir(run_folder);
     if (!folder)
         return error_set(e, -errno, "cannot read folder %s: %s", run_folder, strerror(errno));
@@ -117,6 +115,14 @@ int runs_keep(const struct job *j, const char *run_folder, const char *to, struc
             status = move_file(from, into, e);
     }
     closedir(folder);
+    return status;
+}
+
+int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e)
+{
+    int status = folder_make_all(to, e);
+    if (status == 0)
+        status = runs_move(run_folder, to, e);
     if (status == 0)
         status = job_write(j, to, JOB_RUN_FILE, e);
     return status;

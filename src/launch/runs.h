@@ -17,6 +17,9 @@ enum {
 // `runs`, made absolute; NULL = ~/.local/state/sonde/runs.
 int runs_path(const char *runs, char out[FOLDER_PATH_MAX], struct error *e);
 
+// Moves the *.sonde files of the run folder into `to`, which is there.
+int runs_move(const char *run_folder, const char *to, struct error *e);
+
 // A recording is in the folder: our run.json is there.
 bool runs_is_run(const char *folder);
 

@@ -10,7 +10,7 @@ import unittest
 from place import Place, main
 
 HERE = pathlib.Path(__file__).parent
-COMMANDS = ["run", "query", "status", "put", "annotate", "inspect", "import", "metrics", "doctor", "agent", "aggregator", "completion", "help", "version"]
+COMMANDS = ["run", "query", "status", "detect", "probe", "put", "annotate", "inspect", "import", "metrics", "doctor", "agent", "node", "aggregator", "completion", "help", "version"]
 UPDATE = sys.argv[-1] == "--update" and bool(sys.argv.pop())
 
 
@@ -120,7 +120,7 @@ class Completion(Place):
 
     def test_bash(self):
         self.assertEqual(self.complete("sonde", "ru"), ["run"])
-        self.assertEqual(self.complete("sonde", "run", "--no"), ["--no-record"])
+        self.assertEqual(self.complete("sonde", "run", "--no-"), ["--no-record"])
         self.assertEqual(self.complete("sonde", "completion", "z"), ["zsh"])
         self.assertEqual(self.complete("sonde", "help", "do"), ["doctor"])
         self.assertEqual(self.complete("sonde", "run", "--record", "ru"), [])

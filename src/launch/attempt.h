@@ -1,0 +1,11 @@
+// attempt.h - a remark in the recording where an attempt of the command begins.
+#ifndef SONDE_LAUNCH_ATTEMPT_H
+#define SONDE_LAUNCH_ATTEMPT_H
+
+#include <stddef.h>
+
+// Emits "attempt N on K nodes" with the tags attempt=N and nodes=K to the agent that listens on `socket`, from a process of its own: libsonde
+// reads its environment once, and the launcher itself is no program of the job. Nothing waits for it; the launcher's loop reaps it.
+void attempt_annotate(const char *socket, int attempt, size_t nodes);
+
+#endif

@@ -1,0 +1,414 @@
+#include "launch/node.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "launch/child.h"
+#include "launch/hostlist.h"
+#include "launch/job.h"
+#include "launch/run.h"
+#include "launch/runs.h"
+#include "launch/signals.h"
+#include "launch/sweep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    LINE_MAX_BYTES = HOSTLIST_BYTES_MAX + 16, // the longest is "hosts …"
+    KILL_WAIT_MS = 2000,                      // for an agent that was killed to be gone
+};
+
+struct node {
+    struct job job;
+    char folder[FOLDER_PATH_MAX], token[256];
+    char *hosts; // owned
+    char *agent_arguments[NODE_AGENT_ARGUMENTS_MAX];
+    size_t agent_argument_count;
+    int64_t beat_ms, orphan_ms, stop_ms;
+
+    struct buf said; // standard input, up to the end of its line
+    bool versioned, told, ending;
+    int64_t heard_ns, beaten_ns;
+    struct signals signals;
+    struct child agent;
+    int agent_starts, lock_fd;
+    bool ready;
+};
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...)
+{
+    struct buf line = {0};
+    va_list args;
+    va_start(args, format);
+    buf_add_str(&line, STR(NODE_PREFIX));
+    buf_vprintf(&line, format, args);
+    va_end(args);
+    buf_add_char(&line, '\n');
+    // Who listens no more has closed our standard input, too.
+    if (!line.failed && write(STDOUT_FILENO, line.data, line.size) < 0)
+        log_debug("nobody listens to this node: %s", strerror(errno));
+    buf_free(&line);
+}
+
+// ---------------------------------------------------------------- what it is told
+
+static void write_hostfile(const struct node *n)
+{
+    struct buf text = {0};
+    struct str rest = str_of(n->hosts);
+    while (rest.data) {
+        buf_add_str(&text, str_cut(&rest, ','));
+        buf_add_char(&text, '\n');
+    }
+    struct error e;
+    if (!text.failed && folder_write(n->job.folder, "hostfile", buf_str(&text), false, &e) < 0)
+        log_warning("%s", e.text);
+    buf_free(&text);
+}
+
+static void take_text(struct str value, char *out, size_t size)
+{
+    snprintf(out, size, "%.*s", STR_ARG(value));
+}
+
+static void take_ms(struct str value, int64_t *out)
+{
+    int64_t ms;
+    if (str_to_i64(value, &ms) && ms > 0 && ms <= INT32_MAX)
+        *out = ms;
+}
+
+static int take_line(struct node *n, struct str line, struct error *e)
+{
+    struct str value = line, key = str_cut(&value, ' ');
+    if (!value.data)
+        value = STR("");
+    if (!n->versioned) {
+        int64_t version;
+        if (!str_eq(key, STR("sonde-node")) || !str_to_i64(value, &version) || version != NODE_VERSION)
+            return error_set(e, -EPROTO,
+                             "this is sonde %s, which was started by another version: both nodes need the same one",
+                             SONDE_VERSION);
+        n->versioned = true;
+    } else if (str_eq(key, STR("job"))) {
+        take_text(value, n->job.id, sizeof n->job.id);
+    } else if (str_eq(key, STR("folder"))) {
+        take_text(value, n->folder, sizeof n->folder);
+    } else if (str_eq(key, STR("token"))) {
+        take_text(value, n->token, sizeof n->token);
+    } else if (str_eq(key, STR("record"))) {
+        take_text(value, n->job.record, sizeof n->job.record);
+    } else if (str_eq(key, STR("command"))) {
+        free(n->job.command);
+        n->job.command = strndup(value.data, value.size);
+    } else if (str_eq(key, STR("agent"))) {
+        if (n->agent_argument_count == NODE_AGENT_ARGUMENTS_MAX)
+            return error_set(e, -E2BIG, "more than %d arguments for the agent", NODE_AGENT_ARGUMENTS_MAX);
+        n->agent_arguments[n->agent_argument_count++] = strndup(value.data, value.size);
+    } else if (str_eq(key, STR("hosts"))) {
+        free(n->hosts);
+        n->hosts = strndup(value.data, value.size);
+        if (n->told && n->hosts)
+            write_hostfile(n);
+    } else if (str_eq(key, STR("beat-ms"))) {
+        take_ms(value, &n->beat_ms);
+    } else if (str_eq(key, STR("orphan-ms"))) {
+        take_ms(value, &n->orphan_ms);
+    } else if (str_eq(key, STR("stop-ms"))) {
+        take_ms(value, &n->stop_ms);
+    } else if (str_eq(key, STR("go"))) {
+        n->told = true;
+    }
+    return 0;
+}
+
+// Reads what has come. A line that cannot be taken ends it.
+static int read_input(struct node *n, struct error *e)
+{
+    char piece[4096];
+    ssize_t size = read(STDIN_FILENO, piece, sizeof piece);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN))
+        return 0;
+    if (size <= 0) {
+        n->ending = true;
+        return 0;
+    }
+    n->heard_ns = clock_monotonic_ns();
+    n->said.limit = LINE_MAX_BYTES;
+    buf_add(&n->said, piece, (size_t)size);
+    if (n->said.failed)
+        return error_set(e, -EMSGSIZE, "a line of more than %d bytes", LINE_MAX_BYTES);
+    struct str rest = buf_str(&n->said);
+    int status = 0;
+    for (ptrdiff_t end = str_find_char(rest, '\n'); end >= 0 && status == 0; end = str_find_char(rest, '\n')) {
+        status = take_line(n, str_slice(rest, 0, (size_t)end), e);
+        rest = str_slice(rest, (size_t)end + 1, rest.size);
+    }
+    memmove(n->said.data, rest.data, rest.size);
+    n->said.size = rest.size;
+    return status;
+}
+
+// ---------------------------------------------------------------- the agent
+
+static int start_agent(struct node *n, struct error *e)
+{
+    struct child_command c = {0};
+    child_command_add(&c, "sonde");
+    child_command_add(&c, "agent");
+    child_command_add(&c, "--folder=%s", n->job.folder);
+    child_command_add(&c, "--socket=%s/agent.sock", n->job.folder);
+    child_command_add(&c, "--host=%s", n->job.host);
+    child_command_add(&c, "--job=%s", n->job.id);
+    child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
+    for (size_t i = 0; i < n->agent_argument_count; i++)
+        child_command_add(&c, "%s", n->agent_arguments[i]);
+    int status = child_start(&n->agent, "agent", &c, e);
+    child_command_free(&c);
+    n->agent_starts++;
+    return status;
+}
+
+static void on_agent_end(struct node *n, int status)
+{
+    bool was_ready = n->agent.state == CHILD_READY;
+    child_reaped(&n->agent, status);
+    if (n->agent.stopping || (!n->ready && !was_ready))
+        return; // the end, or the start, which waits for it
+    char how[64];
+    struct error e;
+    child_status_text(status, how, sizeof how);
+    if (n->agent_starts > LAUNCH_RESTARTS_MAX)
+        say("agent has ended again (%s) and is not started any more", how);
+    else if (start_agent(n, &e) < 0)
+        say("agent has ended (%s): %s", how, e.text);
+    else
+        say("agent has ended (%s); starting it again", how);
+}
+
+static void reap(struct node *n)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == n->agent.pid && child_runs(&n->agent))
+            on_agent_end(n, status);
+    }
+}
+
+// Waits for the next thing to happen, at most until deadline_ns, and deals with it.
+static int turn(struct node *n, int64_t deadline_ns, struct error *e)
+{
+    int64_t left_ns = deadline_ns - clock_monotonic_ns();
+    struct pollfd fds[] = {{.fd = n->signals.fd, .events = POLLIN},
+                           {.fd = n->agent.control, .events = POLLIN},
+                           {.fd = n->ending ? -1 : STDIN_FILENO, .events = POLLIN}};
+    int timeout_ms = left_ns <= 0 ? 0 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
+    if (poll(fds, sizeof fds / sizeof fds[0], timeout_ms) <= 0)
+        return 0;
+    int status = fds[2].revents ? read_input(n, e) : 0;
+    if (fds[1].revents)
+        child_read(&n->agent);
+    bool from_terminal;
+    for (int number = signals_next(&n->signals, &from_terminal); number;
+         number = signals_next(&n->signals, &from_terminal)) {
+        if (number == SIGCHLD)
+            reap(n);
+        else if (signals_ends(number))
+            n->ending = true;
+    }
+    return status;
+}
+
+// ---------------------------------------------------------------- its life
+
+static int be_told(struct node *n, struct error *e)
+{
+    int64_t deadline_ns = clock_monotonic_ns() + (int64_t)NODE_TOLD_MS * NS_PER_MS;
+    int status = 0;
+    while (status == 0 && !n->told && !n->ending && clock_monotonic_ns() < deadline_ns)
+        status = turn(n, deadline_ns, e);
+    if (status < 0 || n->ending)
+        return status;
+    if (!n->told)
+        return error_set(e, -ETIMEDOUT, "nobody has said within %d s what to do here (sonde run starts this command)",
+                         NODE_TOLD_MS / 1000);
+    if (!n->job.id[0] || n->folder[0] != '/' || !n->token[0])
+        return error_set(e, -EPROTO, "the job, its folder or its token was not told");
+    return 0;
+}
+
+static int make_folder(struct node *n, struct error *e)
+{
+    char base[FOLDER_PATH_MAX];
+    snprintf(base, sizeof base, "%s", n->folder);
+    char *slash = strrchr(base, '/');
+    *slash = 0;
+    char id[JOB_ID_MAX + 1];
+    memcpy(id, n->job.id, sizeof id);
+    snprintf(n->job.id, sizeof n->job.id, "%s", slash + 1);
+    int fd = folder_make_private(base, e);
+    if (fd < 0)
+        return fd;
+    close(fd);
+    sweep_dead_jobs(base); // one of this name whose launcher was killed here keeps its recording and makes room
+    int status = job_make_folder(&n->job, base, NULL, &n->lock_fd, e);
+    if (status < 0)
+        return status;
+    if (strcmp(n->job.folder, n->folder) != 0)
+        return error_set(e, -EEXIST,
+                         "the run folder %s is there already: nodes share it (set TMPDIR or --run-dir to a folder that "
+                         "every node has to itself), or another run of this job uses it (set SONDE_JOB)",
+                         n->folder);
+    memcpy(n->job.id, id, sizeof id);
+    char line[sizeof n->token + 1];
+    snprintf(line, sizeof line, "%s\n", n->token);
+    status = folder_write(n->job.folder, "token", str_of(line), false, e);
+    if (status == 0)
+        status = job_write(&n->job, n->job.folder, JOB_FILE, e);
+    if (status == 0)
+        write_hostfile(n);
+    return status;
+}
+
+static int wait_for_agent(struct node *n, struct error *e)
+{
+    int status = start_agent(n, e);
+    int64_t deadline_ns = clock_monotonic_ns() + (int64_t)LAUNCH_START_TIMEOUT_MS * NS_PER_MS;
+    while (status == 0 && n->agent.state == CHILD_STARTING && !n->ending && clock_monotonic_ns() < deadline_ns)
+        status = turn(n, deadline_ns, e);
+    if (status < 0 || n->ending || n->agent.state == CHILD_READY)
+        return status;
+    if (child_refused(&n->agent))
+        return error_set(e, -EIO, "%s", n->agent.line + strlen("error "));
+    return error_set(e, -ETIMEDOUT, "the agent %s",
+                     n->agent.state == CHILD_STARTING ? "is not ready in time" : "has ended at its start");
+}
+
+static int serve(struct node *n, struct error *e)
+{
+    n->ready = true;
+    say("ready %s", n->job.host);
+    n->heard_ns = n->beaten_ns = clock_monotonic_ns();
+    int status = 0;
+    while (status == 0 && !n->ending) {
+        int64_t beat_ns = n->beaten_ns + n->beat_ms * NS_PER_MS, orphan_ns = n->heard_ns + n->orphan_ms * NS_PER_MS;
+        status = turn(n, beat_ns < orphan_ns ? beat_ns : orphan_ns, e);
+        int64_t now_ns = clock_monotonic_ns();
+        if (now_ns >= n->beaten_ns + n->beat_ms * NS_PER_MS) {
+            say("beat");
+            n->beaten_ns = now_ns;
+        }
+        if (now_ns >= n->heard_ns + n->orphan_ms * NS_PER_MS)
+            return error_set(e, -ETIMEDOUT, "nothing was heard from the first node for %lld s; this one ends",
+                             (long long)(n->orphan_ms / 1000));
+    }
+    return status;
+}
+
+static void stop_agent(struct node *n)
+{
+    n->ending = true;
+    child_stop(&n->agent);
+    int64_t deadline_ns = clock_monotonic_ns() + n->stop_ms * NS_PER_MS;
+    while (child_runs(&n->agent) && clock_monotonic_ns() < deadline_ns)
+        turn(n, deadline_ns, NULL);
+    if (!child_runs(&n->agent))
+        return;
+    say("agent has not ended in time and is killed; what it had taken over is in its file");
+    kill(n->agent.pid, SIGKILL);
+    deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
+    while (child_runs(&n->agent) && clock_monotonic_ns() < deadline_ns)
+        turn(n, deadline_ns, NULL);
+}
+
+// A folder for the recording that is there already is the launcher's, on a file system that the nodes share: it writes run.json there. One
+// that is made here is this node's alone, and tells of its run itself.
+static int keep_recording(struct node *n, struct error *e)
+{
+    const char *to = n->job.record;
+    char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
+    struct stat info;
+    snprintf(file, sizeof file, "%s/%s.sonde", to, n->job.host);
+    if (stat(file, &info) == 0 || runs_is_run(to))
+        return error_set(e, -EEXIST, "%s holds a recording already", to);
+    bool shared = stat(to, &info) == 0;
+    int status = folder_make_all(to, e);
+    if (status == 0)
+        status = runs_move(n->job.folder, to, e);
+    if (status == 0 && !shared)
+        status = job_write(&n->job, to, JOB_RUN_FILE, e);
+    if (status == 0)
+        say("kept %s", file);
+    return status;
+}
+
+// What the node's run leaves behind: a recording, nothing else.
+static void conclude(struct node *n)
+{
+    struct error e;
+    n->job.end_ns = clock_realtime_ns();
+    n->job.agent_restarts = n->agent_starts > 0 ? n->agent_starts - 1 : 0;
+    char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
+    struct stat info;
+    snprintf(file, sizeof file, "%s/%s.sonde", n->job.folder, n->job.host);
+    bool recorded = stat(file, &info) == 0;
+    if (recorded && n->job.record[0] && keep_recording(n, &e) < 0)
+        say("stays %s: %s", n->job.folder, e.text);
+    else if (folder_remove(n->job.folder, &e) < 0)
+        log_warning("%s", e.text);
+    char *slash = strrchr(n->folder, '/');
+    *slash = 0;
+    rmdir(n->folder); // the base, when it was the last
+}
+
+int node_run(struct error *e)
+{
+    struct node *n = calloc(1, sizeof *n);
+    if (!n) {
+        error_set(e, -ENOMEM, "out of memory");
+        return 1;
+    }
+    n->lock_fd = n->agent.control = -1;
+    n->beat_ms = 5000;
+    n->orphan_ms = 120000;
+    n->stop_ms = 10000;
+    n->job.start_ns = clock_realtime_ns();
+    n->job.pid = getpid();
+    n->job.exit_code = -1;
+    job_host(n->job.host);
+    int status = signals_open(&n->signals, e);
+    bool opened = status == 0;
+    if (status == 0)
+        status = be_told(n, e);
+    if (status == 0 && !n->ending)
+        status = make_folder(n, e);
+    if (status == 0 && !n->ending)
+        status = wait_for_agent(n, e);
+    if (status == 0 && !n->ending)
+        status = serve(n, e);
+    if (status < 0)
+        say("error %s", e->text);
+    if (child_runs(&n->agent))
+        stop_agent(n);
+    if (n->job.folder[0])
+        conclude(n);
+    if (opened)
+        signals_close(&n->signals);
+    if (n->lock_fd >= 0)
+        close(n->lock_fd);
+    for (size_t i = 0; i < n->agent_argument_count; i++)
+        free(n->agent_arguments[i]);
+    buf_free(&n->said);
+    free(n->hosts);
+    job_free(&n->job);
+    free(n);
+    return status < 0 ? 1 : 0;
+}

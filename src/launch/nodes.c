@@ -1,0 +1,425 @@
+#include "launch/nodes.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "launch/placement.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LATE_MS = 1000 }; // over the node time-out, and a silent node has been found out
+
+struct nodes {
+    const struct nodes_options *o;
+    const struct job *job;
+    struct allocation allocation;
+    struct restart restart;
+    struct placement *placement; // NULL: there is nothing to place
+    char program[FOLDER_PATH_MAX];
+    char *list, *words; // owned: the nodes that take part
+    enum restart_verb pending, verdict;
+    bool begun, stopped;
+};
+
+// ---------------------------------------------------------------- who takes part
+
+static const char *name_of(const struct nodes *n, size_t node)
+{
+    return n->allocation.kind == ALLOCATION_LOCAL ? n->job->host : n->allocation.hosts.names[node];
+}
+
+// Whether the launcher itself looks after the node's agent.
+static bool is_own(const struct nodes *n, size_t node)
+{
+    return node == 0 && n->allocation.here;
+}
+
+static char *join(const struct nodes *n, char separator)
+{
+    struct buf text = {0};
+    for (size_t i = 0; i < n->restart.count; i++) {
+        if (!restart_takes_part(&n->restart, i))
+            continue;
+        if (text.size > 0)
+            buf_add_char(&text, separator);
+        buf_add_str(&text, str_of(name_of(n, i)));
+    }
+    char *out = text.failed ? NULL : strdup(buf_cstr(&text));
+    buf_free(&text);
+    return out;
+}
+
+static int make_lists(struct nodes *n, struct error *e)
+{
+    free(n->list);
+    free(n->words);
+    n->list = join(n, ',');
+    n->words = join(n, ' ');
+    return n->list && n->words ? 0 : error_set(e, -ENOMEM, "out of memory");
+}
+
+int nodes_find(const struct nodes_options *options, const struct job *job, struct nodes **out, struct error *e)
+{
+    *out = NULL;
+    struct nodes *n = calloc(1, sizeof *n);
+    if (!n)
+        return error_set(e, -ENOMEM, "out of memory");
+    n->o = options;
+    n->job = job;
+    int status = allocation_find(options->hosts, options->hostfile, &n->allocation, e);
+    size_t count = n->allocation.kind == ALLOCATION_LOCAL ? 1 : n->allocation.hosts.count;
+    if (status == 0)
+        status = restart_init(&n->restart, &options->rules, count, e);
+    if (status == 0)
+        status = make_lists(n, e);
+    if (status < 0) {
+        nodes_close(n);
+        return status;
+    }
+    *out = n;
+    return 0;
+}
+
+void nodes_close(struct nodes *n)
+{
+    if (!n)
+        return;
+    placement_destroy(n->placement);
+    restart_free(&n->restart);
+    allocation_free(&n->allocation);
+    free(n->list);
+    free(n->words);
+    free(n);
+}
+
+// ---------------------------------------------------------------- what happens
+
+// A decision of the rules, while the command runs or before it begins.
+static void take_answer(struct nodes *n, const struct restart_answer *answer)
+{
+    if (answer->verb == RESTART_AGAIN || answer->verb == RESTART_GIVE_UP) {
+        // What was given up stays given up.
+        if (n->pending != RESTART_GIVE_UP)
+            n->pending = answer->verb;
+    }
+}
+
+static void start_missing(struct nodes *n);
+
+static void on_lost(struct nodes *n, size_t node, const char *what, const char *why)
+{
+    struct restart_answer answer = restart_node_lost(&n->restart, node);
+    bool out = n->restart.places[node] == RESTART_OUT;
+    if (!n->begun && n->o->strict)
+        log_warning("node %s %s: %s", name_of(n, node), what, why);
+    else
+        log_warning("node %s %s: %s; %s", name_of(n, node), what, why, answer.reason);
+    take_answer(n, &answer);
+    if (out)
+        placement_stop(n->placement, node);
+    start_missing(n);
+}
+
+static void on_event(void *user, size_t node, enum node_event event, const char *words)
+{
+    struct nodes *n = user;
+    if (n->stopped && event != NODE_EVENT_WORDS)
+        return;
+    switch (event) {
+    case NODE_EVENT_UP:
+        log_info("node %s is up", name_of(n, node));
+        break;
+    case NODE_EVENT_FAILED:
+        on_lost(n, node, "has not come up", words);
+        break;
+    case NODE_EVENT_LOST:
+        on_lost(n, node, "is lost", words);
+        break;
+    case NODE_EVENT_SILENT:
+        on_lost(n, node, "is lost", words);
+        break;
+    case NODE_EVENT_BACK:
+        log_warning("node %s is back", name_of(n, node));
+        break;
+    case NODE_EVENT_WORDS:
+        fprintf(stderr, "sonde: node %s: %s\n", name_of(n, node), words);
+        break;
+    }
+}
+
+// Nodes that take part and have no agent: at the start all, later reserves that were swapped in.
+static void start_missing(struct nodes *n)
+{
+    struct error e;
+    if (make_lists(n, &e) < 0) {
+        log_warning("%s", e.text);
+        return;
+    }
+    for (size_t i = 0; i < n->restart.count; i++) {
+        if (restart_takes_part(&n->restart, i) && !is_own(n, i))
+            placement_start(n->placement, i, n->list);
+    }
+}
+
+int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *const *agent_arguments,
+                struct error *e)
+{
+    if (n->allocation.kind == ALLOCATION_LOCAL || (n->restart.count == 1 && is_own(n, 0)))
+        return 0;
+    if (!n->allocation.here)
+        log_warning("this machine is none of the job's nodes: the command runs here, as it would without sonde");
+    if (n->o->remote_sonde) {
+        snprintf(n->program, sizeof n->program, "%s", n->o->remote_sonde);
+    } else {
+        ssize_t size = readlink("/proc/self/exe", n->program, sizeof n->program - 1);
+        if (size < 0)
+            return error_set(e, -errno, "cannot find out where this program lies (--remote-sonde says it): %s",
+                             strerror(errno));
+    }
+    struct placement_options options = {
+        .allocation = &n->allocation,
+        .program = n->program,
+        .job = job->id,
+        .folder = job->folder,
+        .token = token,
+        .command = job->command,
+        .record = job->record[0] ? job->record : NULL,
+        .agent_arguments = agent_arguments,
+        .node_timeout_ms = (int64_t)(n->o->node_timeout_s * 1000),
+        .stop_ms = (int64_t)(n->o->stop_timeout_s * 1000),
+        .verbose = n->o->verbose,
+        .on_event = on_event,
+        .user = n,
+    };
+    int status = placement_create(&options, &n->placement, e);
+    if (status == 0)
+        start_missing(n);
+    return status;
+}
+
+int nodes_fd(const struct nodes *n)
+{
+    return n->placement ? placement_fd(n->placement) : -1;
+}
+
+void nodes_turn(struct nodes *n)
+{
+    if (n->placement)
+        placement_turn(n->placement);
+}
+
+bool nodes_reaped(struct nodes *n, pid_t pid, int status)
+{
+    return n->placement && placement_reaped(n->placement, pid, status);
+}
+
+bool nodes_owns(const struct nodes *n, pid_t pid)
+{
+    return n->placement && placement_owns(n->placement, pid);
+}
+
+bool nodes_starting(const struct nodes *n)
+{
+    return n->placement && placement_starting(n->placement) > 0;
+}
+
+bool nodes_running(const struct nodes *n)
+{
+    return n->placement && placement_running(n->placement) > 0;
+}
+
+int nodes_check(const struct nodes *n, struct error *e)
+{
+    struct buf missing = {0};
+    for (size_t i = 0; n->o->strict && n->placement && i < n->restart.count; i++) {
+        if (placement_state(n->placement, i) == NODE_FAILED || placement_state(n->placement, i) == NODE_LOST)
+            buf_printf(&missing, "%s%s", missing.size ? ", " : "", name_of(n, i));
+    }
+    int status = 0;
+    if (missing.size > 0)
+        status = error_set(e, -EHOSTUNREACH, "%s did not come up, and the run is --strict", buf_cstr(&missing));
+    buf_free(&missing);
+    return status;
+}
+
+// ---------------------------------------------------------------- attempts
+
+int nodes_begin(struct nodes *n, struct error *e)
+{
+    restart_begin(&n->restart);
+    n->begun = true;
+    n->pending = n->verdict = RESTART_GO_ON;
+    int status = make_lists(n, e);
+    if (status < 0)
+        return status;
+    struct buf text = {0};
+    struct str rest = str_of(n->list);
+    while (rest.data) {
+        buf_add_str(&text, str_cut(&rest, ','));
+        buf_add_char(&text, '\n');
+    }
+    status = text.failed ? error_set(e, -ENOMEM, "out of memory")
+                         : folder_write(n->job->folder, "hostfile", buf_str(&text), false, e);
+    buf_free(&text);
+    if (n->placement)
+        placement_tell_hosts(n->placement, n->list);
+    return status;
+}
+
+int nodes_restarts(const struct nodes *n)
+{
+    return restart_count(&n->restart);
+}
+
+bool nodes_restartable(const struct nodes *n)
+{
+    return n->o->rules.resilient || n->o->rules.exit_code >= 0;
+}
+
+size_t nodes_count(const struct nodes *n)
+{
+    return restart_taking_part(&n->restart);
+}
+
+const char *nodes_list(const struct nodes *n)
+{
+    return n->list;
+}
+
+const char *nodes_words(const struct nodes *n)
+{
+    return n->words;
+}
+
+// -1: no node is called so.
+static ptrdiff_t find_node(const struct nodes *n, struct str name)
+{
+    for (size_t i = 0; i < n->restart.count; i++) {
+        if (str_eq(name, str_of(name_of(n, i))) ||
+            (is_own(n, i) ? str_eq(name, str_of(n->job->host))
+                          : n->placement && str_eq(name, str_of(placement_host(n->placement, i)))))
+            return (ptrdiff_t)i;
+    }
+    return -1;
+}
+
+void nodes_reboot(struct nodes *n, const char *hosts)
+{
+    size_t *excluded = calloc(n->restart.count, sizeof *excluded), count = 0;
+    struct str rest = str_of(hosts);
+    while (excluded && rest.data && count < n->restart.count) {
+        struct str name = str_trim(str_cut(&rest, ','));
+        ptrdiff_t node = name.size ? find_node(n, name) : -1;
+        if (node < 0 && name.size)
+            log_warning("a restart without %.*s is asked for, which is none of the nodes",
+                        name.size > 80 ? 80 : (int)name.size, name.data);
+        else if (node == 0)
+            log_warning("a restart without %.*s is asked for, which is the first node and stays", STR_ARG(name));
+        if (node >= 0)
+            excluded[count++] = (size_t)node;
+    }
+    struct restart_answer answer = restart_reboot(&n->restart, excluded, count);
+    free(excluded);
+    if (answer.verb == RESTART_REFUSED)
+        log_warning("a restart is asked for and refused: %s", answer.reason);
+    else
+        log_warning("a restart is asked for%s%s: %s", hosts[0] ? " without " : "", hosts, answer.reason);
+    take_answer(n, &answer);
+    for (size_t i = 0; n->placement && i < n->restart.count; i++) {
+        if (n->restart.places[i] == RESTART_OUT)
+            placement_stop(n->placement, i);
+    }
+    if (n->placement)
+        start_missing(n);
+}
+
+enum restart_verb nodes_pending(const struct nodes *n)
+{
+    return n->pending;
+}
+
+// Every other node that takes part was heard after the command's end, or that end is so long ago that a silent one has been found out.
+static bool all_heard_since(const struct nodes *n, int64_t ended_ns)
+{
+    int64_t limit_ns = ended_ns + (int64_t)(n->o->node_timeout_s * NS_PER_S) + (int64_t)LATE_MS * NS_PER_MS;
+    if (!n->placement || clock_monotonic_ns() > limit_ns)
+        return true;
+    for (size_t i = 0; i < n->restart.count; i++) {
+        if (restart_takes_part(&n->restart, i) && !is_own(n, i) && placement_heard_ns(n->placement, i) <= ended_ns)
+            return false;
+    }
+    return true;
+}
+
+bool nodes_command_ended(struct nodes *n, int exit_code, int64_t ended_ns)
+{
+    bool asks = exit_code == n->o->rules.exit_code;
+    if (n->pending == RESTART_GO_ON && n->o->rules.resilient && exit_code != 0 && !asks &&
+        !all_heard_since(n, ended_ns))
+        return false;
+    if (n->pending != RESTART_GO_ON) {
+        n->verdict = n->pending;
+        return true;
+    }
+    struct restart_answer answer = restart_command_ended(&n->restart, exit_code);
+    if (answer.verb == RESTART_AGAIN)
+        log_warning("the command asks to be started again (exit code %d): %s", exit_code, answer.reason);
+    else if (asks)
+        log_warning("the command asks to be started again (exit code %d), but %s", exit_code, answer.reason);
+    n->verdict = answer.verb;
+    return true;
+}
+
+enum restart_verb nodes_verdict(const struct nodes *n)
+{
+    return n->verdict;
+}
+
+// ---------------------------------------------------------------- the end
+
+void nodes_stop(struct nodes *n)
+{
+    if (!n->placement || n->stopped)
+        return;
+    n->stopped = true;
+    struct error e;
+    if (n->job->record[0] && folder_make_all(n->job->record, &e) < 0)
+        log_warning("%s", e.text);
+    placement_stop_all(n->placement);
+}
+
+void nodes_kill(struct nodes *n)
+{
+    if (n->placement)
+        placement_kill_all(n->placement);
+}
+
+// A file that lies beside ours needs no word: "recorded in DIR" says it.
+static bool lies_here(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+void nodes_report(const struct nodes *n)
+{
+    struct buf elsewhere = {0};
+    for (size_t i = 0; n->placement && i < n->restart.count; i++) {
+        bool stays;
+        const char *path = placement_recording(n->placement, i, &stays);
+        enum node_state state = placement_state(n->placement, i);
+        if (stays)
+            log_warning("the recording of node %s is not kept; it is still there, in %s", name_of(n, i), path);
+        else if (path[0] && !lies_here(path))
+            buf_printf(&elsewhere, "%s%s:%s", elsewhere.size ? ", " : "", name_of(n, i), path);
+        else if (!path[0] && n->job->record[0] && (state == NODE_LOST || state == NODE_SILENT || state == NODE_ENDING))
+            log_warning("where the recording of node %s is, it has not said; look on it in %s and %s", name_of(n, i),
+                        n->job->record, n->job->folder);
+    }
+    if (elsewhere.size > 0 && !n->o->quiet)
+        fprintf(stderr, "sonde: recorded on the other nodes: %s\n", buf_cstr(&elsewhere));
+    buf_free(&elsewhere);
+}

@@ -1,0 +1,75 @@
+// nodes.h - the nodes of a run, for the launcher's loop: allocation, placement and the rules of restarts put together.
+//
+//   nodes_find ─▶ nodes_place ─▶ (turn, until nothing starts any more) ─▶ nodes_begin ─▶ the command ─▶ nodes_verdict ─▶ nodes_begin …
+//   ─▶ nodes_stop ─▶ (turn, until nothing runs any more) ─▶ nodes_report ─▶ nodes_close
+//
+// What happens to nodes is said here, by name, as it happens. On one machine there is one node, and all of this is the rules alone.
+#ifndef SONDE_LAUNCH_NODES_H
+#define SONDE_LAUNCH_NODES_H
+
+#include "launch/job.h"
+#include "launch/restart.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct nodes;
+
+struct nodes_options {
+    const char *hosts, *hostfile; // of --hosts, --hostfile; NULL
+    const char *remote_sonde;     // NULL = our own path
+    bool strict;                  // a node that does not come up ends the run before it begins
+    double node_timeout_s, stop_timeout_s;
+    struct restart_rules rules;
+    bool quiet, verbose;
+};
+
+// Finds out which nodes there are. 0 or a negative errno with words. `options` outlives it.
+int nodes_find(const struct nodes_options *options, const struct job *job, struct nodes **out, struct error *e);
+void nodes_close(struct nodes *n);
+
+// Starts agents on the other nodes that take part. `job` (id, folder, record, command) and `agent_arguments` outlive it.
+int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *const *agent_arguments,
+                struct error *e);
+
+int nodes_fd(const struct nodes *n); // to be watched for reading; -1: nothing to watch
+void nodes_turn(struct nodes *n);
+bool nodes_reaped(struct nodes *n, pid_t pid, int status); // true: it was one of ours
+bool nodes_owns(const struct nodes *n, pid_t pid);         // a srun or ssh of ours
+
+bool nodes_starting(const struct nodes *n);
+bool nodes_running(const struct nodes *n);
+
+// With --strict: whether all nodes have come up; else an error that names those that have not.
+int nodes_check(const struct nodes *n, struct error *e);
+
+// An attempt begins: writes FOLDER/hostfile here and on the nodes. 0 or a negative errno with words.
+int nodes_begin(struct nodes *n, struct error *e);
+int nodes_restarts(const struct nodes *n);     // SONDE_RESTART
+bool nodes_restartable(const struct nodes *n); // the rules know of restarts at all
+
+// The nodes that take part now, as the launcher calls them.
+size_t nodes_count(const struct nodes *n);
+const char *nodes_list(const struct nodes *n);  // "n1,n2,n3"
+const char *nodes_words(const struct nodes *n); // "n1 n2 n3"
+
+// Someone asks for a restart without these hosts: "HOST,HOST", or "" for none; they may be given as the launcher or as the nodes call themselves.
+void nodes_reboot(struct nodes *n, const char *hosts);
+
+// What has been decided while the command runs: GO_ON, AGAIN or GIVE_UP. The launcher stops the command for the latter two.
+enum restart_verb nodes_pending(const struct nodes *n);
+
+// The command has ended. False: wait for more to happen and ask again; a failure is only the command's own when every node that takes part has shown afterwards that it lives.
+bool nodes_command_ended(struct nodes *n, int exit_code, int64_t ended_ns);
+// What then follows: AGAIN, GIVE_UP or OVER.
+enum restart_verb nodes_verdict(const struct nodes *n);
+
+// The nodes are to end: the folder of the recording is made first, by which a node tells a file system that all share.
+void nodes_stop(struct nodes *n);
+void nodes_kill(struct nodes *n);
+
+// Says where the recordings of the other nodes are, unless they lie beside ours.
+void nodes_report(const struct nodes *n);
+
+#endif

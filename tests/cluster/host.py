@@ -1,0 +1,77 @@
+"""The first process of a host of the lab: process 1 of its own namespaces (network, name, mounts, processes, IPC).
+
+It is told what it is by one line of JSON on its standard input, gives the host folders that no other host sees, starts the services,
+and reaps what is orphaned. It ends when its standard input is closed, however that came about; with it ends, by the kernel's hand,
+every process of the host, and then its mounts and its network.
+"""
+
+import json
+import os
+import pathlib
+import select
+import signal
+import socket
+import subprocess
+import sys
+
+PRIVATE = ["/tmp", "/run", "/root", "/var/tmp", "/var/spool", "/var/log", "/dev/shm"]
+
+
+def run(*command):
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+
+def mount(lab):
+    """/mnt is what all hosts share; everything that a program might write to elsewhere is the host's own."""
+    run("mount", "--bind", f"{lab}/mnt", "/mnt")
+    for name in ("hosts", "slurm"):
+        run("mount", "--bind", f"{lab}/etc/{name}", f"/etc/{name}")
+    for folder in PRIVATE:
+        run("mount", "-t", "tmpfs", "-o", f"mode={'1777' if folder in ('/tmp', '/var/tmp', '/dev/shm') else '0755'}", "tmpfs", folder)
+    for folder in ("/run/munge", "/run/sshd", "/run/slurm", "/var/log/slurm", "/var/spool/slurm"):
+        os.mkdir(folder, 0o755)
+    os.mkdir("/root/.ssh", 0o700)
+    for name in ("config", "id"):
+        pathlib.Path(f"/root/.ssh/{name}").write_bytes(pathlib.Path(f"/mnt/ssh/{name}").read_bytes())
+        os.chmod(f"/root/.ssh/{name}", 0o600)
+
+
+def service(name, *command):
+    with open(f"/mnt/log/{socket.gethostname()}-{os.path.basename(command[0])}.log", "ab") as log:
+        return subprocess.Popen([*command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+
+
+def main():
+    me = json.loads(sys.stdin.readline())
+    socket.sethostname(me["name"])
+    mount(me["lab"])
+    print("here", flush=True)
+    sys.stdin.readline()  # the network is joined
+    run("ip", "link", "set", "lo", "up")
+    run("ip", "address", "add", f"{me['address']}/24", "dev", "eth0")
+    run("ip", "link", "set", "eth0", "up")
+    run("munged", "--force", "--key-file=/mnt/etc/munge.key", "--log-file=/var/log/munged.log", "--seed-file=/run/munge/seed",
+        "--pid-file=/run/munge/pid", "--socket=/run/munge/munge.socket.2", "--num-threads=1")
+    for command in me["services"]:
+        service(*([command[0]] + command))
+    print("ready", flush=True)
+
+    wake, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        readable = select.select([0, wake], [], [])[0]
+        if 0 in readable and not os.read(0, 64):
+            return
+        if wake in readable:
+            os.read(wake, 512)
+        while True:
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    break
+            except ChildProcessError:
+                break
+
+
+main()

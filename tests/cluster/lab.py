@@ -1,0 +1,292 @@
+"""A cluster on one machine: hosts in namespaces of their own over one bridge, with a real munge, Slurm and sshd.
+
+Nothing of it touches the machine: no named namespace, no file outside one temporary folder, no address in the machine's network. A host is its first process
+(host.py), which ends when this one does, kill -9 included; the kernel then takes away everything else. So any number of labs run side by side, and none is left over.
+
+    switch   a network namespace that holds only the bridge
+    ctl      10.77.0.10   slurmctld
+    n1…n3    10.77.0.11…  slurmd, sshd
+
+/tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are its own; /mnt is shared: /mnt/bin (sonde, emitter), /mnt/shared (for tests), /mnt/log.
+"""
+
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+PATIENCE_S = 60
+HERE = pathlib.Path(__file__).resolve().parent
+TOOLS = ["ip", "tc", "nsenter", "unshare", "mount", "munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sshd", "ssh", "ssh-keygen", "mpirun"]
+ENVIRONMENT = {
+    "PATH": "/mnt/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "USER": "root", "LC_ALL": "C.UTF-8", "TZ": "UTC",
+    # Open MPI refuses root unless it is told twice.
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl_tcp_if_include": "eth0", "OMPI_MCA_oob_tcp_if_include": "eth0",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+}
+
+SLURM_CONF = """ClusterName=lab
+SlurmctldHost=ctl(10.77.0.10)
+AuthType=auth/munge
+SlurmUser=root
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmdTimeout=300
+KillWait=10
+MailProg=/bin/true
+SlurmdParameters=config_overrides
+StateSaveLocation=/var/spool/slurm
+SlurmdSpoolDir=/var/spool/slurm/%n
+SlurmctldPidFile=/run/slurm/ctl.pid
+SlurmdPidFile=/run/slurm/%n.pid
+SlurmctldLogFile=/var/log/slurm/ctl.log
+SlurmdLogFile=/var/log/slurm/%n.log
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+NodeName={nodes} CPUs=4 State=UNKNOWN
+PartitionName=all Nodes={nodes} Default=YES MaxTime=INFINITE OverSubscribe=FORCE:8 State=UP
+"""
+
+SSHD_CONF = """ListenAddress 0.0.0.0
+HostKey /mnt/ssh/host
+PidFile /run/sshd.pid
+AuthorizedKeysFile /mnt/ssh/id.pub
+StrictModes no
+UsePAM no
+UseDNS no
+PermitRootLogin yes
+PasswordAuthentication no
+MaxStartups 100
+"""
+
+SSH_CONF = """Host *
+    IdentityFile /root/.ssh/id
+    UserKnownHostsFile /mnt/ssh/known
+    LogLevel ERROR
+"""
+
+
+def until(condition, words, patience_s=PATIENCE_S):
+    end = time.monotonic() + patience_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"never came true: {words() if callable(words) else words}")
+        time.sleep(0.02)
+
+
+def why_not():
+    """The word with which the suite is skipped here, or None."""
+    if os.geteuid() != 0:
+        return "the lab needs root (namespaces with mounts)"
+    missing = [tool for tool in TOOLS if not shutil.which(tool, path=ENVIRONMENT["PATH"])]
+    if missing:
+        return f"the lab needs {' '.join(missing)} (tools/deps test)"
+    tried = subprocess.run(["unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c",
+                            "mount -t tmpfs t /mnt && ip link add b0 type bridge && ip link add v0 type veth peer name v1"],
+                           capture_output=True, text=True)
+    if tried.returncode != 0:
+        return f"namespaces are not permitted here ({tried.stderr.strip().splitlines()[-1] if tried.stderr.strip() else 'unshare failed'})"
+    return None
+
+
+def _die_with_us():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Host:
+    """One host: `pid` is its first process as this machine sees it."""
+
+    def __init__(self, name, process):
+        self.name, self.process, self.pid = name, process, None
+
+    def hears(self, word):
+        line = self.process.stdout.readline().strip()
+        if line != word:
+            raise RuntimeError(f"host {self.name} did not come up: {line or 'its first process ended'}")
+
+    def find_pid(self):
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        self.pid = int(until(lambda: children.read_text().split(), f"a first process of {self.name}")[0])
+
+
+class Lab:
+    """with Lab(binaries) as lab: …"""
+
+    def __init__(self, binaries, names=("n1", "n2", "n3")):
+        self.names = names
+        self.hosts = {}
+        self.switch = None
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="sonde-lab-"))
+        try:
+            self._write(binaries)
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Idempotent."""
+        for host in [*self.hosts.values()] + ([self.switch] if self.switch else []):
+            if host.pid and host.process.poll() is None:
+                try:
+                    os.kill(host.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            for stream in (host.process.stdin, host.process.stdout):
+                stream.close()
+            host.process.kill() if not host.pid else None
+            host.process.wait()
+        self.hosts, self.switch = {}, None
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    # ---- building
+
+    def _write(self, binaries):
+        for folder in ("mnt/bin", "mnt/shared", "mnt/log", "mnt/ssh", "mnt/etc", "etc/slurm"):
+            (self.root / folder).mkdir(parents=True)
+        for binary in binaries:
+            shutil.copy2(binary, self.root / "mnt/bin")
+        addresses = {"ctl": "10.77.0.10"} | {name: f"10.77.0.{11 + i}" for i, name in enumerate(self.names)}
+        self.addresses = addresses
+        (self.root / "etc/hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{a} {n}\n" for n, a in addresses.items()))
+        (self.root / "etc/slurm/slurm.conf").write_text(SLURM_CONF.format(nodes=",".join(self.names)))
+        unified = not pathlib.Path("/sys/fs/cgroup/unified").exists() and pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
+        (self.root / "etc/slurm/cgroup.conf").write_text(f"CgroupPlugin={'autodetect' if unified else 'cgroup/v1'}\nCgroupAutomount=no\n")
+        key = self.root / "mnt/etc/munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        ssh = self.root / "mnt/ssh"
+        for name in ("host", "id"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", ssh / name], check=True)
+        kind, public = (ssh / "host.pub").read_text().split()[:2]
+        (ssh / "known").write_text("".join(f"{n},{a} {kind} {public}\n" for n, a in addresses.items()))
+        (ssh / "config").write_text(SSH_CONF)
+        (ssh / "sshd").write_text(SSHD_CONF)
+
+    def _spawn(self, name, *command):
+        with (self.root / f"mnt/log/{name}.log").open("w") as log:
+            process = subprocess.Popen(["unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", *command],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=_die_with_us)
+        return Host(name, process)
+
+    def _start(self):
+        self.switch = self._spawn("switch", "sh", "-c", "echo here; exec cat")
+        for name in self.addresses:
+            self.hosts[name] = self._spawn(name, "python3", HERE / "host.py")
+        for name, host in self.hosts.items():
+            services = [["slurmctld", "-D"]] if name == "ctl" else [["slurmd", "-D", "-N", name], [shutil.which("sshd", path=ENVIRONMENT["PATH"]), "-D", "-e", "-f", "/mnt/ssh/sshd"]]
+            host.process.stdin.write(json.dumps({"name": name, "address": self.addresses[name], "lab": str(self.root), "services": services}) + "\n")
+            host.process.stdin.flush()
+        for host in [self.switch, *self.hosts.values()]:
+            host.hears("here")
+            host.find_pid()
+        lines = ["link add name br0 type bridge", "link set dev br0 up"]
+        for name, host in self.hosts.items():
+            lines += [f"link add name v-{name} type veth peer name eth0 netns {host.pid}", f"link set dev v-{name} master br0", f"link set dev v-{name} up"]
+        self._switch("ip", "-batch", "-", input="\n".join(lines) + "\n")
+        for host in self.hosts.values():
+            host.process.stdin.write("go\n")
+            host.process.stdin.flush()
+        for host in self.hosts.values():
+            host.hears("ready")
+        self.idle()
+
+    def idle(self):
+        """Waits until Slurm would give out every node."""
+        def states():
+            asked = self.run("ctl", "sinfo", "-h", "-N", "-o", "%T")
+            return asked.returncode == 0 and asked.stdout.split() == ["idle"] * len(self.names)
+        until(states, lambda: "all nodes idle: " + self.run("ctl", "sinfo", "-N", "-l").stdout + self.log())
+
+    def log(self):
+        return "".join(f"\n--- {p.name}\n" + p.read_text(errors="replace")[-1500:] for p in sorted((self.root / "mnt/log").iterdir()))
+
+    def _switch(self, *command, **more):
+        # From outside: /proc of this machine tells `ip` which process a host is.
+        return subprocess.run(["nsenter", "--target", str(self.switch.pid), "--net", *command], text=True, **{"check": True} | more)
+
+    # ---- using
+
+    @property
+    def shared(self):
+        """What hosts see as /mnt/shared."""
+        return self.root / "mnt/shared"
+
+    def _inside(self, name, command, env):
+        words = [f"{k}={v}" for k, v in (ENVIRONMENT | (env or {})).items()]
+        return ["nsenter", "--target", str(self.hosts[name].pid), "--mount", "--uts", "--ipc", "--net", "--pid", "env", "-i", "-C", "/root", *words, *map(str, command)]
+
+    def run(self, name, *command, env=None, stdin=None, timeout=PATIENCE_S):
+        """Runs a command on a host to its end."""
+        return subprocess.run(self._inside(name, command, env), input=stdin if stdin is not None else "", capture_output=True, text=True, timeout=timeout)
+
+    def start(self, name, *command, env=None):
+        """Starts a command on a host; `processes` finds it."""
+        return subprocess.Popen(self._inside(name, command, env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                start_new_session=True, preexec_fn=_die_with_us)
+
+    def processes(self, name, word=""):
+        """Processes of a host (pid as this machine sees it → command line) whose command line holds `word`."""
+        space = os.readlink(f"/proc/{self.hosts[name].pid}/ns/pid")
+        found = {}
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                if os.readlink(f"/proc/{entry}/ns/pid") != space:
+                    continue
+                command = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                state = pathlib.Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if state != "Z" and command and word in command:
+                found[int(entry)] = command
+        return found
+
+    def file(self, name, path):
+        """A path of a host as this machine sees it."""
+        return pathlib.Path(f"/proc/{self.hosts[name].pid}/root{path}")
+
+    # ---- faults
+
+    def partition(self, name):
+        self._switch("ip", "link", "set", "dev", f"v-{name}", "down")
+
+    def heal(self, name):
+        self._switch("ip", "link", "set", "dev", f"v-{name}", "up")
+
+    def slow(self, name, delay_ms=0, loss_percent=0):
+        """Both 0: as fast as before. False where the kernel cannot do it (sch_netem)."""
+        if not delay_ms and not loss_percent:
+            command = ["qdisc", "del", "dev", f"v-{name}", "root"]
+        else:
+            command = ["qdisc", "replace", "dev", f"v-{name}", "root", "netem", "delay", f"{delay_ms}ms", "loss", f"{loss_percent}%"]
+        return self._switch("tc", *command, check=False, capture_output=True).returncode == 0
+
+    def kill(self, name, spare=("munged", "slurmd", "slurmctld", "sshd", "host.py")):
+        """A node's death as its programs know it: everything that runs on it is gone at once. Its services live on, so that it can be used again."""
+        for pid, command in self.processes(name).items():
+            if not any(word in command for word in spare):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass

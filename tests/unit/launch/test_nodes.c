@@ -1,0 +1,139 @@
+// Requests for a restart on their way: from the aggregator's line to the nodes of the next attempt.
+#include "launch/child.h"
+#include "launch/nodes.h"
+#include "unit/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct job job;
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(job.folder, sizeof job.folder, "/tmp/sonde-nodes-XXXXXX");
+    snprintf(job.host, sizeof job.host, "here");
+    setenv("SLURM_JOB_NODELIST", "n[1-4]", 1);
+    return mkdtemp(job.folder) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return folder_remove(job.folder, NULL);
+}
+
+static void expect_hostfile(const char *text)
+{
+    char path[FOLDER_PATH_MAX + 16];
+    struct buf file;
+    snprintf(path, sizeof path, "%s/hostfile", job.folder);
+    assert_int_equal(folder_read(path, 1000, &file, NULL), 0);
+    assert_string_equal(buf_cstr(&file), text);
+    buf_free(&file);
+}
+
+static const struct nodes_options resilient = {
+    .node_timeout_s = 1,
+    .stop_timeout_s = 1,
+    .rules = {.nodes = 2, .resilient = true, .max_restarts = -1, .exit_code = -1}};
+
+static void reboot_requests(void **state)
+{
+    (void)state;
+    struct nodes *n;
+    assert_int_equal(nodes_find(&resilient, &job, &n, NULL), 0);
+    assert_int_equal(nodes_begin(n, NULL), 0);
+    assert_string_equal(nodes_list(n), "n1,n2");
+    expect_hostfile("n1\nn2\n");
+    assert_int_equal(nodes_pending(n), RESTART_GO_ON);
+
+    nodes_reboot(n, "n2, n1,nobody"); // the first stays, the last is none of ours
+    assert_int_equal(nodes_pending(n), RESTART_AGAIN);
+    assert_true(nodes_command_ended(n, 143, 0));
+    assert_int_equal(nodes_verdict(n), RESTART_AGAIN);
+    assert_int_equal(nodes_begin(n, NULL), 0);
+    assert_string_equal(nodes_words(n), "n1 n3");
+    assert_int_equal(nodes_restarts(n), 1);
+    expect_hostfile("n1\nn3\n");
+
+    nodes_reboot(n, ""); // the same nodes once more
+    assert_int_equal(nodes_pending(n), RESTART_AGAIN);
+    assert_int_equal(nodes_begin(n, NULL), 0);
+    assert_string_equal(nodes_list(n), "n1,n3");
+
+    nodes_reboot(n, "n3,n4");
+    assert_int_equal(nodes_pending(n), RESTART_GIVE_UP);
+    nodes_reboot(n, ""); // what was given up stays given up
+    assert_int_equal(nodes_pending(n), RESTART_GIVE_UP);
+    assert_true(nodes_command_ended(n, 143, 0));
+    assert_int_equal(nodes_verdict(n), RESTART_GIVE_UP);
+    nodes_close(n);
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    struct nodes_options options = resilient;
+    options.rules.resilient = false;
+    struct nodes *n;
+    assert_int_equal(nodes_find(&options, &job, &n, NULL), 0);
+    assert_int_equal(nodes_begin(n, NULL), 0);
+    nodes_reboot(n, "n2");
+    assert_int_equal(nodes_pending(n), RESTART_GO_ON);
+    assert_true(nodes_command_ended(n, 1, 0));
+    assert_int_equal(nodes_verdict(n), RESTART_OVER);
+    nodes_close(n);
+}
+
+static void take(void *user, const char *line)
+{
+    buf_printf(user, "<%s>", line);
+}
+
+static void lines_of_a_ready_child(void **state)
+{
+    (void)state;
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    struct buf heard = {0};
+    struct child c = {.state = CHILD_STARTING, .control = pair[0], .take = take, .user = &heard};
+    static const char said[] = "ready 4242\nreboot n2,n3\nreboot \nreb";
+    assert_int_equal(write(pair[1], said, strlen(said)), strlen(said));
+    child_read(&c);
+    assert_int_equal(c.state, CHILD_READY);
+    assert_string_equal(c.line, "4242");
+    assert_string_equal(buf_cstr(&heard), "<reboot n2,n3><reboot >");
+    assert_int_equal(write(pair[1], "oot n4\n", 7), 7);
+    child_read(&c);
+    assert_string_equal(buf_cstr(&heard), "<reboot n2,n3><reboot ><reboot n4>");
+
+    // A line that is too long is left alone, and the next one is heard.
+    char piece[512];
+    memset(piece, 'x', sizeof piece);
+    for (int i = 0; i <= CHILD_LATER_MAX / (int)sizeof piece; i++)
+        assert_int_equal(write(pair[1], piece, sizeof piece), sizeof piece);
+    heard.size = 0;
+    assert_int_equal(write(pair[1], "\nreboot n5\n", 11), 11);
+    child_read(&c);
+    assert_string_equal(buf_cstr(&heard), "<reboot n5>");
+    close(pair[1]);
+    child_read(&c);
+    assert_int_equal(c.control, -1);
+    buf_free(&heard);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reboot_requests),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(lines_of_a_ready_child),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
