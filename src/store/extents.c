@@ -196,12 +196,16 @@ static int grow_table(struct extents *x)
     struct segment_entry *table = (struct segment_entry *)(void *)(x->base + offset);
     memset(table, 0, capacity * sizeof *table);
     memcpy(table, extents_table(x), old_capacity * sizeof *table);
+    // Without the table all is lost, so it is on disk before the header leads to it, and the header before the old one is made worthless.
+    // (A disk that cannot: the next sync says so.) There are few of these moves, each table is twice the one before.
+    x->io->sync(x->io->user, x->fd);
     // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
     // the file is opened again, or they might find anything there.
     struct segment_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
+    x->io->sync(x->io->user, x->fd);
     for (uint32_t i = 0; i < old_capacity; i++)
         __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
     extents_end(x);
@@ -409,8 +413,9 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     if (sb->table_offset > file_bytes || table_bytes > file_bytes - sb->table_offset || sb->table_offset % 8 ||
         sb->table_offset < sizeof *sb || sb->table_count > sb->table_capacity)
         return -EBADMSG;
-    // A writer that died in the middle of a change.
-    if (sb->table_sequence & 1)
+    // A writer that died in the middle of a change: one entry may be half written, with nothing in it that counts.
+    bool half_done = sb->table_sequence & 1;
+    if (half_done)
         __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
     struct taken *taken = malloc(((size_t)sb->table_count + 2) * sizeof *taken);
     if (!taken)
@@ -421,13 +426,18 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
         taken[count++] = (struct taken){sb->table_offset, table_bytes, EXTENT_NO_SLOT};
     extents_begin(x);
     for (uint32_t i = 0; i < sb->table_count; i++) {
+        static const struct segment_entry never;
         const struct segment_entry *entry = extent_entry(x, (int)i);
-        if (entry->kind == SEGMENT_EMPTY)
+        if (!memcmp(entry, &never, sizeof never))
             continue;
-        if (entry_sound(entry, file_bytes))
-            taken[count++] = (struct taken){entry->offset, entry->size, (int)i};
-        else
-            drop_entry(x, (int)i, dropped);
+        if (entry_sound(entry, file_bytes)) {
+            if (entry->kind != SEGMENT_EMPTY)
+                taken[count++] = (struct taken){entry->offset, entry->size, (int)i};
+            continue;
+        }
+        drop_entry(x, (int)i, dropped);
+        *dropped -= half_done;
+        half_done = false;
     }
     rc = find_gaps(x, taken, count, dropped);
     extents_end(x);

@@ -90,7 +90,8 @@ static int create(struct store *s, int fd)
     memcpy(&magic, sb.magic, sizeof magic);
     __atomic_store_n((uint64_t *)(void *)base, magic, __ATOMIC_RELEASE);
     lock_unmap(base, LAYOUT_HEADER_BYTES);
-    return 0;
+    // Before it grows: a machine that goes down must not leave a long file without a header, which no writer would take for its own.
+    return s->io->sync(s->io->user, fd);
 }
 
 static int open_file(struct store *s, const struct store_options *o, struct error *e)
@@ -367,9 +368,14 @@ static int close_in_place(struct store *s)
     // Readers would run into the void behind the new end.
     if (!lock_has_readers(x->fd))
         extents_trim(x);
-    struct superblock *sb = extents_super(x);
+    // On disk first is the table that the checksum is of, and in the header first the checksum: a file that says it is closed is.
+    rc = s->io->sync(s->io->user, x->fd);
+    if (rc)
+        return rc;
+    struct superblock *sb = extents_super(x), closed = *sb;
+    closed.state = LAYOUT_CLOSED;
+    sb->closed_crc = superblock_closed_crc(&closed, extents_table(x));
     __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
-    sb->closed_crc = superblock_closed_crc(sb, extents_table(x));
     return s->io->sync(s->io->user, x->fd);
 }
 

@@ -399,10 +399,14 @@ int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint
     }
     struct table t = {0};
     int rc = copy_table(r, &t);
+    // Entries are written one after another: a writer that died in the middle of a change has left one half done, in which nothing is.
+    bool half_done = t.sequence & 1;
     for (uint32_t i = 0; !rc && i < t.count; i++)
         if (!entry_sound(r, &t.entries[i])) {
-            reader_damaged(r, (uint64_t)((const uint8_t *)&t.live[i] - r->mapping->base), sizeof *t.entries,
-                           "a segment entry");
+            if (!half_done)
+                reader_damaged(r, (uint64_t)((const uint8_t *)&t.live[i] - r->mapping->base), sizeof *t.entries,
+                               "a segment entry");
+            half_done = false;
             t.entries[i].kind = SEGMENT_EMPTY;
         }
     size_t sets = r->index.set_count;

@@ -1,0 +1,226 @@
+// write_trace.h - every single write to a mapped file, in order: what a crash can come between.
+//
+// The mapping is made read-only. Each instruction that writes to it faults; it is let through alone (the processor's trap flag stops it
+// behind that one instruction), what it wrote is noted, and the mapping is read-only again. So the log holds what the machine really
+// stores, in the order in which it does, whatever compiler and C library made of the source. What changes the file otherwise (it grows,
+// a part of it is given back, a sync, an append that was acknowledged) is noted between the writes.
+//
+// From the log any state can be made again that a crash leaves: of a killed process every write up to the n-th, of a machine that went
+// down for each page what was in it at some time since the last sync.
+//
+// Linux on x86-64. Elsewhere trace_available() is false.
+#ifndef SONDE_TESTS_STORE_WRITE_TRACE_H
+#define SONDE_TESTS_STORE_WRITE_TRACE_H
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+enum { TRACE_PAGE = 4096, TRACE_STORE_MAX = 64, TRACE_ENTRIES_MAX = 1 << 20 };
+
+enum trace_kind { TRACE_WRITE, TRACE_SIZE, TRACE_PUNCH, TRACE_SYNC_BEGINS, TRACE_SYNCED, TRACE_ACKNOWLEDGED };
+
+struct trace_entry {
+    enum trace_kind kind;
+    uint32_t size; // WRITE
+    uint64_t at;   // WRITE, PUNCH: offset; SIZE: the file's size; SYNCED: whether what came before is promised
+    union {
+        uint8_t bytes[TRACE_STORE_MAX]; // WRITE
+        uint64_t length;                // PUNCH
+        int64_t numbers[8];             // ACKNOWLEDGED: whatever the test counts
+    };
+};
+
+struct trace {
+    uint8_t *base; // of the mapping
+    size_t mapped_bytes, file_bytes;
+    bool on;
+    struct trace_entry *entries;
+    size_t count;
+    uint8_t *at; // of the write under way
+};
+
+static struct trace trace;
+
+static inline struct trace_entry *trace_add(enum trace_kind kind, uint64_t at)
+{
+    static struct trace_entry none;
+    if (!trace.on)
+        return &none;
+    if (trace.count == TRACE_ENTRIES_MAX)
+        abort();
+    struct trace_entry *e = &trace.entries[trace.count++];
+    e->kind = kind;
+    e->at = at;
+    return e;
+}
+
+#if defined(__x86_64__) && defined(__linux__)
+
+enum { TRACE_TRAP_FLAG = 0x100 };
+
+static struct sigaction trace_old_segv, trace_old_trap;
+
+static inline bool trace_available(void)
+{
+    return true;
+}
+
+// Where the store has closed the file there is no mapping any more.
+static inline void trace_protect(int protection)
+{
+    if (trace.base && mprotect(trace.base, trace.mapped_bytes, protection) && errno != ENOMEM)
+        abort();
+}
+
+// A write may reach into the page behind.
+static inline void trace_pages(int protection)
+{
+    uint8_t *page = trace.base + (size_t)(trace.at - trace.base) / TRACE_PAGE * TRACE_PAGE;
+    size_t left = (size_t)(trace.base + trace.mapped_bytes - page);
+    if (mprotect(page, left < 2 * TRACE_PAGE ? left : 2 * TRACE_PAGE, protection))
+        abort();
+}
+
+static inline void trace_on_segv(int signal_number, siginfo_t *info, void *context)
+{
+    (void)signal_number;
+    uint8_t *at = info->si_addr;
+    if (!trace.on || at < trace.base || at >= trace.base + trace.mapped_bytes) {
+        sigaction(SIGSEGV, &trace_old_segv, NULL); // not ours: comes again
+        return;
+    }
+    trace.at = at;
+    trace_pages(PROT_READ | PROT_WRITE);
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] |= TRACE_TRAP_FLAG;
+}
+
+static inline void trace_on_trap(int signal_number, siginfo_t *info, void *context)
+{
+    (void)signal_number;
+    (void)info;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRACE_TRAP_FLAG;
+    size_t at = (size_t)(trace.at - trace.base), left = trace.file_bytes > at ? trace.file_bytes - at : 0;
+    struct trace_entry *e = trace_add(TRACE_WRITE, at);
+    e->size = (uint32_t)(left < TRACE_STORE_MAX ? left : TRACE_STORE_MAX);
+    memcpy(e->bytes, trace.at, e->size);
+    trace_pages(PROT_READ);
+}
+
+static inline void trace_start(void)
+{
+    trace.entries = malloc(TRACE_ENTRIES_MAX * sizeof *trace.entries);
+    if (!trace.entries)
+        abort();
+    trace.count = 0;
+    struct sigaction segv = {.sa_sigaction = trace_on_segv, .sa_flags = SA_SIGINFO};
+    struct sigaction trap = {.sa_sigaction = trace_on_trap, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSEGV, &segv, &trace_old_segv);
+    sigaction(SIGTRAP, &trap, &trace_old_trap);
+    trace.on = true;
+    trace_protect(PROT_READ);
+}
+
+// Notes no more; the log stays.
+static inline void trace_stop(void)
+{
+    if (!trace.on)
+        return;
+    trace.on = false;
+    trace_protect(PROT_READ | PROT_WRITE);
+    sigaction(SIGSEGV, &trace_old_segv, NULL);
+    sigaction(SIGTRAP, &trace_old_trap, NULL);
+}
+
+#else
+
+static inline bool trace_available(void)
+{
+    return false;
+}
+
+static inline void trace_protect(int protection)
+{
+    (void)protection;
+}
+
+static inline void trace_start(void)
+{
+}
+
+static inline void trace_stop(void)
+{
+}
+
+#endif
+
+// The store's mapping is another one now.
+static inline void trace_mapped(uint8_t *base, size_t bytes)
+{
+    trace.base = base;
+    trace.mapped_bytes = bytes;
+    if (trace.on)
+        trace_protect(PROT_READ);
+}
+
+static inline void trace_free(void)
+{
+    free(trace.entries);
+    trace = (struct trace){0};
+}
+
+// ── The file again ───────────────────────────────────────────────────────────────────────────────────────────────
+
+struct trace_image {
+    uint8_t *bytes;
+    size_t size, capacity;
+};
+
+static inline void image_resize(struct trace_image *m, size_t size)
+{
+    if (size > m->capacity) {
+        m->capacity = 2 * size;
+        m->bytes = realloc(m->bytes, m->capacity);
+        if (!m->bytes)
+            abort();
+    }
+    if (size > m->size)
+        memset(m->bytes + m->size, 0, size - m->size);
+    m->size = size;
+}
+
+static inline void image_copy(struct trace_image *to, const struct trace_image *from)
+{
+    to->size = 0;
+    image_resize(to, from->size);
+    if (from->size)
+        memcpy(to->bytes, from->bytes, from->size);
+}
+
+// What the entry does to the file. `page_counts` (NULL: all) says of which pages.
+static inline void image_apply(struct trace_image *m, const struct trace_entry *e,
+                               bool (*page_counts)(size_t page, void *user), void *user)
+{
+    if (e->kind == TRACE_SIZE)
+        image_resize(m, e->at);
+    uint64_t length = e->kind == TRACE_WRITE ? e->size : e->kind == TRACE_PUNCH ? e->length : 0;
+    for (uint64_t done = 0; done < length && e->at + done < m->size;) {
+        uint64_t at = e->at + done, n = TRACE_PAGE - at % TRACE_PAGE;
+        n = n < length - done ? n : length - done;
+        n = n < m->size - at ? n : m->size - at;
+        if (!page_counts || page_counts(at / TRACE_PAGE, user)) {
+            if (e->kind == TRACE_WRITE)
+                memcpy(m->bytes + at, e->bytes + done, n);
+            else
+                memset(m->bytes + at, 0, n);
+        }
+        done += n;
+    }
+}
+
+#endif
