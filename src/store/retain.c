@@ -1,6 +1,10 @@
 // retain.c - old blocks make room: whole segments, oldest first.
 //
 // A segment is as old as the newest point in it. Hot and cold blocks lie in segments of their own, so neither keeps the other.
+//
+// While a file is being closed, its tails become blocks and its hot blocks cold ones, and for a while both are there. What counts then is
+// what is left in the end: nothing is retired before that is known. Until then the file is larger than the limit by at most what its tails and the
+// cold blocks take (a quarter of the limit, and less than the hot ones did).
 #include "store/writer.h"
 
 static int oldest_segment(const struct store *s)
@@ -16,8 +20,21 @@ static int oldest_segment(const struct store *s)
     return oldest;
 }
 
+static void retire(struct store *s, int slot)
+{
+    const struct segment_sum *sum = &s->sums[slot];
+    s->stats.retired_blocks += sum->blocks;
+    s->stats.retired_values += sum->values;
+    s->stats.blocks -= sum->blocks;
+    if (slot == s->cold_slot)
+        s->cold_slot = EXTENT_NO_SLOT; // where merging lags behind, what it has done is the oldest
+    extent_free(&s->file, slot);
+}
+
 void retain(struct store *s, uint64_t wanted_bytes)
 {
+    if (s->closing)
+        return;
     for (;;) {
         uint64_t used = s->file.used_bytes - s->file.pending_bytes;
         bool too_large = used + wanted_bytes > s->size_limit_bytes;
@@ -31,11 +48,27 @@ void retain(struct store *s, uint64_t wanted_bytes)
             s->window_ns && s->newest_ns >= INT64_MIN + s->window_ns && sum->last_ns < s->newest_ns - s->window_ns;
         if (!too_large && !too_old)
             return;
-        s->stats.retired_blocks += sum->blocks;
-        s->stats.retired_values += sum->values;
-        s->stats.blocks -= sum->blocks;
-        if (slot == s->cold_slot)
-            s->cold_slot = EXTENT_NO_SLOT; // where merging lags behind, what it has done is the oldest
-        extent_free(&s->file, slot);
+        retire(s, slot);
     }
+}
+
+// What the closed file will hold: the catalog, and of the blocks those that count.
+static uint64_t live_bytes(const struct store *s)
+{
+    uint64_t bytes = LAYOUT_HEADER_BYTES;
+    for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
+        const struct segment_entry *e = extent_entry(&s->file, (int)i);
+        if (e->kind == SEGMENT_BLOCKS)
+            bytes += s->sums[i].live_bytes;
+        else if (e->kind == SEGMENT_CATALOG || e->kind == SEGMENT_CATALOG_PACKED)
+            bytes += e->used;
+    }
+    return bytes;
+}
+
+void retain_closed(struct store *s)
+{
+    int slot;
+    while (live_bytes(s) > s->size_limit_bytes && (slot = oldest_segment(s)) != EXTENT_NO_SLOT)
+        retire(s, slot);
 }

@@ -427,10 +427,12 @@ int store_close(struct store *s, struct error *e)
                     (unsigned long long)s->spilled);
         s->stats.refused_space += s->spilled;
     }
+    s->closing = true;
     int sealed = seal_all(s);
     rc = rc ? rc : sealed;
     if (!rc)
         merge_all(s);
+    retain_closed(s);
     // What could not be sealed lies in tails, which only the old file has.
     int closed = sealed ? sealed : rewrite(s);
     if (closed)

@@ -84,7 +84,8 @@ struct store;
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e);
 
 // Seals all tails, merges, oldest first, what has not been merged yet (for as long as the options say; what is left then stays larger, and
-// is said), cuts the file to what is used, syncs, marks it clean. Frees s whatever it returns.
+// is said), cuts the file to what is used, syncs, marks it clean. What is over the size limit then is retired; meanwhile the file may be
+// larger by what tails and merged blocks take. Frees s whatever it returns.
 int store_close(struct store *s, struct error *e);
 
 // As if the process had been killed, for tests and for the failing agent: nothing is sealed. Frees s.

@@ -130,6 +130,7 @@ struct store {
     bool flushing;
     int64_t close_budget_ns;
     uint64_t rewrite_limit_bytes;
+    bool closing;
 
     // Scratch of sealing, kept.
     int64_t *row_times;
@@ -186,7 +187,8 @@ void merge_forget(struct store *s); // what is under way is given up; nothing is
 size_t merge_memory(const struct store *s);
 
 // retain.c
-void retain(struct store *s, uint64_t wanted_bytes);
+void retain(struct store *s, uint64_t wanted_bytes); // nothing while closing
+void retain_closed(struct store *s);                 // when all is sealed and merged
 
 // spill.c
 int spill_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);

@@ -118,6 +118,54 @@ static void retention_by_size(void **state)
     close_store(s);
 }
 
+// Sealing and merging need room, but in the end there is less than before: nothing is retired for it.
+static void closing_at_the_limit_loses_nothing(void **state)
+{
+    (void)state;
+    enum { LIMIT = 1 << 20 };
+    for (int pass = 0; pass < 2; pass++) { // into a new file, in place
+        struct store_options o = {
+            .size_limit_bytes = LIMIT, .rewrite_limit_bytes = (uint64_t)pass, .close_budget_ns = INT64_MAX};
+        struct store *s = open_with(&o);
+        uint32_t id, set = one_series_set(s, &id), single = series_numbered(s, 0, 1);
+        int64_t n = 0;
+        struct store_stats stats = {0};
+        for (; stats.retired_blocks < 3; n++) {
+            double v = noise(n);
+            assert_int_equal(store_append_row(s, set, n, &v), 0);
+            assert_int_equal(store_append(s, single, n, v), 0);
+            if (n % 1000 == 0)
+                assert_int_equal(store_tick(s, n * INT64_C(10000000)), 0);
+            store_get_stats(s, &stats);
+        }
+        struct store_inspection before, after;
+        struct error e = {0};
+        assert_int_equal(store_inspect(fixture_path, &before, &e), 0);
+        assert_true(before.values < (uint64_t)n * 2);
+        close_store(s);
+        assert_int_equal(store_inspect(fixture_path, &after, &e), 0);
+        assert_int_equal(after.values, before.values);
+        assert_true(after.blocks == after.cold_blocks);
+        struct stat st;
+        assert_int_equal(stat(fixture_path, &st), 0);
+        assert_true((uint64_t)st.st_blocks * 512 < LIMIT * 5 / 4); // in place: its segments begin anywhere in a page
+        unlink(fixture_path);
+        // What does not fit even then goes, oldest first.
+        s = open_with(&(struct store_options){.size_limit_bytes = UINT64_MAX});
+        set = one_series_set(s, &id);
+        for (n = 0; n < 400000; n++) {
+            double v = noise(n);
+            assert_int_equal(store_append_row(s, set, n, &v), 0);
+        }
+        close_store(s);
+        close_store(open_with(&o));
+        assert_int_equal(store_inspect(fixture_path, &after, &e), 0);
+        assert_true(after.file_bytes <= LIMIT || pass);
+        assert_true(after.values && after.values < 400000 && after.last_ns == n - 1);
+        unlink(fixture_path);
+    }
+}
+
 static void retention_by_age(void **state)
 {
     (void)state;
@@ -444,6 +492,7 @@ int main(void)
         CASE(names_at_their_limits),
         CASE(series_limit),
         CASE(retention_by_size),
+        CASE(closing_at_the_limit_loses_nothing),
         CASE(retention_by_age),
         CASE(without_a_window_any_age),
         CASE(odd_values),
