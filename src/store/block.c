@@ -136,20 +136,30 @@ int block_put_set(struct buf *out, const struct block_source *source, const int6
     return block_end(out, start, &h);
 }
 
+// How many bytes a time stamp of the block takes, less its first one.
+static unsigned width_of(const struct block_header *h)
+{
+    uint64_t range = (uint64_t)h->last_ns - (uint64_t)h->first_ns;
+    return range ? (71 - (unsigned)__builtin_clzll(range)) / 8 : 0;
+}
+
+static uint8_t *put_short_group(uint8_t *at, const struct block_header *h, unsigned width,
+                                const struct point_record *points, uint32_t n)
+{
+    *at++ = (uint8_t)(n | width << 3);
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t since = (uint64_t)points[i].t_ns - (uint64_t)h->first_ns;
+        memcpy(at, &since, sizeof since); // what is too much is written over
+        at += width;
+    }
+    for (uint32_t i = 0; i < n; i++, at += sizeof points->value)
+        memcpy(at, &points[i].value, sizeof points->value);
+    return at;
+}
+
 static void put_group(struct buf *out, const int64_t *t, const double *v, uint32_t n)
 {
-    struct group_head head = {.count = n, .first_ns = t[0], .last_ns = t[n - 1]};
-    if (n < BLOCK_SUMMARY_MIN) {
-        // Too few to be worth a codec: a hundred thousand series may each have one point in a block.
-        uint8_t *at = (uint8_t *)out->data + out->size;
-        size_t between = n > 2 ? (n - 2) * sizeof *t : 0;
-        head.time_bytes = (uint32_t)between;
-        memcpy(at, &head, sizeof head);
-        memcpy(at + sizeof head, t + 1, between);
-        memcpy(at + sizeof head + between, v, n * sizeof *v);
-        out->size += sizeof head + between + n * sizeof *v;
-        return;
-    }
+    struct group_head head = {.count = n & 0xffffff, .first_ns = t[0], .last_ns = t[n - 1]};
     struct codec_summary sum;
     size_t head_at = out->size, summary_at = head_at + sizeof head;
     out->size = summary_at + sizeof(struct group_summary);
@@ -167,6 +177,42 @@ static void put_group(struct buf *out, const int64_t *t, const double *v, uint32
     memcpy(out->data + summary_at, &s, sizeof s);
 }
 
+static bool put_groups(struct buf *out, struct block_header *h, size_t directory_at, const struct point_record *points,
+                       size_t count, int64_t *t, double *v)
+{
+    size_t data_at = out->size;
+    unsigned width = width_of(h);
+    uint32_t group = 0;
+    size_t short_max = 1 + (BLOCK_SUMMARY_MIN - 1) * 2 * sizeof *v + sizeof *v;
+    for (size_t i = 0; i < count; group++) {
+        uint32_t series = points[i].series, n = 1;
+        while (i + n < count && points[i + n].series == series)
+            n++;
+        bool is_short = n < BLOCK_SUMMARY_MIN;
+        size_t room =
+            is_short ? short_max : 2 * codec_bound(n) + sizeof(struct group_head) + sizeof(struct group_summary);
+        if (out->capacity - out->size < room && !buf_reserve(out, room))
+            return false;
+        uint32_t offset = (uint32_t)(out->size - data_at);
+        memcpy(out->data + directory_at + 4 * group, &series, 4);
+        memcpy(out->data + directory_at + 4 * ((size_t)h->columns + group), &offset, 4);
+        if (is_short) {
+            uint8_t *at = (uint8_t *)out->data + out->size;
+            out->size += (size_t)(put_short_group(at, h, width, points + i, n) - at);
+        } else {
+            for (uint32_t k = 0; k < n; k++) {
+                t[k] = points[i + k].t_ns;
+                v[k] = points[i + k].value;
+            }
+            put_group(out, t, v, n);
+        }
+        i += n;
+    }
+    uint32_t end = (uint32_t)(out->size - data_at);
+    memcpy(out->data + directory_at + 8 * (size_t)h->columns, &end, sizeof end);
+    return true;
+}
+
 int block_put_points(struct buf *out, const struct block_source *source, const struct point_record *points,
                      size_t count)
 {
@@ -174,50 +220,30 @@ int block_put_points(struct buf *out, const struct block_source *source, const s
     size_t start = block_begin(out, source, BLOCK_POINTS, &h), directory_at = out->size, longest = 0, length = 0;
     h.rows = (uint32_t)count;
     h.values = count;
+    h.first_ns = INT64_MAX;
+    h.last_ns = INT64_MIN;
     for (size_t i = 0; i < count; i++) {
         bool new = !i || points[i].series != points[i - 1].series;
         h.columns += new;
         length = new ? 1 : length + 1;
         longest = length > longest ? length : longest;
+        h.first_ns = points[i].t_ns < h.first_ns ? points[i].t_ns : h.first_ns;
+        h.last_ns = points[i].t_ns > h.last_ns ? points[i].t_ns : h.last_ns;
     }
     if (longest > CODEC_VALUES_MAX)
         return -EFBIG;
     h.directory_bytes = ((2 * h.columns + 1) * 4 + 7) / 8 * 8;
-    h.first_ns = INT64_MAX;
-    h.last_ns = INT64_MIN;
     int64_t *t = malloc(longest * sizeof *t);
     double *v = malloc(longest * sizeof *v);
-    size_t data_at = directory_at + h.directory_bytes;
     bool ok = t && v && buf_reserve(out, h.directory_bytes);
     if (ok) {
-        memset(out->data + directory_at, 0, h.directory_bytes);
-        out->size = data_at;
-    }
-    uint32_t group = 0;
-    for (size_t i = 0; ok && i < count; group++) {
-        uint32_t series = points[i].series, n = 0;
-        for (; i + n < count && points[i + n].series == series; n++) {
-            t[n] = points[i + n].t_ns;
-            v[n] = points[i + n].value;
-        }
-        ok = buf_reserve(out, 2 * codec_bound(n) + sizeof(struct group_head) + sizeof(struct group_summary));
-        if (!ok)
-            break;
-        uint32_t offset = (uint32_t)(out->size - data_at);
-        memcpy(out->data + directory_at + 4 * group, &series, 4);
-        memcpy(out->data + directory_at + 4 * (h.columns + group), &offset, 4);
-        put_group(out, t, v, n);
-        h.first_ns = t[0] < h.first_ns ? t[0] : h.first_ns;
-        h.last_ns = t[n - 1] > h.last_ns ? t[n - 1] : h.last_ns;
-        i += n;
+        memset(out->data + directory_at + h.directory_bytes - 8, 0, 8);
+        out->size = directory_at + h.directory_bytes;
+        ok = put_groups(out, &h, directory_at, points, count, t, v);
     }
     free(t);
     free(v);
-    if (!ok)
-        return -ENOMEM;
-    uint32_t end = (uint32_t)(out->size - data_at);
-    memcpy(out->data + directory_at + 8 * h.columns, &end, sizeof end);
-    return block_end(out, start, &h);
+    return ok ? block_end(out, start, &h) : -ENOMEM;
 }
 
 int block_put_events(struct buf *out, const struct block_source *source, struct str records, uint32_t count,
@@ -317,33 +343,64 @@ int block_entry_of_column(const struct block_header *h, const struct column_entr
     return 0;
 }
 
+static bool is_short(struct str record)
+{
+    return record.size && record.data[0];
+}
+
+// The offset of the i-th point's time stamp in a record of the short form.
+static uint64_t short_time(struct str record, unsigned width, uint32_t i)
+{
+    uint64_t since = 0;
+    memcpy(&since, record.data + 1 + i * width, width);
+    return since;
+}
+
+static int entry_of_short_group(const struct block_header *h, uint32_t series, struct str record,
+                                struct block_entry *out)
+{
+    uint32_t count = (uint8_t)record.data[0] & 7;
+    unsigned width = (uint8_t)record.data[0] >> 3;
+    if (!count || count > h->rows || width > 8 || record.size < 1 + (size_t)count * width)
+        return -EBADMSG;
+    *out = (struct block_entry){
+        .series = series,
+        .count = count,
+        .first_ns = (int64_t)((uint64_t)h->first_ns + short_time(record, width, 0)),
+        .last_ns = (int64_t)((uint64_t)h->first_ns + short_time(record, width, count - 1)),
+    };
+    return out->first_ns > out->last_ns || out->first_ns < h->first_ns || out->last_ns > h->last_ns ? -EBADMSG : 0;
+}
+
 int block_entry_of_group(const struct block_header *h, uint32_t series, struct str record, struct block_entry *out)
 {
+    if (is_short(record))
+        return entry_of_short_group(h, series, record, out);
     struct bytes in = bytes_of(record.data, record.size);
     struct group_head head = {0};
     struct group_summary s = {0};
-    struct str bytes = bytes_take(&in, sizeof head);
+    struct str bytes = bytes_take(&in, sizeof head), summary = bytes_take(&in, sizeof s);
     if (in.failed)
         return -EBADMSG;
     memcpy(&head, bytes.data, sizeof head);
-    if (!head.count || head.count > h->rows || head.count > CODEC_VALUES_MAX || head.first_ns > head.last_ns)
+    memcpy(&s, summary.data, sizeof s);
+    if (head.count < BLOCK_SUMMARY_MIN || head.count > h->rows || head.count > CODEC_VALUES_MAX ||
+        head.first_ns > head.last_ns)
         return -EBADMSG;
-    *out =
-        (struct block_entry){.series = series, .count = head.count, .first_ns = head.first_ns, .last_ns = head.last_ns};
-    if (head.count < BLOCK_SUMMARY_MIN)
-        return 0;
-    bytes = bytes_take(&in, sizeof s);
-    if (in.failed)
-        return -EBADMSG;
-    memcpy(&s, bytes.data, sizeof s);
-    out->has_summary = true;
-    out->nans = s.nans;
-    out->min = s.min;
-    out->max = s.max;
-    out->sum = s.sum;
-    out->sum_squares = s.sum_squares;
-    out->first = s.first;
-    out->last = s.last;
+    *out = (struct block_entry){
+        .series = series,
+        .count = head.count,
+        .has_summary = true,
+        .nans = s.nans,
+        .first_ns = head.first_ns,
+        .last_ns = head.last_ns,
+        .min = s.min,
+        .max = s.max,
+        .sum = s.sum,
+        .sum_squares = s.sum_squares,
+        .first = s.first,
+        .last = s.last,
+    };
     return 0;
 }
 
@@ -351,16 +408,21 @@ int block_entry_of_group(const struct block_header *h, uint32_t series, struct s
 static bool group_streams(const struct block_entry *e, struct str record, struct str *times, struct str *values)
 {
     struct bytes in = bytes_of(record.data, record.size);
+    if (is_short(record)) {
+        unsigned width = bytes_u8(&in) >> 3;
+        *times = bytes_take(&in, (size_t)e->count * width);
+        *values = (struct str){(const char *)in.at, bytes_left(&in)};
+        return !in.failed && !e->has_summary && e->count == ((uint8_t)record.data[0] & 7);
+    }
     struct group_head head;
     struct str bytes = bytes_take(&in, sizeof head);
     if (in.failed)
         return false;
     memcpy(&head, bytes.data, sizeof head);
-    if (e->has_summary)
-        bytes_take(&in, sizeof(struct group_summary));
+    bytes_take(&in, sizeof(struct group_summary));
     *times = bytes_take(&in, head.time_bytes);
     *values = (struct str){(const char *)in.at, bytes_left(&in)};
-    return !in.failed && head.count == e->count;
+    return !in.failed && e->has_summary && head.count == e->count;
 }
 
 int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column, struct str *out)
@@ -377,10 +439,10 @@ int block_decode_values(const struct block_header *h, const struct block_entry *
 {
     struct str stored;
     int rc = block_value_bytes(h, e, column, &stored);
-    if (!rc && h->kind == BLOCK_POINTS && e->count < BLOCK_SUMMARY_MIN) {
+    if (!rc && h->kind == BLOCK_POINTS && !e->has_summary) {
         if (stored.size != e->count * sizeof *values)
             return -EBADMSG;
-        memcpy(values, stored.data, stored.size);
+        memcpy(values, stored.data, e->count * sizeof *values);
         return 0;
     }
     return rc ? rc : codec_decode((const uint8_t *)stored.data, stored.size, e->count, values);
@@ -391,16 +453,13 @@ int block_decode_group_times(const struct block_entry *e, struct str record, int
     struct str times, values;
     if (!group_streams(e, record, &times, &values))
         return -EBADMSG;
-    if (e->count < BLOCK_SUMMARY_MIN) {
-        size_t between = e->count > 2 ? (e->count - 2) * sizeof *t_ns : 0;
-        if (times.size != between)
-            return -EBADMSG;
-        t_ns[0] = e->first_ns;
-        memcpy(t_ns + 1, times.data, between);
-        t_ns[e->count - 1] = e->last_ns;
-        return 0;
-    }
-    return codec_decode_times((const uint8_t *)times.data, times.size, e->count, t_ns);
+    if (e->has_summary)
+        return codec_decode_times((const uint8_t *)times.data, times.size, e->count, t_ns);
+    unsigned width = (uint8_t)record.data[0] >> 3;
+    uint64_t first = short_time(record, width, 0);
+    for (uint32_t i = 0; i < e->count; i++)
+        t_ns[i] = (int64_t)((uint64_t)e->first_ns + (short_time(record, width, i) - first));
+    return 0;
 }
 
 int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count, int64_t *out)

@@ -27,7 +27,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endia
 #define LAYOUT_MAGIC "sonde\0\r\n"
 
 enum {
-    LAYOUT_MAJOR = 1, // a reader refuses another major version
+    LAYOUT_MAJOR = 2, // a reader refuses another major version
     LAYOUT_MINOR = 0, // and ignores what it does not know of a greater minor one
     LAYOUT_HEADER_BYTES = 1024,
     LAYOUT_INLINE_ENTRIES = 8,
@@ -155,12 +155,15 @@ struct column_entry {
 static_assert(sizeof(struct column_entry) == 80, "column entry");
 
 // Hot BLOCK_POINTS, directory: u32 series[columns], ascending, then u32 offset[columns + 1] into the data, where each series has
-// a record: a group_head; from BLOCK_SUMMARY_MIN points on a group_summary, the time stamps, the values (codec.h); below, the time
-// stamps between first and last and the values, as they are.
+// a record. From BLOCK_SUMMARY_MIN points on: a group_head, a group_summary, the time stamps, the values (codec.h). Below, as there may be
+// a hundred thousand series with one point each, nothing but
+//
+//   u8 points | width << 3,  then for each point its time less the block's first_ns in `width` bytes,  then the values as they are
 enum { BLOCK_SUMMARY_MIN = 8 };
 
 struct group_head {
-    uint32_t count, time_bytes;
+    uint32_t zero : 8, count : 24; // of the short form the first byte is not 0
+    uint32_t time_bytes;
     int64_t first_ns, last_ns;
 };
 static_assert(sizeof(struct group_head) == 24, "group head");

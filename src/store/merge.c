@@ -197,7 +197,7 @@ static int job_begin(struct store *s, enum merge_pace pace)
     for (size_t i = 0; i < n; i++)
         j->rows += q->blocks[i].rows;
     if (queue == POINTS_QUEUE) {
-        j->points = malloc(2 * (size_t)j->rows * sizeof *j->points);
+        j->points = malloc((size_t)j->rows * sizeof *j->points);
         return j->points ? 1 : -ENOMEM;
     }
     j->t_ns = malloc(j->rows * sizeof *j->t_ns);
@@ -301,7 +301,15 @@ static int start_writing(struct store *s)
         if (rc)
             return rc;
     } else {
-        j->kept = (uint32_t)points_sort(j->points, j->rows, j->points + j->rows);
+        struct point_record *sorted = malloc(j->rows * sizeof *sorted);
+        uint64_t *keys = malloc(2 * (size_t)j->rows * sizeof *keys);
+        if (sorted && keys)
+            j->kept = (uint32_t)points_sort(j->points, j->rows, sorted, keys);
+        free(keys);
+        free(j->points);
+        j->points = sorted;
+        if (!j->kept)
+            return -ENOMEM;
     }
     j->writer = cold_begin(&j->block, &source, set ? BLOCK_SET : BLOCK_POINTS, &efforts[j->pace]);
     if (!j->writer)

@@ -256,8 +256,8 @@ int seal_points(struct store *s)
     if (!s->point_scratch && !(s->point_scratch = malloc(2 * TAIL_POINTS_MAX * sizeof *s->point_scratch)))
         return -ENOMEM;
     struct point_record *points = s->point_scratch;
-    memcpy(points, s->file.base + t->offset, t->used * sizeof *points);
-    size_t count = points_sort(points, t->used, points + TAIL_POINTS_MAX);
+    size_t count = points_sort((const struct point_record *)(const void *)(s->file.base + t->offset), t->used, points,
+                               (uint64_t *)(void *)(points + TAIL_POINTS_MAX));
     struct block_source source = source_of(s, t, 0);
     s->block.size = 0;
     s->block.failed = false;

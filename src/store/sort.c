@@ -6,20 +6,20 @@
 
 enum { DIGIT_BITS_MAX = 11, DIGITS_MAX = 1 << DIGIT_BITS_MAX };
 
-static void count_pass(const struct point_record *from, struct point_record *to, size_t count, unsigned shift,
-                       uint32_t digits)
+// What is moved about is a series and a place, a third of a point.
+static void count_pass(const uint64_t *from, uint64_t *to, size_t count, unsigned shift, uint32_t digits)
 {
     uint32_t at[DIGITS_MAX], sum = 0;
     memset(at, 0, digits * sizeof *at);
     for (size_t i = 0; i < count; i++)
-        at[from[i].series >> shift & (digits - 1)]++;
+        at[from[i] >> shift & (digits - 1)]++;
     for (uint32_t d = 0; d < digits; d++) {
         uint32_t n = at[d];
         at[d] = sum;
         sum += n;
     }
     for (size_t i = 0; i < count; i++)
-        to[at[from[i].series >> shift & (digits - 1)]++] = from[i];
+        to[at[from[i] >> shift & (digits - 1)]++] = from[i];
 }
 
 static int by_time(const void *a, const void *b)
@@ -45,33 +45,50 @@ static void sort_times(struct point_record *p, size_t n)
         p[i].zero = 0;
 }
 
-size_t points_sort(struct point_record *points, size_t count, struct point_record *scratch)
+// The points by series, in order of arrival.
+static void by_series(const struct point_record *from, size_t count, struct point_record *out, uint64_t *keys)
 {
     uint32_t most = 0;
     bool sorted = true;
     for (size_t i = 0; i < count; i++) {
-        most = points[i].series > most ? points[i].series : most;
-        sorted = sorted && (!i || points[i - 1].series <= points[i].series);
+        most = from[i].series > most ? from[i].series : most;
+        sorted = sorted && (!i || from[i - 1].series <= from[i].series);
+        keys[i] = (uint64_t)from[i].series << 32 | i;
     }
-    struct point_record *from = points, *to = scratch;
+    if (sorted) {
+        memcpy(out, from, count * sizeof *out);
+        return;
+    }
     // As few passes as there can be, of equal digits: small ones stay in the nearest cache.
     unsigned bits = most ? 32 - (unsigned)__builtin_clz(most) : 1;
     unsigned passes = (bits + DIGIT_BITS_MAX - 1) / DIGIT_BITS_MAX, digit_bits = (bits + passes - 1) / passes;
-    for (unsigned pass = 0; !sorted && pass < passes; pass++) {
-        count_pass(from, to, count, pass * digit_bits, UINT32_C(1) << digit_bits);
-        struct point_record *other = from;
-        from = to;
-        to = other;
+    uint64_t *other = keys + count;
+    for (unsigned pass = 0; pass < passes; pass++) {
+        count_pass(keys, other, count, 32 + pass * digit_bits, UINT32_C(1) << digit_bits);
+        uint64_t *done = other;
+        other = keys;
+        keys = done;
     }
+    for (size_t i = 0; i < count; i++)
+        out[i] = from[(uint32_t)keys[i]];
+}
+
+size_t points_sort(const struct point_record *from, size_t count, struct point_record *out, uint64_t *keys)
+{
+    by_series(from, count, out, keys);
     size_t kept = 0;
     for (size_t i = 0; i < count;) {
         size_t n = 1;
-        while (i + n < count && from[i + n].series == from[i].series)
+        while (i + n < count && out[i + n].series == out[i].series)
             n++;
-        sort_times(from + i, n);
+        sort_times(out + i, n);
+        if (n == 1 && kept == i) {
+            kept = ++i;
+            continue;
+        }
         for (size_t end = i + n; i < end; i++)
-            if (i + 1 == end || from[i + 1].t_ns != from[i].t_ns)
-                points[kept++] = from[i];
+            if (i + 1 == end || out[i + 1].t_ns != out[i].t_ns)
+                out[kept++] = out[i];
     }
     return kept;
 }

@@ -192,18 +192,20 @@ static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **
         return 0;
     size_t count = s->used[tail];
     struct point_record *points = malloc((count + 1) * sizeof *points), *scratch = malloc((count + 1) * sizeof *points);
-    int rc = points && scratch ? 0 : -ENOMEM;
+    uint64_t *keys = malloc((2 * count + 1) * sizeof *keys);
+    int rc = points && scratch && keys ? 0 : -ENOMEM;
     if (!rc) {
-        copy_words(points, t->bytes, count * sizeof *points);
+        copy_words(scratch, t->bytes, count * sizeof *points);
         rc = tail_current(t) ? 0 : -ESTALE;
     }
+    if (!rc)
+        count = points_sort(scratch, count, points, keys);
+    free(scratch);
+    free(keys);
     if (rc) {
         free(points);
-        free(scratch);
         return rc;
     }
-    count = points_sort(points, count, scratch);
-    free(scratch);
     *pin = cache_add(
         &s->cache,
         (struct cache_item){

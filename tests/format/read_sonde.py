@@ -101,19 +101,22 @@ class Block:
         offsets = directory.get(f"{self.columns + 1}I")
         for number, start, end in zip(numbers, offsets, offsets[1:]):
             piece = Bytes(data[start:end])
-            count, time_size, first_time, last_time = piece.get("IIqq")
-            need(count, "a series without points")
-            sums = None
-            if count >= 8:
+            short, sums = piece.u8(), None
+            if short:
+                count, width = short & 7, short >> 3
+                need(count and width <= 8, "a short record of another form")
+                times = [self.first_time + int.from_bytes(piece.take(width), "little") for _ in range(count)]
+                bits = piece.u64s(count)
+                piece.end()
+            else:
+                count = int.from_bytes(piece.take(3), "little")
+                time_size, first_time, last_time = piece.get("Iqq")
+                need(count >= 8, "a long record of few points")
                 nans, _, *others = piece.get("II6Q")
                 sums = [nans, *others]
                 times = decode_times(piece.take(time_size), count)
                 bits = decode_values(piece.take(piece.left()), count)
-            else:
-                times = [first_time, *piece.get(f"{max(count - 2, 0)}q"), last_time][-count:]
-                bits = piece.u64s(count)
-                piece.end()
-            need((times[0], times[-1]) == (first_time, last_time), "a column's times")
+                need((times[0], times[-1]) == (first_time, last_time), "a column's times")
             yield number, times, bits, sums
 
     def cold(self, directory, data, series):
@@ -271,7 +274,7 @@ class Recording:
         need(len(header) == 1024 and header[:8] == b"sonde\0\r\n", "this is no file of sonde's")
         self.major, self.minor, size = struct.unpack("<HHI", header[8:16])
         need(struct.unpack("<I", header[60:64])[0] == crc32c(header[:60]), "the header's checksum is wrong")
-        need(self.major == 1 and size == 1024, "a format that this reader does not know")
+        need(self.major == 2 and size == 1024, "a format that this reader does not know")
         self.made, = struct.unpack("<q", header[16:24])
         self.state, = struct.unpack("<I", header[64:68])
         need(self.state in (1, 2), "a file in an unknown state")
