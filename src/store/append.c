@@ -113,6 +113,11 @@ static int set_make_room(struct store *s, uint32_t id)
 int append_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
 {
     struct set *set = &s->sets[id];
+    if (set->shared || set->shared_seen != s->shared_count || t_ns <= s->singles_before_ns) {
+        int rc = shared_row(s, id, t_ns, values);
+        if (rc)
+            return rc;
+    }
     if (set->tail.used == set->tail.room) {
         int rc = set_make_room(s, id);
         if (rc)
@@ -165,6 +170,11 @@ int append_point(struct store *s, uint32_t series, int64_t t_ns, double value)
         if (rc)
             return rc;
     }
+    if (s->series_use[series] != SERIES_SINGLE) {
+        int rc = shared_single(s, series, t_ns);
+        if (rc)
+            return rc;
+    }
     struct point_record record = {series, 0, t_ns, value};
     put_words(s->file.base + s->points.offset + s->points.used * sizeof record, &record, sizeof record / 8);
     publish(s, &s->points, s->points.used + 1, t_ns);
@@ -206,7 +216,7 @@ static size_t append_run(struct store *s, const struct store_point *points, size
     uint8_t *to = s->file.base + s->points.offset + s->points.used * sizeof(struct point_record);
     for (; n < count && taken < room; n++) {
         const struct store_point *p = &points[n];
-        if (p->series >= s->stats.series || p->t_ns < oldest)
+        if (p->series >= s->stats.series || p->t_ns < oldest || s->series_use[p->series] != SERIES_SINGLE)
             break;
         if (p->t_ns > newest) {
             if (s->window_ns)

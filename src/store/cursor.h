@@ -20,15 +20,20 @@ struct piece {
     size_t at; // points before it have been given
 };
 
-// Of two points of a series at one time stamp the one in the newer piece counts. What was sealed at once, and what has not been sealed, has no order
-// between sets and single points: there a set goes before single points, a lower set id before a higher one (docs/format.md).
+// Of two points of a series at one time stamp the one in the newer piece counts, but one appended singly goes before those in sets, whatever
+// was sealed when: writers append what has to win over a set's cell singly (shared.c, docs/format.md). The rest gives what is left an order.
+#define RANK_SINGLE UINT32_MAX
+
 static inline uint64_t piece_rank(bool set, uint32_t owner, uint64_t sequence)
 {
-    return (uint64_t)(set ? UINT32_MAX - owner : 0) << 32 | (uint32_t)sequence;
+    return (uint64_t)(set ? RANK_SINGLE - 1 - owner : RANK_SINGLE) << 32 | (uint32_t)sequence;
 }
 
 static inline bool piece_newer(const struct piece *a, const struct piece *b)
 {
+    bool single = a->rank >> 32 == RANK_SINGLE;
+    if (single != (b->rank >> 32 == RANK_SINGLE))
+        return single;
     return a->order != b->order ? a->order > b->order : a->rank > b->rank;
 }
 

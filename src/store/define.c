@@ -104,12 +104,13 @@ static int remember_set(struct store *s, const uint32_t *series, uint32_t count)
     if (!id)
         return -ENOMEM;
     *id = s->stats.sets;
-    s->sets[s->stats.sets++] = (struct set){
+    struct set *set = &s->sets[s->stats.sets++];
+    *set = (struct set){
         .series = (const uint32_t *)(const void *)key.data,
         .count = count,
         .tail = {.slot = EXTENT_NO_SLOT, .sequence = 1},
     };
-    return 0;
+    return shared_set(s, set);
 }
 
 static struct str pair_key(struct buf *b, struct str key, struct str value)
@@ -163,6 +164,11 @@ static const uint32_t *series_reserve(struct store *s, const struct series_key *
         if (!keys)
             return NULL;
         s->series_keys = keys;
+        uint8_t *use = realloc(s->series_use, capacity);
+        if (!use)
+            return NULL;
+        memset(use + s->series_capacity, 0, capacity - s->series_capacity);
+        s->series_use = use;
         s->series_capacity = capacity;
     }
     if ((s->stats.series + 1) * 4 > s->series_slot_count * 3 && !series_slots_grow(s))

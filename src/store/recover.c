@@ -165,6 +165,8 @@ static void account(struct store *s, struct recovery *r)
         struct segment_sum *sum = &s->sums[b->slot];
         if (h->kind != BLOCK_EVENTS && h->last_ns > s->newest_ns)
             s->newest_ns = h->last_ns;
+        if (h->kind == BLOCK_POINTS && h->last_ns > s->singles_before_ns)
+            s->singles_before_ns = h->last_ns;
         if (h->last_ns > sum->last_ns)
             sum->last_ns = h->last_ns;
         bool known = h->kind != BLOCK_SET || h->owner < s->stats.sets;
@@ -291,6 +293,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     for (uint32_t i = 0; kind != SEGMENT_EVENT_TAIL && i < used; i++) {
         int64_t at = time_at(s->file.base + e->offset, kind, unit, i);
         s->newest_ns = at > s->newest_ns ? at : s->newest_ns;
+        if (kind == SEGMENT_POINT_TAIL && at > s->singles_before_ns)
+            s->singles_before_ns = at;
     }
     extent_publish(e, used);
     *t =
@@ -353,6 +357,7 @@ int recover(struct store *s, bool crashed, bool machine, uint32_t dropped, struc
     free(r.blocks);
     if (rc)
         return error_set(e, rc, "cannot take up %s: %s", s->path, strerror(-rc));
+    shared_opened(s);
     struct superblock *sb = extents_super(&s->file);
     __atomic_store_n(&sb->newest_ns, s->newest_ns, __ATOMIC_RELAXED);
     if (crashed)

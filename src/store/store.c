@@ -165,6 +165,7 @@ static void release(struct store *s)
     for (uint32_t i = 0; i < s->stats.sets; i++)
         free(s->sets[i].hot.blocks);
     catalog_forget(s);
+    shared_free(s);
     free(s->hot_points.blocks);
     free(s->sums);
     free(s->row_times);
@@ -212,7 +213,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     set_sizes(s);
     s->catalog_slot = s->hot_slot = s->cold_slot = EXTENT_NO_SLOT;
     s->points = s->events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
-    s->newest_ns = INT64_MIN;
+    s->newest_ns = s->singles_before_ns = INT64_MIN;
     int rc = open_file(s, o, e);
     if (rc) {
         release(s);
@@ -460,5 +461,5 @@ void store_get_stats(const struct store *s, struct store_stats *out)
         (s->metric_ids.capacity + s->pair_ids.capacity + s->set_ids.capacity) * sizeof(struct map_slot) +
         s->series_slot_count * sizeof *s->series_slots + s->series_capacity * sizeof *s->series_keys + s->tail_bytes +
         s->spill.capacity + s->block.capacity + (s->row_capacity + s->value_capacity) * sizeof(double) +
-        s->sum_capacity * sizeof *s->sums + merge_memory(s);
+        s->sum_capacity * sizeof *s->sums + merge_memory(s) + shared_memory(s);
 }

@@ -103,8 +103,9 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
 // A set of series; the same series in the same order give the same id. A series may be in several sets.
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id);
 
-// Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one appended last wins. (A series that is in
-// several sets, or in one and also appended singly: the one that was sealed last.)
+// Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one appended last wins, also where a series
+// is in several sets, or in one and also appended singly. (That costs 24 bytes for each cell of a row that is not newer than what came before
+// in another way. Where retention begins to take such data, the older one may show for a moment.)
 // 0; -ERANGE: older than the window (counted); -ENOSPC: nowhere left to put it (counted, reported once with log_warning). While the disk
 // is full that begins when half the memory limit is taken: until then appends wait in memory, where readers do not see them yet.
 // -EINVAL: no such id. A row's cells may be store_missing().

@@ -58,6 +58,8 @@ struct set {
     uint32_t count;
     struct tail tail;
     struct hot_queue hot;
+    bool shared; // some of its series are, as of…
+    uint32_t shared_seen;
 };
 
 struct metric {
@@ -69,6 +71,9 @@ struct series_key {
     uint32_t metric, count;
     uint32_t pairs[STORE_LABELS_MAX];
 };
+
+// How a series is appended.
+enum { SERIES_IN_SET = 1, SERIES_SINGLE = 2, SERIES_SHARED = 4 /* in more than one way */ };
 
 // What a segment of blocks holds, by slot.
 struct segment_sum {
@@ -101,7 +106,14 @@ struct store {
     uint32_t *series_slots; // id + 1
     size_t series_slot_count;
     const uint32_t **series_keys;
+    uint8_t *series_use;
     size_t series_capacity;
+    // shared.c
+    struct shared_series *shared;
+    uint32_t *shared_index; // by series: its place there
+    size_t shared_index_capacity, shared_capacity;
+    uint32_t shared_count;
+    int64_t singles_before_ns; // when the file was opened there were single points up to then, of whatever series
 
     // Tails that all series share.
     struct tail points, events;
@@ -185,6 +197,16 @@ enum merge_pace {
 int merge_step(struct store *s, enum merge_pace pace);
 void merge_forget(struct store *s); // what is under way is given up; nothing is lost
 size_t merge_memory(const struct store *s);
+
+// shared.c: of equal time stamps the one appended last.
+struct shared_series;
+int shared_set(struct store *s, struct set *set); // a new one
+int shared_single(struct store *s, uint32_t series, int64_t t_ns);
+void shared_opened(struct store *s);
+// Before a row is appended: what of it has to be appended singly, too, is.
+int shared_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
+void shared_free(struct store *s);
+size_t shared_memory(const struct store *s);
 
 // retain.c
 void retain(struct store *s, uint64_t wanted_bytes); // nothing while closing

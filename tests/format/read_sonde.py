@@ -234,8 +234,11 @@ class Recording:
             self.copy(file.fileno())
         self.read_catalog()
         self.points = [{} for _ in self.series]
+        self.single = [{} for _ in self.series]
         self.read_blocks()
         self.read_tails()
+        for points, single in zip(self.points, self.single):
+            points.update(single)  # wins over whatever is in sets
 
     def problem(self, where, why):
         self.problems.append(f"{where}: {why}")
@@ -370,7 +373,7 @@ class Recording:
             if not any(o is not block and o.owner == block.owner and o.first <= block.first and block.last <= o.last
                        and (o.last - o.first, o.version) > (block.last - block.first, block.version) for o in found):
                 self.blocks.append(block)
-        # What is added last wins: the newer part, then sets before points, then of sets the first.
+        # What is added last wins: the newer part, then of sets the first.
         self.blocks.sort(key=lambda b: (b.version, b.kind == 1, -b.set))
         for block in self.blocks:
             try:
@@ -378,7 +381,7 @@ class Recording:
                     self.events += Event.read_all(block.events(), block.count)
                 else:
                     for number, times, bits in block.points(self.sets):
-                        self.add(number, times, bits)
+                        self.add(number, times, bits, block.kind == 2)
             except Damage as damage:
                 self.problem(f"block {block.first} to {block.last} of {block.owner}", damage)
 
@@ -395,9 +398,10 @@ class Recording:
             except Damage:
                 pass
 
-    def add(self, number, times, bits):
+    def add(self, number, times, bits, singly=False):
         need(number < len(self.points), "an unknown series")
-        self.points[number].update((t, b) for t, b in zip(times, bits) if b != MISSING)
+        points = self.single if singly else self.points
+        points[number].update((t, b) for t, b in zip(times, bits) if b != MISSING)
 
     def read_tails(self):
         tails = self.of_kind(KIND_SET_TAIL, KIND_POINT_TAIL, KIND_EVENT_TAIL)
@@ -428,7 +432,7 @@ class Recording:
             self.events += Event.read_all(content)
         elif segment.kind == KIND_POINT_TAIL:
             for number, _, t, bits in struct.iter_unpack("<IIqQ", content):
-                self.add(number, [t], [bits])
+                self.add(number, [t], [bits], True)
         else:
             for t, *bits in struct.iter_unpack(f"<q{len(members)}Q", content):
                 for number, value in zip(members, bits):

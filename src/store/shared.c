@@ -1,0 +1,144 @@
+// shared.c - series that are appended in more than one way: in several sets, or in a set and singly.
+//
+// Of equal time stamps the point appended last has to win, but a set's rows and the single points lie in tails and blocks of their own, and
+// nothing says in what order they came. So there is a rule that needs no order: a single point wins over the cells of sets. Whoever appends a row
+// with a cell that something else may hold, too, appends that cell as a single point beside it; among single points the last one wins anyhow.
+//
+//   row of set 1 {t=5, a=1}         row of set 2 {t=5, a=2}  and, as set 1 may hold a at 5, point {a, t=5, 2}
+//
+// "May hold": for each such series is known what is the newest time stamp that each of the others has had. Who appends in order of time is always
+// ahead of it, and pays a comparison; the others pay 24 bytes a late cell. What was in the file when it was opened is known by its newest times only.
+//
+// One case is left: retention takes the oldest segments first, and may take the single point a little before the row that it covers.
+#include "store/writer.h"
+
+#include <stdlib.h>
+
+enum { SHARED_NOBODY = UINT32_MAX - 1, SHARED_SINGLY = UINT32_MAX };
+
+struct shared_series {
+    int64_t newest_ns; // by `owner`: a set or SHARED_SINGLY
+    int64_t others_ns; // newest by anybody else
+    uint32_t owner;
+};
+
+static int share(struct store *s, uint32_t series)
+{
+    if (s->series_use[series] & SERIES_SHARED)
+        return 0;
+    if (s->shared_index_capacity < s->series_capacity) {
+        uint32_t *index = realloc(s->shared_index, s->series_capacity * sizeof *index);
+        if (!index)
+            return -ENOMEM;
+        s->shared_index = index;
+        s->shared_index_capacity = s->series_capacity;
+    }
+    if (s->shared_count == s->shared_capacity) {
+        size_t capacity = s->shared_capacity ? s->shared_capacity * 2 : 64;
+        struct shared_series *shared = realloc(s->shared, capacity * sizeof *shared);
+        if (!shared)
+            return -ENOMEM;
+        s->shared = shared;
+        s->shared_capacity = capacity;
+    }
+    s->shared_index[series] = s->shared_count;
+    s->shared[s->shared_count++] =
+        (struct shared_series){.newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
+    s->series_use[series] |= SERIES_SHARED;
+    return 0;
+}
+
+// What anybody but `owner` may hold is no newer.
+static int64_t others_of(const struct shared_series *x, uint32_t owner)
+{
+    return x->owner == owner ? x->others_ns : x->newest_ns;
+}
+
+static void note(struct shared_series *x, uint32_t owner, int64_t t_ns)
+{
+    if (x->owner != owner && t_ns <= x->newest_ns) {
+        x->others_ns = t_ns > x->others_ns ? t_ns : x->others_ns;
+        return;
+    }
+    if (x->owner != owner) {
+        x->others_ns = x->newest_ns;
+        x->owner = owner;
+        x->newest_ns = t_ns;
+    }
+    x->newest_ns = t_ns > x->newest_ns ? t_ns : x->newest_ns;
+}
+
+int shared_set(struct store *s, struct set *set)
+{
+    for (uint32_t c = 0; c < set->count; c++) {
+        uint8_t *use = &s->series_use[set->series[c]];
+        int rc = *use & (SERIES_IN_SET | SERIES_SINGLE) ? share(s, set->series[c]) : 0;
+        if (rc)
+            return rc;
+        *use |= SERIES_IN_SET;
+    }
+    return 0;
+}
+
+int shared_single(struct store *s, uint32_t series, int64_t t_ns)
+{
+    uint8_t *use = &s->series_use[series];
+    int rc = *use & SERIES_IN_SET ? share(s, series) : 0;
+    if (rc)
+        return rc;
+    *use |= SERIES_SINGLE;
+    if (*use & SERIES_SHARED)
+        note(&s->shared[s->shared_index[series]], SHARED_SINGLY, t_ns);
+    return 0;
+}
+
+void shared_opened(struct store *s)
+{
+    for (uint32_t i = 0; i < s->shared_count; i++)
+        s->shared[i] =
+            (struct shared_series){.newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
+}
+
+// Since the last row a series has become shared, maybe one of these.
+static void look_again(const struct store *s, struct set *set)
+{
+    set->shared = false;
+    for (uint32_t c = 0; c < set->count && !set->shared; c++)
+        set->shared = s->series_use[set->series[c]] & SERIES_SHARED;
+    set->shared_seen = s->shared_count;
+}
+
+int shared_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
+{
+    struct set *set = &s->sets[id];
+    if (set->shared_seen != s->shared_count)
+        look_again(s, set);
+    bool before = t_ns <= s->singles_before_ns;
+    for (uint32_t c = 0; (set->shared || before) && c < set->count; c++) {
+        uint32_t series = set->series[c];
+        bool shared = s->series_use[series] & SERIES_SHARED;
+        if (store_is_missing(values[c]) || !(shared || before))
+            continue;
+        if (before || t_ns <= others_of(&s->shared[s->shared_index[series]], id)) {
+            int rc = append_point(s, series, t_ns, values[c]);
+            if (rc)
+                return rc;
+        }
+        if (s->series_use[series] & SERIES_SHARED)
+            note(&s->shared[s->shared_index[series]], id, t_ns);
+    }
+    return 0;
+}
+
+void shared_free(struct store *s)
+{
+    free(s->series_use);
+    free(s->shared_index);
+    free(s->shared);
+}
+
+size_t shared_memory(const struct store *s)
+{
+    return s->series_capacity * sizeof *s->series_use + s->shared_index_capacity * sizeof *s->shared_index +
+           s->shared_capacity * sizeof *s->shared;
+}
