@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum { COLUMNS = 100 };
@@ -564,6 +566,89 @@ static void a_removed_file_is_said_once(void **state)
     store_abandon(s);
 }
 
+// The kernel itself refuses to let the file grow. (Anybody can set that limit; a disk that fills up takes root, below.)
+static void a_file_that_may_not_grow(void **state)
+{
+    (void)state;
+    log_setup(LOG_ERROR, "test");
+    struct rlimit old, small = {.rlim_cur = 1 << 20};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small.rlim_max = old.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    struct store_options o = {.close_budget_ns = INT64_MAX};
+    struct store *s = open_with(&o);
+    uint32_t set = wide_set(s, 0, COLUMNS);
+    append_rows(s, set, COLUMNS, 0, 100);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    append_rows(s, set, COLUMNS, 100, 5000);
+    struct store_event e = {.kind = STORE_ANNOTATION, .text = STR("waits")};
+    assert_int_equal(store_append_event(s, &e), 0);
+    assert_true(stats_of(s).space_errors > 0);
+    assert_int_equal(stats_of(s).refused_space, 0);
+    assert_true(stats_of(s).file_bytes <= small.rlim_cur);
+    assert_int_equal(store_tick(s, INT64_C(1) << 50), -EFBIG); // tried again, and no better
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(store_tick(s, INT64_C(1) << 51), 0);
+    check_rows(COLUMNS, 0, 5000);
+    assert_int_equal(events_in(fixture_path), 1);
+    close_store(s);
+    check_rows(COLUMNS, 0, 5000);
+    signal(SIGXFSZ, SIG_DFL);
+    log_setup(LOG_WARNING, "test");
+}
+
+static int refused_open(void *user, const char *path, int flags, unsigned mode)
+{
+    return (flags & O_ACCMODE) == O_RDONLY ? store_io_real.open(user, path, flags, mode) : *(const int *)user;
+}
+
+static int refused_sync(void *user, int fd)
+{
+    return space ? -EROFS : store_io_real.sync(user, fd);
+}
+
+// A file system that has become read-only, as they do on errors: said once, counted; opening says why not. Readers do not mind.
+static void a_file_system_that_becomes_read_only(void **state)
+{
+    (void)state;
+    log_setup(LOG_WARNING, "test");
+    struct store_io io = store_io_real;
+    io.sync = refused_sync;
+    io.flush_start = NULL;
+    io.reserve = limited_reserve;
+    struct store_options o = {.io = &io, .sync_interval_ns = 1};
+    space = 0;
+    struct store *s = open_with(&o);
+    uint32_t set = wide_set(s, 0, 3);
+    append_rows(s, set, 3, 0, 100);
+    space = 1;
+    const char *said = said_by(tick_far_on, s);
+    assert_non_null(strstr(said, "cannot be written to disk"));
+    assert_null(strstr(strstr(said, "cannot be written") + 1, "cannot be written"));
+    assert_int_equal(stats_of(s).sync_errors, 3);
+    log_setup(LOG_ERROR, "test");
+    append_rows(s, set, 3, 100, 3000); // wait in memory
+    assert_int_equal(stats_of(s).refused_space, 0);
+    space = 0;
+    assert_int_equal(store_tick(s, INT64_C(1) << 60), 0);
+    check_rows(3, 0, 3000);
+    close_store(s);
+    for (int error = -EROFS;; error = -EACCES) {
+        struct store_io closed = store_io_real;
+        closed.user = &error;
+        closed.open = refused_open;
+        struct store_options refused = {.io = &closed};
+        struct error e = {0};
+        assert_int_equal(store_open(fixture_path, &refused, &s, &e), error);
+        assert_non_null(strstr(e.text, "cannot open"));
+        assert_non_null(strstr(e.text, strerror(-error)));
+        if (error == -EACCES)
+            break;
+    }
+    check_rows(3, 0, 3000);
+    log_setup(LOG_WARNING, "test");
+}
+
 // A real disk that fills up, and one that cannot be written to. Only root can make one.
 static void small_and_read_only_disks(void **state)
 {
@@ -623,6 +708,8 @@ int main(void)
         CASE(definitions_wait_for_space),
         CASE(without_fallocate),
         CASE(a_removed_file_is_said_once),
+        CASE(a_file_that_may_not_grow),
+        CASE(a_file_system_that_becomes_read_only),
         CASE(small_and_read_only_disks),
     };
     return cmocka_run_group_tests_name("store work", tests, NULL, NULL);
