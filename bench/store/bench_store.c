@@ -1,6 +1,6 @@
 // bench_store.c - what the store costs: appending, reading, opening, bytes a value. One JSON object a line.
 //
-//     bench_store [recordings | rows | hot | recent | small | open | points]
+//     bench_store [recordings | rows | hot | recent | small | open | points | ticks]
 //
 // Without an argument all but `hot` (rows without the merging) and `open` (writes a file of 1 GiB). SONDE_DATA names the folder with
 // recordings; without it those measurements are skipped. What other databases need is measured beside it by the scripts in this folder.
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ROWS = 1000000, RECENT_ROWS = 20000, POINTS = 20000000, MANY_SERIES = 100000 };
@@ -183,6 +184,66 @@ static void points(void)
     free(ids);
 }
 
+// ── Ticks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+static double thread_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+// The longest call of store_tick until nothing is left to merge, by processor time (other programs do not count) and by the clock.
+static void longest_tick(struct store *s, const char *what)
+{
+    double longest = 0, longest_wall = 0, all = 0;
+    int64_t now = 1;
+    struct store_stats stats;
+    store_get_stats(s, &stats);
+    uint64_t merged = stats.merged_values;
+    for (int quiet = 0; quiet < 5; now++) {
+        double start = thread_ms();
+        int64_t wall = clock_monotonic_ns();
+        bench_check(store_tick(s, now), "tick", NULL);
+        double took = thread_ms() - start, took_wall = bench_seconds_since(wall) * 1e3;
+        longest = took > longest ? took : longest;
+        longest_wall = took_wall > longest_wall ? took_wall : longest_wall;
+        all += took;
+        quiet = took < 0.1 ? quiet + 1 : 0;
+    }
+    store_get_stats(s, &stats);
+    char metric[64];
+    snprintf(metric, sizeof metric, "longest_tick_%s", what);
+    bench_say(metric, longest, "ms", "wall clock", longest_wall);
+    snprintf(metric, sizeof metric, "merge_in_ticks_%s", what);
+    bench_say(metric, (double)(stats.merged_values - merged) / all / 1e3, "M values/s", NULL, 0);
+}
+
+static void ticks(void)
+{
+    struct store *s = bench_open_store("ticks");
+    bench_append_rows(s, 100000);
+    longest_tick(s, "rows");
+    store_abandon(s);
+    unlink(bench_path("ticks"));
+    static struct store_point batch[10000];
+    uint32_t *ids = malloc(MANY_SERIES * sizeof *ids);
+    for (uint32_t series = 100; series <= MANY_SERIES; series *= 1000) {
+        s = bench_open_store("ticks");
+        bench_define(s, MANY_SERIES, ids);
+        for (int64_t i = 0; i < 2000000; i += 10000) {
+            for (int k = 0; k < 10000; k++)
+                batch[k] = (struct store_point){INT64_C(1700000000000000000) + (i + k) * 1000, (double)(k % 1000) / 10,
+                                                ids[(uint32_t)(i + k) % series]};
+            bench_check(store_append_points(s, batch, 10000, NULL), "append", NULL);
+        }
+        longest_tick(s, series == 100 ? "points_100_series" : "points_100000_series");
+        store_abandon(s);
+        unlink(bench_path("ticks"));
+    }
+    free(ids);
+}
+
 // ── Recordings ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 static void recording(const char *data, const char *name)
@@ -239,5 +300,7 @@ int main(int argc, char **argv)
         reading_open_large();
     if (!*only || !strcmp(only, "points"))
         points();
+    if (!*only || !strcmp(only, "ticks"))
+        ticks();
     return rmdir(folder) ? 1 : 0;
 }

@@ -11,6 +11,7 @@
 enum {
     DIRECTORY_RAW_MAX = 256 << 20,
     PARTS_MAX = 65536,
+    PACK_BYTES = 128 << 10, // of the directory at a time: about a millisecond
     PART_SERIES_MAX = 2000, // each has at most two columns, and the time stamps make one
 };
 
@@ -23,26 +24,18 @@ struct cold_writer {
     struct buf data, directory, parts;
     uint32_t part_count;
     int level;
-    size_t part_values; // the most in a part
+    size_t part_values, part_series_max; // the most in a part
     size_t part_series, values_in_part;
     const int64_t *t_ns; // SET: of the rows
     struct block_entry previous;
     struct codec_column columns[CODEC_TABLE_COLUMNS_MAX];
     uint32_t column_count; // of the part being filled
     struct arena memory;   // of its columns
+    // The end: the directory as it is, how far it has been compressed.
+    ZSTD_CCtx *packer;
+    struct buf raw;
+    size_t packed;
 };
-
-static int compress(struct buf *out, const void *raw, size_t size, int level)
-{
-    size_t bound = ZSTD_compressBound(size);
-    if (!buf_reserve(out, bound))
-        return -ENOMEM;
-    size_t n = ZSTD_compress(out->data + out->size, bound, raw, size, level);
-    if (ZSTD_isError(n))
-        return -ENOMEM; // the only reason left
-    out->size += n;
-    return 0;
-}
 
 static int finish_part(struct cold_writer *w)
 {
@@ -172,31 +165,44 @@ struct cold_writer *cold_begin(struct buf *out, const struct block_source *sourc
     w->out = out;
     w->level = effort->level;
     w->part_values = effort->part_values;
+    w->part_series_max = effort->part_series < PART_SERIES_MAX ? effort->part_series : PART_SERIES_MAX;
     w->start = block_begin(out, source, kind, &w->header);
     w->header.first_ns = INT64_MAX;
     w->header.last_ns = INT64_MIN;
     return w;
 }
 
-static int put_directory(struct cold_writer *w)
+static int begin_directory(struct cold_writer *w)
 {
     int rc = finish_part(w);
-    struct buf raw = {0};
-    buf_varint(&raw, w->part_count);
-    buf_add_str(&raw, buf_str(&w->parts));
-    buf_add_str(&raw, buf_str(&w->directory));
-    if (!rc && (raw.failed || w->parts.failed || w->directory.failed))
-        rc = -ENOMEM;
-    if (!rc) {
-        size_t before = w->out->size;
-        rc = compress(w->out, raw.data, raw.size, w->level);
-        w->header.directory_bytes = (uint32_t)(w->out->size - before);
-        w->header.directory_raw_bytes = (uint32_t)raw.size;
-        buf_add_str(w->out, buf_str(&w->data));
-        w->header.flags |= BLOCK_COLD | BLOCK_ZSTD_DIRECTORY | BLOCK_ZSTD_DATA;
-    }
-    buf_free(&raw);
-    return rc ? rc : block_end(w->out, w->start, &w->header);
+    buf_varint(&w->raw, w->part_count);
+    buf_add_str(&w->raw, buf_str(&w->parts));
+    buf_add_str(&w->raw, buf_str(&w->directory));
+    if (rc || w->raw.failed || w->parts.failed || w->directory.failed)
+        return rc ? rc : -ENOMEM;
+    w->packer = ZSTD_createCCtx();
+    if (!w->packer || !buf_reserve(w->out, ZSTD_compressBound(w->raw.size)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(w->packer, ZSTD_c_compressionLevel, w->level)) ||
+        ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(w->packer, w->raw.size)))
+        return -ENOMEM;
+    return 1;
+}
+
+int cold_pack(struct cold_writer *w)
+{
+    if (!w->packer)
+        return begin_directory(w);
+    if (w->packed == w->raw.size)
+        return 0;
+    size_t left = w->raw.size - w->packed, n = left < PACK_BYTES ? left : PACK_BYTES;
+    ZSTD_inBuffer in = {w->raw.data, w->packed + n, w->packed};
+    ZSTD_outBuffer to = {w->out->data, w->out->capacity, w->out->size};
+    size_t more = ZSTD_compressStream2(w->packer, &to, &in, n == left ? ZSTD_e_end : ZSTD_e_continue);
+    if (ZSTD_isError(more) || in.pos < in.size || (n == left && more))
+        return -ENOMEM; // there is room for all of it: the only reason left
+    w->out->size = to.pos;
+    w->packed += n;
+    return 1;
 }
 
 void cold_cancel(struct cold_writer *w)
@@ -204,6 +210,8 @@ void cold_cancel(struct cold_writer *w)
     if (!w)
         return;
     w->out->size = w->start;
+    ZSTD_freeCCtx(w->packer);
+    buf_free(&w->raw);
     buf_free(&w->data);
     buf_free(&w->parts);
     buf_free(&w->directory);
@@ -213,7 +221,16 @@ void cold_cancel(struct cold_writer *w)
 
 int cold_end(struct cold_writer *w)
 {
-    int rc = put_directory(w);
+    int rc;
+    while ((rc = cold_pack(w)) > 0)
+        ;
+    if (!rc) {
+        w->header.directory_bytes = (uint32_t)(w->out->size - w->start - sizeof w->header);
+        w->header.directory_raw_bytes = (uint32_t)w->raw.size;
+        buf_add_str(w->out, buf_str(&w->data));
+        w->header.flags |= BLOCK_COLD | BLOCK_ZSTD_DIRECTORY | BLOCK_ZSTD_DATA;
+        rc = block_end(w->out, w->start, &w->header);
+    }
     if (!rc)
         w->start = w->out->size; // nothing of it is taken back
     cold_cancel(w);
@@ -223,7 +240,7 @@ int cold_end(struct cold_writer *w)
 // A column or series more: the part that has no room for it is finished first.
 static int make_room(struct cold_writer *w, size_t values)
 {
-    if (w->part_series && (w->part_series == PART_SERIES_MAX || w->values_in_part + values > w->part_values))
+    if (w->part_series && (w->part_series == w->part_series_max || w->values_in_part + values > w->part_values))
         return finish_part(w);
     return 0;
 }
@@ -288,16 +305,10 @@ int cold_put_column(struct cold_writer *w, const double *values)
     return rc;
 }
 
-// The greatest and least time of the block are in each entry, so they have to be known before the first.
-void cold_points(struct cold_writer *w, const struct point_record *points, size_t count)
+void cold_points(struct cold_writer *w, int64_t first_ns, int64_t last_ns)
 {
-    struct block_header *h = &w->header;
-    h->rows = (uint32_t)count;
-    h->values = count;
-    for (size_t i = 0; i < count; i++) {
-        h->first_ns = points[i].t_ns < h->first_ns ? points[i].t_ns : h->first_ns;
-        h->last_ns = points[i].t_ns > h->last_ns ? points[i].t_ns : h->last_ns;
-    }
+    w->header.first_ns = first_ns;
+    w->header.last_ns = last_ns;
 }
 
 int cold_put_series(struct cold_writer *w, const struct point_record *points, uint32_t n)
@@ -319,6 +330,8 @@ int cold_put_series(struct cold_writer *w, const struct point_record *points, ui
     e.value_column = put_column(w, v, n, false);
     summarise(&e, v);
     put_entry(w, &e, !w->header.columns++);
+    w->header.rows += n;
+    w->header.values += n;
     w->part_series++;
     w->values_in_part += n;
     return 0;

@@ -52,8 +52,8 @@ struct cold_writer;
 
 struct cold_effort {
     int level; // zstd's
-    size_t
-        part_values; // the most in a part (but one column always goes in): small ones take less time, large ones less space
+    // The most in a part (but one column always goes in): small ones take less time, large ones less space.
+    size_t part_values, part_series;
 };
 
 // Into out, from out->size on. NULL: no memory. Until cold_end or cold_cancel nothing else may be written there.
@@ -65,11 +65,15 @@ struct cold_writer *cold_begin(struct buf *out, const struct block_source *sourc
 void cold_rows(struct cold_writer *w, const int64_t *t_ns, uint32_t rows, uint32_t columns);
 int cold_put_column(struct cold_writer *w, const double *values);
 
-// Points by series and time, each (series, time) once. Then each series with all its points. -EFBIG: more than CODEC_VALUES_MAX.
-void cold_points(struct cold_writer *w, const struct point_record *points, size_t count);
+// The least and the greatest time of all points. Then each series, ascending, with all its points in order of time, each time once. -EFBIG:
+// more than CODEC_VALUES_MAX.
+void cold_points(struct cold_writer *w, int64_t first_ns, int64_t last_ns);
 int cold_put_series(struct cold_writer *w, const struct point_record *points, uint32_t n);
 
-// 0, or -ENOMEM, -EFBIG: then `out` is as it was. Frees w either way.
+// Before the end, once all is put: a piece of the work that is left. 1: there is more, 0, or a negative errno.
+int cold_pack(struct cold_writer *w);
+
+// The rest of it. 0, or -ENOMEM, -EFBIG: then `out` is as it was. Frees w either way.
 int cold_end(struct cold_writer *w);
 void cold_cancel(struct cold_writer *w); // NULL is fine
 

@@ -29,9 +29,9 @@ enum {
 
 // zstd's level and the size of parts. A live part is what takes some 3 ms; a closing one is all that a part can hold.
 static const struct cold_effort efforts[] = {
-    [MERGE_LIVE] = {3, 48 << 10},
-    [MERGE_CLOSING] = {19, 4 << 20},
-    [MERGE_HURRIED] = {3, 4 << 20},
+    [MERGE_LIVE] = {3, 48 << 10, 256},
+    [MERGE_CLOSING] = {19, 4 << 20, SIZE_MAX},
+    [MERGE_HURRIED] = {3, 4 << 20, SIZE_MAX},
 };
 
 struct merge_job {
@@ -45,7 +45,14 @@ struct merge_job {
     double *values;
     uint32_t *order; // NULL: they come in order
     double *column;  // scratch of an ordered one
+    // Of single points: as thawed, block after block, each by series and time; where each block's begin and how far it has been read.
     struct point_record *points;
+    struct run {
+        uint32_t at, end;
+    } * runs;
+    int64_t first_ns, last_ns;
+    struct point_record *gathered; // scratch: the points of one series
+    size_t gathered_capacity;
     struct cold_writer *writer;
     struct buf block;
 };
@@ -62,6 +69,8 @@ static void job_free(struct store *s)
     free(j->order);
     free(j->column);
     free(j->points);
+    free(j->runs);
+    free(j->gathered);
     free(j);
     s->merge = NULL;
 }
@@ -78,7 +87,8 @@ size_t merge_memory(const struct store *s)
         return 0;
     uint32_t columns = j->queue == POINTS_QUEUE ? 0 : s->sets[j->queue].count;
     return sizeof *j + j->block.capacity +
-           (j->points ? 2 * j->rows * sizeof *j->points : j->rows * (columns + 2) * sizeof *j->values);
+           (j->points ? (j->rows + j->gathered_capacity) * sizeof *j->points
+                      : j->rows * (columns + 2) * sizeof *j->values);
 }
 
 static struct hot_queue *queue_of(struct store *s, uint32_t queue)
@@ -198,7 +208,10 @@ static int job_begin(struct store *s, enum merge_pace pace)
         j->rows += q->blocks[i].rows;
     if (queue == POINTS_QUEUE) {
         j->points = malloc((size_t)j->rows * sizeof *j->points);
-        return j->points ? 1 : -ENOMEM;
+        j->runs = malloc(n * sizeof *j->runs);
+        j->first_ns = INT64_MAX;
+        j->last_ns = INT64_MIN;
+        return j->points && j->runs ? 1 : -ENOMEM;
     }
     j->t_ns = malloc(j->rows * sizeof *j->t_ns);
     j->values = malloc((size_t)j->rows * s->sets[queue].count * sizeof *j->values);
@@ -211,11 +224,15 @@ static int thaw_one(struct store *s)
     struct block_header h;
     const uint8_t *block = block_at(s, &queue_of(s, j->queue)->blocks[j->thawed], &h);
     int rc;
-    if (j->queue == POINTS_QUEUE)
+    if (j->queue == POINTS_QUEUE) {
         rc = thaw_points(&h, block, j->points + j->at);
-    else
+        j->runs[j->thawed] = (struct run){j->at, j->at + h.rows};
+        j->first_ns = h.first_ns < j->first_ns ? h.first_ns : j->first_ns;
+        j->last_ns = h.last_ns > j->last_ns ? h.last_ns : j->last_ns;
+    } else {
         rc = h.columns == s->sets[j->queue].count ? thaw_rows(&h, block, j->t_ns + j->at, j->values + j->at, j->rows)
                                                   : -EBADMSG;
+    }
     j->thawed++;
     j->at += h.rows;
     return rc;
@@ -300,16 +317,6 @@ static int start_writing(struct store *s)
         int rc = order_rows(j);
         if (rc)
             return rc;
-    } else {
-        struct point_record *sorted = malloc(j->rows * sizeof *sorted);
-        uint64_t *keys = malloc(2 * (size_t)j->rows * sizeof *keys);
-        if (sorted && keys)
-            j->kept = (uint32_t)points_sort(j->points, j->rows, sorted, keys);
-        free(keys);
-        free(j->points);
-        j->points = sorted;
-        if (!j->kept)
-            return -ENOMEM;
     }
     j->writer = cold_begin(&j->block, &source, set ? BLOCK_SET : BLOCK_POINTS, &efforts[j->pace]);
     if (!j->writer)
@@ -317,7 +324,7 @@ static int start_writing(struct store *s)
     if (set)
         cold_rows(j->writer, j->t_ns, j->kept, columns);
     else
-        cold_points(j->writer, j->points, j->kept);
+        cold_points(j->writer, j->first_ns, j->last_ns);
     j->at = 0;
     return 0;
 }
@@ -325,7 +332,10 @@ static int start_writing(struct store *s)
 static int finish(struct store *s)
 {
     struct merge_job *j = s->merge;
-    int rc = cold_end(j->writer);
+    int rc = cold_pack(j->writer);
+    if (rc)
+        return rc;
+    rc = cold_end(j->writer);
     j->writer = NULL;
     if (!rc)
         rc = block_append(s, &j->block, true, NULL);
@@ -337,24 +347,69 @@ static int finish(struct store *s)
     return 1;
 }
 
+// Room for n points of one series and, where they have to be sorted, for as many sorted ones and their keys.
+static bool gather_room(struct merge_job *j, size_t n)
+{
+    if (3 * n <= j->gathered_capacity)
+        return true;
+    size_t capacity = 6 * n;
+    free(j->gathered);
+    j->gathered = malloc(capacity * sizeof *j->gathered);
+    j->gathered_capacity = j->gathered ? capacity : 0;
+    return j->gathered;
+}
+
+// The lowest series that any block still has: its points of all blocks, which come in order mostly.
+static int put_series(struct merge_job *j, uint32_t series, size_t n)
+{
+    if (!gather_room(j, n))
+        return -ENOMEM;
+    struct point_record *out = j->gathered;
+    size_t at = 0;
+    bool sorted = true;
+    for (size_t i = 0; i < j->n; i++)
+        for (struct run *r = &j->runs[i]; r->at < r->end && j->points[r->at].series == series; r->at++, at++) {
+            out[at] = j->points[r->at];
+            sorted = sorted && (!at || out[at - 1].t_ns < out[at].t_ns);
+        }
+    if (!sorted) {
+        out = j->gathered + n;
+        n = points_sort(j->gathered, n, out, (uint64_t *)(void *)(out + n));
+    }
+    j->kept += (uint32_t)n;
+    return cold_put_series(j->writer, out, (uint32_t)n);
+}
+
+static int put_next_series(struct store *s)
+{
+    struct merge_job *j = s->merge;
+    uint32_t series = UINT32_MAX;
+    size_t n = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        const struct run *r = &j->runs[i];
+        if (r->at < r->end && j->points[r->at].series < series)
+            series = j->points[r->at].series;
+    }
+    for (size_t i = 0; i < j->n; i++) {
+        const struct run *r = &j->runs[i];
+        uint32_t end = r->at;
+        while (end < r->end && j->points[end].series == series)
+            end++;
+        n += end - r->at;
+    }
+    return n ? put_series(j, series, n) : finish(s);
+}
+
 static int put_next(struct store *s)
 {
     struct merge_job *j = s->merge;
-    if (j->queue != POINTS_QUEUE) {
-        uint32_t columns = s->sets[j->queue].count;
-        if (j->at == columns)
-            return finish(s);
-        const double *column = j->values + (size_t)j->at++ * j->rows;
-        return cold_put_column(j->writer, ordered(j, column));
-    }
-    if (j->at == j->kept)
+    if (j->queue == POINTS_QUEUE)
+        return put_next_series(s);
+    uint32_t columns = s->sets[j->queue].count;
+    if (j->at == columns)
         return finish(s);
-    uint32_t n = 1;
-    while (j->at + n < j->kept && j->points[j->at + n].series == j->points[j->at].series)
-        n++;
-    int rc = cold_put_series(j->writer, j->points + j->at, n);
-    j->at += n;
-    return rc;
+    const double *column = j->values + (size_t)j->at++ * j->rows;
+    return cold_put_column(j->writer, ordered(j, column));
 }
 
 // Whether all that it reads is still what it was.
