@@ -279,10 +279,10 @@ class Runs(FormatTest):
         self.assertEqual(recording.problems, [])
         self.assert_same(held(recording), emitted(lines))
 
-    def test_of_equal_points_the_one_that_the_page_names_wins(self):
+    def test_of_equal_points_the_last_wins(self):
         lines = [f"row {START} aa=1 bb=2 x=9", f"row {START} bb=3 cc=4 x=8 y=1", f"row {START} bb=5 dd=6 x=7 y=2 z=3",
                  f"row {START} aa=7 bb=8 x=6", f"point x {START} a", f"point last {START} b", f"point last {START} c"]
-        wanted = {"aa": 7, "bb": 8, "cc": 4, "dd": 6, "x": 6, "y": 1, "z": 3, "last": 0xC}
+        wanted = {"aa": 7, "bb": 8, "cc": 4, "dd": 6, "x": 0xA, "y": 2, "z": 3, "last": 0xC}
         ready = self.path("ready")
         process = self.run_emitter([*lines, f"wait {ready}"])
         wait_until(lambda: os.path.exists(ready))

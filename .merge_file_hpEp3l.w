@@ -1,0 +1,15 @@
+foreach name : ['store', 
+'damage', 
+'faults', 
+'limits', 
+'live', 
+'reading', 
+'work']
+  test('store_' + name, 
+executable('test_store_' + name, 
+'test_' + name + '.c', 
+dependencies: [cmocka, 
+store]), 
+suite: 'unit', 
+timeout: 120)
+endforeach
