@@ -69,6 +69,7 @@ struct program {
 
     uint64_t *tails;   // ours; those in the segment are for the program and for the next agent
     uint64_t *dropped; // as last read, by slot
+    int64_t *newest;   // time of the last point or row, by slot
     uint64_t dropped_slots, refused;
 
     size_t definitions_at; // bytes read

@@ -95,6 +95,7 @@ void program_free(struct program *p)
     free(p->definitions);
     free(p->tag_text);
     free(p->tails);
+    free(p->newest);
     free(p->dropped);
     free(p);
 }
@@ -192,8 +193,9 @@ static int attach(struct ingest *in, struct program *p, int fd)
     p->start_ns = start_of(p->start_ticks);
     p->salt = hash_u64((uint64_t)h->pid << 32 ^ p->start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
     p->tails = calloc(p->slots, sizeof *p->tails);
+    p->newest = calloc(p->slots, sizeof *p->newest);
     p->dropped = calloc(p->slots, sizeof *p->dropped);
-    if (!p->tails || !p->dropped ||
+    if (!p->tails || !p->newest || !p->dropped ||
         !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1, sizeof(struct program *)))
         return -ENOMEM;
     uint32_t used = h->slots_used;

@@ -46,8 +46,20 @@ static int64_t time_of(struct ingest *in, const struct program *p, uint64_t word
     return t;
 }
 
-static void take_row(struct ingest *in, const struct program *p, const uint64_t *data, unsigned flags, uint64_t words,
-                     uint32_t handle)
+// The same for what is stored under its time, where a second one at the same time would take the place of the first. Processors read their cycle counter
+// ahead of other work, so two calls in a row may carry the same nanosecond: the later one is one later. (A clock that was set back is followed.)
+static int64_t own_time_of(struct ingest *in, const struct program *p, int64_t *newest, uint64_t word, unsigned flags)
+{
+    int64_t t = time_of(in, p, word, flags);
+    if (flags & SEGMENT_TIME_NS)
+        return t;
+    if (__builtin_expect(t <= *newest && *newest - t < NS_PER_MS, 0))
+        t = *newest + 1;
+    return *newest = t;
+}
+
+static void take_row(struct ingest *in, const struct program *p, int64_t *newest, const uint64_t *data, unsigned flags,
+                     uint64_t words, uint32_t handle)
 {
     double values[SEGMENT_GROUP_MAX], row[SEGMENT_GROUP_MAX];
     const struct definition *d = handle < p->definition_count ? &p->definitions[handle] : NULL;
@@ -64,7 +76,7 @@ static void take_row(struct ingest *in, const struct program *p, const uint64_t 
     memcpy(values, data + 2, g->members * sizeof *values);
     for (uint32_t i = 0; i < g->columns; i++)
         row[i] = values[g->from[i]];
-    if (store_append_row(in->store, g->set, time_of(in, p, read_word(data + 1), flags), row) == 0)
+    if (store_append_row(in->store, g->set, own_time_of(in, p, newest, read_word(data + 1), flags), row) == 0)
         in->stats.points += g->columns;
     else
         in->stats.dropped_store += g->columns;
@@ -106,7 +118,8 @@ static void take_event(struct ingest *in, const struct program *p, const uint64_
 }
 
 // One record that is no point. False: it makes no sense.
-static bool take_record(struct ingest *in, const struct program *p, const uint64_t *data, uint64_t word, uint64_t words)
+static bool take_record(struct ingest *in, const struct program *p, int64_t *newest, const uint64_t *data,
+                        uint64_t word, uint64_t words)
 {
     unsigned type = word & 0xff, flags = word >> 8 & 0xff;
     switch (type) {
@@ -115,7 +128,7 @@ static bool take_record(struct ingest *in, const struct program *p, const uint64
     case SEGMENT_ROW:
         if (words < 3)
             return false;
-        take_row(in, p, data, flags, words, (uint32_t)(word >> 32));
+        take_row(in, p, newest, data, flags, words, (uint32_t)(word >> 32));
         return true;
     case SEGMENT_SPAN_BEGIN:
     case SEGMENT_SPAN_END:
@@ -140,6 +153,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
 {
     const char *base = (const char *)r + SLOT_DATA;
     uint64_t tail = p->tails[slot], mask = p->ring_bytes - 1, published = tail;
+    int64_t newest = p->newest[slot];
     if (head - tail > p->ring_bytes || head % 8) {
         in->stats.dropped_corrupt += head - tail > p->ring_bytes ? p->ring_bytes / 8 : (head - tail) / 8;
         publish_tail(p, slot, head & ~UINT64_C(7));
@@ -159,7 +173,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
             const struct definition *d = handle < p->definition_count ? &p->definitions[handle] : NULL;
             if (__builtin_expect(d && d->state == DEFINITION_METRIC, 1)) {
                 struct store_point *point = &in->points[in->point_count];
-                point->t_ns = time_of(in, p, when, word >> 8 & 0xff);
+                point->t_ns = own_time_of(in, p, &newest, when, word >> 8 & 0xff);
                 memcpy(&point->value, &bits, sizeof bits);
                 point->series = d->series;
                 if (++in->point_count == INGEST_BATCH_POINTS)
@@ -169,7 +183,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
             } else if (!d || d->state != DEFINITION_OFF) {
                 in->stats.dropped_corrupt += words;
             }
-        } else if (!take_record(in, p, data, word, words)) {
+        } else if (!take_record(in, p, &newest, data, word, words)) {
             break;
         }
         tail += words * 8;
@@ -184,6 +198,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
         program_warn(p, "a record");
     }
     ingest_flush_points(in);
+    p->newest[slot] = newest;
     publish_tail(p, slot, head);
 }
 
