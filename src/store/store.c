@@ -212,6 +212,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->catalog_slot = s->hot_slot = s->cold_slot = EXTENT_NO_SLOT;
     s->points = s->events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
     s->newest_ns = INT64_MIN;
+    s->last_sync_ns = clock_realtime_ns(); // there is nothing yet: a short run needs no sync before its last
     int rc = open_file(s, o, e);
     if (rc) {
         release(s);

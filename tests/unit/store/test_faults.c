@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "store/io.h"
 
@@ -362,6 +363,26 @@ static void machine_goes_down(void **state)
     }
 }
 
+// A job of a moment does not wait for the disk, but once, when its file is closed.
+static void the_first_sync_comes_after_an_interval(void **state)
+{
+    (void)state;
+    struct scenario x = scenario();
+    x.io.flush_start = io_flush_start;
+    x.io.flush_result = io_flush_result;
+    uint32_t set, single;
+    struct store *s = open_scenario(&x, &set, &single);
+    append_both(&x, s, set, single, 1);
+    int64_t now = clock_realtime_ns();
+    assert_int_equal(store_tick(s, now), 0);
+    assert_null(x.flushed);
+    assert_int_equal(store_tick(s, now + INT64_C(3600) * NS_PER_S), 0);
+    assert_non_null(x.flushed);
+    close_store(s);
+    free(x.on_disk);
+    unlink(fixture_path);
+}
+
 static void machine_goes_down_during_a_background_sync(void **state)
 {
     (void)state;
@@ -540,8 +561,13 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(killed_at_any_step),       CASE(machine_goes_down), CASE(machine_goes_down_during_a_background_sync),
-        CASE(nth_call_fails),           CASE(full_disk),         CASE(spill_is_bounded),
+        CASE(killed_at_any_step),
+        CASE(machine_goes_down),
+        CASE(machine_goes_down_during_a_background_sync),
+        CASE(the_first_sync_comes_after_an_interval),
+        CASE(nth_call_fails),
+        CASE(full_disk),
+        CASE(spill_is_bounded),
         CASE(order_survives_the_spill),
     };
     return cmocka_run_group_tests_name("store faults", tests, NULL, NULL);
