@@ -55,11 +55,12 @@ struct clock_fit {
     int64_t first_ns;
 };
 
-// Reads both clocks (best of a few tries, about 1 µs); the slope is measured over `settle_ms` milliseconds of waiting (10 gives 1e-6,
-// updates make it better with time).
+// Reads both clocks (best of a few tries, about 1 µs); the slope is measured over `settle_ms` milliseconds of waiting (1 gives 2e-5,
+// updates make it better with the time that they lie apart).
 void clock_fit_start(struct clock_fit *fit, unsigned settle_ms);
 
-// Reads both again; call it about once a second. A step of the real-time clock (> 1 ms off the line) starts a new line with the old slope.
+// Reads both again; call it when twice the time has passed, in the end about once a second. A step of the real-time clock (> 1 ms off the line)
+// starts a new line with the old slope.
 void clock_fit_update(struct clock_fit *fit);
 
 static inline int64_t clock_fit_ns(const struct clock_fit *fit, uint64_t ticks)

@@ -110,7 +110,9 @@ struct ingest {
 
     struct clock_fit fit;
     int64_t now_ns;             // of this drain
-    int64_t checked_at_ns;      // monotonic: when clocks and programs were looked at last
+    int64_t created_at_ns;      // monotonic, as the next two
+    int64_t fitted_at_ns;       // when the clocks were read last
+    int64_t checked_at_ns;      // when programs were looked at last
     struct store_point *points; // INGEST_BATCH_POINTS
     size_t point_count;
 
