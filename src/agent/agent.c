@@ -77,6 +77,14 @@ static void on_drain(uv_timer_t *timer);
 static void on_tick(uv_timer_t *timer);
 static void tick(struct agent *a);
 
+// With cells to be sampled, each instant is wanted when it comes.
+static void note_company(struct agent *a, uint64_t programs)
+{
+    struct connections_stats connections;
+    agent_connections_get_stats(a->connections, &connections);
+    sampler_be_prompt(a->sampler, programs || connections.senders || a->options->udp_port);
+}
+
 static void drain(struct agent *a)
 {
     double fullest = 0;
@@ -91,6 +99,7 @@ static void drain(struct agent *a)
         uv_timer_start(&a->drain, on_drain, a->drain_ms, 0);
     else
         uv_timer_stop(&a->drain);
+    note_company(a, stats.programs);
     if (!stats.programs)
         a->empty_rounds = QUIET_ROUNDS + 1;
 }
@@ -223,6 +232,7 @@ static void finish(struct agent *a)
     while (ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
         ;
     take_rows(a);
+    own_be_due(a->own); // what it says at last holds
     sampler_take(a->sampler, clock_realtime_ns());
     take_rows(a);
 }
@@ -306,6 +316,7 @@ static int open_parts(struct agent *a, struct error *e)
                                       .label_count = 1,
                                       .level = o->level,
                                       .rate_s = a->rate_s,
+                                      .sources = o->sources,
                                       .folder = o->folder,
                                       .job = o->job,
                                       .uid = geteuid()};

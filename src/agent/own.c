@@ -33,6 +33,7 @@ struct own {
     int level;
     bool defined;
     uint32_t set;
+    int64_t second; // of the last row
     size_t count;
     enum metric_symbol row[SERIES_MAX];
     int statm;
@@ -134,8 +135,16 @@ static double own_memory(const struct own *o)
     return (double)(resident - shared) * o->page_bytes;
 }
 
+void own_be_due(struct own *o)
+{
+    o->second = -1;
+}
+
 int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures, int64_t t_ns)
 {
+    if (t_ns / NS_PER_S == o->second)
+        return 0;
+    o->second = t_ns / NS_PER_S;
     struct store_stats stored;
     struct ingest_stats taken;
     struct rusage usage;

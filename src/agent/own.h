@@ -22,7 +22,10 @@ struct own *own_create(struct store *store, const struct store_label *labels, si
                        struct error *e);
 void own_destroy(struct own *o);
 
-// Records one row at t_ns. 0 or what store_append_row said.
+// The next row is recorded whenever it comes.
+void own_be_due(struct own *o);
+
+// Records one row at t_ns, the first instant of every second; others are passed over. 0 or what store_append_row said.
 int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures, int64_t t_ns);
 
 #endif

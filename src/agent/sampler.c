@@ -1,26 +1,41 @@
 // sampler.c - the sampling thread.
 //
-// It waits on a condition variable with the monotonic clock and then looks at the wall clock: it can be stopped at any moment, wakes at the instant as
-// exactly as clock_nanosleep does (both are one high-resolution timer), and a wall clock that is set in between is noticed after at
-// most one rate.
+// It waits in ppoll on a descriptor and then looks at the wall clock: it can be stopped at any moment, wakes at the instant as exactly as
+// clock_nanosleep does (both are one high-resolution timer), and a wall clock that is set in between is noticed after at most one rate.
 #include "agent/sampler.h"
 
 #include "agent/instants.h"
 #include "base/clock.h"
 
 #include <errno.h>
+#include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 _Static_assert((SAMPLER_PLACES & (SAMPLER_PLACES - 1)) == 0, "positions are taken modulo the places");
 
+// Rows wait at most so long for their reader to be woken when nobody is in a hurry.
+static const int64_t LAZY_NS = NS_PER_S / 2;
+
+// Sets that are sampled together.
+struct group {
+    struct instants instants;
+    bool due;
+    int64_t t_ns; // the instant that is due
+};
+
 struct sampler {
     struct collect *collect;
-    int64_t rate_ns;
+    struct group *groups; // the first is the sampler's own rate
+    size_t group_count;
+    size_t *group_of; // by set
     void (*wake)(void *user);
     void *user;
 
@@ -31,12 +46,12 @@ struct sampler {
     struct sampler_set **sets; // what was last sent of each
     size_t set_count;
     struct sampler_figures figures;
+    _Atomic bool prompt;
+    int64_t woken_at_ns; // monotonic: when `wake` was called last
 
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool stop; // under lock
+    int stop; // an eventfd: readable when the thread is to end
 };
 
 static void free_sets(struct sampler_set *set)
@@ -135,58 +150,125 @@ static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
     publish(s);
 }
 
-static void take(struct sampler *s, int64_t t_ns)
+// Takes the sets of the groups that are due.
+static void take(struct sampler *s)
 {
     int64_t begun = clock_monotonic_ns();
-    for (size_t i = 0; i < s->set_count; i++)
-        sample_set(s, i, t_ns);
+    for (size_t i = 0; i < s->set_count; i++) {
+        const struct group *group = &s->groups[s->group_of[i]];
+        if (group->due)
+            sample_set(s, i, group->t_ns);
+    }
     s->figures.sampling_ns += clock_monotonic_ns() - begun;
-    struct sampler_row *row = place(s);
+    struct sampler_row *row = s->groups[0].due ? place(s) : NULL;
     if (!row)
-        return; // cells miss this instant; the next complete one says what was dropped
-    row->t_ns = t_ns;
+        return; // where there was no place, cells miss this instant; the next complete one says what was dropped
+    row->t_ns = s->groups[0].t_ns;
     row->set = NULL;
     row->figures = s->figures;
     publish(s);
 }
 
-void sampler_take(struct sampler *s, int64_t t_ns)
+static void all_due(struct sampler *s, int64_t t_ns)
 {
-    take(s, t_ns);
+    for (size_t i = 0; i < s->group_count; i++) {
+        s->groups[i].due = true;
+        s->groups[i].t_ns = t_ns;
+    }
 }
 
-static bool wait_or_stop(struct sampler *s, int64_t wait_ns)
+void sampler_take(struct sampler *s, int64_t t_ns)
 {
-    int64_t until = clock_monotonic_ns() + wait_ns;
-    struct timespec at = {.tv_sec = until / NS_PER_S, .tv_nsec = until % NS_PER_S};
-    pthread_mutex_lock(&s->lock);
-    int failed = 0;
-    while (!s->stop && failed != ETIMEDOUT)
-        failed = pthread_cond_timedwait(&s->changed, &s->lock, &at);
-    bool stop = s->stop;
-    pthread_mutex_unlock(&s->lock);
-    return stop;
+    all_due(s, t_ns);
+    take(s);
+}
+
+void sampler_be_prompt(struct sampler *s, bool prompt)
+{
+    atomic_store_explicit(&s->prompt, prompt, memory_order_relaxed);
+}
+
+static bool wait_or_stop(const struct sampler *s, int64_t wait_ns)
+{
+    struct timespec wait = {.tv_sec = wait_ns / NS_PER_S, .tv_nsec = wait_ns % NS_PER_S};
+    struct pollfd stop = {.fd = s->stop, .events = POLLIN};
+    return ppoll(&stop, 1, wait_ns > 0 ? &wait : &(struct timespec){0}, NULL) > 0;
+}
+
+// Which groups have an instant now: one of them, or NULL.
+static const struct group *look_at_clock(struct sampler *s)
+{
+    int64_t now = clock_realtime_ns(), wait_ns, latest_ns = 0;
+    uint64_t skipped = 0;
+    const struct group *any = NULL;
+    for (size_t i = 0; i < s->group_count; i++) {
+        struct group *group = &s->groups[i];
+        group->due = instants_due(&group->instants, now, &group->t_ns, &wait_ns);
+        any = group->due ? group : any;
+        if (group->due && now - group->t_ns > latest_ns)
+            latest_ns = now - group->t_ns;
+        skipped += group->instants.skipped;
+    }
+    if (any)
+        s->figures.lateness_ns = latest_ns;
+    s->figures.skipped = skipped;
+    return any;
+}
+
+static int64_t time_to_next(const struct sampler *s)
+{
+    int64_t next_ns = s->groups[0].instants.next_ns;
+    for (size_t i = 1; i < s->group_count; i++)
+        if (s->groups[i].instants.next_ns < next_ns)
+            next_ns = s->groups[i].instants.next_ns;
+    return next_ns - clock_realtime_ns();
+}
+
+// Not each time when nobody waits for it, unless the queue fills up or the next instant is far away.
+static void wake(struct sampler *s, int64_t wait_ns)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    uint64_t taken =
+        atomic_load_explicit(&s->head, memory_order_relaxed) - atomic_load_explicit(&s->tail, memory_order_relaxed);
+    if (!atomic_load_explicit(&s->prompt, memory_order_relaxed) && taken < SAMPLER_PLACES / 2 &&
+        now_ns + wait_ns - s->woken_at_ns < LAZY_NS)
+        return;
+    s->woken_at_ns = now_ns;
+    s->wake(s->user);
 }
 
 static void *run(void *user)
 {
     struct sampler *s = user;
-    struct instants instants = instants_from(clock_realtime_ns(), s->rate_ns);
-    int64_t wait_ns = 0;
-    while (!wait_or_stop(s, wait_ns)) {
-        int64_t now = clock_realtime_ns(), instant;
-        if (!instants_due(&instants, now, &instant, &wait_ns))
+    int64_t now = clock_realtime_ns();
+    bool first = true;
+    for (size_t i = 0; i < s->group_count; i++)
+        s->groups[i].instants = instants_from(now, s->groups[i].instants.rate_ns);
+    for (int64_t wait_ns = time_to_next(s); !wait_or_stop(s, wait_ns); wait_ns = time_to_next(s)) {
+        const struct group *due = look_at_clock(s);
+        if (!due)
             continue;
-        s->figures.lateness_ns = now - instant;
-        s->figures.skipped = instants.skipped;
-        take(s, instant);
-        s->wake(s->user);
-        wait_ns = instants.next_ns - clock_realtime_ns();
+        if (first)
+            all_due(s, due->t_ns);
+        first = false;
+        take(s);
+        wake(s, time_to_next(s));
     }
     return NULL;
 }
 
-int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user, struct sampler **out,
+// The group of sets with this rate; there is room for one a set and the sampler's own.
+static size_t group_with(struct sampler *s, int64_t rate_ns)
+{
+    size_t i = 0;
+    while (i < s->group_count && s->groups[i].instants.rate_ns != rate_ns)
+        i++;
+    if (i == s->group_count)
+        s->groups[s->group_count++].instants.rate_ns = rate_ns;
+    return i;
+}
+
+int sampler_create(struct collect *c, double rate_s, void (*wake_up)(void *user), void *user, struct sampler **out,
                    struct error *e)
 {
     *out = NULL;
@@ -194,23 +276,25 @@ int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), v
     if (!s)
         return error_set(e, -ENOMEM, "no memory for the sampler");
     s->collect = c;
-    s->rate_ns = (int64_t)(rate_s * NS_PER_S);
-    s->wake = wake;
+    s->wake = wake_up;
     s->user = user;
     s->set_count = collect_set_count(c);
     s->sets = calloc(s->set_count + 1, sizeof *s->sets);
+    s->groups = calloc(s->set_count + 1, sizeof *s->groups);
+    s->group_of = calloc(s->set_count + 1, sizeof *s->group_of);
     void *places = mmap(NULL, SAMPLER_PLACES * sizeof *s->places, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
     s->places = places == MAP_FAILED ? NULL : places;
-    if (!s->sets || !s->places) {
+    s->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!s->sets || !s->groups || !s->group_of || !s->places || s->stop < 0) {
         sampler_destroy(s);
         return error_set(e, -ENOMEM, "no memory for the sampler");
+    }
+    group_with(s, (int64_t)llround(rate_s * NS_PER_S));
+    for (size_t i = 0; i < s->set_count; i++) {
+        struct collect_set set;
+        collect_get_set(c, i, &set);
+        s->group_of[i] = group_with(s, set.rate_ns);
     }
     *out = s;
     return 0;
@@ -235,10 +319,7 @@ void sampler_stop(struct sampler *s)
 {
     if (!s->running)
         return;
-    pthread_mutex_lock(&s->lock);
-    s->stop = true;
-    pthread_cond_signal(&s->changed);
-    pthread_mutex_unlock(&s->lock);
+    eventfd_write(s->stop, 1);
     pthread_join(s->thread, NULL);
     s->running = false;
 }
@@ -251,9 +332,11 @@ void sampler_destroy(struct sampler *s)
     for (size_t i = 0; s->sets && i < s->set_count; i++)
         free_sets(s->sets[i]);
     free(s->sets);
+    free(s->groups);
+    free(s->group_of);
     if (s->places)
         munmap(s->places, SAMPLER_PLACES * sizeof *s->places);
-    pthread_cond_destroy(&s->changed);
-    pthread_mutex_destroy(&s->lock);
+    if (s->stop >= 0)
+        close(s->stop);
     free(s);
 }

@@ -1,5 +1,7 @@
 // sampler.h - the thread that samples, and the queue on which its rows reach the thread that owns the store.
 //
+// Sources of one rate are sampled at one instant, a multiple of that rate since the epoch; each rate has instants of its own. The first instant of
+// all takes every source, so that a short job has a value of each.
 // The queue has a fixed number of places and one thread at each end; no locks. Where the store's thread is so late that all places are
 // taken, rows are dropped and counted: sampling is never late because of the store.
 #ifndef SONDE_AGENT_SAMPLER_H
@@ -8,7 +10,7 @@
 #include "base/arena.h"
 #include "collect/collect.h"
 
-enum { SAMPLER_PLACES = 64 }; // a few instants of all sources
+enum { SAMPLER_PLACES = 128 }; // a few instants of all sources
 
 // What a source samples, copied, so that it can be defined in the store while the next sample is taken.
 struct sampler_set {
@@ -33,21 +35,25 @@ struct sampler_figures {
 
 struct sampler_row {
     int64_t t_ns;            // the instant's nominal time
-    struct sampler_set *set; // NULL: the instant is complete, and `figures` is set
+    struct sampler_set *set; // NULL: an instant of the sampler's own rate is complete, and `figures` is set
     struct sampler_figures figures;
     double values[STORE_SET_SERIES_MAX]; // only pages that are used take memory
 };
 
 struct sampler;
 
-// `wake` is called in the sampling thread when rows are there. `c` stays the caller's, and must live as long.
+// `wake` is called in the sampling thread when rows are there; `rate_s` is that of the instants that end with a row without a set. `c` stays the caller's, and must live as long.
 int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user, struct sampler **out,
                    struct error *e);
 int sampler_start(struct sampler *s, struct error *e);
 void sampler_stop(struct sampler *s); // waits for the thread; what it has put into the queue stays there
 void sampler_destroy(struct sampler *s);
 
-// Takes one sample at t_ns in the caller's thread. Only before sampler_start or after sampler_stop.
+// Whether somebody waits for each instant (there are cells to be sampled with it). If not, `wake` is called for all instants of about half a
+// second together: waking the other thread costs as much as a sample. Any thread; at first nobody waits.
+void sampler_be_prompt(struct sampler *s, bool prompt);
+
+// Takes one sample of all sources at t_ns in the caller's thread. Only before sampler_start or after sampler_stop.
 void sampler_take(struct sampler *s, int64_t t_ns);
 
 // The oldest row, or NULL; it is the receiver's until sampler_done. A set that has `older` ones: the receiver has seen the last of those.

@@ -43,6 +43,7 @@ int command_agent(const struct options *o)
         .meta_count = known && job.command ? 2 : 1,
         .level = options_int(o, OPT_LEVEL),
         .rate_s = options_number(o, OPT_RATE),
+        .sources = options_text(o, OPT_COLLECT),
         .udp_port = options_int(o, OPT_UDP_PORT),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),
         .window_s = options_number(o, OPT_WINDOW),

@@ -62,9 +62,28 @@ static int unknown_key(const char *path, size_t line, struct str key, struct err
     return error_set(e, -EINVAL, "%s:%zu: unknown key '%.*s'; see sonde help run", path, line, shown, key.data);
 }
 
+// {cpu: 0.1, disk: off} as an option's text: "cpu=0.1,disk=off". False where something in it is no single word.
+static bool join_mapping(yaml_document_t *document, const yaml_node_t *mapping, struct buf *out)
+{
+    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < mapping->data.mapping.pairs.top;
+         pair++) {
+        const yaml_node_t *both[] = {yaml_document_get_node(document, pair->key),
+                                     yaml_document_get_node(document, pair->value)};
+        for (size_t i = 0; i < 2; i++) {
+            if (both[i]->type != YAML_SCALAR_NODE)
+                return false;
+            struct str word = {(const char *)both[i]->data.scalar.value, both[i]->data.scalar.length};
+            if (word.size == 0 || strcspn(word.data, ",= \t\n") != word.size)
+                return false;
+            buf_printf(out, "%s%.*s", i == 1 ? "=" : out->size ? "," : "", STR_ARG(word));
+        }
+    }
+    return out->size > 0 && !out->failed;
+}
+
 // One "key: value". `given` marks the options that the file has set already.
-static int apply(const char *path, const yaml_node_t *key, const yaml_node_t *value, struct options *o, bool *given,
-                 struct error *e)
+static int apply(const char *path, yaml_document_t *document, const yaml_node_t *key, const yaml_node_t *value,
+                 struct options *o, bool *given, struct error *e)
 {
     size_t line = key->start_mark.line + 1;
     if (key->type != YAML_SCALAR_NODE)
@@ -76,7 +95,8 @@ static int apply(const char *path, const yaml_node_t *key, const yaml_node_t *va
     const struct unused_key *unused = id == OPT_COUNT ? find_unused(name) : NULL;
     if (id == OPT_COUNT && !unused)
         return unknown_key(path, line, name, e);
-    if (value->type != YAML_SCALAR_NODE)
+    bool mapping = id < OPT_COUNT && option_rows[id].type == OPTION_SOURCES && value->type == YAML_MAPPING_NODE;
+    if (value->type != YAML_SCALAR_NODE && !mapping)
         return error_set(e, -EINVAL, "%s:%zu: %.*s takes one value, not a list or a mapping", path, line,
                          STR_ARG(name));
     if (unused) {
@@ -87,20 +107,27 @@ static int apply(const char *path, const yaml_node_t *key, const yaml_node_t *va
     if (given[id])
         return error_set(e, -EINVAL, "%s:%zu: '%.*s' is given twice", path, line, STR_ARG(name));
     given[id] = true;
-    const char *text = (const char *)value->data.scalar.value;
-    if (strlen(text) != value->data.scalar.length)
+    if (!mapping && strlen((const char *)value->data.scalar.value) != value->data.scalar.length)
         return error_set(e, -EINVAL, "%s:%zu: %.*s: a NUL byte", path, line, STR_ARG(name));
-    struct options checked = *o;
-    int status = options_set(&checked, (enum option_id)id, text, FROM_FILE, e);
-    if (status < 0) {
-        error_prefix(e, "%s:%zu: %.*s", path, line, STR_ARG(name));
-        return status;
+    struct buf joined = {.limit = OPTION_TEXT_MAX};
+    if (mapping && !join_mapping(document, value, &joined)) {
+        buf_free(&joined);
+        return error_set(e, -EINVAL, "%s:%zu: %.*s takes lines of the form name: word", path, line, STR_ARG(name));
     }
-    if (o->value[id].source > FROM_FILE || !option_on(&option_rows[id], o->command))
-        return 0;
+    const char *text = mapping ? buf_cstr(&joined) : (const char *)value->data.scalar.value;
     char *copy = strdup(text); // the document's own is freed with it
+    buf_free(&joined);
     if (!copy)
         return error_set(e, -ENOMEM, "out of memory");
+    struct options checked = *o;
+    int status = options_set(&checked, (enum option_id)id, copy, FROM_FILE, e);
+    bool taken = status == 0 && o->value[id].source <= FROM_FILE && option_on(&option_rows[id], o->command);
+    if (!taken)
+        free(copy);
+    if (status < 0)
+        error_prefix(e, "%s:%zu: %.*s", path, line, STR_ARG(name));
+    if (!taken)
+        return status;
     o->value[id] = checked.value[id];
     o->value[id].text = copy;
     o->value[id].owned = copy;
@@ -118,8 +145,8 @@ static int read_document(const char *path, yaml_document_t *document, struct opt
     int status = 0;
     for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
          status == 0 && pair < root->data.mapping.pairs.top; pair++)
-        status = apply(path, yaml_document_get_node(document, pair->key), yaml_document_get_node(document, pair->value),
-                       o, given, e);
+        status = apply(path, document, yaml_document_get_node(document, pair->key),
+                       yaml_document_get_node(document, pair->value), o, given, e);
     return status;
 }
 

@@ -2,6 +2,7 @@
 
 #include "cli/config.h"
 #include "cli/nearest.h"
+#include "collect/collect.h"
 
 #include <errno.h>
 #include <math.h>
@@ -69,6 +70,9 @@ void option_expects(const struct option_row *row, char *out, size_t size)
         break;
     case OPTION_CHOICE:
         snprintf(out, size, "one of %s", row->choices);
+        break;
+    case OPTION_SOURCES:
+        snprintf(out, size, "sources of node metrics: NAME=SECONDS, NAME=off or NAME, separated by commas");
         break;
     case OPTION_TEXT:
     case OPTION_PATH:
@@ -142,9 +146,25 @@ static bool parse_value(const struct option_row *row, struct str s, double *numb
         return among(str_of(row->choices), s);
     case OPTION_TEXT:
     case OPTION_PATH:
+    case OPTION_SOURCES:
         return s.size > 0;
     }
     return *number >= row->least && *number <= row->most; // NaN is neither
+}
+
+static int check_sources(const char *text, struct error *e)
+{
+    struct str unknown;
+    int failed = collect_check_sources(text, &unknown, e);
+    if (!failed || !unknown.data)
+        return failed;
+    struct nearest near = nearest_to(unknown);
+    for (size_t i = 0; collect_source_name(i).size; i++)
+        nearest_offer(&near, collect_source_name(i));
+    if (near.best.data)
+        return error_set(e, failed, "there is no source '%.*s'; did you mean %.*s?",
+                         (int)(unknown.size < 80 ? unknown.size : 80), unknown.data, STR_ARG(near.best));
+    return failed;
 }
 
 int options_set(struct options *o, enum option_id id, const char *text, enum option_source source, struct error *e)
@@ -157,6 +177,9 @@ int options_set(struct options *o, enum option_id id, const char *text, enum opt
         option_expects(row, expects, sizeof expects);
         return error_set(e, -EINVAL, "'%.60s' is not %s", text, expects);
     }
+    int failed = row->type == OPTION_SOURCES ? check_sources(text, e) : 0;
+    if (failed)
+        return failed;
     o->value[id] = (struct option_value){source, text, number, NULL};
     return 0;
 }

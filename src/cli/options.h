@@ -38,7 +38,7 @@ enum exit_code {
 #undef EXIT
 };
 
-enum option_type { OPTION_FLAG, OPTION_INT, OPTION_SECONDS, OPTION_SIZE, OPTION_TEXT, OPTION_PATH, OPTION_CHOICE };
+enum option_type { OPTION_FLAG, OPTION_INT, OPTION_SECONDS, OPTION_SIZE, OPTION_TEXT, OPTION_PATH, OPTION_CHOICE, OPTION_SOURCES };
 
 struct option_row {
     const char *name;

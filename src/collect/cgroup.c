@@ -300,4 +300,4 @@ static int cgroup_sample(struct source *s, double *values)
 }
 
 const struct source_kind source_cgroup = {
-    .name = {"cgroup", 6}, .open = cgroup_open, .sample = cgroup_sample, .close = cgroup_close};
+    .name = {"cgroup", 6}, .rate_s = 1, .open = cgroup_open, .sample = cgroup_sample, .close = cgroup_close};

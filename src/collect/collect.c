@@ -1,4 +1,4 @@
-// collect.c - the table of sources, and what all of them have alike: which are wanted, when they are due, why they give nothing.
+// collect.c - the table of sources, and what all of them have alike: which are wanted, how often, why they give nothing.
 //
 // A source whose files may hang is sampled in a thread of its own (deadline.h) into values of its own. While it hangs, nothing of
 // it is touched here; its memory is then the thread's.
@@ -7,6 +7,7 @@
 #include "collect/source.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,34 +103,93 @@ static void free_apart(void *user)
     free(apart);
 }
 
-// Names separated by commas or blanks; -name = not that one. Where a name stands without a minus, only such ones.
-static int choose(const char *list, bool wanted[SOURCES], struct error *e)
+// What the user says of one source.
+struct choice {
+    bool off;
+    double rate_s; // 0 = its own
+};
+
+static bool is_named(const struct source_kind *kind, struct str name)
 {
-    bool only = false;
-    struct str rest = str_of(list), word;
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; pass == 1 && i < SOURCES; i++)
-            wanted[i] = !only;
-        for (struct str names = rest; (names.size);) {
-            struct str words = str_cut(&names, ',');
-            while ((word = str_word(&words)).size) {
-                bool off = word.data[0] == '-';
-                struct str name = str_slice(word, off, word.size);
-                bool found = false;
-                for (size_t i = 0; i < SOURCES; i++) {
-                    bool named = str_eq(kinds[i]->name, name) || str_eq(source_rows(kinds[i]), name);
-                    if (named && pass == 1)
-                        wanted[i] = !off;
-                    found = found || named;
-                }
-                if (!found)
-                    return error_set(e, -EINVAL, "there is no source '%.*s'; `sonde metrics` lists them",
-                                     STR_ARG(name));
-                only = only || !off;
+    return str_eq(kind->name, name) || str_eq(source_rows(kind), name);
+}
+
+// "NAME", "-NAME", "NAME=off", "NAME=on", "NAME=SECONDS". *alone: nothing but the name.
+static int parse_choice(struct str word, struct str *name, struct choice *choice, bool *alone, struct error *e)
+{
+    struct str value = word;
+    bool minus = word.data[0] == '-';
+    *name = str_cut(&value, '=');
+    *name = str_slice(*name, minus, name->size);
+    *alone = !value.data && !minus;
+    *choice = (struct choice){.off = minus || str_eq(value, STR("off")) || str_eq(value, STR("false"))};
+    if (*alone || choice->off || str_eq(value, STR("on")) || str_eq(value, STR("true")))
+        return 0;
+    if (!str_to_double(value, &choice->rate_s) ||
+        !(choice->rate_s >= COLLECT_RATE_MIN_S && choice->rate_s <= COLLECT_RATE_MAX_S))
+        return error_set(e, -EINVAL, "'%.*s' for source '%.*s' is neither on, off nor seconds from %g to %g",
+                         STR_ARG(value), STR_ARG(*name), COLLECT_RATE_MIN_S, COLLECT_RATE_MAX_S);
+    return 0;
+}
+
+static int choose(const char *list, struct choice choices[SOURCES], struct str *unknown, struct error *e)
+{
+    bool only = false, named[SOURCES] = {false};
+    *unknown = (struct str){0};
+    memset(choices, 0, SOURCES * sizeof *choices);
+    for (struct str names = str_of(list); names.size;) {
+        struct str words = str_cut(&names, ','), word;
+        while ((word = str_word(&words)).size) {
+            struct str name;
+            struct choice choice;
+            bool alone, found = false;
+            int failed = parse_choice(word, &name, &choice, &alone, e);
+            for (size_t i = 0; i < SOURCES; i++) {
+                if (!is_named(kinds[i], name))
+                    continue;
+                choices[i] = choice;
+                named[i] = found = true;
             }
+            if (!found) {
+                *unknown = name;
+                return error_set(e, -EINVAL, "there is no source '%.*s'; `sonde metrics` lists them", STR_ARG(name));
+            }
+            if (failed)
+                return failed;
+            only = only || alone;
         }
     }
+    for (size_t i = 0; i < SOURCES; i++)
+        choices[i].off = choices[i].off || (only && !named[i]);
     return 0;
+}
+
+int collect_check_sources(const char *list, struct str *unknown, struct error *e)
+{
+    struct choice choices[SOURCES];
+    return choose(list, choices, unknown, e);
+}
+
+struct str collect_source_name(size_t index)
+{
+    return index < SOURCES ? kinds[index]->name : (struct str){0};
+}
+
+double collect_source_rate(struct str source)
+{
+    for (size_t i = 0; i < SOURCES; i++)
+        if (is_named(kinds[i], source))
+            return kinds[i]->rate_s;
+    return 0;
+}
+
+// The user's word, else the slower one of the source's own and the collector's.
+static int64_t rate_of(const struct collect *c, const struct source_kind *kind, const struct choice *choice)
+{
+    if (choice->rate_s > 0)
+        return (int64_t)llround(choice->rate_s * NS_PER_S);
+    int64_t own_ns = (int64_t)(kind->rate_s * NS_PER_S);
+    return own_ns > c->rate_ns ? own_ns : c->rate_ns;
 }
 
 static int open_source(struct collect *c, size_t index)
@@ -162,9 +222,10 @@ static int open_source(struct collect *c, size_t index)
 
 int collect_create(const struct collect_options *options, struct collect **out, struct error *e)
 {
-    bool wanted[SOURCES];
+    struct choice choices[SOURCES];
+    struct str unknown;
     *out = NULL;
-    int failed = choose(options->sources ? options->sources : "", wanted, e);
+    int failed = choose(options->sources ? options->sources : "", choices, &unknown, e);
     if (failed)
         return failed;
     struct collect *c = calloc(1, sizeof *c);
@@ -173,7 +234,7 @@ int collect_create(const struct collect_options *options, struct collect **out, 
     c->options = *options;
     if (c->options.deadline_ns <= 0)
         c->options.deadline_ns = DEADLINE_DEFAULT_NS;
-    c->rate_ns = (int64_t)((options->rate_s > 0 ? options->rate_s : RATE_DEFAULT_S) * NS_PER_S);
+    c->rate_ns = (int64_t)llround((options->rate_s > 0 ? options->rate_s : RATE_DEFAULT_S) * NS_PER_S);
     for (size_t i = 0; i < SOURCES && !failed; i++) {
         struct source *s = c->slots[i].source = calloc(1, sizeof *s);
         if (!s) {
@@ -181,10 +242,11 @@ int collect_create(const struct collect_options *options, struct collect **out, 
             break;
         }
         *s = (struct source){.kind = kinds[i], .options = &c->options, .generation = 1};
+        s->rate_ns = rate_of(c, kinds[i], &choices[i]);
         failed = series_begin(s);
         if (failed)
             break;
-        if (!wanted[i])
+        if (choices[i].off)
             source_fail(s, 0, "switched off");
         else if (s->plain_rows + s->tagged_rows == 0)
             source_fail(s, 0, "needs a higher level than %d", options->level);
@@ -223,13 +285,7 @@ size_t collect_set_count(const struct collect *c)
 void collect_get_set(const struct collect *c, size_t set, struct collect_set *out)
 {
     const struct source *s = c->slots[c->open[set]].source;
-    *out = (struct collect_set){s->kind->name, s->series, s->count, s->generation};
-}
-
-// Half a period early is in time. An instant far ahead was set before the clock stepped back.
-static bool is_due(const struct collect *c, const struct source *s, int64_t t_ns)
-{
-    return t_ns >= s->due_ns - c->rate_ns / 2 || s->due_ns - t_ns > s->period_ns + c->rate_ns;
+    *out = (struct collect_set){s->kind->name, s->series, s->count, s->rate_ns, s->generation};
 }
 
 static int run_apart(struct slot *slot, int64_t deadline_ns, double *values)
@@ -252,8 +308,6 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
     struct source *s = slot->source;
     for (size_t i = 0; i < s->count; i++)
         values[i] = store_missing();
-    if (!is_due(c, s, t_ns))
-        return 0;
     int failed;
     if (slot->apart) {
         failed = run_apart(slot, c->options.deadline_ns, values);
@@ -262,7 +316,6 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
         s->reason[0] = 0;
         failed = s->kind->sample(s, values);
     }
-    s->due_ns = t_ns + s->period_ns;
     if (slot->cut_off[0])
         return failed;
     int given = 0;

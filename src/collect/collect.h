@@ -26,15 +26,28 @@ struct collect_options {
     const struct store_label *labels; // put on every series (host)
     size_t label_count;
     int level;
-    double rate_s;       // seconds between samples; ≤ 0 = 0.5
+    double rate_s;       // seconds between samples of what has no slower rate of its own; ≤ 0 = 0.5
     const char *folder;  // the run folder
     uid_t uid;           // whose processes are "own"
     const char *job;     // SONDE_JOB of the job whose processes are counted; NULL = none
-    const char *sources; // "cpu,memory" = only these; "-nfs" = all but this; NULL or "" = all
+    const char *sources; // which, and how often: see collect_check_sources; NULL or "" = all, each at its own rate
     int64_t deadline_ns; // how long a source that may hang is waited for; 0 = 20 ms
 };
 
 struct collect;
+
+// A list of sources, separated by commas or blanks: "NAME=SECONDS" sets a rate, "NAME=off" and "-NAME" leave the source out, "NAME=on" changes nothing;
+// where a NAME stands alone, only such names (and those with =) are sampled. -EINVAL with e set when that is not what `list` is;
+// *unknown is then the name that no source has, or empty.
+#define COLLECT_RATE_MIN_S 0.01
+#define COLLECT_RATE_MAX_S 3600.0
+int collect_check_sources(const char *list, struct str *unknown, struct error *e);
+
+// The names that such a list may hold, in the order in which they are sampled; empty behind the last.
+struct str collect_source_name(size_t index);
+
+// How many seconds there are at least between its samples, unless such a list says otherwise; 0 = the collector's rate.
+double collect_source_rate(struct str source);
 
 // Opens what there is at this level. Sources that are missing are left out with a reason (collect_reason). -EINVAL: `sources` names one
 // that is not there. The strings of the options are used until collect_destroy.
@@ -52,13 +65,14 @@ struct collect_set {
     struct str source;
     const struct collect_series *series;
     size_t count;
+    int64_t rate_ns;     // it is to be sampled at multiples of this since the epoch
     uint32_t generation; // changes when the series have (an interface came or went): define the set anew
 };
 size_t collect_set_count(const struct collect *c);
 void collect_get_set(const struct collect *c, size_t set, struct collect_set *out);
 
 // Reads set `set` into values[count] (store_missing() where there is none). Returns how many values there are, 0 when the source has
-// nothing now (or is not due), negative errno when it failed as a whole (-ETIMEDOUT: it hangs, and the others go on). `t_ns` is the sampling instant.
+// nothing now, negative errno when it failed as a whole (-ETIMEDOUT: it hangs, and the others go on). `t_ns` is the sampling instant.
 int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values);
 
 // Why a source gives nothing, or not all that it could: "" when it does.

@@ -7,11 +7,11 @@
 // Zones: "package-0", "package-0/dram"; of Cray "node", "cpu", "memory", "accel0".
 #include "collect/valuefiles.h"
 
-#include "base/clock.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { RATE_S = 1 }; // seconds between samples
 
 enum { UJ_PER_J = 1000000 };
 
@@ -103,7 +103,6 @@ static int energy_open(struct source *s)
         return source_fail(s, -ENOMEM, "no memory");
     }
     s->state = e;
-    s->period_ns = NS_PER_S;
     valuefiles_list(s, powercap, "intel-rapl:", add_zone, NULL);
     valuefiles_list(s, powercap, "amd-rapl:", add_zone, NULL);
     add_cray(s, e);
@@ -150,6 +149,7 @@ static void energy_close(struct source *s)
 
 const struct source_kind source_energy = {
     .name = {"energy", 6},
+    .rate_s = RATE_S,
     .open = energy_open,
     .sample = energy_sample,
     .close = energy_close,

@@ -1,6 +1,6 @@
 // filesystem.c - how full the file systems of the run folder and of /tmp are.
 //
-// statvfs on a network file system whose server is gone does not return. Each folder is asked in a thread of its own (deadline.h) every PERIOD_NS; one
+// statvfs on a network file system whose server is gone does not return. Each folder is asked in a thread of its own (deadline.h) every RATE_S seconds; one
 // that does not answer is left out, with its reason, until it does.
 #include "collect/deadline.h"
 #include "collect/source.h"
@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <sys/statvfs.h>
 
+enum { RATE_S = 5 }; // seconds between samples
+
 enum { FOLDERS_MAX = 2, PATH_SIZE = 4096 };
 
-static const int64_t PERIOD_NS = INT64_C(5) * NS_PER_S, WAIT_NS = 20 * NS_PER_MS;
+static const int64_t WAIT_NS = 20 * NS_PER_MS;
 
 struct folder {
     char path[PATH_SIZE];
@@ -105,7 +107,6 @@ static int filesystem_open(struct source *s)
     if (!f)
         return source_fail(s, -ENOMEM, "no memory");
     s->state = f;
-    s->period_ns = PERIOD_NS;
     if (s->options->folder && s->options->folder[0])
         add_folder(s, "", s->options->folder);
     add_folder(s, s->options->root ? s->options->root : "", "/tmp");
@@ -125,6 +126,7 @@ static void filesystem_close(struct source *s)
 
 const struct source_kind source_filesystem = {
     .name = {"filesystem", 10},
+    .rate_s = RATE_S,
     .open = filesystem_open,
     .sample = filesystem_sample,
     .close = filesystem_close,

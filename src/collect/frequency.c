@@ -1,18 +1,16 @@
 // frequency.c - how fast the processors run: /sys/devices/system/cpu/cpufreq/policyN/scaling_cur_freq, in kHz.
 //
-// Asking may wake a processor that sleeps; so it is done every PERIOD_NS, in a thread of its own, and of at most FREQUENCY_MAX processors
+// Asking may wake a processor that sleeps; so it is done every RATE_S seconds, in a thread of its own, and of at most FREQUENCY_MAX processors
 // (policies), spread over all.
 #include "collect/valuefiles.h"
-
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FREQUENCY_MAX = 64, HZ_PER_KHZ = 1000 };
+enum { RATE_S = 5 }; // seconds between samples
 
-static const int64_t PERIOD_NS = INT64_C(5) * NS_PER_S;
+enum { FREQUENCY_MAX = 64, HZ_PER_KHZ = 1000 };
 
 static const struct valuefile_row row = {METRIC_CPU_FREQUENCY_MEAN, "scaling_cur_freq", HZ_PER_KHZ, 1};
 
@@ -42,7 +40,6 @@ static int frequency_open(struct source *s)
     s->state = calloc(1, sizeof(struct valuefiles));
     if (!s->state)
         return source_fail(s, -ENOMEM, "no memory");
-    s->period_ns = PERIOD_NS;
     int policies = valuefiles_list(s, folder, prefix, count_policy, NULL);
     struct choice choice = {.step = policies > 0 ? (policies + FREQUENCY_MAX - 1) / FREQUENCY_MAX : 1};
     valuefiles_list(s, folder, prefix, add_policy, &choice);
@@ -76,6 +73,7 @@ static void frequency_close(struct source *s)
 }
 
 const struct source_kind source_frequency = {.name = {"frequency", 9},
+                                             .rate_s = RATE_S,
                                              .open = frequency_open,
                                              .sample = frequency_sample,
                                              .close = frequency_close,

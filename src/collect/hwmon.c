@@ -1,16 +1,14 @@
 // hwmon.c - temperatures and fans: /sys/class/hwmon/hwmonN/{name, temp1_input, temp1_label, fan1_input, …}.
 //
-// Temperatures are in thousandths of a degree, fans in turns a minute. Some sensors are asked over slow buses: every PERIOD_NS, in a thread of its
+// Temperatures are in thousandths of a degree, fans in turns a minute. Some sensors are asked over slow buses: every RATE_S seconds, in a thread of its
 // own. Chips of one name are told apart by their folder's.
 #include "collect/valuefiles.h"
-
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const int64_t PERIOD_NS = INT64_C(5) * NS_PER_S;
+enum { RATE_S = 5 }; // seconds between samples
 
 // The rows of a kind of sensor: temp1_input, temp2_input, …
 enum { SENSORS_MAX = 64, NAME_SIZE = 32 };
@@ -85,7 +83,6 @@ static int open_sensors(struct source *s, const struct sensors *sensors, const c
     }
     h->sensors = sensors;
     s->state = h;
-    s->period_ns = PERIOD_NS;
     valuefiles_list(s, "/sys/class/hwmon", "hwmon", add_chip, NULL);
     int failed = valuefiles_done(h->values, s, absent);
     if (failed)
@@ -118,6 +115,7 @@ static void hwmon_close(struct source *s)
 
 const struct source_kind source_temperature = {
     .name = {"temperature", 11},
+    .rate_s = RATE_S,
     .open = temperature_open,
     .sample = hwmon_sample,
     .close = hwmon_close,
@@ -129,6 +127,7 @@ const struct source_kind source_temperature = {
 
 const struct source_kind source_fan = {
     .name = {"fan", 3},
+    .rate_s = RATE_S,
     .open = fan_open,
     .sample = hwmon_sample,
     .close = hwmon_close,

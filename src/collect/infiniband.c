@@ -4,11 +4,11 @@
 // once a second, in a thread of its own.
 #include "collect/valuefiles.h"
 
-#include "base/clock.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { RATE_S = 1 }; // seconds between samples
 
 enum { WORD_BYTES = 4 };
 
@@ -56,7 +56,6 @@ static int infiniband_open(struct source *s)
     s->state = calloc(1, sizeof(struct valuefiles));
     if (!s->state)
         return source_fail(s, -ENOMEM, "no memory");
-    s->period_ns = NS_PER_S;
     valuefiles_list(s, "/sys/class/infiniband", "", add_device, NULL);
     return valuefiles_done(s->state, s, "there is no InfiniBand or RoCE port");
 }
@@ -73,6 +72,7 @@ static void infiniband_close(struct source *s)
 
 const struct source_kind source_infiniband = {
     .name = {"infiniband", 10},
+    .rate_s = RATE_S,
     .open = infiniband_open,
     .sample = infiniband_sample,
     .close = infiniband_close,

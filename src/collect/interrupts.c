@@ -5,15 +5,13 @@
 //   LOC:    1020304    2030405   Local timer interrupts
 //   ERR:          0
 //
-// On large nodes the file has hundreds of lines of hundreds of numbers: every PERIOD_NS. Interrupts that have never come are left out.
+// On large nodes the file has hundreds of lines of hundreds of numbers: every RATE_S seconds. Interrupts that have never come are left out.
 #include "collect/procfile.h"
-
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-static const int64_t PERIOD_NS = INT64_C(5) * NS_PER_S;
+enum { RATE_S = 5 }; // seconds between samples
 
 static int interrupts_sample(struct source *s, double *values)
 {
@@ -62,7 +60,6 @@ static int interrupts_open(struct source *s)
         return failed;
     }
     s->state = file;
-    s->period_ns = PERIOD_NS;
     double unused[METRIC_COUNT];
     interrupts_sample(s, unused);
     return 0;
@@ -70,6 +67,7 @@ static int interrupts_open(struct source *s)
 
 const struct source_kind source_interrupts = {
     .name = {"interrupts", 10},
+    .rate_s = RATE_S,
     .open = interrupts_open,
     .sample = interrupts_sample,
     .close = interrupts_close,

@@ -55,4 +55,4 @@ static int load_sample(struct source *s, double *values)
 }
 
 const struct source_kind source_load = {
-    .name = {"load", 4}, .open = load_open, .sample = load_sample, .close = load_close};
+    .name = {"load", 4}, .rate_s = 1, .open = load_open, .sample = load_sample, .close = load_close};

@@ -9,11 +9,11 @@
 #include "collect/procfile.h"
 #include "collect/valuefiles.h"
 
-#include "base/clock.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { RATE_S = 1 }; // seconds between samples
 
 enum { MOUNTS_MAX = 32 };
 
@@ -73,7 +73,6 @@ static int lustre_open(struct source *s)
     if (!l)
         return source_fail(s, -ENOMEM, "no memory");
     s->state = l;
-    s->period_ns = NS_PER_S;
     bool refused = false;
     for (size_t i = 0; i < sizeof folders / sizeof *folders && l->count == 0; i++) {
         int listed = valuefiles_list(s, folders[i], "", add_mount, NULL);
@@ -134,6 +133,7 @@ static void lustre_close(struct source *s)
 
 const struct source_kind source_lustre = {
     .name = {"lustre", 6},
+    .rate_s = RATE_S,
     .open = lustre_open,
     .sample = lustre_sample,
     .close = lustre_close,

@@ -19,12 +19,23 @@ int main(void)
          "level is not\n"
          "above the run's (`--telemetry-level`). What cannot be read is missing, never 0. A counter only grows; the "
          "rate of it is what\n"
-         "is mostly wanted. `sonde metrics` prints the same list.");
+         "is mostly wanted. `sonde metrics` prints the same list.\n"
+         "\n"
+         "Sources are sampled at the collector's rate (`--rate`), slow ones less often, as their headings say; "
+         "`--collect "
+         "NAME=SECONDS`\n"
+         "and `collectors: {NAME: SECONDS}` in a configuration file change that, `off` leaves a source out. Instants "
+         "are "
+         "whole multiples\n"
+         "of a source's rate since the epoch, the first one apart, which takes all.");
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         const struct collect_metric *row = &catalogue_metrics[i];
         if (!str_eq(row->source, source)) {
             source = row->source;
-            printf("\n## %.*s\n\n| metric | kind | unit | level | meaning |\n|---|---|---|---|---|\n", STR_ARG(source));
+            printf("\n## %.*s\n\n", STR_ARG(source));
+            if (collect_source_rate(source) > 0)
+                printf("At most every %g s.\n\n", collect_source_rate(source));
+            printf("| metric | kind | unit | level | meaning |\n|---|---|---|---|---|\n");
         }
         printf("| `%.*s` | %s | %.*s | %d | %.*s", STR_ARG(row->metric.name), kinds[row->metric.kind],
                STR_ARG(row->metric.unit), row->metric.level, STR_ARG(row->metric.help));

@@ -5,17 +5,15 @@
 //   device server:/home mounted on /home with fstype nfs4 statvers=1.1
 //           bytes:  1 2 3 4 5 6 7 8     read, written by programs; the same around the cache; from, to the server; pages
 //
-// The kernel writes down what it knows and asks no server; but the list can be long, so it is read every PERIOD_NS, in a thread of its own.
+// The kernel writes down what it knows and asks no server; but the list can be long, so it is read every RATE_S seconds, in a thread of its own.
 #include "collect/procfile.h"
-
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { NUMBERS = 6, FROM_SERVER = 4, TO_SERVER = 5 };
+enum { RATE_S = 5 }; // seconds between samples
 
-static const int64_t PERIOD_NS = INT64_C(5) * NS_PER_S;
+enum { NUMBERS = 6, FROM_SERVER = 4, TO_SERVER = 5 };
 
 struct nfs {
     struct procfile calls, mounts; // fd < 0 = not there
@@ -107,7 +105,6 @@ static int nfs_open(struct source *s)
     if (!n)
         return source_fail(s, -ENOMEM, "no memory");
     s->state = n;
-    s->period_ns = PERIOD_NS;
     double unused[METRIC_COUNT];
     // Without the first the kernel has no NFS client: then there are no mounts either.
     int failed = procfile_open(&n->calls, s, "/proc/net/rpc/nfs");
@@ -122,6 +119,7 @@ static int nfs_open(struct source *s)
 
 const struct source_kind source_nfs = {
     .name = {"nfs", 3},
+    .rate_s = RATE_S,
     .open = nfs_open,
     .sample = nfs_sample,
     .close = nfs_close,

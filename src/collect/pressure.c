@@ -105,4 +105,4 @@ static int pressure_open(struct source *s)
 }
 
 const struct source_kind source_pressure = {
-    .name = {"pressure", 8}, .open = pressure_open, .sample = pressure_sample, .close = pressure_close};
+    .name = {"pressure", 8}, .rate_s = 1, .open = pressure_open, .sample = pressure_sample, .close = pressure_close};

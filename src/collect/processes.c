@@ -37,7 +37,7 @@ enum {
     FILES_MAX = 256, // kept open
     LOOK_AGAIN = 64, // walks after which the owner of a known process is looked at again
     JOB_LOOKS = 3,   // walks in which the environment of a new process is read: it may not have called exec yet
-    WALK_SHARE = 1500,
+    WALK_SHARE = 10000,
     DETAILS_SHARE = 10000,
 };
 #define PERIOD_MAX_NS (INT64_C(10) * NS_PER_S)
@@ -447,5 +447,8 @@ static int processes_open(struct source *s)
     return 0;
 }
 
-const struct source_kind source_processes = {
-    .name = {"processes", 9}, .open = processes_open, .sample = processes_sample, .close = processes_close};
+const struct source_kind source_processes = {.name = {"processes", 9},
+                                             .rate_s = 2,
+                                             .open = processes_open,
+                                             .sample = processes_sample,
+                                             .close = processes_close};

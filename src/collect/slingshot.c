@@ -3,11 +3,11 @@
 // The driver asks the card at times of its own; more often than once a second tells nothing new. In a thread of its own, as for InfiniBand.
 #include "collect/valuefiles.h"
 
-#include "base/clock.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { RATE_S = 1 }; // seconds between samples
 
 static const struct valuefile_row rows[] = {
     {METRIC_SLINGSHOT_RECEIVE_BYTES, "hni_sts_rx_ok_octets", 1, 1},
@@ -37,7 +37,6 @@ static int slingshot_open(struct source *s)
     s->state = calloc(1, sizeof(struct valuefiles));
     if (!s->state)
         return source_fail(s, -ENOMEM, "no memory");
-    s->period_ns = NS_PER_S;
     valuefiles_list(s, "/sys/class/cxi", "", add_device, NULL);
     return valuefiles_done(s->state, s, "there is no Slingshot card");
 }
@@ -54,6 +53,7 @@ static void slingshot_close(struct source *s)
 
 const struct source_kind source_slingshot = {
     .name = {"slingshot", 9},
+    .rate_s = RATE_S,
     .open = slingshot_open,
     .sample = slingshot_sample,
     .close = slingshot_close,

@@ -41,6 +41,9 @@ struct source_kind {
     // `sample` and `close` then must not look at s->options.
     bool apart;
 
+    // Seconds between samples, at least, unless the user says otherwise: what changes slowly or costs much to read. 0 = the collector's rate.
+    double rate_s;
+
     // It makes s->series and s->count itself, and a new s->generation when they change; a sample that changed them returns -EAGAIN.
     bool own_series;
 };
@@ -58,8 +61,7 @@ struct source {
     void *state;
     bool open;
     char reason[SOURCE_REASON_MAX]; // "" while it gives all its values
-    int64_t period_ns;              // a source may ask to be sampled less often; 0 = at every instant
-    int64_t due_ns;                 // not before this instant
+    int64_t rate_ns;                // between two samples
     int64_t instant_ns;             // of the sample that is being taken; not for sources apart
     enum metric_symbol first_row;
     size_t row_count;

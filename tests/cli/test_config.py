@@ -29,6 +29,25 @@ class Config(Place):
         self.assertEqual(self.recorded("--config", self.write("rate: 0.25\n"))["rate"], 0.25)
         self.assertEqual(self.recorded("--config", self.write("collector_rate: 0.125\n"))["rate"], 0.125)
 
+    def test_collectors(self):
+        """Sources and their rates: a mapping in the file, a list on the command line, which goes before it."""
+        path = self.write("collectors: {memory: off, cpu: 0.05, load: 0.05}\n")
+        script = "until sonde query --list | grep -q load_1m; do sleep 0.02; done; sonde query --list"
+        listed = self.sonde("run", "-q", "--config", path, "--", "sh", "-c", script)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertNotIn("memory_free_bytes", listed.stdout)
+        self.assertIn("cpu_percent", listed.stdout)
+        listed = self.sonde("run", "-q", "--config", path, "--collect=load,memory=0.1", "--", "sh", "-c", script)
+        self.assertIn("memory_free_bytes", listed.stdout)
+        self.assertNotIn("cpu_percent", listed.stdout)
+        self.one_line(self.sonde("run", "--collect=cpi=1", "true"), 2, "--collect", "no source 'cpi'", "did you mean cpu?")
+        self.one_line(self.sonde("run", "--collect=cpu=often", "true"), 2, "--collect", "'often'", "seconds from 0.01 to 3600")
+        self.refused("rate: 1\ncollectors:\n  memry: off\n", ":2: collectors", "did you mean memory?")
+        self.refused("collectors: [cpu]\n", ":1: collectors takes one value")
+        self.refused("collectors: {cpu: [1]}\n", ":1: collectors takes lines of the form name: word")
+        self.refused("collectors: {}\n", ":1: collectors takes lines of the form name: word")
+        self.nothing_left()
+
     def test_order(self):
         path = self.write("telemetry_level: 1\nrate: 0.25\n")
         self.assertEqual(self.recorded()["level"], 2)

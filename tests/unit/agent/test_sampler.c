@@ -21,14 +21,25 @@ static void ring(void *user)
     pthread_mutex_unlock(&bell->lock);
 }
 
-static struct collect *collect_here(double rate_s)
+static struct collect *collect_sources(double rate_s, const char *sources)
 {
     static const struct store_label host = {{"host", 4}, {"lab", 3}};
-    struct collect_options options = {
-        .root = "", .labels = &host, .label_count = 1, .level = 2, .rate_s = rate_s, .folder = "/tmp", .uid = getuid()};
+    struct collect_options options = {.root = "",
+                                      .labels = &host,
+                                      .label_count = 1,
+                                      .level = 2,
+                                      .rate_s = rate_s,
+                                      .folder = "/tmp",
+                                      .uid = getuid(),
+                                      .sources = sources};
     struct collect *c;
     assert_int_equal(collect_create(&options, &c, NULL), 0);
     return c;
+}
+
+static struct collect *collect_here(double rate_s)
+{
+    return collect_sources(rate_s, NULL);
 }
 
 static void rows_come_in_order_and_end_with_the_instant(void **state)
@@ -120,12 +131,56 @@ static void two_threads(void **state)
     pthread_cond_destroy(&bell.rung);
 }
 
+static bool is_of(const struct sampler_row *row, const char *source)
+{
+    return row->set && str_eq(row->set->series[0].metric->source, str_of(source));
+}
+
+// Each rate has instants of its own, multiples of itself; the first takes all, however slow.
+static void a_rate_each(void **state)
+{
+    (void)state;
+    enum { FAST_NS = 10000000, BASE_NS = 30000000 };
+    struct bell bell = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    struct collect *c = collect_sources(0.03, "cpu=0.01,memory,load=3600");
+    struct sampler *s;
+    assert_int_equal(sampler_create(c, 0.03, ring, &bell, &s, NULL), 0);
+    sampler_be_prompt(s, true);
+    assert_int_equal(sampler_start(s, NULL), 0);
+    unsigned cpu = 0, memory = 0, load = 0, complete = 0;
+    int64_t first_ns = 0;
+    while (complete < 20 || cpu < 40) {
+        pthread_mutex_lock(&bell.lock);
+        while (bell.count == 0)
+            pthread_cond_wait(&bell.rung, &bell.lock);
+        bell.count = 0;
+        pthread_mutex_unlock(&bell.lock);
+        for (struct sampler_row *row; (row = sampler_next(s)); sampler_done(s)) {
+            first_ns = first_ns ? first_ns : row->t_ns;
+            bool first = row->t_ns == first_ns;
+            assert_int_equal(row->t_ns % (is_of(row, "cpu") || first ? FAST_NS : BASE_NS), 0);
+            cpu += is_of(row, "cpu");
+            memory += is_of(row, "memory");
+            load += is_of(row, "load");
+            complete += !row->set;
+            assert_true(!is_of(row, "load") || first || row->t_ns % (3600 * (int64_t)NS_PER_S) == 0);
+        }
+    }
+    assert_true(load >= 1 && load <= 2); // 2: the full hour came
+    assert_true(memory <= complete + 1);
+    sampler_stop(s);
+    sampler_destroy(s);
+    collect_destroy(c);
+    pthread_cond_destroy(&bell.rung);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_in_order_and_end_with_the_instant),
         cmocka_unit_test(a_full_queue_drops_and_counts),
         cmocka_unit_test(two_threads),
+        cmocka_unit_test(a_rate_each),
     };
     return cmocka_run_group_tests_name("agent/sampler", tests, NULL, NULL);
 }

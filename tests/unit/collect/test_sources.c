@@ -243,6 +243,9 @@ static void sources_are_switched_on_and_off(void **state)
         {"-cpu", true, false, true},
         {" -cpu , -load ", false, false, true},
         {"load cpu -cpu", true, false, false},
+        {"cpu=off,load=0.25", true, false, true},
+        {"cpu=off,load", true, false, false},
+        {"memory=2 load=on", true, true, true},
     };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         struct probe p = probe_make_with(t.root, 2, getuid(), NULL, lists[i].list);
@@ -258,6 +261,52 @@ static void sources_are_switched_on_and_off(void **state)
     struct collect_options options = {.root = t.root, .level = 2, .folder = "/tmp", .sources = "cpu,warp"};
     assert_int_equal(collect_create(&options, &c, &e), -EINVAL);
     assert_non_null(strstr(e.text, "no source 'warp'"));
+    tree_free(&t);
+}
+
+static int64_t rate_of(struct collect *c, const char *source)
+{
+    for (size_t i = 0; i < collect_set_count(c); i++) {
+        struct collect_set set;
+        collect_get_set(c, i, &set);
+        if (str_eq(set.source, str_of(source)))
+            return set.rate_ns;
+    }
+    return 0;
+}
+
+static void rates(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    tree_copy(&t, "linux-6.18");
+    struct collect_options options = {
+        .root = t.root, .level = 2, .folder = "/tmp", .rate_s = 0.1, .sources = "cpu=0.05,filesystem=0.5"};
+    struct collect *c;
+    struct error e;
+    assert_int_equal(collect_create(&options, &c, &e), 0);
+    assert_int_equal(rate_of(c, "cpu"), SECOND / 20);       // as the user wants it
+    assert_int_equal(rate_of(c, "filesystem"), SECOND / 2); // even what is slow by itself
+    assert_int_equal(rate_of(c, "memory"), SECOND / 10);    // the collector's
+    assert_int_equal(rate_of(c, "load"), SECOND);           // its own, which is slower
+    collect_destroy(c);
+    options.rate_s = 7;
+    options.sources = NULL;
+    assert_int_equal(collect_create(&options, &c, &e), 0);
+    assert_int_equal(rate_of(c, "load"), 7 * SECOND);
+    collect_destroy(c);
+    static const struct {
+        const char *list, *unknown;
+    } wrong[] = {{"cpu=fast", ""}, {"cpu=0", ""}, {"cpu=nan", ""}, {"cpu=-1", ""},           {"cpu=1e9", ""},
+                 {"cpu=", ""},     {"=1", ""},    {"-", ""},       {"cpu=1,disc=2", "disc"}, {"load,-warp", "warp"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct str unknown;
+        assert_int_equal(collect_check_sources(wrong[i].list, &unknown, &e), -EINVAL);
+        assert_true(str_eq(unknown, str_of(wrong[i].unknown)));
+    }
+    struct str unknown;
+    assert_int_equal(collect_check_sources(" , cpu=0.01 ,, ", &unknown, &e), 0);
     tree_free(&t);
 }
 
@@ -622,6 +671,7 @@ int main(void)
         cmocka_unit_test(spread_of_processors),
         cmocka_unit_test(lines_are_found_by_name),
         cmocka_unit_test(sources_are_switched_on_and_off),
+        cmocka_unit_test(rates),
         cmocka_unit_test(wrapped_and_garbled_numbers_are_missing),
         cmocka_unit_test(useless_files_have_a_reason),
         cmocka_unit_test(too_large_a_file_is_refused),
