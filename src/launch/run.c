@@ -37,6 +37,7 @@ struct launch {
     char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX]; // runs: empty unless the recording goes there
     char socket[PATH_BYTES], token_file[PATH_BYTES], hostfile[PATH_BYTES];
     char token[2 * TOKEN_BYTES + 1];
+    char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX]; // absolute: the aggregator goes to another folder
     struct child agent, aggregator;
     int agent_starts, aggregator_starts;
     bool up;       // the start is over: what is there can be named to others
@@ -52,9 +53,24 @@ static int start_aggregator(struct launch *l, struct error *e);
 
 // ---------------------------------------------------------------- before the command: what must work
 
+static int find_file(const char *path, char out[FOLDER_PATH_MAX], struct error *e)
+{
+    char *full = path ? realpath(path, NULL) : NULL;
+    if (path && !full)
+        return error_set(e, -errno, "cannot find %s: %s", path, strerror(errno));
+    bool fits = !full || strlen(full) < FOLDER_PATH_MAX;
+    snprintf(out, FOLDER_PATH_MAX, "%s", full && fits ? full : "");
+    free(full);
+    return fits ? 0 : error_set(e, -ENAMETOOLONG, "the path of %s is too long", path);
+}
+
 static int find_places(struct launch *l, struct error *e)
 {
-    int status = folder_base_path(l->o->run_dir, l->base, e);
+    int status = find_file(l->o->tls_cert, l->tls_cert, e);
+    if (status == 0)
+        status = find_file(l->o->tls_key, l->tls_key, e);
+    if (status == 0)
+        status = folder_base_path(l->o->run_dir, l->base, e);
     if (status < 0)
         return status;
     if (l->o->no_record)
@@ -123,10 +139,6 @@ static int start_agent(struct launch *l, struct error *e)
     child_command_add(&c, "agent");
     child_command_add(&c, "--folder=%s", l->job.folder);
     child_command_add(&c, "--socket=%s", l->socket);
-    if (l->o->tls_cert)
-        child_command_add(&c, "--tls-cert=%s", l->o->tls_cert);
-    if (l->o->tls_key)
-        child_command_add(&c, "--tls-key=%s", l->o->tls_key);
     child_command_add(&c, "--host=%s", l->job.host);
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
@@ -153,6 +165,10 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--listen=%s", l->o->listen);
     child_command_add(&c, "--port=%d", l->o->port);
     child_command_add(&c, "--token-file=%s", l->token_file);
+    if (l->o->tls_cert)
+        child_command_add(&c, "--tls-cert=%s", l->tls_cert);
+    if (l->o->tls_key)
+        child_command_add(&c, "--tls-key=%s", l->tls_key);
     child_command_add(&c, "--socket=%s", l->socket);
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -239,6 +240,21 @@ class Reachable(Place):
         until(lambda: "cpu_percent" in self.names(), "cpu_percent while it runs")
         answer = self.sonde("query", "avg:memory_total_bytes")
         self.assertIn(f"running job {job['job']}", answer.stderr)
+
+    def test_https(self):
+        """The certificate is named from where the user is; the agent has no use for it."""
+        if not shutil.which("openssl"):
+            self.skipTest("openssl is not here")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost",
+                        "-keyout", "key.pem", "-out", "cert.pem"], cwd=self.root, check=True, capture_output=True)
+        (self.root / "key.pem").chmod(0o600)
+        self.start("run", "--tls-cert", "cert.pem", "--tls-key=key.pem", "--", "sleep", "1000")
+        self.assertRegex(self.job()["url"], "^https://")
+        until(lambda: "cpu_percent" in self.names(), "cpu_percent while it runs")
+
+    def test_no_certificate(self):
+        self.one_line(self.sonde("run", "--tls-cert=none.pem", "--tls-key=none.pem", "true"), 1, "none.pem", "No such file")
+        self.nothing_left()
 
     def test_no_job(self):
         self.assertEqual(self.sonde("status").stdout, "no job runs here; start one with sonde run\n")
