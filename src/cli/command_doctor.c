@@ -6,6 +6,7 @@
 //   missing  level 2 needs it; the exit code becomes 1
 #include "cli/colour.h"
 #include "cli/commands.h"
+#include "cli/sources_here.h"
 
 #include "base/clock.h"
 #include "launch/folder.h"
@@ -350,20 +351,57 @@ static const struct {
     {"allocation", check_scheduler},
 };
 
-int command_doctor(const struct options *o)
+static void write_line(struct buf *out, const char *name, const struct finding *f)
 {
     static const char *const words[] = {[OK] = "ok", [NO] = "no", [MISSING] = "missing"};
     static const char *const colours[] = {[OK] = COLOUR_GREEN, [NO] = COLOUR_YELLOW, [MISSING] = COLOUR_RED};
-    struct buf out = {0};
     bool coloured = colour_wanted(STDOUT_FILENO);
+    buf_printf(out, "%s%-8s%s %-16s %s\n", coloured ? colours[f->verdict] : "", words[f->verdict],
+               coloured ? COLOUR_OFF : "", name, f->words);
+}
+
+// A line for the sources of node metrics that work, and one for each that does not, GPUs apart: they have checks of their own.
+static void write_sources(struct buf *out)
+{
+    static struct source_here sources[SOURCES_HERE_MAX];
+    struct finding f = {0};
+    struct error e;
+    int count = sources_here(sources, &e), gives = 0;
+    struct buf names = {0};
+    if (count < 0) {
+        find(&f, MISSING, "%s", e.text);
+        write_line(out, "node metrics", &f);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        if (sources[i].gives)
+            buf_printf(&names, "%s%.*s", gives++ ? ", " : "", STR_ARG(sources[i].name));
+    }
+    find(&f, gives ? OK : MISSING, "%s", gives ? buf_cstr(&names) : "no source gives anything");
+    write_line(out, "node metrics", &f);
+    buf_free(&names);
+    for (int i = 0; i < count; i++) {
+        if ((sources[i].gives && !sources[i].missing[0]) || str_starts(sources[i].name, STR("gpu-")))
+            continue;
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", STR_ARG(sources[i].name));
+        find(&f, NO, "%s", sources[i].missing);
+        write_line(out, name, &f);
+    }
+}
+
+int command_doctor(const struct options *o)
+{
+    struct buf out = {0};
     int code = EXIT_OK;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         struct finding f = {0};
         checks[i].check(o, &f);
         if (f.verdict == MISSING)
             code = EXIT_FAILED;
-        buf_printf(&out, "%s%-8s%s %-16s %s\n", coloured ? colours[f.verdict] : "", words[f.verdict],
-                   coloured ? COLOUR_OFF : "", checks[i].name, f.words);
+        write_line(&out, checks[i].name, &f);
+        if (checks[i].check == check_proc)
+            write_sources(&out);
     }
     int printed = command_print(&out);
     return printed ? printed : code;

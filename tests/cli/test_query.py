@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import unittest
 import urllib.error
@@ -224,6 +225,20 @@ class Machine(Place):
             self.assertRegex(line, r"^(ok|no|missing) {1,7} \S")
         self.assertEqual(result.returncode, 1 if any(line.startswith("missing") for line in lines) else 0)
         self.nothing_left()
+
+    def test_sources_that_are_missing_say_why(self):
+        """Fans and Lustre are seldom both there; what is there is not listed."""
+        rows = json.loads(self.sonde("metrics", "--json").stdout)
+        missing = {row["source"]: row["missing"] for row in rows if row["missing"]}
+        self.assertEqual([name for name in ("cpu", "load", "memory", "sonde") if name in missing], [])
+        table, doctor = self.sonde("metrics").stdout, self.sonde("doctor").stdout
+        self.assertRegex(doctor, r"\nok +node metrics +.*\bcpu, memory\b")
+        for source, why in missing.items():
+            if source != "gpu":
+                self.assertRegex(table, rf"\n  {source} +{re.escape(why)}\n")
+                self.assertRegex(doctor, rf"\nno +{source} +{re.escape(why)}\n")
+        if not os.path.isdir("/proc/fs/lustre") and not os.path.isdir("/sys/fs/lustre"):
+            self.assertIn("Lustre", missing["lustre"])
 
     def test_doctor_finds_what_is_missing(self):
         result = self.sonde("doctor", env={"TMPDIR": "/nowhere"})
