@@ -2,7 +2,7 @@
 //
 //   sampling thread ──rows──▶ queue ──wake──▶┐
 //   programs ──rings, doorbells─────────────▶│ this thread: store, ingest, sockets, timers
-//   senders ──text lines────────────────────▶┘
+//   senders, scripts ──text lines───────────▶┘
 //
 // Rings are looked at by themselves: DRAIN_FAST_MS after one was found more than a quarter full, then at doubling intervals up to
 // DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some seconds; a doorbell is answered at once; without programs nobody
@@ -14,6 +14,7 @@
 #include "agent/folder.h"
 #include "agent/own.h"
 #include "agent/sampler.h"
+#include "agent/scripts.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "collect/catalogue.h"
@@ -57,6 +58,7 @@ struct agent {
     struct collect *collect;
     struct sampler *sampler;
     struct connections *connections;
+    struct scripts *scripts;
     struct own *own;
     struct own_figures figures;
 
@@ -227,6 +229,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
 static void finish(struct agent *a)
 {
     sampler_stop(a->sampler);
+    scripts_finish(a->scripts);
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
     while (ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
@@ -412,6 +415,8 @@ static int start(struct agent *a, struct error *e)
     if (!failed)
         failed = serve_sockets(a, e);
     if (!failed)
+        failed = scripts_create(&a->loop, a->ingest, a->options->scripts, a->options->script_folder, &a->scripts, e);
+    if (!failed)
         failed = sampler_start(a->sampler, e);
     return failed;
 }
@@ -428,6 +433,7 @@ static int close_all(struct agent *a, struct error *e)
 {
     sampler_destroy(a->sampler);
     collect_destroy(a->collect);
+    scripts_finish(a->scripts);
     if (a->connections)
         agent_connections_finish(a->connections);
     if (a->loop_made) {
@@ -436,6 +442,7 @@ static int close_all(struct agent *a, struct error *e)
         uv_loop_close(&a->loop);
     }
     agent_connections_destroy(a->connections);
+    scripts_destroy(a->scripts);
     if (a->udp >= 0)
         close(a->udp);
     if (a->listening >= 0)

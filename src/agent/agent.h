@@ -16,10 +16,12 @@ struct agent_options {
     const char *job;                // goes into the file's meta
     const struct store_label *meta; // more of it: command, start, version
     size_t meta_count;
-    int level;           // 1..4
-    double rate_s;       // node metrics and cells; 0 = 0.5
-    const char *sources; // of node metrics, and their rates (collect_check_sources); NULL = all
-    int udp_port;        // text protocols on loopback; 0 = no UDP
+    int level;                 // 1..4
+    double rate_s;             // node metrics and cells; 0 = 0.5
+    const char *sources;       // of node metrics, and their rates (collect_check_sources); NULL = all
+    const char *scripts;       // commands that print points (scripts.h); NULL = none
+    const char *script_folder; // where they run; NULL = where the agent does
+    int udp_port;              // text protocols on loopback; 0 = no UDP
     uint64_t size_limit_bytes;
     double window_s;
     int control_fd; // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n"; ends when it is closed from the other side

@@ -44,6 +44,8 @@ int command_agent(const struct options *o)
         .level = options_int(o, OPT_LEVEL),
         .rate_s = options_number(o, OPT_RATE),
         .sources = options_text(o, OPT_COLLECT),
+        .scripts = options_text(o, OPT_SCRIPT),
+        .script_folder = options_text(o, OPT_SCRIPT_FOLDER),
         .udp_port = options_int(o, OPT_UDP_PORT),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),
         .window_s = options_number(o, OPT_WINDOW),

@@ -20,6 +20,7 @@ int command_run(const struct options *o)
         .level = options_int(o, OPT_LEVEL),
         .rate_s = options_number(o, OPT_RATE),
         .sources = options_text(o, OPT_COLLECT),
+        .scripts = options_text(o, OPT_SCRIPT),
         .window_s = options_number(o, OPT_WINDOW),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),
         .port = options_int(o, OPT_PORT),

@@ -81,6 +81,44 @@ static bool join_mapping(yaml_document_t *document, const yaml_node_t *mapping, 
     return out->size > 0 && !out->failed;
 }
 
+// A list of scripts as an option's text, one a line: "name=x rate=5 COMMAND". An item is a command, or a mapping. False where something else is in it.
+static bool join_scripts(yaml_document_t *document, const yaml_node_t *list, struct buf *out)
+{
+    for (const yaml_node_item_t *item = list->data.sequence.items.start; item < list->data.sequence.items.top; item++) {
+        const yaml_node_t *node = yaml_document_get_node(document, *item), *command = node;
+        buf_printf(out, "%s", out->size ? "\n" : "");
+        if (node->type == YAML_MAPPING_NODE) {
+            command = NULL;
+            for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
+                 pair++) {
+                const yaml_node_t *key = yaml_document_get_node(document, pair->key),
+                                  *value = yaml_document_get_node(document, pair->value);
+                if (key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
+                    return false;
+                const char *name = (const char *)key->data.scalar.value, *word = (const char *)value->data.scalar.value;
+                if (strcmp(name, "command") == 0) {
+                    command = value;
+                    continue;
+                }
+                if (strcmp(name, "name") != 0 && strcmp(name, "rate") != 0 && strcmp(name, "timeout") != 0)
+                    return false;
+                if (!*word || strcspn(word, " \t\n") != value->data.scalar.length)
+                    return false;
+                buf_printf(out, "%s=%s ", name, word);
+            }
+        }
+        if (!command || command->type != YAML_SCALAR_NODE)
+            return false;
+        const char *text = (const char *)command->data.scalar.value;
+        struct str trimmed = str_trim((struct str){text, strlen(text)});
+        if (trimmed.size == 0 || memchr(trimmed.data, '\n', trimmed.size) ||
+            strlen(text) != command->data.scalar.length)
+            return false;
+        buf_printf(out, "%.*s", STR_ARG(trimmed));
+    }
+    return out->size > 0 && !out->failed;
+}
+
 // One "key: value". `given` marks the options that the file has set already.
 static int apply(const char *path, yaml_document_t *document, const yaml_node_t *key, const yaml_node_t *value,
                  struct options *o, bool *given, struct error *e)
@@ -96,7 +134,9 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
     if (id == OPT_COUNT && !unused)
         return unknown_key(path, line, name, e);
     bool mapping = id < OPT_COUNT && option_rows[id].type == OPTION_SOURCES && value->type == YAML_MAPPING_NODE;
-    if (value->type != YAML_SCALAR_NODE && !mapping)
+    bool list = id < OPT_COUNT && option_rows[id].type == OPTION_SCRIPTS && value->type == YAML_SEQUENCE_NODE;
+    bool joins = mapping || list;
+    if (value->type != YAML_SCALAR_NODE && !joins)
         return error_set(e, -EINVAL, "%s:%zu: %.*s takes one value, not a list or a mapping", path, line,
                          STR_ARG(name));
     if (unused) {
@@ -107,14 +147,20 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
     if (given[id])
         return error_set(e, -EINVAL, "%s:%zu: '%.*s' is given twice", path, line, STR_ARG(name));
     given[id] = true;
-    if (!mapping && strlen((const char *)value->data.scalar.value) != value->data.scalar.length)
+    if (!joins && strlen((const char *)value->data.scalar.value) != value->data.scalar.length)
         return error_set(e, -EINVAL, "%s:%zu: %.*s: a NUL byte", path, line, STR_ARG(name));
     struct buf joined = {.limit = OPTION_TEXT_MAX};
+    if (list && !join_scripts(document, value, &joined)) {
+        buf_free(&joined);
+        return error_set(e, -EINVAL,
+                         "%s:%zu: %.*s takes commands of one line, or mappings of command, rate, timeout and name",
+                         path, line, STR_ARG(name));
+    }
     if (mapping && !join_mapping(document, value, &joined)) {
         buf_free(&joined);
         return error_set(e, -EINVAL, "%s:%zu: %.*s takes lines of the form name: word", path, line, STR_ARG(name));
     }
-    const char *text = mapping ? buf_cstr(&joined) : (const char *)value->data.scalar.value;
+    const char *text = joins ? buf_cstr(&joined) : (const char *)value->data.scalar.value;
     char *copy = strdup(text); // the document's own is freed with it
     buf_free(&joined);
     if (!copy)

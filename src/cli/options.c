@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include "agent/scripts.h"
 #include "cli/config.h"
 #include "cli/nearest.h"
 #include "collect/collect.h"
@@ -74,6 +75,9 @@ void option_expects(const struct option_row *row, char *out, size_t size)
     case OPTION_SOURCES:
         snprintf(out, size, "sources of node metrics: NAME=SECONDS, NAME=off or NAME, separated by commas");
         break;
+    case OPTION_SCRIPTS:
+        snprintf(out, size, "commands, each after its rate=SECONDS, timeout=SECONDS and name=NAME");
+        break;
     case OPTION_TEXT:
     case OPTION_PATH:
         snprintf(out, size, "a text of 1 to %d bytes", OPTION_TEXT_MAX);
@@ -147,6 +151,7 @@ static bool parse_value(const struct option_row *row, struct str s, double *numb
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_SOURCES:
+    case OPTION_SCRIPTS:
         return s.size > 0;
     }
     return *number >= row->least && *number <= row->most; // NaN is neither
@@ -177,7 +182,9 @@ int options_set(struct options *o, enum option_id id, const char *text, enum opt
         option_expects(row, expects, sizeof expects);
         return error_set(e, -EINVAL, "'%.60s' is not %s", text, expects);
     }
-    int failed = row->type == OPTION_SOURCES ? check_sources(text, e) : 0;
+    int failed = row->type == OPTION_SOURCES   ? check_sources(text, e)
+                 : row->type == OPTION_SCRIPTS ? scripts_check(text, e)
+                                               : 0;
     if (failed)
         return failed;
     o->value[id] = (struct option_value){source, text, number, NULL};
@@ -207,9 +214,19 @@ static int option_unknown(enum command_id command, const char *shown, struct str
 static int set_flag_value(struct options *o, int id, const char *shown, int shown_size, const char *text,
                           struct error *e)
 {
-    int status = options_set(o, (enum option_id)id, text, FROM_FLAG, e);
-    if (status < 0)
+    // Scripts add up.
+    char *before = o->value[id].owned, *joined = NULL;
+    if (option_rows[id].type == OPTION_SCRIPTS && o->value[id].source == FROM_FLAG &&
+        asprintf(&joined, "%s\n%s", o->value[id].text, text) < 0)
+        return error_set(e, -ENOMEM, "out of memory");
+    int status = options_set(o, (enum option_id)id, joined ? joined : text, FROM_FLAG, e);
+    if (status < 0) {
         error_prefix(e, "%.*s", shown_size, shown);
+        free(joined);
+        return status;
+    }
+    o->value[id].owned = joined;
+    free(before);
     return status;
 }
 

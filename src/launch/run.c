@@ -145,6 +145,11 @@ static int start_agent(struct launch *l, struct error *e)
     child_command_add(&c, "--rate=%.17g", l->o->rate_s);
     if (l->o->sources)
         child_command_add(&c, "--collect=%s", l->o->sources);
+    char here[FOLDER_PATH_MAX];
+    if (l->o->scripts && getcwd(here, sizeof here)) {
+        child_command_add(&c, "--script-folder=%s", here);
+        child_command_add(&c, "--script=%s", l->o->scripts);
+    }
     child_command_add(&c, "--window=%.17g", l->o->window_s);
     child_command_add(&c, "--size-limit=%llu", (unsigned long long)l->o->size_limit_bytes);
     child_command_add(&c, "--udp-port=%d", l->o->udp_port);

@@ -17,6 +17,7 @@ struct launch_options {
     char *const *command; // ends with NULL, not empty
     int level;            // 0..4; 0: the command and nothing else
     double rate_s;
+    const char *scripts; // commands that print points, one a line (agent/scripts.h); they run where we do; NULL = none
     const char *sources; // of node metrics, and their rates (collect_check_sources); NULL = all
     double window_s;
     uint64_t size_limit_bytes;

@@ -48,6 +48,25 @@ class Config(Place):
         self.refused("collectors: {}\n", ":1: collectors takes lines of the form name: word")
         self.nothing_left()
 
+    def test_scripts(self):
+        """Commands that print points, as a list in the file or as flags; they run where `sonde run` was called."""
+        (self.root / "probe.sh").write_text("echo probed 3 from=$1\n")
+        path = self.write("scripts:\n  - sh probe.sh file\n  - command: sh probe.sh rated\n    rate: 0.1\n    name: one\n    timeout: 5\n")
+        script = "until sonde query --list | grep -q probed; do sleep 0.02; done; sleep 0.3"
+        self.assertEqual(self.sonde("run", "-q", "--config", path, "--", "sh", "-c", script).returncode, 0)
+        listed = self.sonde("query", "--list").stdout
+        self.assertRegex(listed, r"probed\{from=file,host=\S+\} +gauge +1 ")
+        self.assertRegex(listed, r"probed\{from=rated,host=\S+\}")
+        self.assertEqual(self.sonde("run", "-q", "--script", "sh probe.sh a", "--script=sh probe.sh b", "--", "sh", "-c", script).returncode, 0)
+        listed = self.sonde("query", "--list").stdout
+        self.assertRegex(listed, r"probed\{from=a,")
+        self.assertRegex(listed, r"probed\{from=b,")
+        self.one_line(self.sonde("run", "--script", "a", "--script", "rate=often b", "true"), 2, "--script", "'often'")
+        for wrong in ("[{rate: 1}]", "[[a]]", "[{command: a, every: 1}]", "[]", "[{command: a, name: b c}]", "[{command: a, rate: [1]}]"):
+            self.refused(f"scripts: {wrong}\n", ":1: scripts")
+        self.refused("scripts: {a: b}\n", ":1: scripts takes one value")
+        self.nothing_left()
+
     def test_order(self):
         path = self.write("telemetry_level: 1\nrate: 0.25\n")
         self.assertEqual(self.recorded()["level"], 2)

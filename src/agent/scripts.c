@@ -1,0 +1,492 @@
+// scripts.c - see the header.
+//
+// One timer for each script wakes it: for the next run, the time-out, more bytes to be read. SIGCHLD says that one has ended.
+#include "agent/scripts.h"
+
+#include "agent/instants.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    PIECE_SIZE = 16384,
+    REPLY_MAX = 4096,
+    STDERR_MAX = 256,   // of its last line
+    BACK_OFF_MIN_S = 1, // doubled each time, until BACK_OFF_MAX_S
+    BACK_OFF_MAX_S = 60,
+};
+static const double RATE_MIN_S = 0.05, RATE_MAX_S = 86400, TIMEOUT_DEFAULT_S = 10;
+
+struct spec {
+    char name[SCRIPT_NAME_SIZE];
+    double rate_s, timeout_s; // 0 = none
+    struct str command;
+};
+
+struct script {
+    struct scripts *all;
+    struct spec spec;
+    char *command;
+    struct instants instants;
+    uv_timer_t timer;
+    uv_poll_t output, errors;
+    bool output_open, errors_open; // their handles
+    int out, err;                  // descriptors; -1 = closed
+    pid_t pid;                     // 0 = does not run
+    bool timed_out;
+    int64_t begun_ns, heard_ns,
+        next_ns;    // monotonic: of the run, of the last output; when it may start again (0 = is not to)
+    int64_t second; // monotonic, that `bytes` are counted for
+    size_t bytes;
+    unsigned back_off_s;
+    bool failing; // the last run failed, and that was said
+    struct ingest_lines *lines;
+    struct buf reply;
+    bool bad_line_said;
+    char last_error[STDERR_MAX];
+    size_t last_error_size;
+    bool error_line_ended;
+};
+
+struct scripts {
+    uv_loop_t *loop;
+    struct ingest *in;
+    char *folder;
+    uv_signal_t child;
+    bool finishing;
+    size_t count;
+    struct script script[SCRIPTS_MAX];
+};
+
+// ---- what is asked for ----
+
+static bool take_seconds(struct str value, double least, double *out)
+{
+    return str_to_double(value, out) && *out >= least && *out <= RATE_MAX_S;
+}
+
+static int parse_line(struct str line, struct spec *spec, struct error *e)
+{
+    *spec = (struct spec){0};
+    struct str name = {0};
+    for (;;) {
+        struct str rest = line, word = str_word(&rest), value = word, key = str_cut(&value, '=');
+        if (value.data && str_eq(key, STR("name"))) {
+            name = value;
+            if (name.size == 0 || name.size >= SCRIPT_NAME_SIZE)
+                return error_set(e, -EINVAL, "the name of a script has 1 to %d bytes", SCRIPT_NAME_SIZE - 1);
+        } else if (value.data && str_eq(key, STR("rate"))) {
+            if (!take_seconds(value, RATE_MIN_S, &spec->rate_s))
+                return error_set(e, -EINVAL, "a script's rate '%.*s' is not seconds from %g to %g", STR_ARG(value),
+                                 RATE_MIN_S, RATE_MAX_S);
+        } else if (value.data && str_eq(key, STR("timeout"))) {
+            if (!take_seconds(value, RATE_MIN_S, &spec->timeout_s))
+                return error_set(e, -EINVAL, "a script's time-out '%.*s' is not seconds from %g to %g", STR_ARG(value),
+                                 RATE_MIN_S, RATE_MAX_S);
+        } else {
+            break;
+        }
+        line = rest;
+    }
+    spec->command = str_trim(line);
+    if (spec->command.size == 0)
+        return error_set(e, -EINVAL, "a script has no command");
+    struct str rest = spec->command, first = str_word(&rest);
+    name = name.size ? name : str_slice(first, 0, first.size < SCRIPT_NAME_SIZE ? first.size : SCRIPT_NAME_SIZE - 1);
+    for (size_t i = 0; i < name.size; i++) { // it becomes the value of a tag
+        char c = name.data[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_./-", c);
+        spec->name[i] = plain ? c : '_';
+    }
+    if (spec->rate_s > 0 && spec->timeout_s == 0)
+        spec->timeout_s = spec->rate_s > TIMEOUT_DEFAULT_S ? spec->rate_s : TIMEOUT_DEFAULT_S;
+    return 0;
+}
+
+static int parse(const char *text, struct spec specs[SCRIPTS_MAX], size_t *count, struct error *e)
+{
+    *count = 0;
+    for (struct str rest = str_of(text); rest.data;) {
+        struct str line = str_trim(str_cut(&rest, '\n'));
+        if (line.size == 0)
+            continue;
+        if (*count == SCRIPTS_MAX)
+            return error_set(e, -E2BIG, "more than %d scripts", SCRIPTS_MAX);
+        int failed = parse_line(line, &specs[*count], e);
+        if (failed)
+            return failed;
+        ++*count;
+    }
+    return 0;
+}
+
+int scripts_check(const char *text, struct error *e)
+{
+    struct spec specs[SCRIPTS_MAX];
+    size_t count;
+    return parse(text, specs, &count, e);
+}
+
+// ---- what it prints ----
+
+static void on_timer(uv_timer_t *timer);
+
+static void wake_at(struct script *s, int64_t at_ns)
+{
+    int64_t wait_ms = (at_ns - clock_monotonic_ns() + NS_PER_MS - 1) / NS_PER_MS;
+    uv_timer_start(&s->timer, on_timer, wait_ms > 0 ? (uint64_t)wait_ms : 0, 0);
+}
+
+// Answers to bad lines: the first is said, all are counted.
+static void take_reply(struct script *s)
+{
+    if (s->reply.size && !s->bad_line_said) {
+        struct str rest = {s->reply.data, s->reply.size}, line = str_cut(&rest, '\n');
+        log_warning("script %s: %.*s; more such lines are counted, not listed", s->spec.name, STR_ARG(line));
+        s->bad_line_said = true;
+    }
+    s->reply.size = 0;
+    s->reply.failed = false;
+}
+
+// Reads what is there, within what is left of this second. False at its end.
+static bool read_output(struct script *s)
+{
+    char piece[PIECE_SIZE];
+    for (;;) {
+        int64_t second = clock_monotonic_ns() / NS_PER_S;
+        if (second != s->second)
+            s->bytes = 0;
+        s->second = second;
+        if (s->bytes >= SCRIPT_BYTES_A_SECOND && !s->all->finishing) {
+            uv_poll_stop(&s->output);
+            wake_at(s, (second + 1) * NS_PER_S);
+            return true;
+        }
+        ssize_t got = read(s->out, piece, sizeof piece);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 && errno == EAGAIN;
+        s->bytes += (size_t)got;
+        s->heard_ns = clock_monotonic_ns();
+        ingest_lines_feed(s->lines, (struct str){piece, (size_t)got}, &s->reply);
+        take_reply(s);
+        if (s->all->finishing && s->bytes >= SCRIPT_BYTES_A_SECOND)
+            return false;
+    }
+}
+
+static void close_output(struct script *s)
+{
+    if (s->output_open)
+        uv_close((uv_handle_t *)&s->output, NULL);
+    s->output_open = false;
+    if (s->out < 0)
+        return;
+    close(s->out);
+    s->out = -1;
+    ingest_lines_end(s->lines, &s->reply);
+    take_reply(s);
+}
+
+// Keeps the last line that is not empty.
+static bool read_errors(struct script *s)
+{
+    char piece[PIECE_SIZE];
+    ssize_t got = read(s->err, piece, sizeof piece);
+    for (ssize_t i = 0; i < got; i++) {
+        if (piece[i] == '\n') {
+            s->error_line_ended = true;
+            continue;
+        }
+        if (s->error_line_ended)
+            s->last_error_size = 0;
+        s->error_line_ended = false;
+        if (s->last_error_size < STDERR_MAX - 1)
+            s->last_error[s->last_error_size++] = (unsigned char)piece[i] < ' ' ? ' ' : piece[i];
+        s->last_error[s->last_error_size] = 0;
+    }
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static void close_errors(struct script *s)
+{
+    if (s->errors_open)
+        uv_close((uv_handle_t *)&s->errors, NULL);
+    s->errors_open = false;
+    if (s->err >= 0)
+        close(s->err);
+    s->err = -1;
+}
+
+static void on_output(uv_poll_t *poll, int status, int events)
+{
+    struct script *s = poll->data;
+    (void)status, (void)events;
+    if (!read_output(s))
+        uv_poll_stop(&s->output); // the rest is done when it has ended
+}
+
+static void on_errors(uv_poll_t *poll, int status, int events)
+{
+    struct script *s = poll->data;
+    (void)status, (void)events;
+    if (!read_errors(s))
+        uv_poll_stop(&s->errors);
+}
+
+// ---- its runs ----
+
+// In the new process: from here on only what is allowed between fork and exec.
+static _Noreturn void become(const struct script *s, int out, int err, pid_t parent)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int null = open("/dev/null", O_RDONLY);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+        _exit(126);
+    if (s->all->folder && chdir(s->all->folder) != 0) {
+        static const char words[] = "cannot go to its folder\n";
+        ssize_t written = write(STDERR_FILENO, words, sizeof words - 1);
+        (void)written;
+        _exit(126);
+    }
+    execl("/bin/sh", "sh", "-c", s->command, (char *)NULL);
+    _exit(127);
+}
+
+static int watch(struct script *s, uv_poll_t *handle, bool *open, int fd, uv_poll_cb call)
+{
+    int failed = uv_poll_init(s->all->loop, handle, fd);
+    *open = failed == 0;
+    handle->data = s;
+    return failed ? failed : uv_poll_start(handle, UV_READABLE, call);
+}
+
+static void report(struct script *s, int code, const char *how);
+
+static void start(struct script *s)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1};
+    pid_t parent = getpid();
+    s->timed_out = false;
+    s->last_error_size = 0;
+    s->last_error[0] = 0;
+    s->error_line_ended = false;
+    s->begun_ns = s->heard_ns = clock_monotonic_ns();
+    bool piped = pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0;
+    pid_t pid = piped ? fork() : -1;
+    if (pid == 0)
+        become(s, out[1], err[1], parent);
+    int failed = pid < 0 ? errno : 0;
+    for (size_t i = 0; i < 2; i++) {
+        int write_end = i == 0 ? out[1] : err[1], read_end = i == 0 ? out[0] : err[0];
+        if (write_end >= 0)
+            close(write_end);
+        if (read_end >= 0 && failed)
+            close(read_end);
+    }
+    if (failed) {
+        report(s, 126, strerror(failed));
+        s->next_ns = s->begun_ns + BACK_OFF_MAX_S * (int64_t)NS_PER_S;
+        return;
+    }
+    setpgid(pid, pid); // whoever is first
+    s->pid = pid;
+    s->out = out[0];
+    s->err = err[0];
+    fcntl(s->out, F_SETFL, O_NONBLOCK);
+    fcntl(s->err, F_SETFL, O_NONBLOCK);
+    if (watch(s, &s->output, &s->output_open, s->out, on_output) ||
+        watch(s, &s->errors, &s->errors_open, s->err, on_errors))
+        log_warning("script %s: its output cannot be watched", s->spec.name);
+}
+
+// Said once in a row; the number goes into the recording each time.
+static void report(struct script *s, int code, const char *how)
+{
+    char line[SCRIPT_NAME_SIZE + 64];
+    if (code != 0 && !s->failing)
+        log_warning("script %s: %s%s%s; the next times are recorded, not said", s->spec.name, how,
+                    s->last_error[0] ? ": " : "", s->last_error);
+    s->failing = code != 0;
+    if (code == 0)
+        return;
+    int size = snprintf(line, sizeof line, "sonde_script_exit_code %d script=%s\n", code, s->spec.name);
+    ingest_lines_feed(s->lines, (struct str){line, (size_t)size}, &s->reply);
+    take_reply(s);
+}
+
+static void schedule(struct script *s)
+{
+    int64_t now = clock_monotonic_ns();
+    if (s->all->finishing)
+        return;
+    if (s->pid) {
+        int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->heard_ns;
+        if (s->spec.timeout_s > 0)
+            wake_at(s, from + (int64_t)(s->spec.timeout_s * NS_PER_S));
+        return;
+    }
+    if (s->spec.rate_s > 0) {
+        int64_t instant_ns, wait_ns = 0;
+        instants_due(&s->instants, clock_realtime_ns(), &instant_ns,
+                     &wait_ns); // one that went by meanwhile is left out
+        int64_t to_next = s->instants.next_ns - clock_realtime_ns();
+        wake_at(s, now + (to_next > 0 ? to_next : 0));
+        s->next_ns = 1;
+    } else {
+        wake_at(s, s->next_ns);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct script *s = timer->data;
+    int64_t now = clock_monotonic_ns();
+    if (s->all->finishing)
+        return;
+    if (s->pid && s->output_open && s->bytes >= SCRIPT_BYTES_A_SECOND && now / NS_PER_S != s->second)
+        uv_poll_start(&s->output, UV_READABLE, on_output);
+    int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->heard_ns;
+    if (s->pid && s->spec.timeout_s > 0 && now - from >= (int64_t)(s->spec.timeout_s * NS_PER_S)) {
+        s->timed_out = true;
+        kill(-s->pid, SIGKILL); // SIGCHLD tells the rest
+        return;
+    }
+    if (!s->pid && s->next_ns)
+        start(s);
+    schedule(s);
+}
+
+static void ended(struct script *s, int status)
+{
+    kill(-s->pid, SIGKILL); // what it has left behind in its group
+    s->pid = 0;
+    s->bytes = 0; // what the pipe still holds is little
+    if (s->out >= 0)
+        read_output(s);
+    close_output(s);
+    if (s->err >= 0)
+        read_errors(s);
+    close_errors(s);
+    char how[64];
+    int code = s->timed_out ? SCRIPT_TIMED_OUT : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (s->timed_out)
+        snprintf(how, sizeof how, "timed out after %g s and was killed", s->spec.timeout_s);
+    else if (WIFEXITED(status))
+        snprintf(how, sizeof how, "exit code %d", code);
+    else
+        snprintf(how, sizeof how, "ended by signal %d", WTERMSIG(status));
+    if (!s->all->finishing)
+        report(s, code, how);
+    int64_t now = clock_monotonic_ns();
+    bool lasted = now - s->begun_ns >= BACK_OFF_MAX_S * (int64_t)NS_PER_S;
+    unsigned twice = s->back_off_s * 2 < BACK_OFF_MAX_S ? s->back_off_s * 2 : BACK_OFF_MAX_S;
+    s->back_off_s = lasted || !s->back_off_s ? BACK_OFF_MIN_S : twice;
+    s->next_ns = now + s->back_off_s * (int64_t)NS_PER_S;
+    schedule(s);
+}
+
+static void on_child(uv_signal_t *handle, int number)
+{
+    struct scripts *all = handle->data;
+    (void)number;
+    for (size_t i = 0; i < all->count; i++) {
+        int status;
+        struct script *s = &all->script[i];
+        if (s->pid && waitpid(s->pid, &status, WNOHANG) == s->pid)
+            ended(s, status);
+    }
+}
+
+// ---- the whole ----
+
+int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder, struct scripts **out,
+                   struct error *e)
+{
+    struct spec specs[SCRIPTS_MAX];
+    size_t count;
+    *out = NULL;
+    int failed = parse(text ? text : "", specs, &count, e);
+    if (failed || count == 0)
+        return failed;
+    struct scripts *all = calloc(1, sizeof *all);
+    if (!all)
+        return error_set(e, -ENOMEM, "no memory for scripts");
+    all->loop = loop;
+    all->in = in;
+    all->folder = folder ? strdup(folder) : NULL;
+    uv_signal_init(loop, &all->child);
+    all->child.data = all;
+    *out = all;
+    failed = uv_signal_start(&all->child, on_child, SIGCHLD);
+    if (failed)
+        return error_set(e, failed, "cannot watch scripts: %s", uv_strerror(failed));
+    for (size_t i = 0; i < count; i++) {
+        struct script *s = &all->script[i];
+        *s = (struct script){.all = all, .spec = specs[i], .out = -1, .err = -1, .next_ns = 1};
+        s->reply.limit = REPLY_MAX;
+        s->command = strndup(specs[i].command.data, specs[i].command.size);
+        if (!s->command || ingest_lines_create(in, &s->lines) != 0) {
+            free(s->command);
+            return error_set(e, -ENOMEM, "no memory for scripts");
+        }
+        if (s->spec.rate_s > 0)
+            s->instants = instants_from(clock_realtime_ns(), (int64_t)llround(s->spec.rate_s * NS_PER_S));
+        uv_timer_init(loop, &s->timer);
+        s->timer.data = s;
+        all->count++;
+        wake_at(s, 0); // the first run at once: a short job has a value, too
+    }
+    return 0;
+}
+
+void scripts_finish(struct scripts *all)
+{
+    if (!all || all->finishing)
+        return;
+    all->finishing = true;
+    for (size_t i = 0; i < all->count; i++) {
+        struct script *s = &all->script[i];
+        uv_timer_stop(&s->timer);
+        if (s->pid) {
+            int status;
+            kill(-s->pid, SIGKILL);
+            waitpid(s->pid, &status, 0);
+            ended(s, status);
+        }
+        uv_close((uv_handle_t *)&s->timer, NULL);
+    }
+    uv_close((uv_handle_t *)&all->child, NULL);
+}
+
+void scripts_destroy(struct scripts *all)
+{
+    if (!all)
+        return;
+    for (size_t i = 0; i < all->count; i++) {
+        ingest_lines_destroy(all->script[i].lines);
+        buf_free(&all->script[i].reply);
+        free(all->script[i].command);
+    }
+    free(all->folder);
+    free(all);
+}
