@@ -14,6 +14,9 @@
 // Walks and details cost time in proportion to what runs; both are measured, and are so seldom that they take at most 1/WALK_SHARE and
 // 1/DETAILS_SHARE of a processor (at least every PERIOD_MAX_NS). Where counts would be out of date they are missing.
 //
+// At level 4 the job's processes that used most processor time since the last details, and those with most memory, SHOWN_EACH of both, get series of
+// their own, which they keep until they end; at most SHOWN_MAX at a time and SHOWN_EVER in all.
+//
 // The processor time is a counter: what a process used since the last details is added, so a process that ends takes nothing away.
 #include "base/clock.h"
 #include "collect/procfile.h"
@@ -39,6 +42,10 @@ enum {
     JOB_LOOKS = 3,   // walks in which the environment of a new process is read: it may not have called exec yet
     WALK_SHARE = 10000,
     DETAILS_SHARE = 10000,
+    SHOWN_EACH = 10,
+    SHOWN_MAX = 64,
+    SHOWN_EVER = 1024,
+    COMMAND_SIZE = 17, // the kernel keeps 15 bytes; kernel threads may have 16
 };
 #define PERIOD_MAX_NS (INT64_C(10) * NS_PER_S)
 #define WALK_MAX_NS (INT64_C(2) * NS_PER_S)
@@ -50,9 +57,11 @@ enum { STAT_UTIME = 11, STAT_STIME = 12, STAT_THREADS = 17, STAT_START = 19, STA
 
 struct process {
     uint64_t pid, inode;
-    uint64_t start, ticks; // start distinguishes two processes that had the same number; 0 = no details yet
-    int stat;              // its /proc/PID/stat; -1 = not kept open
-    bool ours, of_job;
+    uint64_t start, ticks;         // start distinguishes two processes that had the same number; 0 = no details yet
+    int stat;                      // its /proc/PID/stat; -1 = not kept open
+    uint64_t used, pages, threads; // used: ticks between the last two details
+    char command[COMMAND_SIZE];
+    bool ours, of_job, shown, picked;
     uint8_t job_looks;
 };
 
@@ -77,7 +86,8 @@ struct processes {
     uint64_t walks, threads, last_pid; // of loadavg at the last walk
     bool valid;                        // the last walk went through
     bool unsure;                       // a process of ours may be of the job yet
-    size_t looks;                      // at environments and owners, in this walk
+    size_t shown_ever;
+    size_t looks; // at environments and owners, in this walk
     int64_t walked_ns, walk_due_ns, details_due_ns;
     char list[LIST_SIZE] __attribute__((aligned(16)));
     char environ[ENVIRON_CHUNK];
@@ -315,6 +325,23 @@ static bool parse_stat(struct str line, uint64_t numbers[STAT_NEEDED])
     return true;
 }
 
+// What stands in the brackets; bytes that would look strange in a tag become '_'.
+static void take_command(struct process *process, struct str line)
+{
+    const char *open = line.size ? memchr(line.data, '(', line.size) : NULL,
+               *close = line.size ? memrchr(line.data, ')', line.size) : NULL;
+    size_t size = open && close > open ? (size_t)(close - open - 1) : 0;
+    if (size >= COMMAND_SIZE)
+        size = COMMAND_SIZE - 1;
+    for (size_t i = 0; i < size; i++) {
+        char c = open[1 + i];
+        bool plain =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || memchr("_.:/-+", c, 6);
+        process->command[i] = plain ? c : '_';
+    }
+    process->command[size] = 0;
+}
+
 // 0, or a negative errno: -ESRCH or -ENOENT when it is gone.
 static int read_stat(struct processes *p, struct process *process, uint64_t numbers[STAT_NEEDED])
 {
@@ -328,6 +355,8 @@ static int read_stat(struct processes *p, struct process *process, uint64_t numb
     }
     ssize_t got = pread(stat, text, sizeof text, 0);
     int failed = got < 0 ? -errno : parse_stat((struct str){text, (size_t)got}, numbers) ? 0 : -EBADMSG;
+    if (!failed && process->of_job)
+        take_command(process, (struct str){text, (size_t)got});
     if (process->stat < 0) {
         bool keep = failed == 0 && p->files < FILES_MAX;
         if (!keep)
@@ -360,10 +389,71 @@ static void add_process(struct processes *p, struct process *process, struct sum
         if (ticks > before)
             p->ticks_total[group] += ticks - before;
     }
+    process->shown = process->shown && !failed;
     if (!failed) {
+        uint64_t ticks = numbers[STAT_UTIME] + numbers[STAT_STIME];
+        bool same = process->start == numbers[STAT_START];
+        process->used = same && ticks > process->ticks ? ticks - process->ticks : same ? 0 : ticks;
+        process->pages = numbers[STAT_RSS];
+        process->threads = numbers[STAT_THREADS];
         process->start = numbers[STAT_START];
-        process->ticks = numbers[STAT_UTIME] + numbers[STAT_STIME];
+        process->ticks = ticks;
     }
+}
+
+// ---- one by one, at level 4 ----
+
+// Of the job's processes that are not picked yet the one that used most, or holds most; NULL when none does.
+static struct process *greatest(const struct processes *p, bool by_memory)
+{
+    struct process *best = NULL;
+    uint64_t most = 0;
+    for (size_t i = 0; i < p->last_count; i++) {
+        struct process *process = &p->last[i];
+        uint64_t value = by_memory ? process->pages : process->used;
+        if (process->of_job && process->start && !process->picked && value > most) {
+            best = process;
+            most = value;
+        }
+    }
+    return best;
+}
+
+static void put_shown(struct source *s, double *values)
+{
+    struct processes *p = s->state;
+    size_t shown = 0;
+    for (size_t i = 0; i < p->last_count; i++)
+        shown += p->last[i].shown;
+    for (int by_memory = 0; by_memory < 2; by_memory++) {
+        for (size_t i = 0; i < p->last_count; i++)
+            p->last[i].picked = false;
+        for (int i = 0; i < SHOWN_EACH; i++) {
+            struct process *process = greatest(p, by_memory);
+            if (!process)
+                break;
+            process->picked = true;
+            if (process->shown || shown >= SHOWN_MAX || p->shown_ever >= SHOWN_EVER)
+                continue;
+            process->shown = true;
+            shown++;
+            p->shown_ever++;
+        }
+    }
+    for (size_t i = 0; i < p->last_count; i++) {
+        const struct process *process = &p->last[i];
+        if (!process->shown)
+            continue;
+        char pid[24];
+        snprintf(pid, sizeof pid, "%" PRIu64, process->pid);
+        ptrdiff_t instance = source_instance(s, str_of(pid), str_of(process->command));
+        if (instance < 0)
+            continue;
+        source_put_at(s, values, instance, METRIC_PROCESS_CPU, (double)process->ticks / p->ticks_per_second);
+        source_put_at(s, values, instance, METRIC_PROCESS_RESIDENT, (double)process->pages * p->page_bytes);
+        source_put_at(s, values, instance, METRIC_PROCESS_THREADS, (double)process->threads);
+    }
+    source_forget_unseen(s);
 }
 
 static void put_details(struct source *s, double *values)
@@ -381,6 +471,8 @@ static void put_details(struct source *s, double *values)
         source_put(s, values, group_rows[group].resident, (double)sums[group].pages * p->page_bytes);
         source_put(s, values, group_rows[group].cpu, (double)p->ticks_total[group] / p->ticks_per_second);
     }
+    if (s->tagged_rows)
+        put_shown(s, values);
     p->details_due_ns = s->instant_ns + wait_after(begun, DETAILS_SHARE);
 }
 
@@ -447,8 +539,13 @@ static int processes_open(struct source *s)
     return 0;
 }
 
-const struct source_kind source_processes = {.name = {"processes", 9},
-                                             .rate_s = 2,
-                                             .open = processes_open,
-                                             .sample = processes_sample,
-                                             .close = processes_close};
+const struct source_kind source_processes = {
+    .name = {"processes", 9},
+    .rate_s = 2,
+    .open = processes_open,
+    .sample = processes_sample,
+    .close = processes_close,
+    .keys = {"pid", "command"},
+    .tagged_from = METRIC_PROCESS_CPU,
+    .tagged_to = METRIC_PROCESS_THREADS,
+};

@@ -567,6 +567,60 @@ static void processes_of_the_job(void **state)
     tree_free(&t);
 }
 
+// Those that use most and those that hold most get series at level 4, ten of each; who has one keeps it until the end.
+static void processes_one_by_one(void **state)
+{
+    (void)state;
+    enum { MANY = 40 };
+    struct tree t;
+    tree_make(&t);
+    for (int pid = 100; pid < 100 + MANY; pid++) {
+        write_process(&t, pid, pid, 2, 1,
+                      pid < 130 ? 1 : pid); // ticks grow with the number; the last ten hold much, too
+        ENVIRON(pid, "SONDE_JOB=j1");
+    }
+    write_process(&t, 105, 105, 3, 1, 1000);       // one that holds more than it uses
+    write_process(&t, 200, 1000000, 1, 1, 100000); // not of the job
+    struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
+    probe_sample(&p, "processes", SECOND);
+    probe_sample(&p, "processes", 100 * SECOND);
+    assert_false(probe_has(&p, "processes", "process_threads", "139")); // not below level 4
+    probe_free(&p);
+    p = probe_make_with(t.root, 4, getuid(), "j1", NULL);
+    probe_sample(&p, "processes", SECOND);
+    assert_int_equal(probe_sample(&p, "processes", 100 * SECOND),
+                     8 + 3 * 11); // 130…139 use most; 105 and nine of these hold most
+    struct collect_set set;
+    size_t at = 0;
+    collect_get_set(p.c, at, &set);
+    while (!str_eq(set.source, STR("processes")))
+        collect_get_set(p.c, ++at, &set);
+    const struct store_label *command = NULL;
+    for (size_t i = 0; i < set.count; i++)
+        for (size_t k = 0; k < set.series[i].label_count; k++)
+            if (str_eq(set.series[i].labels[k].key, STR("command")))
+                command = &set.series[i].labels[k];
+    assert_non_null(command);
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", STR_ARG(command->value));
+    assert_true(probe_tagged(&p, "processes", "process_threads", "105", name) == 3);
+    assert_true(probe_tagged(&p, "processes", "process_cpu_seconds_total", "139", name) == 1.39);
+    assert_true(probe_tagged(&p, "processes", "process_resident_bytes", "105", name) ==
+                1000. * (double)sysconf(_SC_PAGESIZE));
+    assert_false(probe_has(&p, "processes", "process_threads", "200"));
+    assert_false(probe_has(&p, "processes", "process_threads", "104"));
+    // Another one gets busy; those before stay. One that ends has no values any more.
+    write_process(&t, 101, 100000, 2, 1, 1);
+    tree_remove_all(&t, "proc/139");
+    probe_sample(&p, "processes", 200 * SECOND);
+    probe_sample(&p, "processes", 300 * SECOND);
+    assert_true(probe_tagged(&p, "processes", "process_cpu_seconds_total", "101", name) == 1000);
+    assert_true(probe_tagged(&p, "processes", "process_threads", "105", name) == 3);
+    assert_true(store_is_missing(probe_tagged(&p, "processes", "process_threads", "139", name)));
+    probe_free(&p);
+    tree_free(&t);
+}
+
 // While nobody comes or goes, the counts hold without a walk.
 static void counts_hold_while_nothing_changes(void **state)
 {
@@ -681,6 +735,7 @@ int main(void)
         cmocka_unit_test(a_name_with_brackets),
         cmocka_unit_test(this_machine),
         cmocka_unit_test(processes_of_the_job),
+        cmocka_unit_test(processes_one_by_one),
         cmocka_unit_test(counts_hold_while_nothing_changes),
         cmocka_unit_test(details_come_less_often),
     };
