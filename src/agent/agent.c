@@ -147,8 +147,30 @@ static void define_set(struct agent *a, struct sampler_set *set)
     free(ids);
 }
 
+// In the recording as an annotation: a gap in the data explains itself.
+static void note_cut_off(struct agent *a, const struct sampler_row *row)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%.*s %s", STR_ARG(row->source),
+             row->cut_off ? "does not answer and is left out" : "answers again");
+    log_warning("source %s", text);
+    const struct store_label tags[] = {a->labels[0], {STR("source"), row->source}};
+    struct store_event event = {.kind = STORE_ANNOTATION,
+                                .start_ns = row->t_ns,
+                                .end_ns = row->t_ns,
+                                .text = str_of(text),
+                                .labels = tags,
+                                .label_count = sizeof tags / sizeof *tags};
+    if (store_append_event(a->store, &event) != 0)
+        a->figures.rows_refused++;
+}
+
 static void take_row(struct agent *a, const struct sampler_row *row)
 {
+    if (row->source.size) {
+        note_cut_off(a, row);
+        return;
+    }
     if (row->set) {
         if (!row->set->defined)
             define_set(a, row->set);

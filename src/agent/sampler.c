@@ -36,6 +36,7 @@ struct sampler {
     struct group *groups; // the first is the sampler's own rate
     size_t group_count;
     size_t *group_of; // by set
+    bool *cut_off;    // by set: it does not answer, and that was said
     void (*wake)(void *user);
     void *user;
 
@@ -125,6 +126,20 @@ void sampler_done(struct sampler *s)
     atomic_fetch_add_explicit(&s->tail, 1, memory_order_release);
 }
 
+// When there is no place for it now it is said the next time.
+static void say_cut_off(struct sampler *s, size_t index, struct str source, int64_t t_ns)
+{
+    struct sampler_row *row = place(s);
+    if (!row)
+        return;
+    s->cut_off[index] = !s->cut_off[index];
+    row->t_ns = t_ns;
+    row->set = NULL;
+    row->source = source;
+    row->cut_off = s->cut_off[index];
+    publish(s);
+}
+
 static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
 {
     struct collect_set now;
@@ -143,11 +158,15 @@ static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
         s->figures.dropped += now.count;
         return;
     }
-    if (collect_sample(s->collect, index, t_ns, row->values) <= 0)
-        return;
-    row->t_ns = t_ns;
-    row->set = set;
-    publish(s);
+    int got = collect_sample(s->collect, index, t_ns, row->values);
+    if (got > 0) {
+        row->t_ns = t_ns;
+        row->set = set;
+        row->source = (struct str){0};
+        publish(s);
+    }
+    if ((got == -ETIMEDOUT) != s->cut_off[index])
+        say_cut_off(s, index, now.source, t_ns);
 }
 
 // Takes the sets of the groups that are due.
@@ -165,6 +184,7 @@ static void take(struct sampler *s)
         return; // where there was no place, cells miss this instant; the next complete one says what was dropped
     row->t_ns = s->groups[0].t_ns;
     row->set = NULL;
+    row->source = (struct str){0};
     row->figures = s->figures;
     publish(s);
 }
@@ -282,11 +302,12 @@ int sampler_create(struct collect *c, double rate_s, void (*wake_up)(void *user)
     s->sets = calloc(s->set_count + 1, sizeof *s->sets);
     s->groups = calloc(s->set_count + 1, sizeof *s->groups);
     s->group_of = calloc(s->set_count + 1, sizeof *s->group_of);
+    s->cut_off = calloc(s->set_count + 1, sizeof *s->cut_off);
     void *places = mmap(NULL, SAMPLER_PLACES * sizeof *s->places, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     s->places = places == MAP_FAILED ? NULL : places;
     s->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!s->sets || !s->groups || !s->group_of || !s->places || s->stop < 0) {
+    if (!s->sets || !s->groups || !s->group_of || !s->cut_off || !s->places || s->stop < 0) {
         sampler_destroy(s);
         return error_set(e, -ENOMEM, "no memory for the sampler");
     }
@@ -334,6 +355,7 @@ void sampler_destroy(struct sampler *s)
     free(s->sets);
     free(s->groups);
     free(s->group_of);
+    free(s->cut_off);
     if (s->places)
         munmap(s->places, SAMPLER_PLACES * sizeof *s->places);
     if (s->stop >= 0)

@@ -37,6 +37,9 @@ struct sampler_row {
     int64_t t_ns;            // the instant's nominal time
     struct sampler_set *set; // NULL: an instant of the sampler's own rate is complete, and `figures` is set
     struct sampler_figures figures;
+    struct str
+        source; // not empty: no values, no end of an instant, but this source is cut off since t_ns, or answers again
+    bool cut_off;
     double values[STORE_SET_SERIES_MAX]; // only pages that are used take memory
 };
 

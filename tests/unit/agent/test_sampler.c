@@ -4,6 +4,8 @@
 #include "unit/test.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 struct bell {
@@ -131,6 +133,48 @@ static void two_threads(void **state)
     pthread_cond_destroy(&bell.rung);
 }
 
+static _Atomic bool hang;
+
+// Instead of the C library's: a file server that is gone, or not.
+int statvfs(const char *path, struct statvfs *out)
+{
+    (void)path;
+    while (atomic_load(&hang))
+        usleep(1000);
+    *out = (struct statvfs){.f_bsize = 4096, .f_blocks = 1000};
+    return 0;
+}
+
+// Says so once, and once when it answers again.
+static void a_source_that_is_cut_off(void **state)
+{
+    (void)state;
+    struct collect *c = collect_sources(1, "filesystem");
+    struct sampler *s;
+    assert_int_equal(sampler_create(c, 1, ring, NULL, &s, NULL), 0);
+    atomic_store(&hang, true);
+    unsigned off = 0, on = 0, instants = 0;
+    for (int64_t i = 1; i <= 200 && on == 0; i++) {
+        sampler_take(s, i * NS_PER_S);
+        for (struct sampler_row *row; (row = sampler_next(s)); sampler_done(s)) {
+            off += row->source.size && row->cut_off;
+            on += row->source.size && !row->cut_off;
+            instants += !row->set && !row->source.size;
+            assert_true(!row->source.size || str_eq(row->source, STR("filesystem")));
+            assert_true(!row->source.size || row->t_ns == i * NS_PER_S);
+        }
+        assert_int_equal(off, 1);
+        if (i == 3)
+            atomic_store(&hang, false);
+        if (i >= 3)
+            usleep(10000);
+    }
+    assert_int_equal(on, 1);
+    assert_true(instants >= 4);
+    sampler_destroy(s);
+    collect_destroy(c);
+}
+
 static bool is_of(const struct sampler_row *row, const char *source)
 {
     return row->set && str_eq(row->set->series[0].metric->source, str_of(source));
@@ -181,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_full_queue_drops_and_counts),
         cmocka_unit_test(two_threads),
         cmocka_unit_test(a_rate_each),
+        cmocka_unit_test(a_source_that_is_cut_off),
     };
     return cmocka_run_group_tests_name("agent/sampler", tests, NULL, NULL);
 }
