@@ -1,7 +1,10 @@
-"""What the agent costs while it runs: processor time of all its threads, of one core, over a stretch; and what it holds in memory beside mapped files."""
+"""What the agent costs while it runs, beside bare preads of the same files at the same rate, and collectd, in the same seconds: processor time of all
+threads, of one core; what it holds in memory beside mapped files; and how much a loop of fixed work is slowed down beside it."""
 
 import glob
 import os
+import random
+import shutil
 import signal
 import statistics
 import subprocess
@@ -10,12 +13,40 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from peers import report  # noqa: E402
+from peers import report, say  # noqa: E402
 
-SONDE = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
+BUILD = os.environ["SONDE_BUILD"]
 STRETCHES = 3
 STRETCH_S = float(os.environ.get("SONDE_BENCH_STRETCH", "10"))
 WARM_UP_S = 3
+PAIRS = 100
+LOOP_S = 0.1  # an instant at 10 Hz falls into each loop
+SETTLE_S = 0.02  # what it does at once when it goes on belongs to the stop
+COLLECTD = """
+Hostname "bench"
+FQDNLookup false
+Interval {rate}
+BaseDir "{folder}"
+PIDFile "{folder}/pid"
+TypesDB "/usr/share/collectd/types.db"
+ReadThreads 1
+WriteThreads 1
+LoadPlugin cpu
+LoadPlugin memory
+LoadPlugin load
+LoadPlugin interface
+LoadPlugin disk
+LoadPlugin vmem
+LoadPlugin swap
+LoadPlugin processes
+LoadPlugin csv
+<Plugin csv>
+DataDir "{folder}/csv"
+</Plugin>
+<Plugin vmem>
+Verbose true
+</Plugin>
+"""
 
 
 def cpu_ns(pid):
@@ -28,40 +59,109 @@ def beside_files_kib(pid):
     return int(fields["RssAnon"].split()[0])
 
 
-class Agent:
-    """An agent by itself, ready; use it as a context."""
+class Running:
+    """A program that runs by itself; use it as a context."""
 
-    def __init__(self, level, rate_s):
+    def __init__(self, command):
         self.folder = tempfile.TemporaryDirectory(prefix="sonde-bench-")
-        self.process = subprocess.Popen([SONDE, "agent", f"--folder={self.folder.name}/run", f"--telemetry-level={level}",
-                                         f"--rate={rate_s}", "--job=bench"])
+        self.process = subprocess.Popen(command(self.folder.name), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.pid = self.process.pid
-        give_up = time.monotonic() + 10
-        while not os.path.exists(f"{self.folder.name}/run/agent.sock") and time.monotonic() < give_up:
-            time.sleep(0.05)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.process.send_signal(signal.SIGCONT)
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         self.folder.cleanup()
+
+
+def agent(level, rate_s):
+    return lambda folder: [f"{BUILD}/src/cli/sonde", "agent", f"--folder={folder}/run", f"--telemetry-level={level}", f"--rate={rate_s}", "--job=bench"]
+
+
+def preads(rate_s):
+    return lambda folder: [f"{BUILD}/bench/collect/bench_collect", "preads", str(rate_s)]
+
+
+def collectd(rate_s):
+    def command(folder):
+        path = os.path.join(folder, "collectd.conf")
+        with open(path, "w") as f:
+            f.write(COLLECTD.format(rate=rate_s, folder=folder))
+        return [shutil.which("collectd") or "/usr/sbin/collectd", "-f", "-C", path]
+    return command
+
+
+def shares(pids):
+    """Percent of a core of each, over the same stretches: the medians."""
+    each = [[] for _ in pids]
+    for _ in range(STRETCHES):
+        before, begun = [cpu_ns(pid) for pid in pids], time.monotonic_ns()
+        time.sleep(STRETCH_S)
+        passed = time.monotonic_ns() - begun
+        for i, pid in enumerate(pids):
+            each[i].append(100 * (cpu_ns(pid) - before[i]) / passed)
+    return [round(statistics.median(one), 4) for one in each]
+
+
+def cost(level, rate_s):
+    with Running(agent(level, rate_s)) as ours, Running(preads(rate_s)) as bare, Running(collectd(rate_s)) as other:
+        time.sleep(WARM_UP_S)
+        has_collectd = other.process.poll() is None
+        pids = [ours.pid, bare.pid] + ([other.pid] if has_collectd else [])
+        share, *peers = shares(pids)
+        name = f"agent_level_{level}_at_{1 / rate_s:.0f}_hz"
+        report("collect", name, share, "percent of a core", "pread", peers[0])
+        if has_collectd:
+            report("collect", name, share, "percent of a core", "collectd", peers[1])
+            report("collect", f"{name}_memory", beside_files_kib(ours.pid), "KiB beside mapped files", "collectd", beside_files_kib(other.pid))
+        else:
+            say("collectd is not here: left out")
+            report("collect", f"{name}_memory", beside_files_kib(ours.pid), "KiB beside mapped files")
+
+
+def work(rounds):
+    value = 1
+    begun = time.thread_time_ns()
+    for _ in range(rounds):
+        value = (value * 48271) % 2147483647
+    return time.thread_time_ns() - begun
+
+
+def slow_down():
+    """The loop's processor time with the agent and with the agent stopped, one after the other, in random order: the median of the pairs' ratios, and
+    between which bounds it lies in 95 of 100 such measurements (order statistics; no shape of the noise is taken for granted). That is what caches and
+    the kernel lose; where no core is free, the agent's own share comes on top."""
+    rounds = 20000
+    while work(rounds) < LOOP_S * 1e9:
+        rounds *= 2
+    with Running(agent(2, 0.1)) as ours:
+        time.sleep(WARM_UP_S)
+        ratios = []
+        for _ in range(PAIRS):
+            took = {}
+            for runs in random.sample((True, False), 2):
+                ours.process.send_signal(signal.SIGCONT if runs else signal.SIGSTOP)
+                time.sleep(SETTLE_S)
+                took[runs] = work(rounds)
+            ratios.append(100 * (took[True] / took[False] - 1))
+        ratios.sort()
+        half = round(0.98 * PAIRS ** 0.5)  # 1.96 standard deviations of a binomial's half
+        report("collect", "slow_down_of_a_loop_beside_the_agent_at_10_hz", round(statistics.median(ratios), 3), "percent",
+               least=round(ratios[PAIRS // 2 - half], 3), most=round(ratios[PAIRS // 2 + half], 3), pairs=PAIRS)
 
 
 def main():
     for level in (2, 4):
         for rate_s in (1, 0.1):
-            with Agent(level, rate_s) as agent:
-                time.sleep(WARM_UP_S)
-                shares = []
-                for _ in range(STRETCHES):
-                    cpu, begun = cpu_ns(agent.pid), time.monotonic_ns()
-                    time.sleep(STRETCH_S)
-                    shares.append(100 * (cpu_ns(agent.pid) - cpu) / (time.monotonic_ns() - begun))
-                name = f"agent_level_{level}_at_{1 / rate_s:.0f}_hz"
-                report("collect", name, round(statistics.median(shares), 4), "percent of a core", least=round(min(shares), 4))
-                report("collect", f"{name}_memory", beside_files_kib(agent.pid), "KiB beside mapped files")
+            cost(level, rate_s)
+    slow_down()
 
 
 main()

@@ -250,8 +250,30 @@ static void bench_node_exporter(double sample)
     }
 }
 
-int main(void)
+// For agent.py: nothing but the preads, at instants like the agent's, until it is killed.
+static _Noreturn void only_preads(double rate_s)
 {
+    int files[FILES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        files[count] = open(paths[i], O_RDONLY | O_CLOEXEC);
+        count += files[count] >= 0;
+    }
+    int64_t rate_ns = (int64_t)(rate_s * NS_PER_S);
+    for (;;) {
+        int64_t next_ns = (clock_realtime_ns() / rate_ns + 1) * rate_ns;
+        struct timespec at = {.tv_sec = next_ns / NS_PER_S, .tv_nsec = next_ns % NS_PER_S};
+        clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &at, NULL);
+        for (size_t i = 0; i < count; i++)
+            if (pread(files[i], contents, sizeof contents, 0) < 0)
+                exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "preads") == 0)
+        only_preads(strtod(argv[2], NULL));
     bench_files();
     bench_processes();
     bench_everything();

@@ -40,8 +40,8 @@ enum {
     FILES_MAX = 256, // kept open
     LOOK_AGAIN = 64, // walks after which the owner of a known process is looked at again
     JOB_LOOKS = 3,   // walks in which the environment of a new process is read: it may not have called exec yet
-    WALK_SHARE = 10000,
-    DETAILS_SHARE = 10000,
+    WALK_SHARE = 20000,
+    DETAILS_SHARE = 20000,
     SHOWN_EACH = 10,
     SHOWN_MAX = 64,
     SHOWN_EVER = 1024,
@@ -87,7 +87,6 @@ struct processes {
     bool valid;                        // the last walk went through
     bool unsure;                       // a process of ours may be of the job yet
     size_t shown_ever;
-    size_t looks; // at environments and owners, in this walk
     int64_t walked_ns, walk_due_ns, details_due_ns;
     char list[LIST_SIZE] __attribute__((aligned(16)));
     char environ[ENVIRON_CHUNK];
@@ -188,7 +187,6 @@ static bool is_of_job(struct processes *p, uint64_t pid)
 static bool look_at(struct processes *p, const char *name, uid_t uid, struct process *process)
 {
     struct stat about;
-    p->looks++;
     if (fstatat(p->folder, name, &about, 0) != 0)
         return false;
     process->ours = about.st_uid == uid;
@@ -200,7 +198,6 @@ static void look_for_job(struct processes *p, struct process *process)
     if (!process->ours || process->of_job || !p->job[0] || process->job_looks >= JOB_LOOKS)
         return;
     process->job_looks++;
-    p->looks++;
     process->of_job = is_of_job(p, process->pid) && process->pid != (uint64_t)getpid(); // sonde is not the job
     p->unsure |= !process->of_job && process->job_looks < JOB_LOOKS;
 }
@@ -286,12 +283,11 @@ static int walk(struct source *s)
     size_t count = 0;
     int64_t begun = cpu_time_ns();
     p->unsure = false;
-    p->looks = 0;
     int failed = walk_list(s, p, &count);
     p->walks++;
     p->walked_ns = s->instant_ns;
-    // A walk that finds most processes new, as the first does, is no measure of the next ones.
-    p->walk_due_ns = s->instant_ns + (p->looks > count / 4 ? 0 : wait_after(begun, WALK_SHARE));
+    // The first walks, which look at all environments, are no measure of the next ones.
+    p->walk_due_ns = s->instant_ns + (p->walks <= JOB_LOOKS ? 0 : wait_after(begun, WALK_SHARE));
     p->valid = failed == 0;
     for (size_t i = 0; failed && i < count; i++)
         close_stat(p, &p->now[i]); // the last walk's list stays
