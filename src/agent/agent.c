@@ -154,7 +154,8 @@ static void note_cut_off(struct agent *a, const struct sampler_row *row)
     snprintf(text, sizeof text, "%.*s %s", STR_ARG(row->source),
              row->cut_off ? "does not answer and is left out" : "answers again");
     log_warning("source %s", text);
-    const struct store_label tags[] = {a->labels[0], {STR("source"), row->source}};
+    const struct store_label tags[] = {
+        a->labels[0], {STR("source"), row->source}, {STR("cut_off"), row->cut_off ? STR("yes") : STR("no")}};
     struct store_event event = {.kind = STORE_ANNOTATION,
                                 .start_ns = row->t_ns,
                                 .end_ns = row->t_ns,

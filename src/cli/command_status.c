@@ -51,6 +51,16 @@ static void write_json(struct buf *out, const struct job *jobs, size_t count)
             json_key_u64(&w, "points", s.points);
             json_key_u64(&w, "series", s.series);
             json_key_u64(&w, "dropped", s.dropped);
+            json_key(&w, STR("cut_off"));
+            json_array(&w);
+            for (size_t k = 0; k < s.cut_off_count; k++) {
+                json_object(&w);
+                json_key_string(&w, "host", str_of(s.cut_off[k].host));
+                json_key_string(&w, "source", str_of(s.cut_off[k].source));
+                json_key_i64(&w, "since_ns", s.cut_off[k].since_ns);
+                json_object_end(&w);
+            }
+            json_array_end(&w);
         }
         json_object_end(&w);
     }
@@ -66,10 +76,30 @@ static void add_count(struct columns *table, bool known, uint64_t count)
         columns_cell(table, "%s", "");
 }
 
+static void time_text(int64_t t_ns, char out[32])
+{
+    time_t t = (time_t)(t_ns / NS_PER_S);
+    struct tm local;
+    localtime_r(&t, &local);
+    strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
+}
+
+// Under the table: a gap in a running job's metrics, explained.
+static void write_cut_off(struct buf *out, const char *job, const struct summary *s)
+{
+    for (size_t i = 0; i < s->cut_off_count; i++) {
+        char since[32];
+        time_text(s->cut_off[i].since_ns, since);
+        buf_printf(out, "%s: %s on %s has not answered since %s and is left out\n", job, s->cut_off[i].source,
+                   s->cut_off[i].host, since);
+    }
+}
+
 static void write_table(struct buf *out, const struct job *jobs, size_t count)
 {
     static const char *const titles[] = {"job", "since", "points", "dropped", "command", "URL"};
     struct columns table = {0};
+    struct buf notes = {0};
     columns_titles(&table, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < count; i++) {
         const struct job *j = &jobs[i];
@@ -77,10 +107,8 @@ static void write_table(struct buf *out, const struct job *jobs, size_t count)
         char url[JOB_URL_MAX + 300], since[32];
         bool known = summary_add_folder(j->folder, &s, NULL) == 0;
         full_url(j, url, sizeof url);
-        time_t start = (time_t)(j->start_ns / NS_PER_S);
-        struct tm local;
-        localtime_r(&start, &local);
-        strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S", &local);
+        time_text(j->start_ns, since);
+        write_cut_off(&notes, j->id, &s);
         columns_cell(&table, "%s", j->id);
         columns_cell(&table, "%s", since);
         add_count(&table, known, s.points);
@@ -96,6 +124,8 @@ static void write_table(struct buf *out, const struct job *jobs, size_t count)
         columns_cell(&table, "%s", url);
     }
     columns_write(&table, out);
+    buf_printf(out, "%s", buf_cstr(&notes));
+    buf_free(&notes);
     columns_free(&table);
 }
 

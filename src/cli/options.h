@@ -38,7 +38,17 @@ enum exit_code {
 #undef EXIT
 };
 
-enum option_type { OPTION_FLAG, OPTION_INT, OPTION_SECONDS, OPTION_SIZE, OPTION_TEXT, OPTION_PATH, OPTION_CHOICE, OPTION_SOURCES, OPTION_SCRIPTS };
+enum option_type {
+    OPTION_FLAG,
+    OPTION_INT,
+    OPTION_SECONDS,
+    OPTION_SIZE,
+    OPTION_TEXT,
+    OPTION_PATH,
+    OPTION_CHOICE,
+    OPTION_SOURCES,
+    OPTION_SCRIPTS,
+};
 
 struct option_row {
     const char *name;

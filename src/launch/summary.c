@@ -106,6 +106,39 @@ static void add_snapshot(struct store_snapshot *s, struct summary *out)
     }
 }
 
+static struct str tag_of(const struct store_event *event, struct str key)
+{
+    for (size_t i = 0; i < event->label_count; i++)
+        if (str_eq(event->labels[i].key, key))
+            return event->labels[i].value;
+    return (struct str){0};
+}
+
+// The agent's annotations say when a source is cut off and when it answers again; events come in the order of their times.
+static bool take_cut_off(const struct store_event *event, void *user)
+{
+    struct summary *out = user;
+    struct str said = tag_of(event, STR("cut_off")), host = tag_of(event, STR("host")),
+               source = tag_of(event, STR("source"));
+    if (event->kind != STORE_ANNOTATION || !said.size || !source.size)
+        return true;
+    size_t i = 0;
+    while (i < out->cut_off_count &&
+           !(str_eq(str_of(out->cut_off[i].host), host) && str_eq(str_of(out->cut_off[i].source), source)))
+        i++;
+    if (str_eq(said, STR("no"))) {
+        if (i < out->cut_off_count)
+            out->cut_off[i] = out->cut_off[--out->cut_off_count];
+    } else if (i < SUMMARY_CUT_OFF_MAX) {
+        struct summary_cut_off *entry = &out->cut_off[i];
+        out->cut_off_count += i == out->cut_off_count;
+        *entry = (struct summary_cut_off){.since_ns = event->start_ns};
+        snprintf(entry->host, sizeof entry->host, "%.*s", STR_ARG(host));
+        snprintf(entry->source, sizeof entry->source, "%.*s", STR_ARG(source));
+    }
+    return true;
+}
+
 int summary_add_file(const char *path, struct summary *out, struct error *e)
 {
     struct store_reader *reader;
@@ -115,6 +148,7 @@ int summary_add_file(const char *path, struct summary *out, struct error *e)
     struct store_snapshot *snapshot = store_snapshot_open(reader);
     if (snapshot) {
         add_snapshot(snapshot, out);
+        store_events(snapshot, INT64_MIN, INT64_MAX, take_cut_off, out);
         store_snapshot_close(snapshot);
         struct store_damage damage;
         store_reader_damage(reader, &damage);

@@ -15,12 +15,22 @@ struct summary_figure {
     double mean, peak;
 };
 
+// A source of node metrics that did not answer, and has not since.
+struct summary_cut_off {
+    char host[64], source[64];
+    int64_t since_ns;
+};
+
+enum { SUMMARY_CUT_OFF_MAX = 32 }; // more are not listed
+
 struct summary {
     uint64_t points, series;
     uint64_t dropped; // refused or lost, as far as it was recorded
     uint64_t damaged_blocks;
     struct summary_figure cpu_percent, memory_bytes;
     double memory_total_bytes; // 0: unknown
+    struct summary_cut_off cut_off[SUMMARY_CUT_OFF_MAX];
+    size_t cut_off_count;
 };
 
 // Adds what the file at `path` holds to *out (zero-initialise it).

@@ -92,8 +92,46 @@ static void texts(void **state)
     assert_string_equal(out, "16.0 GiB");
 }
 
+static void say(struct store *s, const char *source, const char *cut_off, int64_t t_ns)
+{
+    const struct store_label tags[] = {
+        {STR("host"), STR("n1")}, {STR("source"), str_of(source)}, {STR("cut_off"), str_of(cut_off)}};
+    struct store_event event = {.kind = STORE_ANNOTATION,
+                                .start_ns = t_ns,
+                                .end_ns = t_ns,
+                                .text = STR("x"),
+                                .labels = tags,
+                                .label_count = cut_off[0] ? 3 : 2};
+    assert_int_equal(store_append_event(s, &event), 0);
+}
+
+static void sources_that_are_cut_off(void **state)
+{
+    (void)state;
+    struct summary live = {0};
+    struct error e;
+    struct store *s;
+    char path[128];
+    snprintf(path, sizeof path, "%s/n2.sonde", root);
+    assert_int_equal(store_open(path, &(struct store_options){0}, &s, &e), 0);
+    say(s, "nfs", "yes", 1000);
+    say(s, "gpu-nvidia", "yes", 2000);
+    say(s, "note", "", 2500); // somebody else's
+    say(s, "nfs", "no", 3000);
+    say(s, "lustre", "no", 4000);
+    say(s, "gpu-nvidia", "no", 5000);
+    say(s, "gpu-nvidia", "yes", 6000);
+    assert_int_equal(summary_add_file(path, &live, &e), 0);
+    assert_int_equal(live.cut_off_count, 1);
+    assert_string_equal(live.cut_off[0].source, "gpu-nvidia");
+    assert_string_equal(live.cut_off[0].host, "n1");
+    assert_int_equal(live.cut_off[0].since_ns, 6000);
+    assert_int_equal(store_close(s, &e), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(figures), cmocka_unit_test(texts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(figures), cmocka_unit_test(sources_that_are_cut_off),
+                                       cmocka_unit_test(texts)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
