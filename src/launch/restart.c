@@ -64,7 +64,7 @@ static bool swap_in(struct restart *r)
 // Nodes are out, or a restart is wanted without that.
 static struct restart_answer again(struct restart *r)
 {
-    if (r->rules.max_restarts >= 0 && restart_count(r) >= r->rules.max_restarts && !r->pending)
+    if (r->rules.max_restarts >= 0 && restart_count(r) >= r->rules.max_restarts)
         return answer(RESTART_GIVE_UP, "it was started again %d times already (--max-restarts)", restart_count(r));
     bool full = swap_in(r);
     size_t left = restart_taking_part(r);

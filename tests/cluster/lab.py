@@ -11,6 +11,7 @@ Nothing of it touches the machine: no named namespace, no file outside one tempo
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import pathlib
@@ -21,6 +22,7 @@ import tempfile
 import time
 
 PATIENCE_S = 60
+PREFIX = "sonde-lab-"
 HERE = pathlib.Path(__file__).resolve().parent
 TOOLS = ["ip", "tc", "nsenter", "unshare", "mount", "munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sshd", "ssh", "ssh-keygen", "mpirun"]
 ENVIRONMENT = {
@@ -106,6 +108,41 @@ def _die_with_us():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+def _lock(root):
+    """A lab's folder is locked as long as the lab lives. None: by somebody else."""
+    fd = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _sweep():
+    """Removes the folders of labs that were killed; their hosts went with them."""
+    for root in pathlib.Path(tempfile.gettempdir()).glob(PREFIX + "*"):
+        try:
+            lock = _lock(root)
+        except OSError:
+            continue  # going just now
+        if lock is not None:
+            shutil.rmtree(root, ignore_errors=True)
+            os.close(lock)
+
+
+def _make_root():
+    while True:
+        root = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX))
+        try:
+            lock = _lock(root)
+        except FileNotFoundError:
+            lock = None
+        if lock is not None:
+            return root, lock
+        # Another lab has swept it away before it was locked.
+
+
 class Host:
     """One host: `pid` is its first process as this machine sees it."""
 
@@ -129,7 +166,8 @@ class Lab:
         self.names = names
         self.hosts = {}
         self.switch = None
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="sonde-lab-"))
+        _sweep()
+        self.root, self.lock = _make_root()
         try:
             self._write(binaries)
             self._start()
@@ -157,6 +195,9 @@ class Lab:
             host.process.wait()
         self.hosts, self.switch = {}, None
         shutil.rmtree(self.root, ignore_errors=True)
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
 
     # ---- building
 

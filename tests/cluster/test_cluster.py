@@ -336,6 +336,23 @@ class Cluster(unittest.TestCase):
         for pid in lab.processes("n2", "sonde node"):
             os.kill(pid, signal.SIGTERM)
 
+    def test_a_failure_because_of_a_lost_node_is_the_nodes(self):
+        """The command fails before the launcher knows that a node is gone: it finds out first, then starts it again."""
+        (lab.shared / "walk").unlink(missing_ok=True)
+        (lab.shared / "fail").unlink(missing_ok=True)
+        script = self.script('echo "$SONDE_RESTART $SONDE_NODELIST" >> /mnt/shared/walk\n[ $SONDE_RESTART = 1 ] && exit 0\n'
+                             'until [ -e /mnt/shared/fail ]; do sleep 0.02; done\nexit 1\n')
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--node-timeout=2", "--no-record", script)
+        self.walked(1)
+        lab.partition("n2")
+        (lab.shared / "fail").touch()
+        self.assertEqual(self.walked(2), ["0 n1,n2", "1 n1,n3"])
+        _, err = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0, err)
+        lab.heal("n2")
+        for pid in lab.processes("n2", "sonde node"):
+            os.kill(pid, signal.SIGTERM)
+
     def test_restart_by_exit_code(self):
         script = self.script('echo "$SONDE_RESTART"\n[ $SONDE_RESTART = 2 ] && exit 3\nexit 42\n')
         done = self.ssh("--no-record", "--restart-on-exit=42", script)
