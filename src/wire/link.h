@@ -1,0 +1,46 @@
+// link.h - the side that dials out and answers.
+//
+// A link keeps one connection to its parent: it connects, proves that it knows the key, answers pings and questions, and when the connection is lost connects again,
+// waiting a little longer each time. It answers in the loop's thread, in slices, so that a long question delays neither a heartbeat nor a short one, and
+// a CANCEL is seen between two groups of series.
+//
+// With `children` it is a relay: it asks them too, merges their partial results with its own, and names who of them is missing.
+#ifndef SONDE_WIRE_LINK_H
+#define SONDE_WIRE_LINK_H
+
+#include "wire/hub.h"
+
+enum {
+    LINK_QUEUED_MAX = 1 << 20, // bytes that the connection has not taken yet: then answers wait
+};
+
+struct wire_link_options {
+    struct wire_settings settings;
+    const struct wire_transport *transport; // NULL: wire_tcp
+    const char *parent_host;                // a name or a number
+    int parent_port;
+    struct str host;           // our own name
+    uint64_t session;          // ns since the epoch at which this process began
+    struct wire_source source; // what is answered from
+    struct hub *children;      // on the same loop; NULL: none
+};
+
+enum wire_link_state { WIRE_LINK_WAITING, WIRE_LINK_CONNECTING, WIRE_LINK_OPEN, WIRE_LINK_REFUSED };
+
+struct wire_link_stats {
+    enum wire_link_state state;
+    uint64_t attempts, opened, questions, cancelled;
+    uint64_t bytes_in, bytes_out;
+    int running;       // answers in the making
+    char problem[160]; // why the last connection ended; empty: none did
+};
+
+struct wire_link;
+
+// Makes the link and lets it connect; a parent that is not there (yet) is no failure.
+int wire_link_create(struct wire_loop *loop, const struct wire_link_options *options, struct wire_link **out,
+                     struct error *e);
+void wire_link_destroy(struct wire_link *l);
+void wire_link_get_stats(struct wire_link *l, struct wire_link_stats *out);
+
+#endif

@@ -1,0 +1,84 @@
+// messages.h - what is in the frames that follow the handshake.
+//
+//   WELCOME  u32 heartbeat_ms, u32 dead_ms
+//   PING     i64 the hub's monotonic clock, i64 its real-time clock                        } ns
+//   PONG     both again, i64 the link's real-time clock at PING, i64 and at PONG            }
+//   ASK      u8 question, u32 credit in bytes, u32 ms until the deadline, varint count of hosts, short host…, then the request
+//   CANCEL   nothing
+//   CREDIT   u32 bytes more that may be sent
+//   PART     bytes of the answer's stream of records: u32 size, so many bytes, u32 size, …; cut anywhere
+//   MISSING  nodes behind a relay that have not answered: short host, u8 reason, short text, …
+//   END      i32 code (0, or a negative errno), short text
+//   BYE      short text: why the connection is closed
+//
+// A decoder takes all of a payload or fails with -EBADMSG.
+#ifndef SONDE_WIRE_MESSAGES_H
+#define SONDE_WIRE_MESSAGES_H
+
+#include "wire/frame.h"
+#include "wire/settings.h"
+
+#include "base/arena.h"
+
+enum {
+    WIRE_HOSTS_MAX = 16384, // in an ASK
+    WIRE_TEXT_MAX = 512,    // of a reason
+};
+
+struct wire_welcome {
+    uint32_t heartbeat_ms, dead_ms;
+};
+void wire_welcome_write(const struct wire_welcome *m, struct buf *out);
+int wire_welcome_read(struct str payload, struct wire_welcome *out);
+
+struct wire_ping {
+    int64_t hub_monotonic_ns, hub_realtime_ns;
+};
+void wire_ping_write(const struct wire_ping *m, struct buf *out);
+int wire_ping_read(struct str payload, struct wire_ping *out);
+
+struct wire_pong {
+    struct wire_ping ping;
+    int64_t received_ns, sent_ns;
+};
+void wire_pong_write(const struct wire_pong *m, struct buf *out);
+int wire_pong_read(struct str payload, struct wire_pong *out);
+
+struct wire_ask {
+    uint8_t question; // enum wire_question
+    uint32_t credit, remaining_ms;
+    const struct str *hosts; // 0: all
+    size_t host_count;
+    struct str request;
+};
+void wire_ask_write(const struct wire_ask *m, struct buf *out);
+int wire_ask_read(struct str payload, struct arena *arena, struct wire_ask *out); // views of payload
+
+int wire_credit_read(struct str payload, uint32_t *out);
+
+// Why a node is not in an answer.
+enum wire_reason {
+    WIRE_NOT_CONNECTED, // never seen, or lost
+    WIRE_LOST,          // while it was answering
+    WIRE_LATE,          // past the deadline
+    WIRE_ERROR,         // it said why not
+    WIRE_REASON_COUNT
+};
+const char *wire_reason_name(enum wire_reason reason); // "not connected", …
+
+struct wire_missing {
+    struct str host;
+    enum wire_reason reason;
+    struct str text; // may be empty
+};
+void wire_missing_write(const struct wire_missing *m, struct buf *out);
+int wire_missing_read(struct bytes *rest, struct wire_missing *out); // the next of a payload
+
+struct wire_end {
+    int32_t code;
+    struct str text;
+};
+void wire_end_write(const struct wire_end *m, struct buf *out);
+int wire_end_read(struct str payload, struct wire_end *out);
+
+#endif

@@ -1,0 +1,47 @@
+// session.h - one end of a connection: frames over a channel, from the handshake to the end. For hub.c and link.c.
+#ifndef SONDE_WIRE_SESSION_H
+#define SONDE_WIRE_SESSION_H
+
+#include "wire/handshake.h"
+#include "wire/transport.h"
+
+struct wire_session;
+
+struct wire_session_events {
+    void (*opened)(
+        void *user); // both know the key. The hub's may still wire_session_close it; then its WELCOME is not sent
+    void (*frame)(void *user, const struct wire_header *h, struct str payload); // after the opening
+    void (*sent)(void *user);                                                   // all that was queued is out
+    void (*closed)(void *user, int why,
+                   const char *text); // by the other end or a fault; followed by wire_session_close
+};
+
+struct wire_session_options {
+    struct wire_loop *loop;
+    const struct wire_settings *settings; // outlives it
+    const struct wire_transport *transport;
+    enum wire_side side;
+    struct wire_identity self;
+    struct wire_session_events events;
+    void *user;
+};
+
+// The hub's: takes a channel that was accepted (also when it fails). The link's: connects.
+int wire_session_accept(const struct wire_session_options *o, struct wire_channel *channel, struct wire_session **out);
+int wire_session_connect(const struct wire_session_options *o, const char *host, int port, struct wire_session **out,
+                         struct error *e);
+
+// Says why (may be NULL) to an end that has proved who it is, and closes. May be called in any event; no event comes after it.
+void wire_session_close(struct wire_session *s, const char *why);
+
+// Behind all frames before it; goes out before the loop sleeps.
+void wire_session_send(struct wire_session *s, enum wire_type type, uint32_t id, struct str payload);
+
+bool wire_session_is_open(const struct wire_session *s);
+const struct wire_identity *wire_session_peer(const struct wire_session *s); // once it is known
+size_t wire_session_queued(const struct wire_session *s);
+int64_t wire_session_began_ns(const struct wire_session *s);
+int64_t wire_session_heard_ns(const struct wire_session *s);
+void wire_session_bytes(const struct wire_session *s, uint64_t *in, uint64_t *out);
+
+#endif
