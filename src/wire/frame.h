@@ -24,6 +24,7 @@ enum {
     WIRE_MAC_BYTES = 16,
     WIRE_PART_MAX = 64 << 10, // payload of a PART
     WIRE_ASK_MAX = 1 << 20,   // payload of an ASK: filters, and lists of 10,000 hosts
+    WIRE_BYE_MAX = 512,       // bytes of a BYE's words
 };
 
 enum wire_type {

@@ -42,7 +42,7 @@ struct hub;
 
 int hub_create(struct wire_loop *loop, const struct hub_options *options, struct hub **out, struct error *e);
 
-// Closes all connections; questions in flight end with their nodes missing. Nobody may be in hub_ask when it returns: wait for them.
+// Closes all connections. Nobody may be in another function of this hub: end those that ask (cancel) first, and links that it is the children of.
 void hub_destroy(struct hub *h);
 
 int hub_port(const struct hub *h);
@@ -88,14 +88,15 @@ struct hub_ask {
     int64_t deadline_ns;       // CLOCK_MONOTONIC; 0: HUB_DEADLINE_DEFAULT_MS from now
     const atomic_bool *cancel; // may be NULL; looked at some 50 times a second
     // In the asking thread. `begun` (may be NULL): all nodes have been asked; time to answer for oneself. `record`: as each comes, in no order of
-    // nodes; other than 0: stop, and that is what hub_ask returns.
+    // nodes; -EBADMSG: the node's answer is damaged, it is named as missing and the rest goes on; anything else but 0: stop, and
+    // that is what hub_ask returns.
     int (*begun)(void *user);
     int (*record)(void *user, struct str host, struct str record);
     void *user;
 };
 
 // Asks, and waits until all have answered, or the deadline, or a stop. Slow and dead nodes are in *missing (sorted by host, in `arena`), and what nodes said that could
-// not answer. 0 also when nodes are missing. -ECANCELED: the caller's flag; -EPIPE: the hub is being destroyed; -ENOMEM; what `begun` or `record` returned.
+// not answer. 0 also when nodes are missing. -ECANCELED: the caller's flag; -E2BIG: the request is too long; -ENOMEM; what `begun` or `record` returned.
 int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena, const struct wire_missing **missing,
             size_t *missing_count, struct error *e);
 

@@ -11,7 +11,7 @@
 #include "wire/hub.h"
 
 enum {
-    LINK_QUEUED_MAX = 1 << 20, // bytes that the connection has not taken yet: then answers wait
+    WIRE_LINK_QUEUED_MAX = 1 << 20, // bytes that the connection has not taken yet: then answers wait
 };
 
 struct wire_link_options {
@@ -25,7 +25,7 @@ struct wire_link_options {
     struct hub *children;      // on the same loop; NULL: none
 };
 
-enum wire_link_state { WIRE_LINK_WAITING, WIRE_LINK_CONNECTING, WIRE_LINK_OPEN, WIRE_LINK_REFUSED };
+enum wire_link_state { WIRE_LINK_WAITING, WIRE_LINK_CONNECTING, WIRE_LINK_OPEN };
 
 struct wire_link_stats {
     enum wire_link_state state;

@@ -2,7 +2,7 @@
 //
 //   request   the plan and its limits (query_plan_write)
 //   records   u8 'p', a partial (query_partial_write): one a group, or one a series where the order of series matters
-//             u8 'c', varint points read, points from summaries, series read, u8 whether the metric is known: the last
+//             u8 'c', varint points read, points from summaries, series read, nodes that have answered, u8 whether the metric is known: the last
 //
 // A partial is a row of sections: u8 which, varint size, so many bytes. All of them are in one table (query_partial.c); what a reader does not know it refuses,
 // as it could not merge it.
@@ -30,6 +30,9 @@ void query_partial_write(const struct query_partial *p, struct buf *out);
 int query_partial_read(struct query_context *c, const struct query_grid *g, struct arena *arena, struct str record,
                        struct query_partial *out);
 
+// The key of its group. -EBADMSG.
+int query_partial_key(struct str record, struct str *key);
+
 // ---- putting together ----
 
 // Takes records of any number of nodes, in any order; gives a result, or records again (a relay).
@@ -40,10 +43,11 @@ int query_gather_create(const struct query *q, const struct query_limits *limits
                         struct query_gather **out, struct error *e);
 void query_gather_destroy(struct query_gather *g);
 
+// -EBADMSG: that record is damaged, and was left out; the gather can go on.
 int query_gather_take(struct query_gather *g, struct str record, struct error *e);
 
-// Answers for our own stores; q->store_labels is theirs.
-int query_gather_local(struct query_gather *g, const struct wire_view *view, struct error *e);
+// Answers for our own stores. -ETIMEDOUT: not in time.
+int query_gather_local(struct query_gather *g, const struct wire_view *view, int64_t deadline_ns, struct error *e);
 
 // As query_run would have given it. -ENOENT: no node knows the metric.
 int query_gather_finish(struct query_gather *g, struct query_result *out, struct error *e);

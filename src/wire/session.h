@@ -8,12 +8,14 @@
 struct wire_session;
 
 struct wire_session_events {
-    void (*opened)(
-        void *user); // both know the key. The hub's may still wire_session_close it; then its WELCOME is not sent
+    // The hub's: the other end has proved that it knows the key. Followed by a WELCOME, or by wire_session_close. (A link is taken in when the
+    // WELCOME comes, as a frame.)
+    void (*opened)(void *user);
     void (*frame)(void *user, const struct wire_header *h, struct str payload); // after the opening
     void (*sent)(void *user);                                                   // all that was queued is out
-    void (*closed)(void *user, int why,
-                   const char *text); // by the other end or a fault; followed by wire_session_close
+    // By the other end or a fault (text says why), in every stage; followed by wire_session_close. why: 0 (closed), -EACCES (the key),
+    // -EBADMSG (garbage), -EPROTO (another job or version), or the system's.
+    void (*closed)(void *user, int why, const char *text);
 };
 
 struct wire_session_options {
@@ -38,6 +40,7 @@ void wire_session_close(struct wire_session *s, const char *why);
 void wire_session_send(struct wire_session *s, enum wire_type type, uint32_t id, struct str payload);
 
 bool wire_session_is_open(const struct wire_session *s);
+bool wire_session_has_challenged(const struct wire_session *s);              // a hub's, which waits for the proof
 const struct wire_identity *wire_session_peer(const struct wire_session *s); // once it is known
 size_t wire_session_queued(const struct wire_session *s);
 int64_t wire_session_began_ns(const struct wire_session *s);

@@ -1,0 +1,9 @@
+// answers.h - the rows of the table of questions, for question.c.
+#ifndef SONDE_WIRE_ANSWERS_H
+#define SONDE_WIRE_ANSWERS_H
+
+#include "wire/question.h"
+
+extern const struct wire_question_row wire_query_row;
+
+#endif

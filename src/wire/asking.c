@@ -1,0 +1,309 @@
+// asking.c - one `asking` has an `asked` for each node that was asked; a peer finds its own by the id in the frame.
+//
+//   asking ──< asked >── peer        asked: what of the node's stream of records has come, and how many bytes more it may send
+#include "wire/hub_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct asked {
+    struct asking *asking;
+    struct peer *peer;
+    struct asked *next, **link;           // of the asking
+    struct asked *peer_next, **peer_link; // of the peer
+    uint32_t id;
+    uint32_t may_send; // bytes of credit that it has
+    uint32_t owed;     // bytes of credit that were used and not given again
+    struct buf record; // the beginning of one: its size, and what has come
+};
+
+struct asking {
+    struct hub *hub;
+    struct asking *next, **link; // in hub->asking
+    struct asking_events events;
+    void *user;
+    struct asked *asked;
+    size_t left;
+    uint32_t credit;
+    bool paused;
+};
+
+enum { SIZE_BYTES = 4 }; // in front of a record
+
+// ---- naming who is missing ----
+
+static void name_missing(struct asking *a, struct str host, enum wire_reason reason, struct str text)
+{
+    a->events.missing(a->user, &(struct wire_missing){host, reason, text});
+}
+
+// A node, and all that are behind it.
+static void name_with_children(struct asking *a, struct str host, enum wire_reason reason, struct str text)
+{
+    name_missing(a, host, reason, text);
+    for (size_t i = 0; i < a->hub->node_count; i++) {
+        const struct node *n = a->hub->nodes[i];
+        if (n->expected && !n->excluded && n->via.size && str_eq(n->via, host))
+            name_missing(a, n->host, reason, STR("its relay is missing"));
+    }
+}
+
+// ---- ends ----
+
+static void forget(struct asked *k)
+{
+    *k->link = k->next;
+    if (k->next)
+        k->next->link = k->link;
+    *k->peer_link = k->peer_next;
+    if (k->peer_next)
+        k->peer_next->peer_link = k->peer_link;
+    k->peer->asked_count--;
+    k->asking->left--;
+    buf_free(&k->record);
+    free(k);
+}
+
+static void finish(struct asked *k)
+{
+    struct asking *a = k->asking;
+    forget(k);
+    if (a->left == 0)
+        a->events.done(a->user);
+}
+
+void asking_lost(struct peer *p)
+{
+    while (p->asked) {
+        name_with_children(p->asked->asking, p->node->host, WIRE_LOST, (struct str){0});
+        finish(p->asked);
+    }
+}
+
+void asking_end(struct asking *a, enum wire_reason reason)
+{
+    while (a->asked) {
+        struct asked *k = a->asked;
+        wire_session_send(k->peer->session, WIRE_CANCEL, k->id, (struct str){0});
+        name_with_children(a, k->peer->node->host, reason, (struct str){0});
+        a->hub->stats.late += reason == WIRE_LATE;
+        forget(k);
+    }
+    *a->link = a->next;
+    if (a->next)
+        a->next->link = a->link;
+    free(a);
+}
+
+// ---- credit ----
+
+static void give_credit(struct asked *k)
+{
+    if (k->asking->paused || k->owed < k->asking->credit / 2)
+        return;
+    wire_session_send(k->peer->session, WIRE_CREDIT, k->id, (struct str){(char *)&k->owed, sizeof k->owed});
+    k->may_send += k->owed;
+    k->owed = 0;
+}
+
+void asking_pause(struct asking *a, bool paused)
+{
+    a->paused = paused;
+    for (struct asked *k = a->asked; k && !paused; k = k->next)
+        give_credit(k);
+}
+
+// ---- records ----
+
+static uint32_t record_size(const char *at)
+{
+    uint32_t size;
+    memcpy(&size, at, sizeof size);
+    return size;
+}
+
+// Cuts the stream into records. False: one is too large, or there is no memory.
+static bool take_stream(struct asked *k, struct str data)
+{
+    struct asking *a = k->asking;
+    struct str host = k->peer->node->host;
+    while (data.size) {
+        // Mostly a record comes whole.
+        if (k->record.size == 0 && data.size >= SIZE_BYTES && record_size(data.data) <= data.size - SIZE_BYTES) {
+            uint32_t size = record_size(data.data);
+            a->events.record(a->user, host, (struct str){data.data + SIZE_BYTES, size});
+            data = str_slice(data, SIZE_BYTES + (size_t)size, data.size);
+            continue;
+        }
+        size_t want = k->record.size < SIZE_BYTES ? SIZE_BYTES : SIZE_BYTES + (size_t)record_size(k->record.data);
+        size_t lack = want - k->record.size, n = lack < data.size ? lack : data.size;
+        buf_add(&k->record, data.data, n);
+        data = str_slice(data, n, data.size);
+        if (k->record.failed)
+            return false;
+        if (k->record.size == SIZE_BYTES && record_size(k->record.data) > HUB_RECORD_MAX)
+            return false;
+        if (k->record.size >= SIZE_BYTES && k->record.size == SIZE_BYTES + (size_t)record_size(k->record.data)) {
+            a->events.record(a->user, host, str_slice(buf_str(&k->record), SIZE_BYTES, k->record.size));
+            buf_free(&k->record);
+            k->record = (struct buf){0};
+        }
+    }
+    return true;
+}
+
+static bool take_part(struct asked *k, struct str payload, const char **why)
+{
+    if (payload.size > k->may_send) {
+        *why = "more of an answer than was asked for";
+        return false;
+    }
+    k->may_send -= (uint32_t)payload.size;
+    k->owed += (uint32_t)payload.size;
+    if (!take_stream(k, payload)) {
+        *why = "a record is too large, or there is no memory for it";
+        return false;
+    }
+    give_credit(k);
+    return true;
+}
+
+static bool take_missing(struct asked *k, struct str payload, const char **why)
+{
+    struct bytes b = bytes_of(payload.data, payload.size);
+    while (bytes_left(&b)) {
+        struct wire_missing m;
+        if (wire_missing_read(&b, &m)) {
+            *why = "a damaged list of missing nodes";
+            return false;
+        }
+        k->asking->events.missing(k->asking->user, &m);
+    }
+    return true;
+}
+
+static bool take_end(struct asked *k, struct str payload, const char **why)
+{
+    struct wire_end end;
+    if (wire_end_read(payload, &end) || k->record.size) {
+        *why = "a damaged end of an answer";
+        return false;
+    }
+    if (end.code)
+        name_missing(k->asking, k->peer->node->host, end.code == -ETIMEDOUT ? WIRE_LATE : WIRE_ERROR, end.text);
+    finish(k);
+    return true;
+}
+
+bool asking_frame(struct peer *p, const struct wire_header *h, struct str payload, const char **why)
+{
+    struct asked *k = p->asked;
+    while (k && k->id != h->id)
+        k = k->peer_next;
+    if (!k)
+        return true; // of a question that was given up; the CANCEL is on its way
+    return h->type == WIRE_PART      ? take_part(k, payload, why)
+           : h->type == WIRE_MISSING ? take_missing(k, payload, why)
+                                     : take_end(k, payload, why);
+}
+
+// ---- asking ----
+
+static bool is_in(const struct asking_options *o, struct str host)
+{
+    if (o->host_count == 0)
+        return true;
+    for (size_t i = 0; i < o->host_count; i++)
+        if (str_eq(o->hosts[i], host))
+            return true;
+    return false;
+}
+
+static int ask_node(struct asking *a, const struct asking_options *o, struct node *n)
+{
+    struct peer *p = n->peer;
+    if (p->asked_count >= HUB_QUESTIONS_MAX) {
+        name_with_children(a, n->host, WIRE_ERROR, STR("too many questions at a time"));
+        return 0;
+    }
+    struct wire_ask ask = {.question = (uint8_t)o->question,
+                           .credit = a->credit,
+                           .remaining_ms = o->remaining_ms,
+                           .hosts = n->relay ? o->hosts : NULL,
+                           .host_count = n->relay ? o->host_count : 0,
+                           .request = o->request};
+    struct buf payload = {.limit = WIRE_ASK_MAX};
+    struct asked *k = calloc(1, sizeof *k);
+    wire_ask_write(&ask, &payload);
+    if (!k || payload.failed) {
+        int r = payload.size > WIRE_ASK_MAX / 2 ? -E2BIG : -ENOMEM;
+        free(k);
+        buf_free(&payload);
+        return r;
+    }
+    *k = (struct asked){.asking = a, .peer = p, .id = ++p->last_id, .may_send = a->credit};
+    k->next = a->asked;
+    k->link = &a->asked;
+    if (k->next)
+        k->next->link = &k->next;
+    a->asked = k;
+    k->peer_next = p->asked;
+    k->peer_link = &p->asked;
+    if (k->peer_next)
+        k->peer_next->peer_link = &k->peer_next;
+    p->asked = k;
+    p->asked_count++;
+    a->left++;
+    wire_session_send(p->session, WIRE_ASK, k->id, buf_str(&payload));
+    buf_free(&payload);
+    return 0;
+}
+
+// Every node that is asked for, and is not there. Behind a relay that is there, the relay says it.
+static void name_absent(struct asking *a, const struct asking_options *o)
+{
+    struct hub *h = a->hub;
+    bool relays = h->relay;
+    for (size_t i = 0; i < h->node_count; i++) {
+        const struct node *n = h->nodes[i];
+        relays |= n->relay && n->peer;
+        if (n->expected && !n->excluded && !n->peer && !n->via.size && is_in(o, n->host))
+            name_with_children(a, n->host, WIRE_NOT_CONNECTED, (struct str){0});
+    }
+    for (size_t i = 0; i < o->host_count && !relays; i++) {
+        const uint64_t *known = map_get(&h->by_host, o->hosts[i]);
+        const struct node *n = known ? h->nodes[*known] : NULL;
+        if (!str_eq(o->hosts[i], h->host) && (!n || (!n->peer && !n->expected && !n->via.size)))
+            name_missing(a, o->hosts[i], WIRE_NOT_CONNECTED, STR("no node of that name"));
+    }
+}
+
+int asking_begin(struct hub *h, const struct asking_options *o, struct asking **out, size_t *left)
+{
+    *out = NULL;
+    struct asking *a = calloc(1, sizeof *a);
+    if (!a)
+        return -ENOMEM;
+    *a = (struct asking){.hub = h, .events = o->events, .user = o->user, .next = h->asking, .link = &h->asking};
+    if (a->next)
+        a->next->link = &a->next;
+    h->asking = a;
+    size_t connected = 1;
+    for (const struct peer *p = h->peers; p; p = p->next)
+        connected++;
+    size_t share = HUB_CREDIT_ALL / connected;
+    a->credit = share < HUB_CREDIT_MIN ? HUB_CREDIT_MIN : share > HUB_CREDIT_MAX ? HUB_CREDIT_MAX : (uint32_t)share;
+    h->stats.questions++;
+    int r = 0;
+    for (struct peer *p = h->peers; p && r == 0; p = p->next)
+        if (p->node->relay || is_in(o, p->node->host))
+            r = ask_node(a, o, p->node);
+    if (r) {
+        asking_end(a, WIRE_ERROR);
+        return r;
+    }
+    name_absent(a, o);
+    *out = a;
+    *left = a->left;
+    return 0;
+}

@@ -1,0 +1,572 @@
+#include "wire/hub_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    TICKS_A_HEARTBEAT = 4,
+    TICK_MS_MIN = 5,
+    FIRST_PINGS = 4, // at once, one after the other: the clock's offset is known soon
+};
+
+// ---- texts and nodes ----
+
+static bool copy_text(struct str *to, struct str from)
+{
+    char *copy = malloc(from.size + 1);
+    if (!copy)
+        return false;
+    if (from.size)
+        memcpy(copy, from.data, from.size);
+    copy[from.size] = 0;
+    *to = (struct str){copy, from.size};
+    return true;
+}
+
+static struct node *find_node(const struct hub *h, struct str host)
+{
+    const uint64_t *known = map_get(&h->by_host, host);
+    return known ? h->nodes[*known] : NULL;
+}
+
+// The node of that name, made where it is new. NULL: too many, or no memory.
+static struct node *get_node(struct hub *h, struct str host)
+{
+    struct node *n = find_node(h, host);
+    if (n || h->node_count == HUB_NODES_MAX)
+        return n;
+    if (h->node_count == h->node_capacity) {
+        size_t capacity = h->node_capacity ? h->node_capacity * 2 : 64;
+        struct node **nodes = realloc(h->nodes, capacity * sizeof *nodes);
+        if (!nodes)
+            return NULL;
+        h->nodes = nodes;
+        h->node_capacity = capacity;
+    }
+    n = calloc(1, sizeof *n);
+    if (!n || !copy_text(&n->host, host)) {
+        free(n);
+        return NULL;
+    }
+    uint64_t *index = map_add(&h->by_host, n->host, NULL);
+    if (!index) {
+        free((char *)n->host.data);
+        free(n);
+        return NULL;
+    }
+    *index = h->node_count;
+    h->nodes[h->node_count++] = n;
+    return n;
+}
+
+static void tell_waiters(struct hub *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->changes++;
+    pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->lock);
+}
+
+// ---- connections ----
+
+static void unlink_peer(struct peer *p)
+{
+    struct hub *h = p->hub;
+    *p->link = p->next;
+    if (p->next)
+        p->next->link = p->link;
+    if (!p->node) {
+        h->strangers_count--;
+        if (h->last_stranger == &p->next)
+            h->last_stranger = p->link;
+    }
+}
+
+// Ends a connection, whatever it is; `why` is for the other end.
+static void drop(struct peer *p, const char *why)
+{
+    struct hub *h = p->hub;
+    uint64_t in, out;
+    wire_session_bytes(p->session, &in, &out);
+    h->stats.bytes_in += in;
+    h->stats.bytes_out += out;
+    unlink_peer(p);
+    if (p->node) {
+        p->node->bytes_in += in;
+        p->node->bytes_out += out;
+        if (p->node->peer == p)
+            p->node->peer = NULL;
+        asking_lost(p);
+        tell_waiters(h);
+    }
+    wire_session_close(p->session, why);
+    free(p);
+}
+
+static void send_ping(struct peer *p)
+{
+    struct hub *h = p->hub;
+    struct buf payload = {0};
+    p->pinged_ns = wire_monotonic_ns(&h->settings);
+    wire_ping_write(&(struct wire_ping){p->pinged_ns, wire_realtime_ns(&h->settings)}, &payload);
+    if (!payload.failed)
+        wire_session_send(p->session, WIRE_PING, 0, buf_str(&payload));
+    buf_free(&payload);
+}
+
+static void take_pong(struct peer *p, struct str payload)
+{
+    struct wire_pong m;
+    if (wire_pong_read(payload, &m)) {
+        p->hub->stats.lost++;
+        drop(p, "a damaged answer to a ping");
+        return;
+    }
+    // Our own clock's steps are not in it: what has passed is measured by the monotonic one.
+    int64_t passed, now;
+    if (!__builtin_sub_overflow(wire_monotonic_ns(&p->hub->settings), m.ping.hub_monotonic_ns, &passed) &&
+        !__builtin_add_overflow(m.ping.hub_realtime_ns, passed, &now))
+        clock_offset_add(&p->node->clock, m.ping.hub_realtime_ns, m.received_ns, m.sent_ns, now);
+    if (p->node->clock.count < FIRST_PINGS)
+        send_ping(p);
+}
+
+static void on_frame(void *user, const struct wire_header *header, struct str payload)
+{
+    struct peer *p = user;
+    if (header->type == WIRE_PONG) {
+        take_pong(p, payload);
+        return;
+    }
+    const char *why;
+    if (!asking_frame(p, header, payload, &why)) {
+        log_warning("%.*s sent %s; its connection is closed", STR_ARG(p->node->host), why);
+        p->hub->stats.lost++;
+        drop(p, why);
+    }
+}
+
+static void welcome(struct peer *p)
+{
+    struct hub *h = p->hub;
+    struct buf payload = {0};
+    wire_welcome_write(&(struct wire_welcome){h->settings.heartbeat_ms, h->settings.dead_ms}, &payload);
+    if (!payload.failed)
+        wire_session_send(p->session, WIRE_WELCOME, 0, buf_str(&payload));
+    buf_free(&payload);
+    send_ping(p);
+}
+
+// Whether it is the same process' later attempt, or a newer process.
+static bool is_newer(const struct wire_identity *who, const struct node *than)
+{
+    return who->session != than->session ? who->session > than->session : who->attempt > than->attempt;
+}
+
+static void on_opened(void *user)
+{
+    struct peer *p = user;
+    struct hub *h = p->hub;
+    const struct wire_identity *who = wire_session_peer(p->session);
+    struct node *n = get_node(h, who->host);
+    if (!n) {
+        h->stats.refused_room++;
+        drop(p, "no room for more nodes");
+        return;
+    }
+    if (n->excluded) {
+        h->stats.refused_excluded++;
+        drop(p, "this node was taken out of the job");
+        return;
+    }
+    if (n->connections && !is_newer(who, n)) {
+        h->stats.refused_old++;
+        drop(p, "a newer connection of this node is there");
+        return;
+    }
+    if (n->peer) {
+        h->stats.replaced++;
+        drop(n->peer, "replaced by a newer connection of this node");
+    }
+    unlink_peer(p);
+    p->node = n;
+    p->next = h->peers;
+    p->link = &h->peers;
+    if (p->next)
+        p->next->link = &p->next;
+    h->peers = p;
+    n->peer = p;
+    n->session = who->session;
+    n->attempt = who->attempt;
+    n->relay = who->role == WIRE_ROLE_RELAY;
+    n->connections++;
+    n->clock = (struct clock_offset){0};
+    welcome(p);
+    tell_waiters(h);
+}
+
+static void on_closed(void *user, int why, const char *text)
+{
+    struct peer *p = user;
+    struct hub *h = p->hub;
+    if (p->node) {
+        h->stats.lost++;
+        log_info("lost %.*s: %s", STR_ARG(p->node->host), text);
+    } else if (why == -EACCES || wire_session_has_challenged(p->session)) {
+        // Who knows another key leaves when it sees our proof.
+        h->stats.refused_key++;
+    } else {
+        h->stats.refused_garbage++;
+    }
+    drop(p, NULL);
+}
+
+static void on_accepted(void *user, struct wire_channel *channel)
+{
+    struct hub *h = user;
+    h->stats.accepted++;
+    // The oldest makes room: who knows the key needs a few milliseconds, and so gets in even while others knock without end.
+    if (h->strangers_count >= h->strangers_max) {
+        h->stats.refused_room++;
+        drop(h->strangers, NULL);
+    }
+    struct peer *p = calloc(1, sizeof *p);
+    struct wire_session_options o = {.loop = h->loop,
+                                     .settings = &h->settings,
+                                     .transport = h->transport,
+                                     .side = WIRE_HUB,
+                                     .self = {.role = h->relay ? WIRE_ROLE_RELAY : WIRE_ROLE_ROOT,
+                                              .session = h->session,
+                                              .host = h->host,
+                                              .job = h->job},
+                                     .events = {on_opened, on_frame, NULL, on_closed},
+                                     .user = p};
+    if (!p) {
+        h->transport->close(channel);
+        return;
+    }
+    p->hub = h;
+    if (wire_session_accept(&o, channel, &p->session)) {
+        free(p);
+        return;
+    }
+    p->link = h->last_stranger;
+    *h->last_stranger = p;
+    h->last_stranger = &p->next;
+    h->strangers_count++;
+}
+
+// ---- time ----
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct hub *h = timer->data;
+    int64_t now = wire_monotonic_ns(&h->settings);
+    int64_t greeting_ns = (int64_t)h->settings.handshake_ms * NS_PER_MS,
+            dead_ns = (int64_t)h->settings.dead_ms * NS_PER_MS;
+    int64_t heartbeat_ns = (int64_t)h->settings.heartbeat_ms * NS_PER_MS;
+    while (h->strangers && now - wire_session_began_ns(h->strangers->session) > greeting_ns) {
+        h->stats.refused_time++;
+        drop(h->strangers, NULL);
+    }
+    for (struct peer *p = h->peers, *next; p; p = next) {
+        next = p->next;
+        if (now - wire_session_heard_ns(p->session) > dead_ns) {
+            h->stats.dead++;
+            log_info("lost %.*s: nothing heard for %u ms", STR_ARG(p->node->host), h->settings.dead_ms);
+            drop(p, "nothing heard for too long");
+        } else if (now - p->pinged_ns >= heartbeat_ns) {
+            send_ping(p);
+        }
+    }
+}
+
+// ---- life ----
+
+struct start {
+    struct hub *hub;
+    const struct hub_options *options;
+    int result;
+    struct error error;
+};
+
+static void start(void *user)
+{
+    struct start *s = user;
+    struct hub *h = s->hub;
+    h->port = s->options->port;
+    s->result = h->transport->listen(h->loop, s->options->address, &h->port, on_accepted, h, &h->listener, &s->error);
+    if (s->result)
+        return;
+    unsigned tick_ms = h->settings.heartbeat_ms / TICKS_A_HEARTBEAT;
+    if (tick_ms > h->settings.handshake_ms / TICKS_A_HEARTBEAT)
+        tick_ms = h->settings.handshake_ms / TICKS_A_HEARTBEAT;
+    tick_ms = tick_ms < TICK_MS_MIN ? TICK_MS_MIN : tick_ms;
+    uv_timer_init(wire_loop_uv(h->loop), h->timer);
+    h->timer->data = h;
+    uv_timer_start(h->timer, on_tick, tick_ms, tick_ms);
+}
+
+static void free_hub(struct hub *h)
+{
+    for (size_t i = 0; i < h->node_count; i++) {
+        free((char *)h->nodes[i]->host.data);
+        free((char *)h->nodes[i]->via.data);
+        free(h->nodes[i]);
+    }
+    free(h->nodes);
+    map_free(&h->by_host);
+    free((char *)h->host.data);
+    free((char *)h->job.data);
+    pthread_cond_destroy(&h->changed);
+    pthread_mutex_destroy(&h->lock);
+    free(h);
+}
+
+static struct hub *new_hub(struct wire_loop *loop, const struct hub_options *o)
+{
+    struct hub *h = calloc(1, sizeof *h);
+    if (!h)
+        return NULL;
+    h->loop = loop;
+    h->settings = wire_settings_of(&o->settings);
+    h->transport = o->transport ? o->transport : &wire_tcp;
+    h->relay = o->relay;
+    h->strangers_max = o->strangers_max ? o->strangers_max : HUB_STRANGERS_DEFAULT;
+    h->last_stranger = &h->strangers;
+    h->session = (uint64_t)wire_realtime_ns(&h->settings);
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&h->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    h->timer = calloc(1, sizeof *h->timer);
+    if (!h->timer || !copy_text(&h->host, o->host) || !copy_text(&h->job, o->settings.job)) {
+        free(h->timer);
+        free_hub(h);
+        return NULL;
+    }
+    h->settings.job = h->job;
+    return h;
+}
+
+int hub_create(struct wire_loop *loop, const struct hub_options *options, struct hub **out, struct error *e)
+{
+    *out = NULL;
+    if (options->host.size == 0 || options->host.size > WIRE_HOST_MAX || options->settings.job.size > WIRE_JOB_MAX)
+        return error_set(e, -EINVAL, "a host's name has 1 to %d bytes, a job's at most %d", WIRE_HOST_MAX,
+                         WIRE_JOB_MAX);
+    struct hub *h = new_hub(loop, options);
+    if (!h)
+        return error_set(e, -ENOMEM, "no memory for a hub");
+    struct start s = {.hub = h, .options = options};
+    wire_loop_call(loop, start, &s);
+    if (s.result) {
+        free(h->timer);
+        free_hub(h);
+        return error_set(e, s.result, "%s", s.error.text);
+    }
+    *out = h;
+    return 0;
+}
+
+static void free_timer(uv_handle_t *timer)
+{
+    free(timer);
+}
+
+static void stop(void *user)
+{
+    struct hub *h = user;
+    h->transport->stop_listening(h->listener);
+    uv_close((uv_handle_t *)h->timer, free_timer);
+    while (h->strangers)
+        drop(h->strangers, NULL);
+    while (h->peers)
+        drop(h->peers, "the parent ends");
+}
+
+void hub_destroy(struct hub *h)
+{
+    if (!h)
+        return;
+    wire_loop_call(h->loop, stop, h);
+    free_hub(h);
+}
+
+int hub_port(const struct hub *h)
+{
+    return h->port;
+}
+
+// ---- nodes, for other threads ----
+
+struct expect {
+    struct hub *hub;
+    struct str host, via;
+    int result;
+};
+
+static void expect(void *user)
+{
+    struct expect *x = user;
+    struct node *n = get_node(x->hub, x->host);
+    struct str via = {0};
+    if (!n || (x->via.size && !copy_text(&via, x->via))) {
+        x->result = !n && x->hub->node_count == HUB_NODES_MAX ? -E2BIG : -ENOMEM;
+        return;
+    }
+    free((char *)n->via.data);
+    n->via = via;
+    n->expected = true;
+    n->excluded = false;
+}
+
+int hub_expect(struct hub *h, struct str host, struct str via)
+{
+    if (host.size == 0 || host.size > WIRE_HOST_MAX || via.size > WIRE_HOST_MAX)
+        return -EINVAL;
+    struct expect x = {h, host, via, 0};
+    wire_loop_call(h->loop, expect, &x);
+    return x.result;
+}
+
+static void exclude(void *user)
+{
+    struct expect *x = user;
+    struct node *n = get_node(x->hub, x->host);
+    if (!n)
+        return;
+    n->expected = false;
+    n->excluded = true;
+    if (n->peer)
+        drop(n->peer, "this node was taken out of the job");
+}
+
+void hub_exclude(struct hub *h, struct str host)
+{
+    struct expect x = {.hub = h, .host = host};
+    wire_loop_call(h->loop, exclude, &x);
+}
+
+struct count {
+    const struct hub *hub;
+    size_t connected, lacking;
+    uint64_t changes;
+};
+
+static void count_connected(void *user)
+{
+    struct count *c = user;
+    for (size_t i = 0; i < c->hub->node_count; i++) {
+        const struct node *n = c->hub->nodes[i];
+        c->connected += n->peer != NULL;
+        c->lacking += n->expected && !n->via.size && !n->peer;
+    }
+    c->changes = c->hub->changes; // only this thread changes it
+}
+
+int hub_wait(struct hub *h, size_t count, int64_t deadline_ns)
+{
+    struct timespec until = {deadline_ns / NS_PER_S, deadline_ns % NS_PER_S};
+    for (int r = 0;;) {
+        struct count c = {.hub = h};
+        wire_loop_call(h->loop, count_connected, &c);
+        if (count ? c.connected >= count : c.lacking == 0)
+            return 0;
+        if (r == ETIMEDOUT)
+            return -ETIMEDOUT;
+        pthread_mutex_lock(&h->lock);
+        while (h->changes == c.changes && r != ETIMEDOUT)
+            r = pthread_cond_timedwait(&h->changed, &h->lock, &until);
+        pthread_mutex_unlock(&h->lock);
+    }
+}
+
+struct listing {
+    struct hub *hub;
+    struct arena *arena;
+    struct hub_node *nodes;
+    size_t count;
+    int result;
+};
+
+static bool describe(const struct node *n, struct arena *arena, struct hub_node *out)
+{
+    *out = (struct hub_node){.host = arena_str(arena, n->host),
+                             .via = arena_str(arena, n->via),
+                             .expected = n->expected,
+                             .connected = n->peer != NULL,
+                             .relay = n->relay,
+                             .heard_ns = n->peer ? wire_session_heard_ns(n->peer->session) : 0,
+                             .connections = n->connections,
+                             .bytes_in = n->bytes_in,
+                             .bytes_out = n->bytes_out};
+    out->offset_known = clock_offset_get(&n->clock, &out->offset_ns, &out->offset_error_ns);
+    out->round_trip_ns = 2 * out->offset_error_ns;
+    if (n->peer) {
+        uint64_t in, gone;
+        wire_session_bytes(n->peer->session, &in, &gone);
+        out->bytes_in += in;
+        out->bytes_out += gone;
+    }
+    return out->host.data && out->via.data;
+}
+
+static void list(void *user)
+{
+    struct listing *l = user;
+    l->nodes = arena_array(l->arena, l->hub->node_count, sizeof *l->nodes);
+    l->result = l->nodes ? 0 : -ENOMEM;
+    for (size_t i = 0; i < l->hub->node_count && l->result == 0; i++) {
+        if (l->hub->nodes[i]->excluded)
+            continue;
+        if (!describe(l->hub->nodes[i], l->arena, &l->nodes[l->count++]))
+            l->result = -ENOMEM;
+    }
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    return str_compare(((const struct hub_node *)a)->host, ((const struct hub_node *)b)->host);
+}
+
+int hub_nodes(struct hub *h, struct arena *arena, const struct hub_node **out, size_t *count)
+{
+    struct listing l = {.hub = h, .arena = arena};
+    wire_loop_call(h->loop, list, &l);
+    if (l.result)
+        return l.result;
+    qsort(l.nodes, l.count, sizeof *l.nodes, compare_nodes);
+    *out = l.nodes;
+    *count = l.count;
+    return 0;
+}
+
+struct stats_call {
+    const struct hub *hub;
+    struct hub_stats *out;
+};
+
+static void read_stats(void *user)
+{
+    struct stats_call *s = user;
+    *s->out = s->hub->stats;
+    s->out->strangers = s->hub->strangers_count;
+    for (const struct peer *p = s->hub->peers; p; p = p->next) {
+        uint64_t in, out;
+        wire_session_bytes(p->session, &in, &out);
+        s->out->bytes_in += in;
+        s->out->bytes_out += out;
+    }
+}
+
+void hub_get_stats(struct hub *h, struct hub_stats *out)
+{
+    struct stats_call s = {h, out};
+    wire_loop_call(h->loop, read_stats, &s);
+}

@@ -1,0 +1,283 @@
+// hub_ask.c - asking from another thread: the loop puts records into a list, the asker takes them out.
+#include "wire/asking.h"
+#include "wire/hub_internal.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { LOOK_AT_CANCEL_NS = 20 * NS_PER_MS };
+
+struct item {
+    struct item *next;
+    struct str host, record; // behind it
+};
+
+struct absent {
+    struct absent *next;
+    struct wire_missing missing; // texts behind it
+};
+
+struct waiter {
+    struct hub *hub;
+    struct asking *asking; // of the loop's thread
+    const struct hub_ask *ask;
+    uint32_t remaining_ms;
+    int begin_result;
+    enum wire_reason reason; // of those that have not answered when the asker stops
+    pthread_mutex_t lock;    // of all below
+    pthread_cond_t news;
+    struct item *first, **last;
+    size_t held_bytes;
+    bool paused, done, no_memory;
+    struct absent *absent;
+    size_t absent_count;
+};
+
+// ---- what has come ----
+
+static void on_record(void *user, struct str host, struct str record)
+{
+    struct waiter *w = user;
+    struct item *item = malloc(sizeof *item + host.size + record.size);
+    bool pause = false;
+    if (item) {
+        char *at = (char *)(item + 1);
+        memcpy(at, host.data, host.size);
+        if (record.size)
+            memcpy(at + host.size, record.data, record.size);
+        *item = (struct item){NULL, {at, host.size}, {at + host.size, record.size}};
+    }
+    pthread_mutex_lock(&w->lock);
+    if (item) {
+        *w->last = item;
+        w->last = &item->next;
+        w->held_bytes += record.size;
+        pause = !w->paused && w->held_bytes > HUB_HELD_MAX;
+        w->paused |= pause;
+    } else {
+        w->no_memory = true;
+    }
+    pthread_cond_signal(&w->news);
+    pthread_mutex_unlock(&w->lock);
+    if (pause)
+        asking_pause(w->asking, true);
+}
+
+static void on_missing(void *user, const struct wire_missing *m)
+{
+    struct waiter *w = user;
+    struct absent *a = malloc(sizeof *a + m->host.size + m->text.size);
+    if (a) {
+        char *at = (char *)(a + 1);
+        memcpy(at, m->host.data, m->host.size);
+        if (m->text.size)
+            memcpy(at + m->host.size, m->text.data, m->text.size);
+        a->missing = (struct wire_missing){{at, m->host.size}, m->reason, {at + m->host.size, m->text.size}};
+    }
+    pthread_mutex_lock(&w->lock);
+    if (a) {
+        a->next = w->absent;
+        w->absent = a;
+        w->absent_count++;
+    } else {
+        w->no_memory = true;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void on_done(void *user)
+{
+    struct waiter *w = user;
+    pthread_mutex_lock(&w->lock);
+    w->done = true;
+    pthread_cond_signal(&w->news);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void begin(void *user)
+{
+    struct waiter *w = user;
+    struct asking_options o = {.question = w->ask->question,
+                               .request = w->ask->request,
+                               .hosts = w->ask->hosts,
+                               .host_count = w->ask->host_count,
+                               .remaining_ms = w->remaining_ms,
+                               .events = {on_record, on_missing, on_done},
+                               .user = w};
+    size_t left = 0;
+    w->begin_result = asking_begin(w->hub, &o, &w->asking, &left);
+    w->done = left == 0;
+}
+
+static void resume(void *user)
+{
+    struct waiter *w = user;
+    if (w->asking)
+        asking_pause(w->asking, false);
+}
+
+static void end(void *user)
+{
+    struct waiter *w = user;
+    w->hub->stats.cancelled += w->reason == WIRE_ERROR;
+    asking_end(w->asking, w->reason);
+    w->asking = NULL;
+}
+
+// ---- in the asker's ----
+
+// Waits until there is news. Called with the lock. False: the asker's time is over (w->reason says how).
+static bool wait_for_news(struct waiter *w, int64_t deadline_ns)
+{
+    while (!w->first && !w->done && !w->no_memory) {
+        int64_t now = clock_monotonic_ns(), until = now + LOOK_AT_CANCEL_NS;
+        if (w->ask->cancel && atomic_load(w->ask->cancel)) {
+            w->reason = WIRE_ERROR;
+            return false;
+        }
+        if (now >= deadline_ns) {
+            w->reason = WIRE_LATE;
+            return false;
+        }
+        until = until < deadline_ns ? until : deadline_ns;
+        struct timespec at = {until / NS_PER_S, until % NS_PER_S};
+        pthread_cond_timedwait(&w->news, &w->lock, &at);
+    }
+    return true;
+}
+
+// Hands over all records that are there.
+static int hand_over(struct waiter *w)
+{
+    int r = 0;
+    for (;;) {
+        pthread_mutex_lock(&w->lock);
+        struct item *item = w->first;
+        bool go_on = false;
+        if (item) {
+            w->first = item->next;
+            if (!w->first)
+                w->last = &w->first;
+            w->held_bytes -= item->record.size;
+            go_on = w->paused && w->held_bytes <= HUB_HELD_MAX / 2;
+            w->paused &= !go_on;
+        }
+        pthread_mutex_unlock(&w->lock);
+        if (!item)
+            return r;
+        if (go_on)
+            wire_loop_call(w->hub->loop, resume, w);
+        if (r == 0)
+            r = w->ask->record(w->ask->user, item->host, item->record);
+        if (r == -EBADMSG) {
+            on_missing(w, &(struct wire_missing){item->host, WIRE_ERROR, STR("its answer is damaged")});
+            r = 0;
+        }
+        free(item);
+    }
+}
+
+static int collect(struct waiter *w, int64_t deadline_ns)
+{
+    for (;;) {
+        pthread_mutex_lock(&w->lock);
+        bool more = wait_for_news(w, deadline_ns), over = w->done && !w->first, failed = w->no_memory;
+        pthread_mutex_unlock(&w->lock);
+        if (!more)
+            return w->reason == WIRE_LATE ? 0 : -ECANCELED;
+        if (failed)
+            return -ENOMEM;
+        if (over)
+            return 0;
+        int r = hand_over(w);
+        if (r)
+            return r;
+        if (clock_monotonic_ns() >= deadline_ns)
+            w->reason = WIRE_LATE;
+    }
+}
+
+// ---- who is missing ----
+
+static int compare_missing(const void *a, const void *b)
+{
+    const struct wire_missing *x = a, *y = b;
+    return str_compare(x->host, y->host);
+}
+
+static int list_missing(struct waiter *w, struct arena *arena, const struct wire_missing **out, size_t *count)
+{
+    struct wire_missing *all = arena_array(arena, w->absent_count, sizeof *all);
+    size_t n = 0, unique = 0;
+    if (!all)
+        return -ENOMEM;
+    for (const struct absent *a = w->absent; a; a = a->next) {
+        all[n] = (struct wire_missing){arena_str(arena, a->missing.host), a->missing.reason,
+                                       arena_str(arena, a->missing.text)};
+        if (!all[n].host.data || !all[n++].text.data)
+            return -ENOMEM;
+    }
+    qsort(all, n, sizeof *all, compare_missing);
+    for (size_t i = 0; i < n; i++)
+        if (unique == 0 || !str_eq(all[unique - 1].host, all[i].host))
+            all[unique++] = all[i];
+    *out = all;
+    *count = unique;
+    return 0;
+}
+
+static void free_waiter(struct waiter *w)
+{
+    for (struct item *i = w->first, *next; i; i = next) {
+        next = i->next;
+        free(i);
+    }
+    for (struct absent *a = w->absent, *next; a; a = next) {
+        next = a->next;
+        free(a);
+    }
+    pthread_cond_destroy(&w->news);
+    pthread_mutex_destroy(&w->lock);
+}
+
+int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena, const struct wire_missing **missing,
+            size_t *missing_count, struct error *e)
+{
+    *missing = NULL;
+    *missing_count = 0;
+    int64_t now = clock_monotonic_ns();
+    int64_t deadline_ns = ask->deadline_ns ? ask->deadline_ns : now + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
+    int64_t remaining_ms = deadline_ns > now ? (deadline_ns - now) / NS_PER_MS : 0;
+    struct waiter w = {.hub = h, .ask = ask, .reason = WIRE_LATE, .lock = PTHREAD_MUTEX_INITIALIZER};
+    w.remaining_ms = remaining_ms < INT32_MAX ? (uint32_t)remaining_ms : INT32_MAX;
+    w.last = &w.first;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w.news, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+
+    wire_loop_call(h->loop, begin, &w);
+    int r = w.begin_result;
+    if (r == 0) {
+        r = ask->begun ? ask->begun(ask->user) : 0;
+        if (r == 0)
+            r = collect(&w, deadline_ns);
+        w.reason = r ? WIRE_ERROR : WIRE_LATE;
+        wire_loop_call(h->loop, end, &w);
+        int rest = r ? 0 : hand_over(&w); // what came at the last moment
+        r = r ? r : rest;
+    }
+    if (r == 0)
+        r = w.no_memory ? -ENOMEM : list_missing(&w, arena, missing, missing_count);
+    free_waiter(&w);
+    if (r == -ENOMEM)
+        error_set(e, r, "no memory for an answer");
+    else if (r == -E2BIG && w.begin_result)
+        error_set(e, r, "the question is too long");
+    else if (r == -ECANCELED)
+        error_set(e, r, "the question was cancelled");
+    return r;
+}

@@ -1,0 +1,67 @@
+// hub_internal.h - what hub.c (nodes and their connections) and asking.c (questions in flight) share. All of it belongs to the loop's thread, but for
+// `lock` and what it says of itself.
+#ifndef SONDE_WIRE_HUB_INTERNAL_H
+#define SONDE_WIRE_HUB_INTERNAL_H
+
+#include "base/map.h"
+#include "wire/asking.h"
+#include "wire/clock_offset.h"
+#include "wire/session.h"
+
+#include <pthread.h>
+
+struct asked;
+
+// A connection: of a stranger, or of a node.
+struct peer {
+    struct hub *hub;
+    struct wire_session *session;
+    struct node *node; // NULL: a stranger
+    struct peer *next, **link;
+    struct asked *asked; // what it is being asked
+    unsigned asked_count;
+    int64_t pinged_ns;
+    uint32_t last_id;
+};
+
+// Nodes are never forgotten while the hub lives.
+struct node {
+    struct str host, via; // malloc'd
+    bool expected, excluded, relay;
+    struct peer *peer; // NULL: not connected
+    uint64_t session, attempt;
+    uint64_t connections, bytes_in, bytes_out; // of connections that are over
+    struct clock_offset clock;
+};
+
+struct hub {
+    struct wire_loop *loop;
+    struct wire_settings settings;
+    const struct wire_transport *transport;
+    struct wire_listener *listener;
+    uv_timer_t *timer;
+    struct str host, job; // malloc'd
+    bool relay;
+    int port;
+    unsigned strangers_max, strangers_count;
+    struct peer *strangers, **last_stranger; // oldest first
+    struct peer *peers;
+    struct node **nodes;
+    size_t node_count, node_capacity;
+    struct map by_host; // index into nodes
+    uint64_t session;
+    struct asking *asking; // in flight
+    struct hub_stats stats;
+    // For hub_wait: counts what happened to connections.
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t changes;
+};
+
+// A connection is over: what it was being asked is lost.
+void asking_lost(struct peer *p);
+
+// A frame of an answer. False: it breaks the rules (*why).
+bool asking_frame(struct peer *p, const struct wire_header *h, struct str payload, const char **why);
+
+#endif

@@ -1,0 +1,273 @@
+// loop.c - a libuv loop in a thread of its own. Other threads reach it through a list of tasks and one uv_async_t.
+//
+// Queued work keeps an idle handle alive, so that the loop does not sleep; what is to be flushed waits for the prepare handle, which runs last before the
+// loop looks at its sockets.
+#include "wire/loop.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUND_NS = 2 * NS_PER_MS }; // of work, between two looks at the sockets
+
+struct queue {
+    struct wire_work *first, **last;
+};
+
+struct wire_loop {
+    uv_loop_t uv;
+    uv_async_t bell;
+    uv_idle_t idle;
+    uv_prepare_t prepare;
+    pthread_t thread;
+    pthread_mutex_t lock; // of the tasks
+    struct wire_task *tasks, **last_task;
+    bool stopping; // with the lock
+    struct queue work, flushes;
+};
+
+// ---- queues of work ----
+
+static void queue_init(struct queue *q)
+{
+    q->first = NULL;
+    q->last = &q->first;
+}
+
+static void queue_add(struct queue *q, struct wire_work *w)
+{
+    if (w->queued)
+        return;
+    w->queued = true;
+    w->next = NULL;
+    *q->last = w;
+    q->last = &w->next;
+}
+
+static struct wire_work *queue_take(struct queue *q)
+{
+    struct wire_work *w = q->first;
+    q->first = w->next;
+    if (!q->first)
+        q->last = &q->first;
+    w->queued = false;
+    return w;
+}
+
+static void queue_remove(struct queue *q, struct wire_work *w)
+{
+    if (!w->queued)
+        return;
+    struct wire_work **at = &q->first;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    if (!w->next)
+        q->last = at;
+    w->queued = false;
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct wire_loop *l = idle->data;
+    int64_t until = clock_monotonic_ns() + ROUND_NS;
+    while (l->work.first) {
+        struct wire_work *w = queue_take(&l->work);
+        if (w->step(w))
+            queue_add(&l->work, w);
+        if (clock_monotonic_ns() >= until)
+            break;
+    }
+    if (!l->work.first)
+        uv_idle_stop(idle);
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct wire_loop *l = prepare->data;
+    while (l->flushes.first) {
+        struct wire_work *w = queue_take(&l->flushes);
+        w->step(w);
+    }
+}
+
+void wire_loop_work(struct wire_loop *l, struct wire_work *work)
+{
+    queue_add(&l->work, work);
+    uv_idle_start(&l->idle, on_idle);
+}
+
+void wire_loop_work_cancel(struct wire_loop *l, struct wire_work *work)
+{
+    queue_remove(&l->work, work);
+}
+
+void wire_loop_flush(struct wire_loop *l, struct wire_work *work)
+{
+    queue_add(&l->flushes, work);
+}
+
+void wire_loop_flush_cancel(struct wire_loop *l, struct wire_work *work)
+{
+    queue_remove(&l->flushes, work);
+}
+
+// ---- tasks ----
+
+static void on_bell(uv_async_t *bell)
+{
+    struct wire_loop *l = bell->data;
+    pthread_mutex_lock(&l->lock);
+    struct wire_task *task = l->tasks;
+    bool stopping = l->stopping;
+    l->tasks = NULL;
+    l->last_task = &l->tasks;
+    pthread_mutex_unlock(&l->lock);
+    while (task) {
+        struct wire_task *next = task->next; // its run may free it
+        task->run(task);
+        task = next;
+    }
+    if (!stopping)
+        return;
+    uv_close((uv_handle_t *)&l->bell, NULL);
+    uv_close((uv_handle_t *)&l->idle, NULL);
+    uv_close((uv_handle_t *)&l->prepare, NULL);
+}
+
+void wire_loop_post(struct wire_loop *l, struct wire_task *task)
+{
+    task->next = NULL;
+    pthread_mutex_lock(&l->lock);
+    *l->last_task = task;
+    l->last_task = &task->next;
+    pthread_mutex_unlock(&l->lock);
+    uv_async_send(&l->bell);
+}
+
+struct call {
+    struct wire_task task; // first: the task is the call
+    void (*fn)(void *user);
+    void *user;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool done;
+};
+
+static void run_call(struct wire_task *task)
+{
+    struct call *c = (struct call *)task;
+    c->fn(c->user);
+    pthread_mutex_lock(&c->lock);
+    c->done = true;
+    pthread_cond_signal(&c->ended);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void wire_loop_call(struct wire_loop *l, void (*fn)(void *user), void *user)
+{
+    if (pthread_equal(pthread_self(), l->thread)) {
+        fn(user);
+        return;
+    }
+    struct call c = {.task.run = run_call,
+                     .fn = fn,
+                     .user = user,
+                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                     .ended = PTHREAD_COND_INITIALIZER};
+    wire_loop_post(l, &c.task);
+    pthread_mutex_lock(&c.lock);
+    while (!c.done)
+        pthread_cond_wait(&c.ended, &c.lock);
+    pthread_mutex_unlock(&c.lock);
+    pthread_cond_destroy(&c.ended);
+    pthread_mutex_destroy(&c.lock);
+}
+
+// ---- the thread ----
+
+static void *run(void *user)
+{
+    struct wire_loop *l = user;
+    pthread_setname_np(pthread_self(), "sonde-wire");
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+// Signals are for the process' other threads.
+static int start_thread(struct wire_loop *l)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = pthread_create(&l->thread, NULL, run, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -r;
+}
+
+static void close_handles(struct wire_loop *l)
+{
+    uv_close((uv_handle_t *)&l->bell, NULL);
+    uv_close((uv_handle_t *)&l->idle, NULL);
+    uv_close((uv_handle_t *)&l->prepare, NULL);
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+}
+
+static void free_loop(struct wire_loop *l)
+{
+    uv_loop_close(&l->uv);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+int wire_loop_start(struct wire_loop **out, struct error *e)
+{
+    *out = NULL;
+    struct wire_loop *l = calloc(1, sizeof *l);
+    if (!l || uv_loop_init(&l->uv) != 0) {
+        free(l);
+        return error_set(e, -ENOMEM, "no memory for an event loop");
+    }
+    pthread_mutex_init(&l->lock, NULL);
+    l->last_task = &l->tasks;
+    queue_init(&l->work);
+    queue_init(&l->flushes);
+    int r = uv_async_init(&l->uv, &l->bell, on_bell);
+    if (r) {
+        free_loop(l);
+        return error_set(e, r, "cannot make an event loop: %s", uv_strerror(r));
+    }
+    uv_idle_init(&l->uv, &l->idle);
+    uv_prepare_init(&l->uv, &l->prepare);
+    uv_prepare_start(&l->prepare, on_prepare);
+    l->bell.data = l->idle.data = l->prepare.data = l;
+    r = start_thread(l);
+    if (r) {
+        close_handles(l);
+        free_loop(l);
+        return error_set(e, r, "cannot start a thread: %s", strerror(-r));
+    }
+    *out = l;
+    return 0;
+}
+
+void wire_loop_stop(struct wire_loop *l)
+{
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->stopping = true;
+    pthread_mutex_unlock(&l->lock);
+    uv_async_send(&l->bell);
+    pthread_join(l->thread, NULL);
+    free_loop(l);
+}
+
+uv_loop_t *wire_loop_uv(struct wire_loop *l)
+{
+    return &l->uv;
+}

@@ -1,0 +1,339 @@
+// query_partial.c - partial results as bytes: a table of sections, each behind its number and size.
+//
+//   group     short key, varint source_series
+//   tags      varint count, each: short key, short value, u8 differs
+//   series    varint count, each: u8 how (SAME_PLACES, DENSE), varint points, places, values
+//   columns   varint count, columns n, x and y, u8 whether all are real, else a bit each
+//
+//   places    DENSE: varint zigzag of the first; SAME_PLACES: nothing, those of the series before; else a column of times
+//   column    pieces of at most CODEC_VALUES_MAX: varint size, so many bytes of the store's codec (store/codec.h)
+#include "query/aggregator_table.h"
+#include "store/codec.h"
+#include "wire/query_wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { SAME_PLACES = 1, DENSE = 2 };
+
+// What reading goes through with.
+struct reading {
+    struct query_context *c;
+    const struct query_grid *grid;
+    struct arena *arena;
+    struct bytes b;
+};
+
+static int damaged(struct query_context *c)
+{
+    return error_set(c->e, -EBADMSG, "a damaged partial result");
+}
+
+// ---- columns of numbers ----
+
+// `values` are doubles, or times.
+static void write_column(const void *values, size_t count, bool times, struct buf *out)
+{
+    const uint64_t *from = values; // 8 bytes each, in both cases
+    for (size_t n; count; count -= n, from += n) {
+        n = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
+        uint8_t *piece = malloc(codec_bound(n));
+        if (!piece) {
+            out->failed = true;
+            return;
+        }
+        size_t size = times ? codec_encode_times((const int64_t *)from, n, CODEC_HOT, piece)
+                            : codec_encode((const double *)from, n, CODEC_HOT, piece, NULL);
+        buf_short(out, (struct str){(char *)piece, size});
+        free(piece);
+    }
+}
+
+static int read_column(struct reading *r, void *values, size_t count, bool times)
+{
+    uint64_t *to = values;
+    for (size_t n; count; count -= n, to += n) {
+        n = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
+        struct str piece = bytes_short(&r->b);
+        const uint8_t *bytes = (const uint8_t *)piece.data;
+        int failed = times ? codec_decode_times(bytes, piece.size, n, (int64_t *)to)
+                           : codec_decode(bytes, piece.size, n, (double *)to);
+        if (failed || r->b.failed)
+            return damaged(r->c);
+        int late = query_tick(r->c, n);
+        if (late)
+            return late;
+    }
+    return 0;
+}
+
+// Room for `count` numbers of 8 bytes. NULL: the query's memory is used up, *failed says how.
+static void *room(struct reading *r, uint64_t count, int *failed)
+{
+    void *p = count <= SIZE_MAX / sizeof(double) ? query_alloc(r->c, r->arena, (size_t)count, sizeof(double)) : NULL;
+    *failed = p ? 0 : count > SIZE_MAX / sizeof(double) ? query_memory_limit(r->c) : query_alloc_failed(r->c);
+    return p;
+}
+
+// ---- group ----
+
+static bool always(const struct query_partial *p)
+{
+    (void)p;
+    return true;
+}
+
+static void write_group(const struct query_partial *p, struct buf *out)
+{
+    buf_short(out, p->key);
+    buf_varint(out, p->source_series);
+}
+
+static int read_group(struct reading *r, struct query_partial *p)
+{
+    p->key = bytes_short(&r->b);
+    p->source_series = (size_t)bytes_varint(&r->b);
+    return p->source_series == 0 ? damaged(r->c) : 0;
+}
+
+// ---- tags ----
+
+static bool has_tags(const struct query_partial *p)
+{
+    return p->tag_count > 0;
+}
+
+static void write_tags(const struct query_partial *p, struct buf *out)
+{
+    buf_varint(out, p->tag_count);
+    for (size_t i = 0; i < p->tag_count; i++) {
+        buf_short(out, p->tags[i].key);
+        buf_short(out, p->tags[i].value);
+        buf_u8(out, p->tags[i].differs);
+    }
+}
+
+static int read_tags(struct reading *r, struct query_partial *p)
+{
+    enum { TAG_BYTES = 3 }; // at least
+    uint64_t count = bytes_varint(&r->b);
+    if (count > bytes_left(&r->b) / TAG_BYTES)
+        return damaged(r->c);
+    p->tags = query_alloc(r->c, r->arena, (size_t)count, sizeof *p->tags);
+    if (!p->tags)
+        return query_alloc_failed(r->c);
+    for (size_t i = 0; i < count; i++) {
+        struct query_partial_tag *tag = &p->tags[i];
+        tag->key = bytes_short(&r->b);
+        tag->value = bytes_short(&r->b);
+        unsigned differs = bytes_u8(&r->b);
+        tag->differs = differs;
+        bool sound = differs <= 1 && tag->key.size && tag->key.size <= STORE_KEY_MAX &&
+                     tag->value.size <= STORE_VALUE_MAX && (i == 0 || str_compare(tag[-1].key, tag->key) < 0);
+        if (!sound)
+            return damaged(r->c);
+    }
+    p->tag_count = p->tag_capacity = (size_t)count;
+    return 0;
+}
+
+// ---- series ----
+
+static bool has_series(const struct query_partial *p)
+{
+    return p->series_count > 0;
+}
+
+static void write_series(const struct query_partial *p, struct buf *out)
+{
+    buf_varint(out, p->series_count);
+    for (size_t i = 0; i < p->series_count; i++) {
+        const struct query_points *s = &p->series[i];
+        bool same = i > 0 && s->at == s[-1].at && s->count == s[-1].count, dense = !same && query_points_dense(s);
+        buf_u8(out, (uint8_t)((same ? SAME_PLACES : 0) | (dense ? DENSE : 0)));
+        buf_varint(out, s->count);
+        if (dense)
+            buf_varint(out, zigzag(s->at[0]));
+        else if (!same)
+            write_column(s->at, s->count, true, out);
+        write_column(s->values, s->count, false, out);
+    }
+}
+
+// Places ascend, and lie on the grid where there is one; else in the range.
+static bool places_sound(const struct reading *r, const struct query_points *s)
+{
+    int64_t low = r->grid->times ? 0 : r->c->q->start_ns;
+    int64_t high = r->grid->times ? (int64_t)r->grid->count - 1 : r->c->q->end_ns;
+    if (s->at[0] < low || s->at[s->count - 1] > high)
+        return false;
+    for (size_t i = 1; i < s->count; i++)
+        if (s->at[i - 1] >= s->at[i])
+            return false;
+    return true;
+}
+
+static int read_places(struct reading *r, struct query_points *s, bool dense)
+{
+    int failed;
+    s->at = room(r, s->count, &failed);
+    if (failed || !dense)
+        return failed ? failed : read_column(r, s->at, s->count, true);
+    int64_t first = unzigzag(bytes_varint(&r->b)), last;
+    if (__builtin_add_overflow(first, (int64_t)s->count - 1, &last))
+        return damaged(r->c);
+    for (size_t i = 0; i < s->count; i++)
+        s->at[i] = first + (int64_t)i;
+    return 0;
+}
+
+static int read_one_series(struct reading *r, struct query_points *s, const struct query_points *before)
+{
+    unsigned how = bytes_u8(&r->b);
+    uint64_t count = bytes_varint(&r->b);
+    *s = (struct query_points){.count = (size_t)count, .capacity = (size_t)count};
+    bool same = how == SAME_PLACES && before && before->count == count;
+    if (r->b.failed || count == 0 || count > INT64_MAX || (how == SAME_PLACES && !same) || how > DENSE)
+        return damaged(r->c);
+    int failed = 0;
+    if (same)
+        s->at = before->at;
+    else
+        failed = read_places(r, s, how == DENSE);
+    if (failed)
+        return failed;
+    if (r->b.failed || !places_sound(r, s))
+        return damaged(r->c);
+    s->values = room(r, count, &failed);
+    return failed ? failed : read_column(r, s->values, s->count, false);
+}
+
+static int read_series(struct reading *r, struct query_partial *p)
+{
+    enum { SERIES_BYTES = 4 }; // at least
+    uint64_t count = bytes_varint(&r->b);
+    if (count == 0 || count > bytes_left(&r->b) / SERIES_BYTES)
+        return damaged(r->c);
+    p->series = query_alloc(r->c, r->arena, (size_t)count, sizeof *p->series);
+    if (!p->series)
+        return query_alloc_failed(r->c);
+    for (size_t i = 0; i < count; i++) {
+        int failed = read_one_series(r, &p->series[i], i ? &p->series[i - 1] : NULL);
+        if (failed)
+            return failed;
+    }
+    p->series_count = p->series_capacity = (size_t)count;
+    return 0;
+}
+
+// ---- columns ----
+
+static bool has_columns(const struct query_partial *p)
+{
+    return p->folded;
+}
+
+static void write_columns(const struct query_partial *p, struct buf *out)
+{
+    const struct query_columns *k = &p->columns;
+    bool all = memchr(k->real, 0, k->count) == NULL;
+    buf_varint(out, k->count);
+    write_column(k->n, k->count, false, out);
+    write_column(k->x, k->count, false, out);
+    write_column(k->y, k->count, false, out);
+    buf_u8(out, all);
+    for (size_t i = 0; i < k->count && !all; i += 8) {
+        unsigned bits = 0;
+        for (size_t bit = 0; bit < 8 && i + bit < k->count; bit++)
+            bits |= (unsigned)k->real[i + bit] << bit;
+        buf_u8(out, (uint8_t)bits);
+    }
+}
+
+static int read_columns(struct reading *r, struct query_partial *p)
+{
+    struct query_columns *k = &p->columns;
+    int failed = 0;
+    // Only the grid's own buckets, and only what can be folded.
+    if (!r->grid->times || bytes_varint(&r->b) != r->grid->count || r->grid->count == 0 ||
+        query_aggregator_row(r->c->q->aggregator)->fold == FOLD_VALUES)
+        return damaged(r->c);
+    k->count = r->grid->count;
+    double **const columns[] = {&k->n, &k->x, &k->y};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns && !failed; i++) {
+        *columns[i] = room(r, k->count, &failed);
+        if (!failed)
+            failed = read_column(r, *columns[i], k->count, false);
+    }
+    k->real = failed ? NULL : query_alloc(r->c, r->arena, k->count, 1);
+    if (!k->real)
+        return failed ? failed : query_alloc_failed(r->c);
+    unsigned all = bytes_u8(&r->b);
+    struct str bits = bytes_take(&r->b, all ? 0 : (k->count + 7) / 8);
+    if (r->b.failed || all > 1)
+        return damaged(r->c);
+    for (size_t i = 0; i < k->count; i++)
+        k->real[i] = all ? 1 : (uint8_t)bits.data[i / 8] >> i % 8 & 1;
+    p->folded = true;
+    return 0;
+}
+
+// ---- the table ----
+
+static const struct {
+    bool (*present)(const struct query_partial *p);
+    void (*write)(const struct query_partial *p, struct buf *out);
+    int (*read)(struct reading *r, struct query_partial *p);
+} sections[] = {
+    {always, write_group, read_group},
+    {has_tags, write_tags, read_tags},
+    {has_series, write_series, read_series},
+    {has_columns, write_columns, read_columns},
+};
+enum { SECTIONS = sizeof sections / sizeof *sections };
+
+void query_partial_write(const struct query_partial *p, struct buf *out)
+{
+    for (unsigned i = 0; i < SECTIONS; i++) {
+        struct buf one = {0};
+        if (!sections[i].present(p))
+            continue;
+        sections[i].write(p, &one);
+        buf_u8(out, (uint8_t)i);
+        buf_short(out, buf_str(&one));
+        out->failed |= one.failed;
+        buf_free(&one);
+    }
+}
+
+int query_partial_key(struct str record, struct str *key)
+{
+    struct bytes b = bytes_of(record.data, record.size);
+    unsigned which = bytes_u8(&b);
+    struct str body = bytes_short(&b);
+    struct bytes group = bytes_of(body.data, body.size);
+    *key = bytes_short(&group);
+    return b.failed || group.failed || which != 0 ? -EBADMSG : 0;
+}
+
+int query_partial_read(struct query_context *c, const struct query_grid *g, struct arena *arena, struct str record,
+                       struct query_partial *out)
+{
+    struct bytes b = bytes_of(record.data, record.size);
+    *out = (struct query_partial){0};
+    // Each at most once, in order.
+    for (int before = -1; bytes_left(&b);) {
+        int which = bytes_u8(&b);
+        struct str body = bytes_short(&b);
+        if (b.failed || which >= (int)SECTIONS || which <= before)
+            return damaged(c);
+        struct reading r = {c, g, arena, bytes_of(body.data, body.size)};
+        int failed = sections[which].read(&r, out);
+        if (failed)
+            return failed;
+        if (r.b.failed || bytes_left(&r.b))
+            return damaged(c);
+        before = which;
+    }
+    return out->source_series && (out->folded || out->series_count) ? 0 : damaged(c);
+}

@@ -1,0 +1,42 @@
+#include "wire/question.h"
+
+#include "base/clock.h"
+#include "wire/answers.h"
+
+#include <errno.h>
+
+static const struct wire_question_row *const rows[WIRE_QUESTION_COUNT] = {
+    [WIRE_QUERY] = &wire_query_row,
+};
+
+const struct wire_question_row *wire_question_row(unsigned question)
+{
+    return question < WIRE_QUESTION_COUNT ? rows[question] : NULL;
+}
+
+int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
+                      int64_t deadline_ns, struct error *e)
+{
+    *a = (struct wire_answer){.view = view,
+                              .deadline_ns = deadline_ns,
+                              .arena = arena_limited(WIRE_ANSWER_MEMORY),
+                              .row = wire_question_row(question)};
+    if (!a->row)
+        return error_set(e, -ENOSYS, "this node does not know question %u", question);
+    return a->row->begin(a, request, e);
+}
+
+int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e)
+{
+    if (clock_monotonic_ns() > a->deadline_ns)
+        return error_set(e, -ETIMEDOUT, "the answer was not ready in time");
+    return a->row->step(a, out, e);
+}
+
+void wire_answer_end(struct wire_answer *a)
+{
+    if (a->row && a->row->end)
+        a->row->end(a);
+    arena_free(&a->arena);
+    *a = (struct wire_answer){0};
+}

@@ -1,0 +1,214 @@
+// A query over the wire gives what query_run gives over the same stores in one process: random worlds, random plans, two shapes of network.
+//
+//   flat   root ─┬─ n0          tree   root ─┬─ n0, a relay ─┬─ n1
+//                ├─ n1                       │               └─ n2
+//                ├─ n2                       └─ n3
+//                └─ n3
+#include "unit/query/ask.h"
+#include "unit/wire/net.h"
+
+enum { NODES = WORLD_STORES_MAX, ROUNDS = 150, SERIES_MAX = 12, POINTS_MAX = 120 };
+
+static uint64_t random_state = 88172645463325252u;
+
+static int64_t below(int64_t n)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (int64_t)(random_state % (uint64_t)n);
+}
+
+// What node i answers from: set before each round, while nobody asks.
+static struct store_snapshot *current[NODES];
+
+struct place {
+    struct wire_source source;
+    unsigned node;
+};
+
+static int open_view(void *user, struct wire_view *out, struct error *e)
+{
+    (void)e;
+    const struct place *p = user;
+    *out = (struct wire_view){.stores = &current[p->node], .count = current[p->node] != NULL};
+    return 0;
+}
+
+static struct net {
+    struct wire_loop *loop;
+    struct wire_settings settings;
+    struct place places[NODES];
+    struct hub *flat, *root, *relay;
+    struct wire_link *links[2 * NODES];
+} net;
+
+static int set_up(void **state)
+{
+    (void)state;
+    static const char *const names[NODES] = {"n0", "n1", "n2", "n3"};
+    net.loop = net_loop();
+    net.settings = net_settings();
+    net.flat = net_hub(net.loop, &net.settings, "root", false);
+    net.root = net_hub(net.loop, &net.settings, "root", false);
+    net.relay = net_hub(net.loop, &net.settings, "n0", true);
+    for (unsigned i = 0; i < NODES; i++) {
+        net.places[i] = (struct place){{open_view, net_close_view, &net.places[i]}, i};
+        net.links[i] = net_link(net.loop, &net.settings, names[i], hub_port(net.flat), &net.places[i].source, NULL);
+        struct hub *parent = i == 1 || i == 2 ? net.relay : net.root;
+        net.links[NODES + i] = net_link(net.loop, &net.settings, names[i], hub_port(parent), &net.places[i].source,
+                                        i == 0 ? net.relay : NULL);
+    }
+    net_wait(net.flat, NODES);
+    net_wait(net.root, 2);
+    net_wait(net.relay, 2);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * NODES; i++)
+        wire_link_destroy(net.links[i]);
+    hub_destroy(net.relay);
+    hub_destroy(net.root);
+    hub_destroy(net.flat);
+    wire_loop_stop(net.loop);
+    return 0;
+}
+
+// ---- random worlds and plans ----
+
+// `whole`: values whose sums are exact, so that the order of adding does not show.
+static struct world *make_world(bool whole)
+{
+    struct world *w = world_new();
+    int64_t step = (1 + below(8)) * S / 4;
+    bool shifted = below(3) == 0, holes = below(2), nans = below(4) == 0;
+    size_t series = 1 + (size_t)below(SERIES_MAX);
+    for (size_t i = 0; i < series; i++) {
+        unsigned node = (unsigned)below(NODES);
+        char tags[128];
+        snprintf(tags, sizeof tags, "host=n%u,core=%zu%s%s", node, i,
+                 below(2)   ? ",dc=east"
+                 : below(2) ? ",dc=west"
+                            : "",
+                 below(3) ? ",a=1" : "");
+        uint32_t id = world_series(w, node, "m", tags);
+        int64_t t = T * S + below(100) * step + (shifted ? below(4) * S / 8 : 0);
+        for (int64_t k = below(POINTS_MAX); k > 0; k--) {
+            double v = whole ? (double)below(1000) : (double)below(100000) / 7 - 3000;
+            if (nans && below(8) == 0)
+                v = NAN;
+            world_add(w, node, id, t, v);
+            t += step * (holes ? 1 + (below(4) == 0) * below(9) : 1);
+        }
+    }
+    // Somebody who has the node's store but not the metric.
+    world_series(w, (unsigned)below(NODES), "other", "host=x");
+    return w;
+}
+
+static const char *const groupings[] = {"",
+                                        "{host=*}",
+                                        "{dc=*}",
+                                        "{core=*}",
+                                        "{dc=east,host=*}",
+                                        "{}{dc=*}",
+                                        "{}{host=not_literal_or(n1)}",
+                                        "{host=*,dc=*}",
+                                        "{core=wildcard(*)}"};
+
+static void make_plan(struct arena *arena, struct query *q, char *text, size_t size)
+{
+    static const char *const fills[] = {"", "-nan", "-null", "-zero"};
+    enum query_aggregator a = (enum query_aggregator)below(QUERY_AGGREGATOR_COUNT);
+    enum query_aggregator f = (enum query_aggregator)(1 + below(QUERY_AGGREGATOR_COUNT - 1));
+    char downsample[64] = "";
+    if (below(4))
+        snprintf(downsample, sizeof downsample, "%lld%s-%.*s%s:", (long long)(1 + below(20)) * (below(4) ? 1000 : 3700),
+                 "ms", STR_ARG(query_aggregator_name(f)), fills[below(4)]);
+    if (below(12) == 0)
+        snprintf(downsample, sizeof downsample, "0all-%.*s:", STR_ARG(query_aggregator_name(f)));
+    snprintf(text, size, "%.*s:%s%sm%s", STR_ARG(query_aggregator_name(a)), downsample,
+             below(4) ? "" : "rate:", groupings[below(sizeof groupings / sizeof *groupings)]);
+    struct error e;
+    *q = (struct query){.start_ns = (T + below(40)) * S, .end_ns = (T + 40 + below(400)) * S};
+    if (query_parse_m((struct str){text, strlen(text)}, arena, q, &e))
+        fail_msg("%s: %s", text, e.text);
+}
+
+// ---- comparing ----
+
+static void compare(const struct query_result *got, const struct query_result *want, const char *text,
+                    const char *shape)
+{
+    if (got->count != want->count)
+        fail_msg("%s, %s: %zu series, want %zu", text, shape, got->count, want->count);
+    for (size_t i = 0; i < want->count; i++) {
+        const struct query_series *g = &got->series[i], *w = &want->series[i];
+        char a[1024], b[1024];
+        if (strcmp(tags_text(g, a, sizeof a), tags_text(w, b, sizeof b)) != 0)
+            fail_msg("%s, %s: tags %s, want %s", text, shape, a, b);
+        assert_int_equal(g->source_series, w->source_series);
+        if (g->count != w->count)
+            fail_msg("%s, %s, %s: %zu points, want %zu", text, shape, a, g->count, w->count);
+        for (size_t k = 0; k < w->count; k++) {
+            assert_int_equal(g->t_ns[k], w->t_ns[k]);
+            double x = g->values[k], y = w->values[k];
+            bool same = isnan(y) ? isnan(x) : x == y || fabs(x - y) <= 1e-9 * fmax(1, fmax(fabs(x), fabs(y)));
+            if (!same)
+                fail_msg("%s, %s, %s: point %zu is %.17g, want %.17g", text, shape, a, k, x, y);
+        }
+    }
+    assert_int_equal(got->points_read, want->points_read);
+    assert_int_equal(got->points_from_summaries, want->points_from_summaries);
+    assert_int_equal(got->series_read, want->series_read);
+}
+
+static void same_as_in_one_process(void **state)
+{
+    (void)state;
+    size_t answered = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct world *w = make_world(round % 2);
+        struct arena arena = {0};
+        struct query q;
+        char text[256];
+        size_t count;
+        struct query_result want, got;
+        struct hub_absent absent;
+        struct error e;
+        struct store_snapshot *const *stores = world_stores(w, &count);
+        // Which node has which does not matter to the answer.
+        memset(current, 0, sizeof current);
+        for (size_t i = 0; i < count; i++)
+            current[i] = stores[i];
+        for (int plan = 0; plan < 6; plan++) {
+            make_plan(&arena, &q, text, sizeof text);
+            int r = query_run(&q, stores, count, NULL, &arena, &want, &e);
+            struct hub *const hubs[] = {net.flat, net.root};
+            for (int shape = 0; shape < 2; shape++) {
+                struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS};
+                int over_wire = hub_query(hubs[shape], &q, NULL, &where, &arena, &got, &absent, &e);
+                if (over_wire != r)
+                    fail_msg("%s, shape %d: %d %s, want %d", text, shape, over_wire, e.text, r);
+                assert_int_equal(absent.count, 0);
+                if (r == 0)
+                    compare(&got, &want, text, shape ? "tree" : "flat");
+            }
+            answered += r == 0 && want.count > 0;
+        }
+        arena_free(&arena);
+        world_free(w);
+    }
+    assert_true(answered > ROUNDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_as_in_one_process),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
