@@ -4,6 +4,6 @@
 
 #include "wire/question.h"
 
-extern const struct wire_question_row wire_query_row;
+extern const struct wire_question_row wire_query_row, wire_names_row, wire_series_row, wire_events_row, wire_status_row;
 
 #endif

@@ -403,6 +403,11 @@ int hub_port(const struct hub *h)
     return h->port;
 }
 
+struct str hub_host(const struct hub *h)
+{
+    return h->host;
+}
+
 // ---- nodes, for other threads ----
 
 struct expect {

@@ -46,6 +46,7 @@ int hub_create(struct wire_loop *loop, const struct hub_options *options, struct
 void hub_destroy(struct hub *h);
 
 int hub_port(const struct hub *h);
+struct str hub_host(const struct hub *h); // our own name
 
 // Nodes that should be there: until they come they are named as missing. `via` (empty: directly) is the relay behind which the node is: when it is missing, so is the
 // node. Adds to what was said before. -E2BIG, -EINVAL (bad name), -ENOMEM.
@@ -99,5 +100,23 @@ struct hub_ask {
 // not answer. 0 also when nodes are missing. -ECANCELED: the caller's flag; -E2BIG: the request is too long; -ENOMEM; what `begun` or `record` returned.
 int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena, const struct wire_missing **missing,
             size_t *missing_count, struct error *e);
+
+// The same, our own stores included. What the questions' own functions (query_wire.h, lists_wire.h) stand on.
+struct hub_where {
+    const struct str *hosts; // as in struct hub_ask
+    size_t host_count;
+    int64_t deadline_ns;
+    const atomic_bool *cancel;
+    const struct wire_view *local; // our own stores, answered in the asking thread while the nodes answer; may be NULL
+};
+struct hub_absent {
+    const struct wire_missing *nodes;
+    size_t count;
+};
+// `record` gets each record, with the host that it comes from (for our own: hub_host), and returns what hub_ask's returns. When our own answer is late
+// we are in *absent ourselves.
+int hub_ask_all(struct hub *h, enum wire_question question, struct str request, const struct hub_where *where,
+                int (*record)(void *user, struct str host, struct str record, struct error *e), void *user,
+                struct arena *arena, struct hub_absent *absent, struct error *e);
 
 #endif

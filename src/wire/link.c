@@ -346,7 +346,7 @@ static void start_own(struct run *r, const struct wire_ask *ask, struct str requ
     int failed = l->source.open(l->source.user, &r->view, &e);
     r->view_is_open = failed == 0;
     if (!failed)
-        failed = wire_answer_begin(&r->answer, ask->question, request, &r->view, deadline_ns, &e);
+        failed = wire_answer_begin(&r->answer, ask->question, request, &r->view, l->host, deadline_ns, &e);
     r->answering = failed == 0;
     if (failed)
         own_part_failed(r, &e);

@@ -2,8 +2,8 @@
 //
 // Where the order of series does not matter a group is one partial that grows with each that comes; where it does, a group is the list of its
 // series, sorted when all are there.
-#include "base/clock.h"
 #include "base/map.h"
+#include "query/filter.h"
 #include "query/select.h"
 #include "wire/query_records.h"
 #include "wire/query_wire.h"
@@ -47,6 +47,12 @@ int query_gather_create(const struct query *q, const struct query_limits *limits
                 ? error_set(&g->error, -EINVAL, "Missing the aggregation function")
             : q->end_ns < q->start_ns ? error_set(&g->error, -EINVAL, "The end of the time range lies before its start")
                                       : query_grid_make(&g->c, &g->grid);
+    // What is wrong with a filter is said here, once, and not by every node.
+    for (size_t i = 0; i < q->filter_count && r == 0; i++) {
+        struct query_matcher m;
+        r = query_matcher_init(&m, &q->filters[i], &g->error);
+        query_matcher_fini(&m);
+    }
     if (r == 0)
         return 0;
     error_set(e, r, "%s", g->error.text);
@@ -190,31 +196,6 @@ int query_gather_take(struct query_gather *g, struct str record, struct error *e
     return r ? error_set(e, r, "%s", g->error.text) : 0;
 }
 
-int query_gather_local(struct query_gather *g, const struct wire_view *view, int64_t deadline_ns, struct error *e)
-{
-    struct wire_answer answer;
-    struct buf request = {0}, record = {0};
-    query_plan_write(g->q, &g->limits, &request);
-    int r = request.failed ? error_set(e, -ENOMEM, "no memory for a query")
-                           : wire_answer_begin(&answer, WIRE_QUERY, buf_str(&request), view, deadline_ns, e);
-    while (r == 0) {
-        record.size = 0;
-        int more = wire_answer_step(&answer, &record, e);
-        if (more > 0 && record.failed)
-            more = error_set(e, -ENOMEM, "no memory for a query");
-        if (more <= 0) {
-            r = more;
-            break;
-        }
-        r = query_gather_take(g, buf_str(&record), e);
-    }
-    if (!request.failed)
-        wire_answer_end(&answer);
-    buf_free(&request);
-    buf_free(&record);
-    return r;
-}
-
 // ---- a result ----
 
 static int compare_parts(const void *a, const void *b)
@@ -301,24 +282,10 @@ int query_gather_record(struct query_gather *g, struct buf *out, struct error *e
 
 // ---- all at once ----
 
-struct hub_query_call {
-    struct query_gather *gather;
-    const struct wire_view *local;
-    int64_t local_deadline_ns;
-    struct error *e;
-};
-
-static int on_begun(void *user)
+static int on_record(void *user, struct str host, struct str record, struct error *e)
 {
-    struct hub_query_call *call = user;
-    return call->local ? query_gather_local(call->gather, call->local, call->local_deadline_ns, call->e) : 0;
-}
-
-static int on_record(void *user, struct str host, struct str record)
-{
-    struct hub_query_call *call = user;
     (void)host;
-    return query_gather_take(call->gather, record, call->e);
+    return query_gather_take(user, record, e);
 }
 
 int hub_query(struct hub *h, const struct query *q, const struct query_limits *limits, const struct hub_where *where,
@@ -326,28 +293,17 @@ int hub_query(struct hub *h, const struct query *q, const struct query_limits *l
 {
     *out = (struct query_result){0};
     *absent = (struct hub_absent){0};
-    struct hub_query_call call = {.local = where->local, .e = e};
-    call.local_deadline_ns =
-        where->deadline_ns ? where->deadline_ns : clock_monotonic_ns() + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
+    struct query_gather *gather;
     struct buf request = {0};
-    int r = query_gather_create(q, limits, arena, &call.gather, e);
+    int r = query_gather_create(q, limits, arena, &gather, e);
     if (r)
         return r;
     query_plan_write(q, limits, &request);
-    struct hub_ask ask = {.question = WIRE_QUERY,
-                          .request = buf_str(&request),
-                          .hosts = where->hosts,
-                          .host_count = where->host_count,
-                          .deadline_ns = where->deadline_ns,
-                          .cancel = where->cancel,
-                          .begun = on_begun,
-                          .record = on_record,
-                          .user = &call};
     r = request.failed ? error_set(e, -ENOMEM, "no memory for a query")
-                       : hub_ask(h, &ask, arena, &absent->nodes, &absent->count, e);
+                       : hub_ask_all(h, WIRE_QUERY, buf_str(&request), where, on_record, gather, arena, absent, e);
     if (r == 0)
-        r = query_gather_finish(call.gather, out, e);
+        r = query_gather_finish(gather, out, e);
     buf_free(&request);
-    query_gather_destroy(call.gather);
+    query_gather_destroy(gather);
     return r;
 }

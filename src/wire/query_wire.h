@@ -46,9 +46,6 @@ void query_gather_destroy(struct query_gather *g);
 // -EBADMSG: that record is damaged, and was left out; the gather can go on.
 int query_gather_take(struct query_gather *g, struct str record, struct error *e);
 
-// Answers for our own stores. -ETIMEDOUT: not in time.
-int query_gather_local(struct query_gather *g, const struct wire_view *view, int64_t deadline_ns, struct error *e);
-
 // As query_run would have given it. -ENOENT: no node knows the metric.
 int query_gather_finish(struct query_gather *g, struct query_result *out, struct error *e);
 
@@ -56,18 +53,6 @@ int query_gather_finish(struct query_gather *g, struct query_result *out, struct
 int query_gather_record(struct query_gather *g, struct buf *out, struct error *e);
 
 // ---- all at once ----
-
-struct hub_where {
-    const struct str *hosts; // as in struct hub_ask
-    size_t host_count;
-    int64_t deadline_ns;
-    const atomic_bool *cancel;
-    const struct wire_view *local; // our own stores, answered in the asking thread; may be NULL
-};
-struct hub_absent {
-    const struct wire_missing *nodes;
-    size_t count;
-};
 
 // query_run over all nodes. -ENOENT only when no node that answered knows the metric. *absent says who is not in it.
 int hub_query(struct hub *h, const struct query *q, const struct query_limits *limits, const struct hub_where *where,

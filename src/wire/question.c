@@ -6,7 +6,8 @@
 #include <errno.h>
 
 static const struct wire_question_row *const rows[WIRE_QUESTION_COUNT] = {
-    [WIRE_QUERY] = &wire_query_row,
+    [WIRE_QUERY] = &wire_query_row,   [WIRE_NAMES] = &wire_names_row,   [WIRE_SERIES] = &wire_series_row,
+    [WIRE_EVENTS] = &wire_events_row, [WIRE_STATUS] = &wire_status_row,
 };
 
 const struct wire_question_row *wire_question_row(unsigned question)
@@ -15,9 +16,10 @@ const struct wire_question_row *wire_question_row(unsigned question)
 }
 
 int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
-                      int64_t deadline_ns, struct error *e)
+                      struct str host, int64_t deadline_ns, struct error *e)
 {
     *a = (struct wire_answer){.view = view,
+                              .host = host,
                               .deadline_ns = deadline_ns,
                               .arena = arena_limited(WIRE_ANSWER_MEMORY),
                               .row = wire_question_row(question)};

@@ -38,6 +38,7 @@ struct wire_source {
 
 struct wire_answer {
     const struct wire_view *view;
+    struct str host;     // the node's name
     int64_t deadline_ns; // CLOCK_MONOTONIC
     struct arena arena;  // as long as the answer; at most WIRE_ANSWER_MEMORY
     void *state;         // the question's, in `arena`
@@ -57,9 +58,9 @@ struct wire_question_row {
 };
 const struct wire_question_row *wire_question_row(unsigned question); // NULL: no such question
 
-// The view must outlive the answer. wire_answer_end also after a failure.
+// View and host must outlive the answer, and the request: what is read of it are views. wire_answer_end also after a failure.
 int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
-                      int64_t deadline_ns, struct error *e);
+                      struct str host, int64_t deadline_ns, struct error *e);
 int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e);
 void wire_answer_end(struct wire_answer *a);
 

@@ -1,0 +1,107 @@
+// hub_ask_all.c - the nodes' answers, and our own made meanwhile.
+#include "wire/hub.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct all {
+    struct hub *hub;
+    enum wire_question question;
+    struct str request;
+    const struct wire_view *local;
+    int64_t deadline_ns;
+    int (*record)(void *user, struct str host, struct str record, struct error *e);
+    void *user;
+    struct error *e;
+    bool late; // our own answer
+};
+
+static int on_record(void *user, struct str host, struct str record)
+{
+    struct all *a = user;
+    return a->record(a->user, host, record, a->e);
+}
+
+static int answer_ourselves(void *user)
+{
+    struct all *a = user;
+    struct wire_answer answer;
+    struct buf record = {0};
+    if (!a->local)
+        return 0;
+    int r = wire_answer_begin(&answer, a->question, a->request, a->local, hub_host(a->hub), a->deadline_ns, a->e);
+    while (r == 0) {
+        record.size = 0;
+        r = wire_answer_step(&answer, &record, a->e);
+        if (r <= 0)
+            break;
+        r = record.failed ? error_set(a->e, -ENOMEM, "no memory for an answer")
+                          : a->record(a->user, hub_host(a->hub), buf_str(&record), a->e);
+    }
+    wire_answer_end(&answer);
+    buf_free(&record);
+    a->late = r == -ETIMEDOUT;
+    return a->late ? 0 : r;
+}
+
+static int compare_missing(const void *a, const void *b)
+{
+    const struct wire_missing *x = a, *y = b;
+    return str_compare(x->host, y->host);
+}
+
+static int add_ourselves(struct hub *h, struct arena *arena, struct hub_absent *absent)
+{
+    struct wire_missing *all = arena_array(arena, absent->count + 1, sizeof *all);
+    struct wire_missing self = {arena_str(arena, hub_host(h)), WIRE_LATE, STR("")};
+    if (!all || !self.host.data)
+        return -ENOMEM;
+    if (absent->count)
+        memcpy(all, absent->nodes, absent->count * sizeof *all);
+    all[absent->count++] = self;
+    qsort(all, absent->count, sizeof *all, compare_missing);
+    absent->nodes = all;
+    return 0;
+}
+
+static bool is_asked(const struct hub *h, const struct hub_where *where)
+{
+    if (where->host_count == 0)
+        return true;
+    for (size_t i = 0; i < where->host_count; i++)
+        if (str_eq(where->hosts[i], hub_host(h)))
+            return true;
+    return false;
+}
+
+int hub_ask_all(struct hub *h, enum wire_question question, struct str request, const struct hub_where *where,
+                int (*record)(void *user, struct str host, struct str record, struct error *e), void *user,
+                struct arena *arena, struct hub_absent *absent, struct error *e)
+{
+    *absent = (struct hub_absent){0};
+    struct all a = {.hub = h,
+                    .question = question,
+                    .request = request,
+                    .local = is_asked(h, where) ? where->local : NULL,
+                    .deadline_ns = where->deadline_ns,
+                    .record = record,
+                    .user = user,
+                    .e = e};
+    if (!a.deadline_ns)
+        a.deadline_ns = clock_monotonic_ns() + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
+    struct hub_ask ask = {.question = question,
+                          .request = request,
+                          .hosts = where->hosts,
+                          .host_count = where->host_count,
+                          .deadline_ns = a.deadline_ns,
+                          .cancel = where->cancel,
+                          .begun = answer_ourselves,
+                          .record = on_record,
+                          .user = &a};
+    int r = hub_ask(h, &ask, arena, &absent->nodes, &absent->count, e);
+    if (r == 0 && a.late && add_ourselves(h, arena, absent))
+        r = error_set(e, -ENOMEM, "no memory for an answer");
+    return r;
+}

@@ -1,0 +1,358 @@
+// lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record holds as much as fits RECORD_BYTES, or a little more.
+#include "query/query.h"
+#include "wire/answers.h"
+#include "wire/lists_wire.h"
+
+#include <errno.h>
+
+enum { RECORD_BYTES = 32 << 10 };
+
+static int bad_request(struct error *e)
+{
+    return error_set(e, -EBADMSG, "a damaged request");
+}
+
+static int no_memory(struct error *e)
+{
+    return error_set(e, -ENOMEM, "no memory for an answer");
+}
+
+static size_t at_most(uint64_t wanted)
+{
+    return wanted && wanted < WIRE_LIST_MAX ? (size_t)wanted : WIRE_LIST_MAX;
+}
+
+// ---- names ----
+
+void wire_names_request_write(const struct wire_names_request *m, struct buf *out)
+{
+    buf_short(out, m->kind);
+    buf_short(out, m->text);
+    buf_u8(out, m->anywhere);
+    buf_varint(out, m->most);
+}
+
+int wire_names_request_read(struct str request, struct wire_names_request *out)
+{
+    struct bytes b = bytes_of(request.data, request.size);
+    out->kind = bytes_short(&b);
+    out->text = bytes_short(&b);
+    unsigned anywhere = bytes_u8(&b);
+    out->anywhere = anywhere;
+    out->most = at_most(bytes_varint(&b));
+    return b.failed || bytes_left(&b) || anywhere > 1 || out->kind.size > STORE_KEY_MAX ? -EBADMSG : 0;
+}
+
+struct names_state {
+    const struct str *names;
+    size_t count, next;
+};
+
+static int names_begin(struct wire_answer *a, struct str request, struct error *e)
+{
+    struct wire_names_request m;
+    struct names_state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
+    if (!s)
+        return no_memory(e);
+    if (wire_names_request_read(request, &m))
+        return bad_request(e);
+    return query_suggest(a->view->stores, a->view->count, m.kind, m.text, m.anywhere, m.most, &a->arena, &s->names,
+                         &s->count, e);
+}
+
+static int names_step(struct wire_answer *a, struct buf *out, struct error *e)
+{
+    struct names_state *s = a->state;
+    size_t from = out->size;
+    (void)e;
+    if (s->next == s->count)
+        return 0;
+    while (s->next < s->count && out->size - from < RECORD_BYTES)
+        buf_short(out, s->names[s->next++]);
+    return 1;
+}
+
+const struct wire_question_row wire_names_row = {"names", false, names_begin, names_step, NULL};
+
+// ---- series ----
+
+static void write_labels(const struct store_label *labels, size_t count, struct buf *out)
+{
+    buf_varint(out, count);
+    for (size_t i = 0; i < count; i++) {
+        buf_short(out, labels[i].key);
+        buf_short(out, labels[i].value);
+    }
+}
+
+void wire_series_request_write(const struct wire_series_request *m, struct buf *out)
+{
+    buf_short(out, m->metric);
+    write_labels(m->tags, m->tag_count, out);
+    buf_u8(out, m->latest);
+    buf_u64(out, (uint64_t)m->from_ns);
+    buf_varint(out, m->most);
+}
+
+int wire_series_request_read(struct str request, struct arena *arena, struct wire_series_request *out)
+{
+    struct bytes b = bytes_of(request.data, request.size);
+    *out = (struct wire_series_request){.metric = bytes_short(&b)};
+    uint64_t count = bytes_varint(&b);
+    if (b.failed || count > WIRE_TAGS_MAX)
+        return -EBADMSG;
+    struct store_label *tags = arena_array(arena, (size_t)count, sizeof *tags);
+    if (!tags)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        tags[i].key = bytes_short(&b);
+        tags[i].value = bytes_short(&b);
+    }
+    out->tags = tags;
+    out->tag_count = (size_t)count;
+    unsigned latest = bytes_u8(&b);
+    out->latest = latest;
+    out->from_ns = (int64_t)bytes_u64(&b);
+    out->most = at_most(bytes_varint(&b));
+    return b.failed || bytes_left(&b) || latest > 1 ? -EBADMSG : 0;
+}
+
+struct series_state {
+    struct wire_series_request request;
+    size_t store; // the next of each
+    uint32_t metric;
+    size_t series;
+    size_t sent;
+};
+
+static int series_begin(struct wire_answer *a, struct str request, struct error *e)
+{
+    struct series_state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
+    if (!s)
+        return no_memory(e);
+    return wire_series_request_read(request, &a->arena, &s->request) ? bad_request(e) : 0;
+}
+
+// A series' labels and the one that its store as a whole has, where it lacks the key. `room` has space for one more.
+static void all_labels(const struct wire_view *view, size_t store, struct store_series_info *info,
+                       struct store_label *room)
+{
+    const struct store_label *more = view->labels ? &view->labels[store] : NULL;
+    uint32_t at = 0;
+    if (!more || more->key.size == 0 || info->label_count > STORE_LABELS_MAX)
+        return;
+    while (at < info->label_count && str_compare(info->labels[at].key, more->key) < 0)
+        at++;
+    if (at < info->label_count && str_eq(info->labels[at].key, more->key))
+        return;
+    for (uint32_t i = 0; i <= info->label_count; i++)
+        room[i] = i < at ? info->labels[i] : i == at ? *more : info->labels[i - 1];
+    info->labels = room;
+    info->label_count++;
+}
+
+static bool has_tags(const struct wire_series_request *m, const struct store_series_info *info)
+{
+    for (size_t t = 0; t < m->tag_count; t++) {
+        bool found = false;
+        for (uint32_t i = 0; i < info->label_count && !found; i++)
+            found = str_eq(info->labels[i].key, m->tags[t].key) &&
+                    (str_eq(m->tags[t].value, STR("*")) || str_eq(info->labels[i].value, m->tags[t].value));
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+// One series, if it is asked for.
+static void put_series(struct wire_answer *a, uint32_t id, struct buf *out)
+{
+    struct series_state *s = a->state;
+    struct store_snapshot *store = a->view->stores[s->store];
+    struct store_series_info info;
+    struct store_label room[STORE_LABELS_MAX + 1];
+    if (!store_series_get(store, id, &info))
+        return;
+    all_labels(a->view, s->store, &info, room);
+    if (!has_tags(&s->request, &info))
+        return;
+    int64_t t_ns = 0;
+    double value = 0;
+    bool has_point = s->request.latest && store_point_before(store, id, INT64_MAX, &t_ns, &value);
+    if (s->request.latest && (!has_point || t_ns < s->request.from_ns))
+        return;
+    write_labels(info.labels, info.label_count, out);
+    buf_u8(out, has_point);
+    if (has_point) {
+        buf_u64(out, (uint64_t)t_ns);
+        buf_f64(out, value);
+    }
+    s->sent++;
+}
+
+// Goes on to the next metric that is asked for. False: there are no more.
+static bool next_metric(struct wire_answer *a)
+{
+    struct series_state *s = a->state;
+    for (; s->store < a->view->count; s->store++, s->metric = 0) {
+        uint32_t named, count = (uint32_t)store_metric_count(a->view->stores[s->store]);
+        if (s->request.metric.size) {
+            if (store_metric_find(a->view->stores[s->store], s->request.metric, &named) && s->metric <= named) {
+                s->metric = named;
+                return true;
+            }
+        } else if (s->metric < count) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int series_step(struct wire_answer *a, struct buf *out, struct error *e)
+{
+    struct series_state *s = a->state;
+    while (next_metric(a)) {
+        struct store_snapshot *store = a->view->stores[s->store];
+        const struct store_metric *m = store_metric_get(store, s->metric);
+        size_t count, from = out->size, sent = s->sent;
+        const uint32_t *ids = store_metric_series(store, s->metric, &count);
+        if (m) {
+            buf_short(out, m->name);
+            buf_short(out, m->unit);
+            buf_short(out, m->help);
+            buf_u8(out, (uint8_t)m->kind);
+            buf_u8(out, m->level);
+        }
+        while (m && s->series < count && out->size - from < RECORD_BYTES)
+            put_series(a, ids[s->series++], out);
+        if (!m || s->series == count) {
+            s->metric++;
+            s->series = 0;
+        }
+        if (s->sent > s->request.most)
+            return error_set(e, -E2BIG, "more than %zu series match; name a metric or tags", s->request.most);
+        if (s->sent > sent)
+            return 1;
+        out->size = from;
+    }
+    return 0;
+}
+
+const struct wire_question_row wire_series_row = {"series", false, series_begin, series_step, NULL};
+
+// ---- events ----
+
+void wire_events_request_write(const struct wire_events_request *m, struct buf *out)
+{
+    buf_u64(out, (uint64_t)m->from_ns);
+    buf_u64(out, (uint64_t)m->to_ns);
+    buf_varint(out, m->most);
+}
+
+int wire_events_request_read(struct str request, struct wire_events_request *out)
+{
+    struct bytes b = bytes_of(request.data, request.size);
+    out->from_ns = (int64_t)bytes_u64(&b);
+    out->to_ns = (int64_t)bytes_u64(&b);
+    out->most = at_most(bytes_varint(&b));
+    return b.failed || bytes_left(&b) ? -EBADMSG : 0;
+}
+
+struct events_state {
+    struct wire_events_request request;
+    struct buf all; // events as they are sent, one after the other
+    size_t sent_bytes, count;
+};
+
+static bool add_event(const struct store_event *event, void *user)
+{
+    struct events_state *s = user;
+    if (s->count == s->request.most || s->all.failed)
+        return false;
+    buf_u8(&s->all, (uint8_t)event->kind);
+    buf_u64(&s->all, (uint64_t)event->start_ns);
+    buf_u64(&s->all, (uint64_t)event->end_ns);
+    buf_short(&s->all, event->text);
+    buf_u64(&s->all, event->id);
+    buf_u64(&s->all, event->parent);
+    write_labels(event->labels, event->label_count, &s->all);
+    s->count++;
+    return true;
+}
+
+static int events_begin(struct wire_answer *a, struct str request, struct error *e)
+{
+    struct events_state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
+    if (!s)
+        return no_memory(e);
+    if (wire_events_request_read(request, &s->request))
+        return bad_request(e);
+    s->all.limit = WIRE_ANSWER_MEMORY;
+    for (size_t i = 0; i < a->view->count; i++) {
+        int r = store_events(a->view->stores[i], s->request.from_ns, s->request.to_ns, add_event, s);
+        if (r)
+            return error_set(e, r, "the events cannot be read: %s", strerror(-r));
+    }
+    return s->all.failed ? no_memory(e) : 0;
+}
+
+static int events_step(struct wire_answer *a, struct buf *out, struct error *e)
+{
+    struct events_state *s = a->state;
+    (void)e;
+    if (s->sent_bytes == s->all.size)
+        return 0;
+    buf_short(out, a->host);
+    buf_add_str(out, buf_str(&s->all)); // one record: they are all there
+    s->sent_bytes = s->all.size;
+    return 1;
+}
+
+static void events_end(struct wire_answer *a)
+{
+    struct events_state *s = a->state;
+    if (s)
+        buf_free(&s->all);
+}
+
+const struct wire_question_row wire_events_row = {"events", false, events_begin, events_step, events_end};
+
+// ---- status ----
+
+static int status_begin(struct wire_answer *a, struct str request, struct error *e)
+{
+    size_t *next = a->state = arena_zalloc(&a->arena, sizeof *next);
+    if (!next)
+        return no_memory(e);
+    return request.size ? bad_request(e) : 0;
+}
+
+static int status_step(struct wire_answer *a, struct buf *out, struct error *e)
+{
+    size_t *next = a->state;
+    (void)e;
+    if (*next == a->view->count)
+        return 0;
+    const struct store_reader *r = a->view->readers ? a->view->readers[*next] : NULL;
+    struct store_snapshot *s = a->view->stores[(*next)++];
+    struct store_damage damage = {0};
+    int64_t first_ns = 0, last_ns = 0;
+    bool has_points = store_time_range(s, &first_ns, &last_ns);
+    if (r)
+        store_reader_damage(r, &damage);
+    buf_short(out, a->host);
+    buf_short(out, r ? store_reader_meta(r, STR("job")) : (struct str){0});
+    buf_u8(out, (uint8_t)(r ? store_reader_state(r) : STORE_LIVE));
+    buf_u64(out, store_snapshot_version(s));
+    buf_u64(out, store_metric_count(s));
+    buf_u64(out, store_series_count(s));
+    buf_u8(out, has_points);
+    buf_u64(out, (uint64_t)first_ns);
+    buf_u64(out, (uint64_t)last_ns);
+    buf_u64(out, damage.blocks);
+    buf_u64(out, damage.bytes);
+    buf_short(out, str_of(damage.first));
+    return 1;
+}
+
+const struct wire_question_row wire_status_row = {"status", false, status_begin, status_step, NULL};
