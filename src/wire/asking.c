@@ -209,14 +209,10 @@ bool asking_frame(struct peer *p, const struct wire_header *h, struct str payloa
 
 // ---- asking ----
 
-static bool is_in(const struct asking_options *o, struct str host)
+// The hosts that are asked for; all, when none is named.
+static bool is_in(const struct map *wanted, struct str host)
 {
-    if (o->host_count == 0)
-        return true;
-    for (size_t i = 0; i < o->host_count; i++)
-        if (str_eq(o->hosts[i], host))
-            return true;
-    return false;
+    return wanted->count == 0 || map_get(wanted, host);
 }
 
 static int ask_node(struct asking *a, const struct asking_options *o, struct node *n)
@@ -260,14 +256,14 @@ static int ask_node(struct asking *a, const struct asking_options *o, struct nod
 }
 
 // Every node that is asked for, and is not there. Behind a relay that is there, the relay says it.
-static void name_absent(struct asking *a, const struct asking_options *o)
+static void name_absent(struct asking *a, const struct asking_options *o, const struct map *wanted)
 {
     struct hub *h = a->hub;
     bool relays = h->relay;
     for (size_t i = 0; i < h->node_count; i++) {
         const struct node *n = h->nodes[i];
         relays |= n->relay && n->peer;
-        if (n->expected && !n->excluded && !n->peer && !n->via.size && is_in(o, n->host))
+        if (n->expected && !n->excluded && !n->peer && !n->via.size && is_in(wanted, n->host))
             name_with_children(a, n->host, WIRE_NOT_CONNECTED, (struct str){0});
     }
     for (size_t i = 0; i < o->host_count && !relays; i++) {
@@ -276,6 +272,30 @@ static void name_absent(struct asking *a, const struct asking_options *o)
         if (!str_eq(o->hosts[i], h->host) && (!n || (!n->peer && !n->expected && !n->via.size)))
             name_missing(a, o->hosts[i], WIRE_NOT_CONNECTED, STR("no node of that name"));
     }
+}
+
+static int ask_all(struct asking *a, const struct asking_options *o)
+{
+    struct map wanted = {0};
+    int r = 0;
+    for (size_t i = 0; i < o->host_count && r == 0; i++)
+        r = map_add(&wanted, o->hosts[i], NULL) ? 0 : -ENOMEM;
+    for (struct peer *p = a->hub->peers; p && r == 0; p = p->next)
+        if (p->node->relay || is_in(&wanted, p->node->host))
+            r = ask_node(a, o, p->node);
+    if (r == 0)
+        name_absent(a, o, &wanted);
+    map_free(&wanted);
+    return r;
+}
+
+static uint32_t credit_of_each(const struct hub *h)
+{
+    size_t connected = 1;
+    for (const struct peer *p = h->peers; p; p = p->next)
+        connected++;
+    size_t share = HUB_CREDIT_ALL / connected;
+    return share < HUB_CREDIT_MIN ? HUB_CREDIT_MIN : share > HUB_CREDIT_MAX ? HUB_CREDIT_MAX : (uint32_t)share;
 }
 
 int asking_begin(struct hub *h, const struct asking_options *o, struct asking **out, size_t *left)
@@ -288,21 +308,13 @@ int asking_begin(struct hub *h, const struct asking_options *o, struct asking **
     if (a->next)
         a->next->link = &a->next;
     h->asking = a;
-    size_t connected = 1;
-    for (const struct peer *p = h->peers; p; p = p->next)
-        connected++;
-    size_t share = HUB_CREDIT_ALL / connected;
-    a->credit = share < HUB_CREDIT_MIN ? HUB_CREDIT_MIN : share > HUB_CREDIT_MAX ? HUB_CREDIT_MAX : (uint32_t)share;
     h->stats.questions++;
-    int r = 0;
-    for (struct peer *p = h->peers; p && r == 0; p = p->next)
-        if (p->node->relay || is_in(o, p->node->host))
-            r = ask_node(a, o, p->node);
+    a->credit = credit_of_each(h);
+    int r = ask_all(a, o);
     if (r) {
         asking_end(a, WIRE_ERROR);
         return r;
     }
-    name_absent(a, o);
     *out = a;
     *left = a->left;
     return 0;

@@ -1,0 +1,247 @@
+// What comes from other machines: bytes of a stranger to a hub and to a link, payloads of messages, plans, partial results, lists.
+//
+// The first byte says which.
+#include "base/clock.h"
+#include "wire/lists_wire.h"
+#include "wire/session.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct wire_loop *loop;
+
+// ---- a connection without a network ----
+
+static const struct wire_channel_events *events;
+static void *events_user;
+static struct wire_session *session;
+
+static void take_events(struct wire_channel *c, const struct wire_channel_events *e, void *user)
+{
+    (void)c;
+    events = e;
+    events_user = user;
+}
+
+static int connect_nowhere(struct wire_loop *l, const char *host, int port, const struct wire_channel_events *e,
+                           void *user, struct wire_channel **out, struct error *error)
+{
+    (void)l, (void)host, (void)port, (void)error;
+    *out = (struct wire_channel *)&session;
+    take_events(*out, e, user);
+    return 0;
+}
+
+static void drop_data(struct wire_channel *c, char *data, size_t size)
+{
+    (void)c, (void)size;
+    free(data);
+}
+
+static size_t nothing_queued(const struct wire_channel *c)
+{
+    (void)c;
+    return 0;
+}
+
+static void close_nothing(struct wire_channel *c)
+{
+    (void)c;
+}
+
+static const struct wire_transport nowhere = {.name = "nowhere",
+                                              .connect = connect_nowhere,
+                                              .events_set = take_events,
+                                              .send = drop_data,
+                                              .queued = nothing_queued,
+                                              .close = close_nothing};
+
+static void on_opened(void *user)
+{
+    (void)user;
+    abort(); // without the key
+}
+
+static void on_frame(void *user, const struct wire_header *h, struct str payload)
+{
+    (void)user, (void)h, (void)payload;
+    abort();
+}
+
+static void on_closed(void *user, int why, const char *text)
+{
+    (void)user, (void)why;
+    if (!text || !*text)
+        abort();
+    wire_session_close(session, NULL);
+    session = NULL;
+}
+
+struct input {
+    const uint8_t *data;
+    size_t size;
+};
+
+static void be_a_stranger(void *user)
+{
+    const struct input *in = user;
+    struct wire_settings settings = {.job = STR("job"), .key = {1, 2, 3}};
+    bool hub = in->data[0] & 1;
+    size_t piece = (size_t)(in->data[0] >> 1) + 1;
+    struct wire_session_options o = {.loop = loop,
+                                     .settings = &settings,
+                                     .transport = &nowhere,
+                                     .side = hub ? WIRE_HUB : WIRE_LINK,
+                                     .self = {.host = STR("here"), .job = STR("job")},
+                                     .events = {on_opened, on_frame, NULL, on_closed}};
+    if (hub ? wire_session_accept(&o, (struct wire_channel *)&session, &session)
+            : wire_session_connect(&o, "there", 1, &session, NULL))
+        abort();
+    if (!hub)
+        events->opened(events_user);
+    for (size_t at = 1; at < in->size && session; at += piece) {
+        size_t n = in->size - at < piece ? in->size - at : piece;
+        events->received(events_user, (struct str){(const char *)in->data + at, n});
+    }
+    wire_session_close(session, NULL);
+    session = NULL;
+}
+
+// ---- messages ----
+
+static void read_messages(struct str payload)
+{
+    struct arena arena = arena_limited(1 << 20);
+    struct wire_welcome welcome;
+    struct wire_ping ping;
+    struct wire_pong pong;
+    struct wire_ask ask;
+    struct wire_missing missing;
+    struct wire_end end;
+    uint32_t credit;
+    wire_welcome_read(payload, &welcome);
+    wire_ping_read(payload, &ping);
+    wire_pong_read(payload, &pong);
+    wire_credit_read(payload, &credit);
+    wire_end_read(payload, &end);
+    if (wire_ask_read(payload, &arena, &ask) == 0) {
+        struct buf again = {0};
+        wire_ask_write(&ask, &again);
+        if (again.size > payload.size)
+            abort(); // sizes may be written longer than need be, never shorter
+        buf_free(&again);
+    }
+    struct bytes rest = bytes_of(payload.data, payload.size);
+    while (bytes_left(&rest) && wire_missing_read(&rest, &missing) == 0)
+        ;
+    struct wire_names_request names;
+    struct wire_series_request series;
+    struct wire_events_request wanted;
+    wire_names_request_read(payload, &names);
+    wire_series_request_read(payload, &arena, &series);
+    wire_events_request_read(payload, &wanted);
+    arena_free(&arena);
+}
+
+static void read_plan(struct str payload)
+{
+    struct arena arena = arena_limited(1 << 20);
+    struct query q;
+    struct query_limits limits;
+    struct error e;
+    if (query_plan_read(payload, &arena, &q, &limits, &e) == 0) {
+        struct query again;
+        struct query_limits same;
+        struct buf out = {0};
+        query_plan_write(&q, &limits, &out);
+        if (query_plan_read(buf_str(&out), &arena, &again, &same, &e) || !str_eq(again.metric, q.metric) ||
+            again.filter_count != q.filter_count || again.start_ns != q.start_ns ||
+            same.points_max != limits.points_max)
+            abort();
+        buf_free(&out);
+    }
+    arena_free(&arena);
+}
+
+// Records behind u16 sizes, to a gather of one of some plans; then a result, or records again.
+static void gather_records(const uint8_t *data, size_t size)
+{
+    static const char *const plans[] = {"sum:m{a=*}", "sum:1s-avg:m", "p90:1s-avg-nan:m", "first:1s-last:m",
+                                        "none:m",     "dev:rate:m",   "diff:0all-avg:m",  "avg:1ms-avg:m"};
+    struct arena arena = {0};
+    struct query q = {.end_ns = 100 * (int64_t)NS_PER_S};
+    struct query_limits limits = {.memory_bytes = 16 << 20,
+                                  .deadline_ns = clock_monotonic_ns() + 2 * (int64_t)NS_PER_S};
+    struct query_gather *g;
+    struct error e;
+    const char *plan = plans[data[0] % (sizeof plans / sizeof *plans)];
+    bool again = data[0] & 128;
+    if (query_parse_m(str_of(plan), &arena, &q, &e) || query_gather_create(&q, &limits, &arena, &g, &e))
+        abort();
+    struct bytes b = bytes_of(data + 1, size - 1);
+    while (bytes_left(&b)) {
+        struct str record = bytes_take(&b, bytes_u16(&b));
+        e.text[0] = 0;
+        if (!b.failed && query_gather_take(g, record, &e) && !e.text[0])
+            abort();
+    }
+    if (again) {
+        struct buf out = {0};
+        while (query_gather_record(g, &out, &e) > 0)
+            ;
+        buf_free(&out);
+    } else {
+        struct query_result result;
+        query_gather_finish(g, &result, &e);
+    }
+    query_gather_destroy(g);
+    arena_free(&arena);
+}
+
+static void read_lists(struct str record)
+{
+    struct arena arena = arena_limited(8 << 20);
+    struct wire_series_list series = {.arena = &arena, .most = 1000};
+    struct wire_event_list list = {.arena = &arena, .most = 1000};
+    struct wire_status status;
+    wire_series_take(&series, record);
+    wire_events_take(&list, record);
+    wire_status_read(record, &arena, &status);
+    arena_free(&arena);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    struct error e;
+    if (wire_loop_start(&loop, &e))
+        abort();
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2)
+        return 0;
+    struct input rest = {data + 1, size - 1};
+    struct str text = {(const char *)rest.data, rest.size};
+    switch (data[0] % 5) {
+    case 0:
+        wire_loop_call(loop, be_a_stranger, &rest);
+        break;
+    case 1:
+        read_messages(text);
+        break;
+    case 2:
+        read_plan(text);
+        break;
+    case 3:
+        gather_records(rest.data, rest.size);
+        break;
+    default:
+        read_lists(text);
+    }
+    return 0;
+}
