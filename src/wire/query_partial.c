@@ -8,11 +8,10 @@
 //   places    DENSE: varint zigzag of the first; SAME_PLACES: nothing, those of the series before; else a column of times
 //   column    pieces of at most CODEC_VALUES_MAX: varint size, so many bytes of the store's codec (store/codec.h)
 #include "query/aggregator_table.h"
-#include "store/codec.h"
+#include "wire/numbers.h"
 #include "wire/query_wire.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum { SAME_PLACES = 1, DENSE = 2 };
 
@@ -31,40 +30,11 @@ static int damaged(struct query_context *c)
 
 // ---- columns of numbers ----
 
-// `values` are doubles, or times.
-static void write_column(const void *values, size_t count, bool times, struct buf *out)
-{
-    const uint64_t *from = values; // 8 bytes each, in both cases
-    for (size_t n; count; count -= n, from += n) {
-        n = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
-        uint8_t *piece = malloc(codec_bound(n));
-        if (!piece) {
-            out->failed = true;
-            return;
-        }
-        size_t size = times ? codec_encode_times((const int64_t *)from, n, CODEC_HOT, piece)
-                            : codec_encode((const double *)from, n, CODEC_HOT, piece, NULL);
-        buf_short(out, (struct str){(char *)piece, size});
-        free(piece);
-    }
-}
-
 static int read_column(struct reading *r, void *values, size_t count, bool times)
 {
-    uint64_t *to = values;
-    for (size_t n; count; count -= n, to += n) {
-        n = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
-        struct str piece = bytes_short(&r->b);
-        const uint8_t *bytes = (const uint8_t *)piece.data;
-        int failed = times ? codec_decode_times(bytes, piece.size, n, (int64_t *)to)
-                           : codec_decode(bytes, piece.size, n, (double *)to);
-        if (failed || r->b.failed)
-            return damaged(r->c);
-        int late = query_tick(r->c, n);
-        if (late)
-            return late;
-    }
-    return 0;
+    if (wire_numbers_read(&r->b, values, count, times))
+        return damaged(r->c);
+    return query_tick(r->c, count);
 }
 
 // Room for `count` numbers of 8 bytes. NULL: the query's memory is used up, *failed says how.
@@ -155,8 +125,8 @@ static void write_series(const struct query_partial *p, struct buf *out)
         if (dense)
             buf_varint(out, zigzag(s->at[0]));
         else if (!same)
-            write_column(s->at, s->count, true, out);
-        write_column(s->values, s->count, false, out);
+            wire_numbers_write(s->at, s->count, true, out);
+        wire_numbers_write(s->values, s->count, false, out);
     }
 }
 
@@ -238,9 +208,9 @@ static void write_columns(const struct query_partial *p, struct buf *out)
     const struct query_columns *k = &p->columns;
     bool all = memchr(k->real, 0, k->count) == NULL;
     buf_varint(out, k->count);
-    write_column(k->n, k->count, false, out);
-    write_column(k->x, k->count, false, out);
-    write_column(k->y, k->count, false, out);
+    wire_numbers_write(k->n, k->count, false, out);
+    wire_numbers_write(k->x, k->count, false, out);
+    wire_numbers_write(k->y, k->count, false, out);
     buf_u8(out, all);
     for (size_t i = 0; i < k->count && !all; i += 8) {
         unsigned bits = 0;

@@ -16,6 +16,7 @@ enum wire_question {
     WIRE_SERIES, // definitions of series, and their latest points
     WIRE_EVENTS, // spans and annotations
     WIRE_STATUS, // figures of the node's files
+    WIRE_COPY,   // all that they hold
     WIRE_QUESTION_COUNT
 };
 

@@ -2,15 +2,20 @@
 //
 // The first byte says which.
 #include "base/clock.h"
+#include "base/log.h"
+#include "wire/copy_wire.h"
 #include "wire/lists_wire.h"
 #include "wire/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct wire_loop *loop;
+static char folder[64]; // of copies
 
 // ---- a connection without a network ----
 
@@ -139,6 +144,8 @@ static void read_messages(struct str payload)
     struct wire_names_request names;
     struct wire_series_request series;
     struct wire_events_request wanted;
+    struct wire_copy_request copy;
+    wire_copy_request_read(payload, &arena, &copy);
     wire_names_request_read(payload, &names);
     wire_series_request_read(payload, &arena, &series);
     wire_events_request_read(payload, &wanted);
@@ -212,10 +219,35 @@ static void read_lists(struct str record)
     arena_free(&arena);
 }
 
+// Records behind u16 sizes, to a copy.
+static void copy_records(const uint8_t *data, size_t size)
+{
+    struct wire_copy *c;
+    struct error e;
+    if (wire_copy_create(folder, 0, INT64_MAX, &c, &e))
+        abort();
+    struct bytes b = bytes_of(data, size);
+    while (bytes_left(&b)) {
+        struct str record = bytes_take(&b, bytes_u16(&b));
+        e.text[0] = 0;
+        if (!b.failed && wire_copy_take(c, record, &e) && !e.text[0])
+            abort();
+    }
+    wire_copy_destroy(c);
+}
+
+static void remove_folder(void)
+{
+    rmdir(folder);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
     struct error e;
+    log_setup(LOG_ERROR, "fuzz");
+    snprintf(folder, sizeof folder, "/tmp/sonde-fuzz-wire-%d", (int)getpid());
+    atexit(remove_folder);
     if (wire_loop_start(&loop, &e))
         abort();
     return 0;
@@ -227,7 +259,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct input rest = {data + 1, size - 1};
     struct str text = {(const char *)rest.data, rest.size};
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0:
         wire_loop_call(loop, be_a_stranger, &rest);
         break;
@@ -239,6 +271,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 3:
         gather_records(rest.data, rest.size);
+        break;
+    case 4:
+        copy_records(rest.data, rest.size);
         break;
     default:
         read_lists(text);

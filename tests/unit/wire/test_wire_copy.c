@@ -1,0 +1,325 @@
+// Copies of nodes' files: whole, at one moment, or not there.
+#include "proxy.h"
+#include "store/store.h"
+#include "unit/wire/net.h"
+#include "wire/copy_wire.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+enum { POINTS = 200000, BATCH = 100 };
+
+struct world {
+    char folder[64], from[96], to[96];
+    struct store *store;
+    struct store_reader *reader;
+    struct store_snapshot *snapshot;
+    uint32_t series[2];
+    int64_t next;
+    struct wire_loop *loop;
+    struct hub *hub;
+    struct proxy *proxy;
+    struct wire_link *link;
+    struct arena arena;
+};
+
+// A new snapshot for each question.
+static int open_view(void *user, struct wire_view *out, struct error *e)
+{
+    struct world *w = user;
+    w->snapshot = store_snapshot_open(w->reader);
+    *out = (struct wire_view){.stores = &w->snapshot, .readers = &w->reader, .count = 1};
+    return w->snapshot ? 0 : error_set(e, -ENOMEM, "no memory");
+}
+
+static void close_view(void *user, struct wire_view *view)
+{
+    (void)view;
+    store_snapshot_close(((struct world *)user)->snapshot);
+}
+
+static double value_at(int64_t i)
+{
+    return (double)(i * 7919 % 100003) / 8;
+}
+
+static void append(struct world *w, int64_t count)
+{
+    for (int64_t until = w->next + count; w->next < until; w->next++) {
+        store_append(w->store, w->series[0], w->next * 1000, value_at(w->next));
+        if (w->next % 10 == 0)
+            store_append(w->store, w->series[1], w->next * 1000, -1);
+    }
+}
+
+static int set_up(void **state)
+{
+    struct world *w = *state = calloc(1, sizeof *w);
+    strcpy(w->folder, "/tmp/sonde-wire-XXXXXX");
+    assert_non_null(mkdtemp(w->folder));
+    snprintf(w->from, sizeof w->from, "%s/n1.sonde", w->folder);
+    snprintf(w->to, sizeof w->to, "%s/copy", w->folder);
+    struct store_label meta[] = {{STR("host"), STR("n1")}, {STR("job"), STR("7")}};
+    struct store_options o = {.meta = meta, .meta_count = 2};
+    assert_int_equal(store_open(w->from, &o, &w->store, NULL), 0);
+    uint32_t m;
+    store_define_metric(w->store, &(struct store_metric){.name = STR("m"), .unit = STR("bytes"), .kind = STORE_COUNTER},
+                        &m);
+    for (int i = 0; i < 2; i++) {
+        struct store_label labels[] = {{STR("host"), STR("n1")}, {STR("k"), i ? STR("b") : STR("a")}};
+        store_define_series(w->store, m, labels, 2, &w->series[i]);
+    }
+    store_append_event(w->store, &(struct store_event){.start_ns = 5, .end_ns = 9, .text = STR("phase"), .id = 1});
+    append(w, POINTS);
+    assert_int_equal(store_reader_open(w->from, &w->reader, NULL), 0);
+    struct wire_settings s = net_settings();
+    w->loop = net_loop();
+    w->hub = net_hub(w->loop, &s, "head", false);
+    w->proxy = proxy_start(hub_port(w->hub));
+    w->link = net_link(w->loop, &s, "n1", proxy_port(w->proxy), &(struct wire_source){open_view, close_view, w}, NULL);
+    net_wait(w->hub, 1);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+    wire_link_destroy(w->link);
+    hub_destroy(w->hub);
+    proxy_stop(w->proxy);
+    wire_loop_stop(w->loop);
+    store_reader_close(w->reader);
+    store_abandon(w->store);
+    char path[160];
+    snprintf(path, sizeof path, "%s/n1.sonde", w->to);
+    unlink(path);
+    rmdir(w->to);
+    unlink(w->from);
+    rmdir(w->folder);
+    arena_free(&w->arena);
+    free(w);
+    return 0;
+}
+
+static int copy(struct world *w, int64_t from_ns, int64_t to_ns, int64_t patience_ns,
+                const struct wire_copy_file **files, size_t *count, struct hub_absent *absent)
+{
+    struct error e;
+    struct hub_where where = {.deadline_ns = clock_monotonic_ns() + patience_ns};
+    int r = hub_copy(w->hub, w->to, from_ns, to_ns, &where, &w->arena, files, count, absent, &e);
+    if (r)
+        fail_msg("%s", e.text);
+    return r;
+}
+
+static size_t files_in(const char *folder)
+{
+    size_t n = 0;
+    DIR *dir = opendir(folder);
+    for (struct dirent *d = readdir(dir); d; d = readdir(dir))
+        n += d->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static bool count_event(const struct store_event *event, void *user)
+{
+    assert_str_equal(event->text, "phase");
+    ++*(size_t *)user;
+    return true;
+}
+
+// The copy's first series holds value_at(first), value_at(first + 1), …; returns how many.
+static int64_t check_copy(const char *path, int64_t first)
+{
+    struct store_reader *r;
+    struct error e;
+    if (store_reader_open(path, &r, &e))
+        fail_msg("%s", e.text);
+    struct store_snapshot *s = store_snapshot_open(r);
+    assert_int_equal(store_reader_state(r), STORE_CLOSED);
+    assert_str_equal(store_reader_meta(r, STR("host")), "n1");
+    assert_str_equal(store_reader_meta(r, STR("job")), "7");
+    assert_int_equal(store_series_count(s), 2);
+    assert_str_equal(store_metric_get(s, 0)->unit, "bytes");
+    assert_int_equal(store_metric_get(s, 0)->kind, STORE_COUNTER);
+    struct store_cursor *c = store_cursor_open(s, 0, INT64_MIN, INT64_MAX);
+    struct store_run run;
+    int64_t i = first;
+    while (store_cursor_next(c, &run) > 0) {
+        const int64_t *t;
+        const double *v;
+        size_t n;
+        assert_int_equal(store_cursor_points(c, &t, &v, &n), 0);
+        for (size_t k = 0; k < n; k++, i++) {
+            assert_int_equal(t[k], i * 1000);
+            assert_true(v[k] == value_at(i));
+        }
+    }
+    store_cursor_close(c);
+    store_snapshot_close(s);
+    store_reader_close(r);
+    return i - first;
+}
+
+static atomic_bool stop_appending;
+
+static void *go_on_appending(void *user)
+{
+    while (!atomic_load(&stop_appending)) {
+        append(user, BATCH);
+        store_tick(((struct world *)user)->store, 0);
+    }
+    return NULL;
+}
+
+static void a_copy_is_of_one_moment(void **state)
+{
+    struct world *w = *state;
+    const struct wire_copy_file *files;
+    size_t count, events = 0;
+    struct hub_absent absent;
+    pthread_t writer;
+    atomic_store(&stop_appending, false);
+    pthread_create(&writer, NULL, go_on_appending, w);
+    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    atomic_store(&stop_appending, true);
+    pthread_join(writer, NULL);
+    assert_int_equal(absent.count, 0);
+    assert_int_equal(count, 1);
+    assert_str_equal(files[0].host, "n1");
+    int64_t points = check_copy(files[0].path, 0);
+    assert_true(points >= POINTS && points <= w->next);
+    assert_int_equal(files[0].points, points + (points + 9) / 10); // both series at the same moment
+    struct store_reader *r;
+    assert_int_equal(store_reader_open(files[0].path, &r, NULL), 0);
+    struct store_snapshot *s = store_snapshot_open(r);
+    store_events(s, 0, 100, count_event, &events);
+    assert_int_equal(events, 1);
+    store_snapshot_close(s);
+    store_reader_close(r);
+}
+
+static void what_has_not_changed_is_not_copied_again(void **state)
+{
+    struct world *w = *state;
+    const struct wire_copy_file *files;
+    size_t count;
+    struct hub_absent absent;
+    struct stat before, after;
+    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    assert_false(files[0].unchanged);
+    uint64_t bytes = net_stats(w->hub).bytes_in;
+    stat(files[0].path, &before);
+    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    assert_int_equal(count, 1);
+    assert_true(files[0].unchanged);
+    stat(files[0].path, &after);
+    assert_int_equal(before.st_ino, after.st_ino);
+    assert_true(net_stats(w->hub).bytes_in - bytes < 10000);
+    // Another time, or new data: another file.
+    copy(w, 1000 * 1000, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    assert_false(files[0].unchanged);
+    assert_int_equal(check_copy(files[0].path, 1000), POINTS - 1000);
+    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    append(w, 1);
+    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    assert_false(files[0].unchanged);
+    assert_int_equal(check_copy(files[0].path, 0), POINTS + 1);
+    assert_int_equal(files_in(w->to), 1);
+}
+
+static void a_node_that_is_lost_leaves_no_half_a_file(void **state)
+{
+    struct world *w = *state;
+    const struct wire_copy_file *files;
+    size_t count;
+    struct hub_absent absent;
+    proxy_stall(w->proxy, true);
+    copy(w, 0, INT64_MAX, 100 * NS_PER_MS, &files, &count, &absent);
+    assert_int_equal(count, 0);
+    assert_int_equal(absent.count, 1);
+    assert_str_equal(absent.nodes[0].host, "n1");
+    assert_int_equal(files_in(w->to), 0);
+    proxy_stall(w->proxy, false);
+    // A few bytes at a time: in the middle of the file when its time is over.
+    proxy_slice(w->proxy, 64);
+    copy(w, 0, INT64_MAX, 100 * NS_PER_MS, &files, &count, &absent);
+    assert_int_equal(files_in(w->to), count);
+    assert_int_equal(count + absent.count, 1);
+    proxy_slice(w->proxy, 0);
+    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    assert_int_equal(count, 1);
+    assert_int_equal(check_copy(files[0].path, 0), POINTS);
+}
+
+// Whatever is changed in whatever record, or left out: the file is not there, and nothing else is.
+static void a_damaged_record_spoils_its_file_only(void **state)
+{
+    struct world *w = *state;
+    struct wire_view view;
+    struct error e;
+    struct buf request = {0}, records[16] = {{0}};
+    size_t n = 0;
+    open_view(w, &view, &e);
+    wire_copy_request_write(&(struct wire_copy_request){.to_ns = 100 * 1000}, &request);
+    struct wire_answer a;
+    assert_int_equal(wire_answer_begin(&a, WIRE_COPY, buf_str(&request), &view, STR("n1"), INT64_MAX, &e), 0);
+    while (wire_answer_step(&a, &records[n], &e) > 0)
+        n++;
+    wire_answer_end(&a);
+    close_view(w, &view);
+    assert_int_equal(n, 8); // a file, its metric, two series, their points, an event, the end
+    for (size_t bad = 0; bad <= n; bad++)
+        for (int how = 0; how < 3; how++) {
+            struct wire_copy *c;
+            const struct wire_copy_file *files;
+            size_t count;
+            assert_int_equal(wire_copy_create(w->to, 0, INT64_MAX, &c, &e), 0);
+            int r = 0;
+            for (size_t i = 0; i < n && r == 0; i++) {
+                struct str record = buf_str(&records[i]);
+                char changed[4096];
+                assert_true(record.size < sizeof changed);
+                memcpy(changed, record.data, record.size);
+                changed[record.size - 1] ^= 1;
+                if (i == bad && how == 0)
+                    record = (struct str){changed, record.size};
+                else if (i == bad && how == 1)
+                    record.size--;
+                else if (i == bad)
+                    continue; // lost
+                r = wire_copy_take(c, record, &e);
+            }
+            assert_int_equal(wire_copy_finish(c, &w->arena, &files, &count), 0);
+            assert_int_equal(count, bad == n);
+            assert_int_equal(files_in(w->to), bad == n);
+            wire_copy_destroy(c);
+        }
+    // A name that would lead elsewhere.
+    struct wire_copy *c;
+    struct buf evil = {0};
+    assert_int_equal(wire_copy_create(w->to, 0, INT64_MAX, &c, &e), 0);
+    buf_short(&evil, STR("../n1"));
+    buf_varint(&evil, 0);
+    buf_u8(&evil, 'u');
+    assert_int_equal(wire_copy_take(c, buf_str(&evil), &e), -EBADMSG);
+    wire_copy_destroy(c);
+    buf_free(&evil);
+    buf_free(&request);
+    for (size_t i = 0; i <= n; i++)
+        buf_free(&records[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_copy_is_of_one_moment, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_has_not_changed_is_not_copied_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_node_that_is_lost_leaves_no_half_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_record_spoils_its_file_only, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
