@@ -50,6 +50,8 @@ static void on_record(void *user, struct str host, struct str record)
         *item = (struct item){NULL, {at, host.size}, {at + host.size, record.size}};
     }
     pthread_mutex_lock(&w->lock);
+    // The asker sleeps only when there is nothing.
+    bool wake = !w->first;
     if (item) {
         *w->last = item;
         w->last = &item->next;
@@ -59,7 +61,8 @@ static void on_record(void *user, struct str host, struct str record)
     } else {
         w->no_memory = true;
     }
-    pthread_cond_signal(&w->news);
+    if (wake)
+        pthread_cond_signal(&w->news);
     pthread_mutex_unlock(&w->lock);
     if (pause)
         asking_pause(w->asking, true);

@@ -1,4 +1,4 @@
-// query_answer.c - the node's half of a query: one group of series a step.
+// query_answer.c - the node's half of a query: a group of series a step, or of a large group a slice. Who gathers merges slices as it merges nodes.
 #include "query/aggregator_table.h"
 #include "query/select.h"
 #include "wire/answers.h"
@@ -6,6 +6,8 @@
 #include "wire/query_wire.h"
 
 #include <errno.h>
+
+enum { SLICE_SERIES = 1024 };
 
 struct state {
     struct query q;
@@ -71,21 +73,20 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
     return r ? error_set(e, r, "%s", s->error.text) : 0;
 }
 
-// The next group, or of it the next series. False: there are no more.
+// The next group, or of it the next slice. False: there are no more.
 static bool next_group(struct state *s, struct query_group *out)
 {
     if (s->group == s->selection.count)
         return false;
     *out = s->selection.groups[s->group];
-    if (query_order_matters(&s->q)) {
-        size_t count = out->count;
-        out->series += s->series++;
-        out->count = 1;
-        if (s->series < count)
-            return true;
+    size_t slice = query_order_matters(&s->q) ? 1 : SLICE_SERIES, left = out->count - s->series;
+    out->series += s->series;
+    out->count = left < slice ? left : slice;
+    s->series += out->count;
+    if (left == out->count) {
         s->series = 0;
+        s->group++;
     }
-    s->group++;
     return true;
 }
 

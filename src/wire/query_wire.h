@@ -1,7 +1,7 @@
 // query_wire.h - QUERY: a plan goes out, partial results come in and become one result.
 //
 //   request   the plan and its limits (query_plan_write)
-//   records   u8 'p', a partial (query_partial_write): one a group, or one a series where the order of series matters
+//   records   u8 'p', a partial (query_partial_write): one a group, several of a large one, one a series where the order of series matters
 //             u8 'c', varint points read, points from summaries, series read, nodes that have answered, u8 whether the metric is known: the last
 //
 // A partial is a row of sections: u8 which, varint size, so many bytes. All of them are in one table (query_partial.c); what a reader does not know it refuses,

@@ -205,10 +205,79 @@ static void same_as_in_one_process(void **state)
     assert_true(answered > ROUNDS);
 }
 
+// More series than a node makes into one record: it sends several, and they become one group.
+static void a_large_group_travels_in_slices(void **state)
+{
+    (void)state;
+    enum { SERIES = 2500, POINTS = 3 };
+    struct world *w = world_new();
+    for (int i = 0; i < SERIES; i++) {
+        char tags[32];
+        snprintf(tags, sizeof tags, "host=n0,k=%d", i);
+        uint32_t id = world_series(w, 0, "m", tags);
+        for (int t = 0; t < POINTS; t++)
+            world_add(w, 0, id, (T + t) * S, i % 100);
+    }
+    size_t count;
+    struct store_snapshot *const *stores = world_stores(w, &count);
+    memset(current, 0, sizeof current);
+    current[0] = stores[0];
+    static const char *const plans[] = {"sum:1s-sum:m", "p90:1s-sum:m", "max:m", "dev:1s-avg:m{host=*}",
+                                        "last:1s-avg:m"};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        struct arena arena = {0};
+        struct query q = {.start_ns = T * S, .end_ns = (T + 10) * S};
+        struct query_result want, got;
+        struct hub_absent absent;
+        struct error e;
+        assert_int_equal(query_parse_m(str_of(plans[i]), &arena, &q, &e), 0);
+        assert_int_equal(query_run(&q, stores, count, NULL, &arena, &want, &e), 0);
+        struct hub *const hubs[] = {net.flat, net.root};
+        for (int shape = 0; shape < 2; shape++) {
+            struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS};
+            assert_int_equal(hub_query(hubs[shape], &q, NULL, &where, &arena, &got, &absent, &e), 0);
+            assert_int_equal(got.series[0].source_series, SERIES);
+            compare(&got, &want, plans[i], shape ? "tree" : "flat");
+        }
+        arena_free(&arena);
+    }
+    world_free(w);
+}
+
+// What is wrong with a plan is said as query_run says it, and not by every node.
+static void a_bad_plan_is_an_error(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct query_result result;
+    struct hub_absent absent;
+    struct error e;
+    memset(current, 0, sizeof current);
+    struct query_filter filter = {.kind = QUERY_REGEXP, .key = STR("host"), .text = STR("(")};
+    struct query q = {.metric = STR("m"), .aggregator = QUERY_SUM, .end_ns = 10, .filters = &filter, .filter_count = 1};
+    struct hub_where where = {0};
+    assert_int_equal(hub_query(net.flat, &q, NULL, &where, &arena, &result, &absent, &e), -EINVAL);
+    assert_true(e.text[0] != 0);
+    q.filter_count = 0;
+    q.start_ns = 11;
+    assert_int_equal(hub_query(net.flat, &q, NULL, &where, &arena, &result, &absent, &e), -EINVAL);
+    // Nodes that have nothing at all know no metric.
+    q.start_ns = 0;
+    assert_int_equal(hub_query(net.flat, &q, NULL, &where, &arena, &result, &absent, &e), -ENOENT);
+    // A limit that is reached where the answer is put together.
+    q.downsample = (struct query_downsample){.on = true, .interval = 1, .function = QUERY_SUM};
+    q.end_ns = 1000000;
+    struct query_limits limits = {.memory_bytes = 1 << 20};
+    assert_int_equal(hub_query(net.flat, &q, &limits, &where, &arena, &result, &absent, &e), -E2BIG);
+    arena_free(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_as_in_one_process),
+        cmocka_unit_test(a_large_group_travels_in_slices),
+        cmocka_unit_test(a_bad_plan_is_an_error),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
