@@ -1,7 +1,7 @@
 // transport.h - how bytes get from one process to another: connect, listen, send, receive, close.
 //
 // A channel is an ordered stream of bytes both ways. It knows nothing of frames. All calls and all events are in the loop's thread.
-// Transports are rows of this struct; the test suite tests/unit/wire/test_transport.c runs over each.
+// Transports are rows of this struct; the test suite tests/unit/wire/test_wire_transport.c runs over each.
 #ifndef SONDE_WIRE_TRANSPORT_H
 #define SONDE_WIRE_TRANSPORT_H
 
@@ -40,7 +40,7 @@ struct wire_transport {
     void (*send)(struct wire_channel *c, char *data, size_t size);
     size_t (*queued)(const struct wire_channel *c); // bytes
 
-    // Frees the channel; what is queued is given `linger` a try: what the kernel takes at once goes out. No event comes after it.
+    // Frees the channel; what the kernel has not taken yet is lost. No event comes after it. In any event, too.
     void (*close)(struct wire_channel *c);
 };
 
