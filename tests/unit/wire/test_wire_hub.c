@@ -306,6 +306,8 @@ static struct bad_network network(unsigned dead_ms)
     hub_expect(n.hub, STR("near"), (struct str){0});
     hub_expect(n.hub, STR("far"), (struct str){0});
     net_wait(n.hub, 0);
+    // The nodes know it a little later than the hub.
+    NET_AWAIT(net_link_stats(n.near).opened == 1 && net_link_stats(n.far).opened == 1);
     return n;
 }
 
