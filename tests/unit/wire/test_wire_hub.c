@@ -306,6 +306,8 @@ static struct bad_network network(unsigned dead_ms)
     hub_expect(n.hub, STR("near"), (struct str){0});
     hub_expect(n.hub, STR("far"), (struct str){0});
     net_wait(n.hub, 0);
+    // The nodes know it a little later than the hub.
+    NET_AWAIT(net_link_stats(n.near).opened == 1 && net_link_stats(n.far).opened == 1);
     return n;
 }
 
@@ -388,8 +390,10 @@ static void a_changed_byte_ends_the_connection(void **state)
         struct bad_network n = network(60000);
         proxy_flip(n.proxy, at);
         proxy_cut(n.proxy);
-        for (;;) {
+        for (int64_t until = clock_monotonic_ns() + NET_PATIENCE_NS;;) {
             struct hub_stats s = net_stats(n.hub);
+            if (clock_monotonic_ns() > until)
+                fail_msg("byte %d was changed, and nobody saw it", (int)at);
             // The cut counts as one loss; then it is refused in the greeting, or lost after it.
             if (s.refused_key + s.refused_garbage + s.refused_time > 0 || s.lost >= 2)
                 break;

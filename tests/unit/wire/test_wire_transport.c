@@ -109,6 +109,12 @@ static void close_client(void *user)
     client.channel = NULL;
 }
 
+static void connect_and_give_up(void *user)
+{
+    do_connect((void *)(uintptr_t) "localhost");
+    close_client(user);
+}
+
 static void stop_listening(void *user)
 {
     (void)user;
@@ -184,8 +190,7 @@ static void says_why_there_is_no_connection(void **state)
     NET_AWAIT(client.closed == 2);
     assert_true(client.why < 0);
     // Given up before it is known.
-    wire_loop_call(loop, do_connect, (void *)(uintptr_t) "localhost");
-    wire_loop_call(loop, close_client, NULL);
+    wire_loop_call(loop, connect_and_give_up, NULL);
     assert_int_equal(transport->connect(loop, "localhost", 0, &events, &client, &client.channel, &e), -EINVAL);
     wire_loop_stop(loop);
     assert_int_equal(client.closed, 2);
