@@ -155,6 +155,15 @@ class Slow(Case):
         for client in idle:
             client.close()
 
+    def served(self, path):
+        """The answer. A connection that comes among thousands may be one of those that make room: its client tries again, as HTTP's clients do."""
+        for _ in range(100):
+            try:
+                return self.server.get(path)
+            except (http.client.RemoteDisconnected, ConnectionResetError):
+                continue
+        raise AssertionError(f"{path} is not served")
+
     def test_ten_thousand_idle_connections(self):
         """All of them stay open at the client's end, as far as the machine lets one process open so many."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -167,15 +176,15 @@ class Slow(Case):
             for i in range(count):
                 idle.append(connect(self.server))
                 if i % 1000 == 0:
-                    self.assertEqual(self.server.get("/healthz").status, 200)
-            self.assertEqual(self.server.get("/api/version").status, 200)
-            counts = self.server.get("/sonde/v1/status").json["connections"]
+                    self.assertEqual(self.served("/healthz").status, 200)
+            self.assertEqual(self.served("/api/version").status, 200)
+            counts = self.served("/sonde/v1/status").json["connections"]
             self.assertLessEqual(counts["open"], 256)
             self.assertGreaterEqual(counts["accepted"], count)
         finally:
             for client in idle:
                 client.close()
-        self.assertEqual(self.server.get("/api/version").status, 200)
+        self.assertEqual(self.served("/api/version").status, 200)
 
     def test_half_requests(self):
         half = []
