@@ -65,8 +65,19 @@ class Place(unittest.TestCase):
 
     def sonde(self, *arguments, env=None, stdin=None, **more):
         """Runs it to its end."""
-        return subprocess.run([SONDE, *map(str, arguments)], env=self.env | (env or {}), input=stdin, capture_output=True, text=True,
-                              timeout=PATIENCE_S, cwd=self.root, **more)
+        process = subprocess.Popen([SONDE, *map(str, arguments)], env=self.env | (env or {}), stdin=subprocess.PIPE if stdin is not None else None,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.root, **more)
+        try:
+            out, err = process.communicate(stdin, timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            # Whatever it has started holds its output open as well.
+            for pid in [process.pid, *self.alive()]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            raise AssertionError(f"sonde {' '.join(map(str, arguments))} does not end: {process.communicate()}") from None
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def start(self, *arguments, env=None, **more):
         process = subprocess.Popen([SONDE, *map(str, arguments)], env=self.env | (env or {}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
