@@ -45,20 +45,35 @@ static void sort_times(struct point_record *p, size_t n)
         p[i].zero = 0;
 }
 
-// The points by series, in order of arrival.
+// Two stretches that are in order each, the second from `middle` on.
+static void merge_two(const struct point_record *from, size_t middle, size_t count, struct point_record *out)
+{
+    size_t a = 0, b = middle, i = 0;
+    while (a < middle && b < count)
+        out[i++] = from[a].series <= from[b].series ? from[a++] : from[b++];
+    memcpy(out + i, from + a, (middle - a) * sizeof *out);
+    memcpy(out + i + (middle - a), from + b, (count - b) * sizeof *out);
+}
+
+// The points by series, in order of arrival. Who has many series mostly sends them in the order of their numbers, round after round, so that
+// a tail holds one round, or the end of one and the beginning of the next.
 static void by_series(const struct point_record *from, size_t count, struct point_record *out, uint64_t *keys)
 {
     uint32_t most = 0;
-    bool sorted = true;
+    size_t falls = 0, fall = count;
     for (size_t i = 0; i < count; i++) {
         most = from[i].series > most ? from[i].series : most;
-        sorted = sorted && (!i || from[i - 1].series <= from[i].series);
-        keys[i] = (uint64_t)from[i].series << 32 | i;
+        if (i && from[i - 1].series > from[i].series) {
+            falls++;
+            fall = i;
+        }
     }
-    if (sorted) {
-        memcpy(out, from, count * sizeof *out);
+    if (falls <= 1) {
+        merge_two(from, fall, count, out);
         return;
     }
+    for (size_t i = 0; i < count; i++)
+        keys[i] = (uint64_t)from[i].series << 32 | i;
     // As few passes as there can be, of equal digits: small ones stay in the nearest cache.
     unsigned bits = most ? 32 - (unsigned)__builtin_clz(most) : 1;
     unsigned passes = (bits + DIGIT_BITS_MAX - 1) / DIGIT_BITS_MAX, digit_bits = (bits + passes - 1) / passes;
