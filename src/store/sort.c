@@ -45,6 +45,15 @@ static void sort_times(struct point_record *p, size_t n)
         p[i].zero = 0;
 }
 
+// Where what begins at `at` stops being in order.
+static size_t stretch(const struct point_record *from, size_t at, size_t count)
+{
+    size_t i = at + (at < count);
+    while (i < count && from[i - 1].series <= from[i].series)
+        i++;
+    return i;
+}
+
 // Two stretches that are in order each, the second from `middle` on.
 static void merge_two(const struct point_record *from, size_t middle, size_t count, struct point_record *out)
 {
@@ -59,21 +68,16 @@ static void merge_two(const struct point_record *from, size_t middle, size_t cou
 // a tail holds one round, or the end of one and the beginning of the next.
 static void by_series(const struct point_record *from, size_t count, struct point_record *out, uint64_t *keys)
 {
-    uint32_t most = 0;
-    size_t falls = 0, fall = count;
-    for (size_t i = 0; i < count; i++) {
-        most = from[i].series > most ? from[i].series : most;
-        if (i && from[i - 1].series > from[i].series) {
-            falls++;
-            fall = i;
-        }
-    }
-    if (falls <= 1) {
-        merge_two(from, fall, count, out);
+    size_t middle = stretch(from, 0, count), end = stretch(from, middle, count);
+    if (end == count) {
+        merge_two(from, middle, count, out);
         return;
     }
-    for (size_t i = 0; i < count; i++)
+    uint32_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        most = from[i].series > most ? from[i].series : most;
         keys[i] = (uint64_t)from[i].series << 32 | i;
+    }
     // As few passes as there can be, of equal digits: small ones stay in the nearest cache.
     unsigned bits = most ? 32 - (unsigned)__builtin_clz(most) : 1;
     unsigned passes = (bits + DIGIT_BITS_MAX - 1) / DIGIT_BITS_MAX, digit_bits = (bits + passes - 1) / passes;
