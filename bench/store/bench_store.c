@@ -154,6 +154,8 @@ static void rows(bool merge)
     unlink(bench_path("rows"));
 }
 
+// Of 100,000 series a tail has two stretches in order of the series. Processor time a point (Zen 4): 17 ns, of which the copy into the tail is 6, the
+// block 5, order 4, checksum 2, each a pass over 1.5 MB; and 6 of the kernel, for pages that the file did not have: 21 bytes a point.
 static void points(void)
 {
     static struct store_point batch[10000];

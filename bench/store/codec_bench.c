@@ -45,11 +45,6 @@ static void decode(struct job *j)
     codec_decode(j->bytes, j->size, N, j->out);
 }
 
-static void summarise(struct job *j)
-{
-    codec_summarise(j->bytes, j->size, N, &j->summary);
-}
-
 static void add_up(struct job *j)
 {
     codec_summarise_plain(j->values, N, &j->summary);
@@ -215,7 +210,7 @@ static void speeds(const char *set)
         static const struct {
             const char *name;
             void (*work)(struct job *);
-        } works[] = {{"encode", encode}, {"decode", decode}, {"summarise", summarise}};
+        } works[] = {{"encode", encode}, {"decode", decode}};
         fill(kind, N, values);
         for (size_t w = 0; w < sizeof works / sizeof works[0]; w++) {
             snprintf(metric, sizeof metric, "%s %s, %s", works[w].name, kind_names[kind], set);

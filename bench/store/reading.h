@@ -25,6 +25,14 @@ void reading_small(void);                             // 100 series × 3000 poin
 void reading_open_large(void);                        // a file of 1 GiB
 double reading_write_large(void); // that file, bench_path("large"); returns the seconds that appending took
 
+double reading_add_up(const double *values, size_t count); // after reading_bare_loops
+
+// raw_doubles.c. Of the file's cold blocks of sets; values a second of unpacking and adding up.
+struct raw_doubles *raw_doubles_of(struct store_reader *r);
+double raw_doubles_average(struct raw_doubles *d);
+double raw_doubles_bytes_per_value(const struct raw_doubles *d);
+void raw_doubles_free(struct raw_doubles *d);
+
 // index.c
 void index_large(void); // a million series
 #endif

@@ -207,17 +207,3 @@ int codec_decode(const uint8_t *in, size_t size, size_t n, double *out)
         return codec_table_only(in + 1, size - 1, n, out);
     return decoders[id](in, size, n, out);
 }
-
-int codec_summarise(const uint8_t *in, size_t size, size_t n, struct codec_summary *out)
-{
-    enum codec_id id = codec_of(in, size);
-    if (id == CODEC_COUNT || n == 0 || n > CODEC_VALUES_MAX)
-        return -EBADMSG;
-    bool cold = in[0] & COLD_FORM;
-    if (!cold && (id == CODEC_INTEGER || id == CODEC_DECIMAL))
-        return codec_integer_summarise(in, size, n, out);
-    int error = codec_decode(in, size, n, scratch.values);
-    if (error == 0)
-        codec_summarise_plain(scratch.values, n, out);
-    return error;
-}

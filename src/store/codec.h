@@ -48,9 +48,6 @@ int codec_decode(const uint8_t *in, size_t size, size_t n, double *out);
 // The codec that `in` was written with (for inspection); CODEC_COUNT when it is none.
 enum codec_id codec_of(const uint8_t *in, size_t size);
 
-// Decodes and adds up without writing the values anywhere: as codec_decode and a loop over its output, faster.
-int codec_summarise(const uint8_t *in, size_t size, size_t n, struct codec_summary *out);
-
 // Time stamps, ascending or not. Regular ones (constant step) take a few bytes in all.
 size_t codec_encode_times(const int64_t *t_ns, size_t n, enum codec_aim aim, uint8_t *out);
 int codec_decode_times(const uint8_t *in, size_t size, size_t n, int64_t *out);

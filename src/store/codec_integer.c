@@ -15,7 +15,7 @@
 //     +-----------------------------------------------------------------------------------------------------------+
 //
 // With width > 32 a group is two: the low 32 bits of all its numbers, then the width - 32 high ones. `range` is the largest
-// c, so that sums know beforehand whether they are exact. Patches are what makes columns cheap whose deltas are mostly 0
+// c, so that a decoder knows whether all fit 32 bits, signed. Patches are what makes columns cheap whose deltas are mostly 0
 // and now and then huge: the width is chosen from how long the deltas are, so that packing and patching
 // together take least.
 //
@@ -28,13 +28,9 @@
 #include "store/codec_parts.h"
 
 #include <errno.h>
-#include <math.h>
 
 enum { DELTA = 1, ZIGZAG = 2, WIDE = 4 }; // flags
 enum { COLUMN_HEADER = 4, WIDTH_MAX = 64, MISS_BYTES = 2 + 8, DELTA_SAMPLES = 11 };
-
-// 2^53: whole numbers up to here are added up exactly in doubles, in any order.
-static const double exact_max = 0x1p53;
 
 static size_t group_size(size_t n, unsigned width)
 {
@@ -337,7 +333,7 @@ struct column {
     size_t misses, next_miss;
 };
 
-static int column_open(const uint8_t *in, size_t size, size_t n, bool narrow, struct column *c)
+static int column_open(const uint8_t *in, size_t size, size_t n, struct column *c)
 {
     if (size < COLUMN_HEADER || !codec_scale_of(in[1], &c->walk.scale))
         return -EBADMSG;
@@ -352,15 +348,13 @@ static int column_open(const uint8_t *in, size_t size, size_t n, bool narrow, st
     c->walk.what = !p->delta ? NUMBERS : p->zigzag ? ZIGZAG_DELTAS : DELTAS;
     c->walk.addend = p->delta ? (uint32_t)p->step : 0;
     c->walk.carry = (uint32_t)p->start;
-    c->walk.lowest = UINT32_MAX;
-    c->walk.highest = 0;
     c->walk.base = (double)p->base;
     c->walk.step = (double)(UINT64_C(1) << p->shift);
     // What an encoder writes is of size < 2^51; what is not could give other bits on other machines.
     int64_t limit = INT64_C(1) << 51;
     if (c->packed.base <= -limit || c->packed.base >= limit || c->packed.shift > 52)
         return -EBADMSG;
-    c->walk.narrow = narrow && !p->wide && p->shift == 0 && p->range <= INT32_MAX && p->base >= INT32_MIN &&
+    c->walk.narrow = !p->wide && p->shift == 0 && p->range <= INT32_MAX && p->base >= INT32_MIN &&
                      p->base <= INT32_MAX - (int64_t)p->range;
     if (c->walk.narrow)
         *(p->delta ? &c->walk.carry : &c->walk.addend) += (uint32_t)p->base;
@@ -397,73 +391,9 @@ static void column_group(struct column *c, size_t group, double *out)
 int codec_integer_decode(const uint8_t *in, size_t size, size_t n, double *out)
 {
     struct column c;
-    if (column_open(in, size, n, true, &c) != 0)
+    if (column_open(in, size, n, &c) != 0)
         return -EBADMSG;
     for (size_t at = 0; at < n; at += GROUP)
         column_group(&c, at / GROUP, out + at);
-    return 0;
-}
-
-// Whole numbers whose sums stay below 2^53 are added up as they are: exact, so the order does not matter.
-static bool sums_exactly(const struct column *c, size_t n)
-{
-    if (c->walk.scale.divide || c->walk.scale.down != 1 || c->misses != 0 || c->packed.wide)
-        return false;
-    double low = fabs((double)c->packed.base);
-    double largest = low + ldexp((double)c->packed.range, (int)c->packed.shift);
-    return largest * largest * (double)n < exact_max;
-}
-
-static void summarise_exactly(struct column *c, size_t n, struct codec_summary *out)
-{
-    struct codec_integer_sums sums = {0, 0, UINT32_MAX, 0};
-    for (size_t at = 0; at < n; at += GROUP) {
-        _Alignas(WORD_BYTES) uint32_t q[GROUP];
-        codec_packed_group32(&c->packed, at / GROUP, q);
-        codec_kernels()->accumulate32(q, n - at < GROUP ? n - at : GROUP, c->packed.range, &sums);
-    }
-    uint64_t base = (uint64_t)c->packed.base;
-    unsigned shift = c->packed.shift;
-    uint64_t sum = sums.sum << shift, squares = sums.squares << shift << shift;
-    out->min = (double)(int64_t)(base + ((uint64_t)sums.min << shift));
-    out->max = (double)(int64_t)(base + ((uint64_t)sums.max << shift));
-    out->sum = (double)(int64_t)(n * base + sum);
-    out->sum_squares = (double)(int64_t)(n * base * base + 2 * base * sum + squares);
-    out->nans = 0;
-}
-
-int codec_integer_summarise(const uint8_t *in, size_t size, size_t n, struct codec_summary *out)
-{
-    struct column c;
-    if (column_open(in, size, n, false, &c) != 0)
-        return -EBADMSG;
-    if (sums_exactly(&c, n)) {
-        summarise_exactly(&c, n, out);
-        return 0;
-    }
-    struct codec_sums sums;
-    codec_sums_start(&sums);
-    for (size_t at = 0; at < n; at += GROUP) {
-        size_t count = n - at < GROUP ? n - at : GROUP;
-        if (c.misses == 0 && !c.packed.wide) {
-            _Alignas(WORD_BYTES) uint32_t q[GROUP];
-            stored_group32(&c.packed, at / GROUP, q);
-            codec_kernels()->sums32(q, count, &c.walk, &sums);
-        } else {
-            _Alignas(WORD_BYTES) double values[GROUP];
-            column_group(&c, at / GROUP, values);
-            codec_kernels()->accumulate(values, count, &sums);
-        }
-    }
-    if (c.walk.lowest <= c.walk.highest) {
-        uint32_t q[LANES] = {c.walk.lowest, c.walk.highest};
-        double values[2];
-        c.walk.what = NUMBERS;
-        c.walk.addend = 0;
-        codec_kernels()->values32(q, 2, &c.walk, values);
-        sums.min[0] = values[0] < sums.min[0] ? values[0] : sums.min[0];
-        sums.max[0] = values[1] > sums.max[0] ? values[1] : sums.max[0];
-    }
-    codec_sums_finish(&sums, n, out);
     return 0;
 }

@@ -4,7 +4,6 @@
 // AVX2 and AVX-512. Built with -ffp-contract=off: a sum must not depend on whether the machine can fuse.
 #include "store/codec_kernels.h"
 
-#include <math.h>
 #include <string.h>
 
 #if defined __AVX2__
@@ -73,8 +72,6 @@ typedef __m512i vector;
 #define SHIFT_OF(bits) (bits)
 #define VECTOR_AND _mm512_and_si512
 #define VECTOR_XOR _mm512_xor_si512
-#define VECTOR_MIN _mm512_min_epu32
-#define VECTOR_MAX _mm512_max_epu32
 #else
 typedef __m256i vector;
 #define VECTOR(operation) _mm256_##operation##_epi32
@@ -84,8 +81,6 @@ typedef __m256i vector;
 #define SHIFT_OF(bits) ((int)(bits))
 #define VECTOR_AND _mm256_and_si256
 #define VECTOR_XOR _mm256_xor_si256
-#define VECTOR_MIN _mm256_min_epu32
-#define VECTOR_MAX _mm256_max_epu32
 #endif
 
 enum { VECTOR_LANES = sizeof(vector) / 4, ROWS = GROUP / LANES };
@@ -504,16 +499,12 @@ static void accumulate(const double *restrict v, size_t n, struct codec_sums *re
         accumulate_one(v[i], i % PARTIAL_SUMS, s);
 }
 
-// ---- Numbers of 32 bits to values, written or added up. There are no NaNs among them.
+// ---- Numbers of 32 bits to values
 
-static void one_value32(uint32_t q, const struct codec_walk *w, size_t i, double *out, struct codec_sums *sums)
+static void one_value32(uint32_t q, const struct codec_walk *w, size_t i, double *out)
 {
     double x = w->narrow ? (double)(int32_t)q : based(w->base, w->step, double_of_u32(q));
-    double v = scaled(x, scaling_of(&w->scale), &w->scale);
-    if (out != NULL)
-        out[i] = v;
-    else
-        accumulate_one(v, i % PARTIAL_SUMS, sums);
+    out[i] = scaled(x, scaling_of(&w->scale), &w->scale);
 }
 
 #if defined __AVX2__
@@ -532,7 +523,7 @@ typedef __m128i half_vector;
 #define LOWER_HALF(x) _mm256_castsi256_si128(x)
 #endif
 
-enum { DOUBLES_LANES = sizeof(doubles) / 8, PARTS = PARTIAL_SUMS / DOUBLES_LANES };
+enum { DOUBLES_LANES = sizeof(doubles) / 8 };
 
 static inline doubles doubles_of_u32(half_vector q)
 {
@@ -544,44 +535,20 @@ static inline doubles doubles_of_u32(half_vector q)
 #endif
 }
 
-static inline void note_extremes(vector min, vector max, struct codec_walk *w)
-{
-    uint32_t lowest[VECTOR_LANES], highest[VECTOR_LANES];
-    VECTOR_STORE(lowest, VECTOR_MIN(min, VECTOR(set1)((int)w->lowest)));
-    VECTOR_STORE(highest, VECTOR_MAX(max, VECTOR(set1)((int)w->highest)));
-    for (size_t lane = 0; lane < VECTOR_LANES; lane++) {
-        w->lowest = lowest[lane] < w->lowest ? lowest[lane] : w->lowest;
-        w->highest = highest[lane] > w->highest ? highest[lane] : w->highest;
-    }
-}
-
-// A constant for each way that it is used: numbers or deltas, scaled or not, written (out) or added up.
+// A constant for each way that it is used: numbers or deltas, scaled or not.
 static inline __attribute__((always_inline)) void walk32_as(const uint32_t *restrict q, size_t n,
                                                             struct codec_walk *restrict w, enum codec_numbers what,
-                                                            enum scaling scaling, bool narrow, bool add_up,
-                                                            double *restrict out, struct codec_sums *restrict s)
+                                                            enum scaling scaling, bool narrow, double *restrict out)
 {
     const doubles bases = DOUBLES(set1)(w->base), steps = DOUBLES(set1)(w->step);
     const doubles down = DOUBLES(set1)(w->scale.down), inverse = DOUBLES(set1)(w->scale.inverse);
     const doubles rest = DOUBLES(set1)(w->scale.rest);
     const vector addends = VECTOR(set1)((int)w->addend);
     vector before = VECTOR(set1)((int)w->carry);
-    // The smallest and largest number make the smallest and largest value (scaling keeps their order), later.
-    vector min = VECTOR(set1)(-1), max = VECTOR(set1)(0);
-    doubles sum[PARTS], squares[PARTS];
-    for (size_t part = 0; part < PARTS && add_up; part++) {
-        sum[part] = DOUBLES(loadu)(s->sum + part * DOUBLES_LANES);
-        squares[part] = DOUBLES(loadu)(s->squares + part * DOUBLES_LANES);
-    }
     size_t i = 0;
     for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) {
         vector numbers = next_numbers(VECTOR_LOAD(q + i), what, addends, &before);
-        if (add_up) {
-            min = VECTOR_MIN(min, numbers);
-            max = VECTOR_MAX(max, numbers);
-        }
         for (size_t half = 0; half < 2; half++) {
-            const size_t part = half * DOUBLES_LANES % PARTIAL_SUMS / DOUBLES_LANES;
             half_vector integers32 = half == 0 ? LOWER_HALF(numbers) : UPPER_HALF(numbers);
             doubles x =
                 narrow ? DOUBLES(cvtepi32)(integers32) : DOUBLES(fmadd)(steps, doubles_of_u32(integers32), bases);
@@ -589,62 +556,50 @@ static inline __attribute__((always_inline)) void walk32_as(const uint32_t *rest
                 x = DOUBLES(fmadd)(x, inverse, DOUBLES(mul)(x, rest));
             else if (scaling == MULTIPLIED)
                 x = DOUBLES(mul)(x, down);
-            if (!add_up) {
-                DOUBLES(storeu)(out + i + half * DOUBLES_LANES, x);
-                continue;
-            }
-            sum[part] = DOUBLES(add)(sum[part], x);
-            squares[part] = DOUBLES(add)(squares[part], DOUBLES(mul)(x, x));
+            DOUBLES(storeu)(out + i + half * DOUBLES_LANES, x);
         }
     }
-    for (size_t part = 0; part < PARTS && add_up; part++) {
-        DOUBLES(storeu)(s->sum + part * DOUBLES_LANES, sum[part]);
-        DOUBLES(storeu)(s->squares + part * DOUBLES_LANES, squares[part]);
-    }
-    if (add_up)
-        note_extremes(min, max, w);
     if (i < n) {
         uint32_t last[VECTOR_LANES];
         VECTOR_STORE(last, next_numbers(VECTOR_LOAD(q + i), what, addends, &before));
         for (size_t k = 0; i < n; i++, k++)
-            one_value32(last[k], w, i, add_up ? NULL : out, s);
+            one_value32(last[k], w, i, out);
     }
     w->carry = first_lane(before);
 }
 
 static inline __attribute__((always_inline)) void walk32_scaled(const uint32_t *q, size_t n, struct codec_walk *w,
-                                                                enum scaling scaling, bool narrow, bool add_up,
-                                                                double *out, struct codec_sums *s)
+                                                                enum scaling scaling, bool narrow, double *out)
 {
     if (w->what == NUMBERS)
-        walk32_as(q, n, w, NUMBERS, scaling, narrow, add_up, out, s);
+        walk32_as(q, n, w, NUMBERS, scaling, narrow, out);
     else if (w->what == DELTAS)
-        walk32_as(q, n, w, DELTAS, scaling, narrow, add_up, out, s);
+        walk32_as(q, n, w, DELTAS, scaling, narrow, out);
     else
-        walk32_as(q, n, w, ZIGZAG_DELTAS, scaling, narrow, add_up, out, s);
+        walk32_as(q, n, w, ZIGZAG_DELTAS, scaling, narrow, out);
 }
 
 static inline __attribute__((always_inline)) void walk32(const uint32_t *q, size_t n, struct codec_walk *w, bool narrow,
-                                                         bool add_up, double *out, struct codec_sums *s)
+                                                         double *out)
 {
     enum scaling scaling = scaling_of(&w->scale);
     if (scaling == UNSCALED)
-        walk32_scaled(q, n, w, UNSCALED, narrow, add_up, out, s);
+        walk32_scaled(q, n, w, UNSCALED, narrow, out);
     else if (scaling == DIVIDED)
-        walk32_scaled(q, n, w, DIVIDED, narrow, add_up, out, s);
+        walk32_scaled(q, n, w, DIVIDED, narrow, out);
     else
-        walk32_scaled(q, n, w, MULTIPLIED, narrow, add_up, out, s);
+        walk32_scaled(q, n, w, MULTIPLIED, narrow, out);
 }
 
 #else
 
 static inline __attribute__((always_inline)) void walk32(uint32_t *q, size_t n, struct codec_walk *w, bool narrow,
-                                                         bool add_up, double *out, struct codec_sums *s)
+                                                         double *out)
 {
     if (w->what != NUMBERS)
         prefix32(q, n, w->what == ZIGZAG_DELTAS, w->addend, &w->carry);
     for (size_t i = 0; i < n; i++)
-        one_value32(narrow && w->what == NUMBERS ? q[i] + w->addend : q[i], w, i, add_up ? NULL : out, s);
+        one_value32(narrow && w->what == NUMBERS ? q[i] + w->addend : q[i], w, i, out);
 }
 
 #endif
@@ -652,44 +607,9 @@ static inline __attribute__((always_inline)) void walk32(uint32_t *q, size_t n, 
 static void values32(uint32_t *q, size_t n, struct codec_walk *walk, double *out)
 {
     if (walk->narrow)
-        walk32(q, n, walk, true, false, out, NULL);
+        walk32(q, n, walk, true, out);
     else
-        walk32(q, n, walk, false, false, out, NULL);
-}
-
-static void sums32(uint32_t *q, size_t n, struct codec_walk *walk, struct codec_sums *sums)
-{
-    walk32(q, n, walk, false, true, NULL, sums);
-}
-
-// Numbers so small that a group's squares fit 32 bits.
-static void accumulate_small(const uint32_t *q, size_t n, struct codec_integer_sums *sums)
-{
-    uint32_t sum = 0, squares = 0, min = sums->min, max = sums->max;
-    for (size_t i = 0; i < n; i++) {
-        sum += q[i];
-        squares += q[i] * q[i];
-        min = q[i] < min ? q[i] : min;
-        max = q[i] > max ? q[i] : max;
-    }
-    *sums = (struct codec_integer_sums){sums->sum + sum, sums->squares + squares, min, max};
-}
-
-static void accumulate32(const uint32_t *q, size_t n, uint64_t range, struct codec_integer_sums *sums)
-{
-    if (range * range * n <= UINT32_MAX) {
-        accumulate_small(q, n, sums);
-        return;
-    }
-    uint64_t sum = 0, squares = 0;
-    uint32_t min = sums->min, max = sums->max;
-    for (size_t i = 0; i < n; i++) {
-        sum += q[i];
-        squares += (uint64_t)q[i] * q[i];
-        min = q[i] < min ? q[i] : min;
-        max = q[i] > max ? q[i] : max;
-    }
-    *sums = (struct codec_integer_sums){sums->sum + sum, sums->squares + squares, min, max};
+        walk32(q, n, walk, false, out);
 }
 
 const struct codec_kernels KERNELS = {
@@ -706,6 +626,4 @@ const struct codec_kernels KERNELS = {
     .split = split,
     .changes = changes,
     .accumulate = accumulate,
-    .sums32 = sums32,
-    .accumulate32 = accumulate32,
 };

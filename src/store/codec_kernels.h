@@ -8,8 +8,8 @@
 //     word 0: lane 0 | lane 1 | … | lane 15     row 0 in bits 0..w-1, row 1 in bits w..2w-1, …
 //     word 1: lane 0 | lane 1 | … | lane 15     rows that straddle go on in the low bits here
 //
-// r rows take ceil(r * w / 32) words of 64 bytes. Numbers come out in the order that they went in, so that sums can be
-// added up while they are unpacked. Only for the files codec*.c.
+// r rows take ceil(r * w / 32) words of 64 bytes. Numbers come out in the order that they went in, as running
+// sums need them. Only for the files codec*.c.
 #ifndef SONDE_STORE_CODEC_KERNELS_H
 #define SONDE_STORE_CODEC_KERNELS_H
 
@@ -44,11 +44,6 @@ struct codec_sums {
     uint64_t nans;
 };
 
-struct codec_integer_sums {
-    uint64_t sum, squares; // modulo 2^64
-    uint32_t min, max;
-};
-
 // What a sequence of whole numbers is like. Deltas are taken modulo 2^64, from number 1 on.
 struct codec_shape {
     int64_t min, max;
@@ -66,7 +61,6 @@ struct codec_walk {
     uint32_t addend, carry; // the carry goes on from group to group
     double base, step;      // step is a power of two
     struct codec_scale scale;
-    uint32_t lowest, highest; // of the q that sums32 did not bring into the sums' extremes; start at UINT32_MAX and 0
 };
 
 struct codec_kernels {
@@ -77,9 +71,8 @@ struct codec_kernels {
     // Running sums in place, n a multiple of LANES: u = q (or unzigzag(q)) + step; result = *carry += u.
     void (*prefix32)(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry);
     void (*prefix64)(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry);
-    // Whole numbers to values, which are written or added up. q has places up to the multiple of LANES, and is spoilt.
+    // Whole numbers to values. q has places up to the multiple of LANES, and is spoilt.
     void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);
-    void (*sums32)(uint32_t *q, size_t n, struct codec_walk *walk, struct codec_sums *sums);    // n as in accumulate
     void (*values64)(const int64_t *x, size_t n, const struct codec_scale *scale, double *out); // |x| < 2^51
     // Doubles to whole numbers; returns how many do not come back bit by bit (their x is meaningless).
     size_t (*integers)(const double *v, size_t n, const struct codec_scale *scale, int64_t *x);
@@ -91,7 +84,6 @@ struct codec_kernels {
     bool (*split)(const uint64_t *numbers, size_t n, uint64_t limit, uint32_t *low, uint32_t *high);
     size_t (*changes)(const double *v, size_t n); // places where the bits differ from those of the value before
     void (*accumulate)(const double *v, size_t n, struct codec_sums *sums); // n a multiple of 8 but in the last call
-    void (*accumulate32)(const uint32_t *q, size_t n, uint64_t range, struct codec_integer_sums *sums); // q <= range
 };
 
 extern const struct codec_kernels codec_kernels_plain, codec_kernels_avx2, codec_kernels_avx512;

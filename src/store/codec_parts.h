@@ -93,7 +93,6 @@ void codec_packed_numbers(struct codec_packed *p, size_t group, uint64_t *x);
 // A column of wholes: the codecs INTEGER and DECIMAL.
 size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t code, size_t misses, uint8_t *out);
 int codec_integer_decode(const uint8_t *in, size_t size, size_t n, double *out);
-int codec_integer_summarise(const uint8_t *in, size_t size, size_t n, struct codec_summary *out);
 
 // ---- codec_runs.c
 

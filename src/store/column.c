@@ -30,6 +30,14 @@ void copy_words(void *to, const uint8_t *from, size_t bytes)
     }
 }
 
+// What is in a block: no word of it matters unless the generation is still the same behind the copy, so it may be taken in any pieces, the
+// widest that the machine has. The barrier: what is looked at from there on is the copy, however well the compiler knows what memcpy does.
+static void copy_block(void *to, const uint8_t *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
+}
+
 // The writer raises the generation before it writes anything else there; so if it is still the old one after the
 // copy, the copy is of the old content.
 static bool current(const struct segment_entry *entry, uint32_t generation)
@@ -62,7 +70,7 @@ const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t 
         *rc = -ENOMEM;
         return NULL;
     }
-    copy_words(s->scratch.data, b->bytes + from - early, words);
+    copy_block(s->scratch.data, b->bytes + from - early, words);
     *rc = block_current(b) ? 0 : -ESTALE;
     return *rc ? NULL : (const uint8_t *)s->scratch.data + early;
 }
@@ -75,7 +83,7 @@ static uint32_t crc_of(const uint8_t *from, size_t skip, size_t size)
     uint32_t crc = 0;
     while (size) {
         size_t n = size + skip < sizeof piece ? size : sizeof piece - skip;
-        copy_words(piece, from, (skip + n + 7) / 8 * 8);
+        copy_block(piece, from, (skip + n + 7) / 8 * 8);
         crc = crc32c(crc, (const uint8_t *)piece + skip, n);
         from += skip + n;
         skip = 0;

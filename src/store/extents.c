@@ -7,11 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, PAGE_BYTES = 4096 };
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
+enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10 };
 
 uint32_t segment_entry_check(const struct segment_entry *entry)
 {
@@ -281,14 +277,6 @@ void extent_free(struct extents *x, int slot)
     x->used_bytes -= old.size;
     note_free_slot(x, slot);
     give_back(x, old.offset, old.size);
-}
-
-void extent_prepare(struct extents *x, int slot)
-{
-    const struct segment_entry *e = extent_entry(x, slot);
-    uint64_t from = e->offset / PAGE_BYTES * PAGE_BYTES;
-    // Where the kernel does not know it, the faults do it.
-    madvise(x->base + from, e->offset + e->size - from, MADV_POPULATE_WRITE);
 }
 
 void extent_reuse(struct extents *x, int slot, uint64_t sequence)

@@ -72,9 +72,6 @@ static inline uint8_t *extent_bytes(const struct extents *x, int slot)
 int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence, uint64_t size);
 void extent_free(struct extents *x, int slot);
 
-// All of it will be written soon: its pages are mapped at one go, which takes a third of what the faults would.
-void extent_prepare(struct extents *x, int slot);
-
 // Free after the next sync. Without memory to note it: at the next open.
 void extent_free_later(struct extents *x, int slot);
 bool extent_is_pending(const struct extents *x, int slot);

@@ -73,6 +73,20 @@ static int real_map(void *user, int fd, size_t size, uint8_t **out)
     return 0;
 }
 
+static int real_write(void *user, int fd, const void *data, size_t size, uint64_t offset)
+{
+    (void)user;
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pwrite(fd, (const char *)data + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
 static int real_rename(void *user, const char *from, const char *to)
 {
     (void)user;
@@ -122,6 +136,7 @@ const struct store_io store_io_real = {
     .sync = real_sync,
     .map = real_map,
     .rename = real_rename,
+    .write = real_write,
     .flush_start = real_flush_start,
     .flush_result = real_flush_result,
     .flush_free = real_flush_free,

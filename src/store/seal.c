@@ -64,7 +64,6 @@ static int open_segment(struct store *s, int *slot, size_t size)
         return -ENOMEM;
     }
     *sum = (struct segment_sum){.last_ns = INT64_MIN};
-    extent_prepare(&s->file, new);
     s->block_sequence++;
     *slot = new;
     return 0;
@@ -109,7 +108,9 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
         return rc;
     struct segment_entry *entry = extent_entry(&s->file, *slot);
     uint64_t at = entry->used;
-    put_words(s->file.base + entry->offset + at, block->data, block->size / 8);
+    uint64_t offset = entry->offset + at;
+    if (!s->io->write || s->io->write(s->io->user, s->file.fd, block->data, block->size, offset))
+        put_words(s->file.base + offset, block->data, block->size / 8);
     extents_begin(&s->file);
     extent_publish(entry, at + block->size);
     store_io_step(s->io, "block");

@@ -45,19 +45,38 @@ static void sort_times(struct point_record *p, size_t n)
         p[i].zero = 0;
 }
 
-// The points by series, in order of arrival.
+// Where what begins at `at` stops being in order.
+static size_t stretch(const struct point_record *from, size_t at, size_t count)
+{
+    size_t i = at + (at < count);
+    while (i < count && from[i - 1].series <= from[i].series)
+        i++;
+    return i;
+}
+
+// Two stretches that are in order each, the second from `middle` on.
+static void merge_two(const struct point_record *from, size_t middle, size_t count, struct point_record *out)
+{
+    size_t a = 0, b = middle, i = 0;
+    while (a < middle && b < count)
+        out[i++] = from[a].series <= from[b].series ? from[a++] : from[b++];
+    memcpy(out + i, from + a, (middle - a) * sizeof *out);
+    memcpy(out + i + (middle - a), from + b, (count - b) * sizeof *out);
+}
+
+// The points by series, in order of arrival. Who has many series mostly sends them in the order of their numbers, round after round, so that
+// a tail holds one round, or the end of one and the beginning of the next.
 static void by_series(const struct point_record *from, size_t count, struct point_record *out, uint64_t *keys)
 {
+    size_t middle = stretch(from, 0, count), end = stretch(from, middle, count);
+    if (end == count) {
+        merge_two(from, middle, count, out);
+        return;
+    }
     uint32_t most = 0;
-    bool sorted = true;
     for (size_t i = 0; i < count; i++) {
         most = from[i].series > most ? from[i].series : most;
-        sorted = sorted && (!i || from[i - 1].series <= from[i].series);
         keys[i] = (uint64_t)from[i].series << 32 | i;
-    }
-    if (sorted) {
-        memcpy(out, from, count * sizeof *out);
-        return;
     }
     // As few passes as there can be, of equal digits: small ones stay in the nearest cache.
     unsigned bits = most ? 32 - (unsigned)__builtin_clz(most) : 1;

@@ -8,15 +8,10 @@
 static void read_column(const uint8_t *bytes, size_t size, size_t n, bool times)
 {
     double *out = malloc(n * sizeof out[0]);
-    struct codec_summary summary;
-    if (times) {
+    if (times)
         codec_decode_times(bytes, size, n, (int64_t *)out);
-    } else if (codec_decode(bytes, size, n, out) == 0) {
-        struct codec_summary plain;
-        codec_summarise_plain(out, n, &plain);
-        if (codec_summarise(bytes, size, n, &summary) != 0 || summary.nans != plain.nans)
-            abort();
-    }
+    else
+        codec_decode(bytes, size, n, out);
     free(out);
 }
 

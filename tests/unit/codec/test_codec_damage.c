@@ -12,10 +12,7 @@ static double values[3000];
 static void read_all(const uint8_t *bytes, size_t size, size_t n)
 {
     double *out = malloc(n * sizeof out[0]);
-    struct codec_summary summary;
     int error = codec_decode(bytes, size, n, out);
-    assert_true(error == 0 || error == -EBADMSG);
-    error = codec_summarise(bytes, size, n, &summary);
     assert_true(error == 0 || error == -EBADMSG);
     error = codec_decode_times(bytes, size, n, (int64_t *)out);
     assert_true(error == 0 || error == -EBADMSG);

@@ -88,6 +88,15 @@ static int io_truncate(void *user, int fd, uint64_t size)
     return fails(x) ? x->error : store_io_real.truncate(NULL, fd, size);
 }
 
+// Half of it is there when it fails.
+static int io_write(void *user, int fd, const void *data, size_t size, uint64_t offset)
+{
+    struct scenario *x = user;
+    bool failing = fails(x);
+    int rc = store_io_real.write(NULL, fd, data, failing ? size / 2 : size, offset);
+    return failing ? x->error : rc;
+}
+
 static int io_punch(void *user, int fd, uint64_t offset, uint64_t size)
 {
     struct scenario *x = user;
@@ -246,6 +255,7 @@ static struct scenario scenario(void)
                .sync = io_sync,
                .map = io_map,
                .rename = io_rename,
+               .write = io_write,
                .step = io_step},
         .error = -EIO,
         .stride = 1,
