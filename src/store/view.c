@@ -140,6 +140,12 @@ static uint64_t blocks_end(const struct segment_entry *e, enum trust trust, uint
     return end < e->size ? end : e->size;
 }
 
+static uint64_t next_number(void)
+{
+    static uint64_t last;
+    return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
 static int segment_read(struct store_reader *r, enum trust trust, struct segment_blocks *g,
                         const struct segment_entry *e)
 {
@@ -178,6 +184,7 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
             .bytes = base + g->read,
             .entry = g->entry,
             .offset = e->offset + g->read,
+            .number = next_number(),
             .generation = e->generation,
             .refs = 1,
         };
