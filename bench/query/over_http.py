@@ -1,5 +1,6 @@
 """The same two questions over HTTP, asked of sonde, VictoriaMetrics and Prometheus with the same data: 100 series × 5 minutes at 10 Hz,
-averages over 1 s, each series by itself and averaged over all. wrk is the client for all three. `first_ms` is the time of the first of all
+averages over 1 s, each series by itself and averaged over all. wrk is the client for all three. sonde is asked twice: for a closed recording, and
+for one that its agent has open and goes on writing (`http_each_live`, `http_all_live`). `first_ms` is the time of the first of all
 the requests (for "all", the first after those for "each"): all three keep something for those that follow."""
 
 import os
@@ -39,6 +40,8 @@ def data():
 
 class Sonde:
     """A recording made through the agent, served by the aggregator."""
+    live = False
+    agent = None
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="sonde-bench-")
@@ -47,17 +50,22 @@ class Sonde:
 
     def load(self, columns, stamps):
         os.chmod(self.folder, 0o700)
-        agent = subprocess.Popen([SONDE, "agent", f"--folder={self.folder}", "--telemetry-level=1"])
+        self.agent = subprocess.Popen([SONDE, "agent", f"--folder={self.folder}", "--telemetry-level=1"])
         socket_path = os.path.join(self.folder, "agent.sock")
         give_up = time.monotonic() + 10
         while not os.path.exists(socket_path):
-            if time.monotonic() > give_up or agent.poll() is not None:
+            if time.monotonic() > give_up or self.agent.poll() is not None:
                 raise RuntimeError("sonde agent does not come up")
             time.sleep(0.01)
         lines = "".join(f"load {v!r} {t // 1_000_000} series={tags[0][1]}\n" for (_, tags), values in columns.items() for t, v in zip(stamps, values))
         subprocess.run([SONDE, "put"], input=lines.encode(), env=os.environ | {"SONDE_SOCKET": socket_path}, check=True)
-        agent.terminate()
-        agent.wait(30)
+        if not self.live:
+            self.end_agent()
+
+    def end_agent(self):
+        self.agent.terminate()
+        self.agent.wait(30)
+        self.agent = None
 
     def start(self):
         with open(os.path.join(self.folder, "token"), "w") as f:
@@ -81,7 +89,14 @@ class Sonde:
         if self.process:
             self.process.terminate()
             self.process.wait(30)
+        if self.agent:
+            self.end_agent()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class LiveSonde(Sonde):
+    """The same while the agent has it open."""
+    live = True
 
 
 def sonde_urls(port):
@@ -115,7 +130,7 @@ def main():
         return
     columns, stamps = data()
     results = {}
-    for name, make, urls in (("sonde", Sonde, sonde_urls), ("victoriametrics", VictoriaMetrics, prometheus_urls), ("prometheus", Prometheus, prometheus_urls)):
+    for name, make, urls in (("sonde", Sonde, sonde_urls), ("sonde_live", LiveSonde, sonde_urls), ("victoriametrics", VictoriaMetrics, prometheus_urls), ("prometheus", Prometheus, prometheus_urls)):
         try:
             with make() as server:
                 if isinstance(server, VictoriaMetrics):
@@ -136,8 +151,9 @@ def main():
             say(f"{e} is not installed; skipped")
     for (name, question), theirs in results.items():
         ours = results["sonde", question]
-        if name == "sonde":
-            report("query", f"http_{question}", ours["median_ms"], "ms", bytes=ours["bytes"], first_ms=ours["first_ms"], errors=ours["errors"])
+        if name in ("sonde", "sonde_live"):
+            report("query", f"http_{question}{name.removeprefix('sonde')}", theirs["median_ms"], "ms", bytes=theirs["bytes"], first_ms=theirs["first_ms"],
+                   errors=theirs["errors"])
         else:
             report("query", f"http_{question}", ours["median_ms"], "ms", name, theirs["median_ms"], bytes=theirs["bytes"], first_ms=theirs["first_ms"],
                    errors=theirs["errors"])

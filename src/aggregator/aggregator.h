@@ -16,12 +16,12 @@ struct aggregator_limits {
     size_t body_bytes;               // of a request, also after inflating: 16 MiB (413)
     size_t header_bytes;             // request line and headers: 32 KiB (431)
     unsigned connections;            // at a time: 256; past it the one that has been idle longest makes room
-    unsigned connections_per_client; // from one address: 128, likewise
+    unsigned connections_per_client; // from one address: half of them, likewise
     int64_t idle_timeout_ns;         // without a whole request: 30 s, then the connection is closed
     int64_t query_deadline_ns;       // 30 s (408)
     size_t query_memory_bytes;       // 256 MiB (413)
     size_t answer_bytes;             // 512 MiB (413)
-    size_t total_memory_bytes;       // of all queries and answers under way: 1 GiB (503)
+    size_t total_memory_bytes;       // of all queries and answers under way: 1 GiB, at least query_memory_bytes (503)
     unsigned slow_queries;           // that may take longer than slow_after_ns at a time: 12; one more is ended (503)
     int64_t slow_after_ns;           // 1 s
 };

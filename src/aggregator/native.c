@@ -1,5 +1,6 @@
 // native.c - sonde's own face: what is served, whether we are up, and a page for people who open the address.
 #include "aggregator/routes.h"
+#include "aggregator/workers.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -93,6 +94,36 @@ static void write_connections(struct json_writer *w, struct service *service)
     json_object_end(w);
 }
 
+static void write_workers(struct json_writer *w, struct service *service)
+{
+    struct workers_counts c;
+    workers_counts(service->workers, &c);
+    json_key(w, STR("workers"));
+    json_object(w);
+    json_key_u64(w, "threads", c.threads);
+    json_key_u64(w, "running", c.running);
+    json_key_u64(w, "slow", c.slow);
+    json_key_u64(w, "queued", c.queued);
+    json_key_u64(w, "held_bytes", c.held_bytes);
+    json_key_u64(w, "answered", c.answered);
+    json_key_u64(w, "hung_up", c.hung_up);
+    json_key_u64(w, "refused_slow", c.refused_slow);
+    json_key_u64(w, "refused_memory", c.refused_memory);
+    json_object_end(w);
+}
+
+static void write_limits(struct json_writer *w, const struct aggregator_limits *l)
+{
+    json_key(w, STR("limits"));
+    json_object(w);
+    json_key_u64(w, "connections", l->connections);
+    json_key_u64(w, "connections_per_client", l->connections_per_client);
+    json_key_double(w, "query_deadline_seconds", (double)l->query_deadline_ns / NS_PER_S);
+    json_key_u64(w, "query_memory_bytes", l->query_memory_bytes);
+    json_key_u64(w, "total_memory_bytes", l->total_memory_bytes);
+    json_object_end(w);
+}
+
 void native_status(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
@@ -110,6 +141,9 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     json_key_double(&w, "uptime_seconds", (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
     json_key_u64(&w, "memory_bytes", resident_bytes());
     write_connections(&w, service);
+    write_workers(&w, service);
+    write_limits(&w, &service->limits);
+    json_key_u64(&w, "decoded_bytes", query_cache_bytes(view.cache));
     json_key(&w, STR("files"));
     json_array(&w);
     for (size_t i = 0; i < view.count; i++)

@@ -1,6 +1,7 @@
 // opentsdb_admin.c - what scripts for OpenTSDB and clients of Dragon's service ask besides data: stats, ids, tokens.
 #include "aggregator/json_body.h"
 #include "aggregator/routes.h"
+#include "aggregator/workers.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -30,6 +31,7 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
 {
     char host[256] = "";
     struct connection_counts c;
+    struct workers_counts workers;
     struct error e = {0};
     struct sources_view view;
     if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
@@ -38,6 +40,7 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
     }
     gethostname(host, sizeof host - 1);
     connections_counts(service->connections, &c);
+    workers_counts(service->workers, &workers);
     uint64_t series = 0;
     for (size_t i = 0; i < view.count; i++)
         series += store_series_count(view.snapshots[i]);
@@ -50,6 +53,16 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
         {"tsd.connectionmgr.connections.rejected", c.refused},
         {"sonde.connections.timed_out", c.timed_out},
         {"sonde.connections.evicted", c.evicted},
+        {"sonde.requests.answered", workers.answered},
+        {"sonde.requests.running", workers.running},
+        {"sonde.requests.slow", workers.slow},
+        {"sonde.requests.queued", workers.queued},
+        {"sonde.requests.hung_up", workers.hung_up},
+        {"sonde.requests.refused_slow", workers.refused_slow},
+        {"sonde.requests.refused_memory", workers.refused_memory},
+        {"sonde.workers", workers.threads},
+        {"sonde.workers.held_bytes", workers.held_bytes},
+        {"sonde.decoded_bytes", query_cache_bytes(view.cache)},
         {"sonde.files", view.count},
         {"sonde.files.unreadable", view.unreadable_count},
         {"sonde.series", series},

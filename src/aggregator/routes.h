@@ -16,6 +16,7 @@
 struct service {
     struct sources *sources;
     struct connections *connections;
+    struct workers *workers;
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;

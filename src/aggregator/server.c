@@ -47,7 +47,6 @@ static const struct aggregator_limits default_limits = {
     .body_bytes = 16u << 20,
     .header_bytes = 32u << 10,
     .connections = 256,
-    .connections_per_client = 128,
     .idle_timeout_ns = INT64_C(30) * NS_PER_S,
     .query_deadline_ns = INT64_C(30) * NS_PER_S,
     .query_memory_bytes = 256u << 20,
@@ -346,7 +345,6 @@ static struct aggregator_limits limits_of(const struct aggregator_limits *given)
     TAKE_LIMIT(body_bytes);
     TAKE_LIMIT(header_bytes);
     TAKE_LIMIT(connections);
-    TAKE_LIMIT(connections_per_client);
     TAKE_LIMIT(idle_timeout_ns);
     TAKE_LIMIT(query_deadline_ns);
     TAKE_LIMIT(query_memory_bytes);
@@ -354,6 +352,11 @@ static struct aggregator_limits limits_of(const struct aggregator_limits *given)
     TAKE_LIMIT(total_memory_bytes);
     TAKE_LIMIT(slow_queries);
     TAKE_LIMIT(slow_after_ns);
+    // Those that follow another one, unless they are given.
+    limits.connections_per_client =
+        given->connections_per_client ? given->connections_per_client : (limits.connections + 1) / 2;
+    if (!given->total_memory_bytes && limits.total_memory_bytes < limits.query_memory_bytes)
+        limits.total_memory_bytes = limits.query_memory_bytes;
     return limits;
 }
 #undef TAKE_LIMIT
@@ -424,6 +427,7 @@ static int start_workers(struct aggregator *g, struct error *e)
     pthread_sigmask(SIG_SETMASK, &all, &before); // as for the library's threads, and those that workers start
     int rc = workers_create(&options, &g->workers, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    g->service.workers = g->workers;
     return rc;
 }
 

@@ -12,7 +12,7 @@
 
 enum {
     SOURCES_FILES_MAX = 16384,        // more are left out, and counted
-    SOURCES_DECODED_BYTES = 64 << 20, // of points of files that are not live, kept as they were decoded
+    SOURCES_DECODED_BYTES = 64 << 20, // of points that no longer change, kept as they were decoded
 };
 
 struct sources;
@@ -36,7 +36,8 @@ struct sources_view {
     size_t unreadable_count;
     size_t left_out; // files over SOURCES_FILES_MAX
     struct query_cache *cache;
-    uint64_t *store_ids; // what the cache knows each snapshot by: another one as soon as its file has grown
+    uint64_t *
+        store_ids; // what the cache knows each snapshot by: another one as soon as its file has grown; 0 while it grows
     struct sources *sources;
 };
 

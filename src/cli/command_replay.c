@@ -69,6 +69,7 @@ int command_replay(const struct options *o)
             .cors = options_text(o, OPT_CORS_ORIGIN),
             .tls_cert = options_text(o, OPT_TLS_CERT),
             .tls_key = options_text(o, OPT_TLS_KEY),
+            .limits = serve_limits(o),
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
             .resolve_alias = serve_other_name,
             .replay = true,

@@ -1,5 +1,6 @@
 #include "cli/serve.h"
 
+#include "base/clock.h"
 #include "collect/collect.h"
 #include "launch/folder.h"
 
@@ -27,6 +28,15 @@ int serve_token(const char *path, struct buf *out, struct error *e)
     for (size_t i = 0; i < sizeof bytes; i++)
         buf_printf(out, "%02x", bytes[i]);
     return 0;
+}
+
+struct aggregator_limits serve_limits(const struct options *o)
+{
+    return (struct aggregator_limits){
+        .connections = (unsigned)options_int(o, OPT_CONNECTIONS),
+        .query_deadline_ns = (int64_t)(options_number(o, OPT_QUERY_DEADLINE) * NS_PER_S),
+        .query_memory_bytes = (size_t)options_number(o, OPT_QUERY_MEMORY),
+    };
 }
 
 int serve_by_hand(const struct aggregator_options *options, struct error *e)

@@ -192,6 +192,9 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
+    child_command_add(&c, "--query-memory=%llu", (unsigned long long)l->o->query_memory_bytes);
+    child_command_add(&c, "--query-deadline=%g", l->o->query_deadline_s);
+    child_command_add(&c, "--connections=%d", l->o->connections);
     if (l->o->cors)
         child_command_add(&c, "--cors-origin=%s", l->o->cors);
     child_command_add(&c, "--dragon-compatible=%s", l->o->dragon_compatible ? "true" : "false");

@@ -1,7 +1,7 @@
 // decoded.c - a hash table of entries and a list of them, the latest used first, under one lock.
 //
-// Series that are sampled together have the same time stamps: an entry shares them with the one that was kept before it, which halves both the
-// memory and what goes through the processor's caches.
+// Series that are sampled together have the same time stamps: an entry shares them with the one that was kept before it of the same file or
+// block, which halves both the memory and what goes through the processor's caches.
 #include "query/decoded.h"
 
 #include "base/hash.h"
@@ -11,12 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 4096 }; // chains are short: 64 MiB hold a few thousand entries
+enum {
+    SLOTS = 1 << 14, // chains are short: 64 MiB hold a few thousand series of files, some ten thousand of blocks
+    LATEST = 256,    // files and blocks whose latest time stamps are remembered
+};
 
 struct times {
     unsigned users; // entries
     size_t count;
     int64_t *t_ns;
+    struct times **latest; // the place that remembers it, or did
 };
 
 struct kept {
@@ -34,6 +38,7 @@ struct query_cache {
     pthread_mutex_t lock;
     size_t limit_bytes, bytes;
     struct kept *slots[SLOTS], *newest, *oldest;
+    struct times *latest[LATEST]; // uses none of them
 };
 
 int query_cache_create(size_t limit_bytes, struct query_cache **out)
@@ -65,6 +70,8 @@ static void let_times_go(struct query_cache *c, struct times *times)
     if (--times->users)
         return;
     c->bytes -= times_bytes(times);
+    if (*times->latest == times)
+        *times->latest = NULL;
     free(times->t_ns);
     free(times);
 }
@@ -149,10 +156,11 @@ void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry)
 }
 
 // The time stamps as they are kept already, or as they are now; NULL: no memory. Not under the lock: comparing takes its time.
-static struct times *share_times(struct query_cache *c, struct decoded_entry *entry)
+static struct times *share_times(struct query_cache *c, uint64_t store, struct decoded_entry *entry)
 {
+    struct times **latest = &c->latest[hash_u64(store) % LATEST];
     pthread_mutex_lock(&c->lock);
-    struct times *times = c->newest && c->newest->times->count == entry->count ? c->newest->times : NULL;
+    struct times *times = *latest && (*latest)->count == entry->count ? *latest : NULL;
     if (times)
         times->users++;
     pthread_mutex_unlock(&c->lock);
@@ -163,12 +171,14 @@ static struct times *share_times(struct query_cache *c, struct decoded_entry *en
     }
     struct times *own = malloc(sizeof *own);
     if (own)
-        *own = (struct times){1, entry->count, entry->t_ns};
+        *own = (struct times){1, entry->count, entry->t_ns, latest};
     pthread_mutex_lock(&c->lock);
     if (times)
         let_times_go(c, times);
-    if (own)
+    if (own) {
         c->bytes += times_bytes(own);
+        *latest = own;
+    }
     pthread_mutex_unlock(&c->lock);
     return own;
 }
@@ -176,7 +186,7 @@ static struct times *share_times(struct query_cache *c, struct decoded_entry *en
 void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series, struct decoded_entry entry)
 {
     struct kept *k = calloc(1, sizeof *k);
-    struct times *times = k ? share_times(c, &entry) : NULL;
+    struct times *times = k ? share_times(c, store, &entry) : NULL;
     if (!times) {
         free(k);
         free_entry(&entry);

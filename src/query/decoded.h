@@ -1,7 +1,11 @@
-// decoded.h - points of files that no longer change, kept as they were decoded, for the queries to come.
+// decoded.h - points that no longer change, kept as they were decoded, for the queries to come.
 //
-// An entry is one series of one file in a range of time, as its cursor gave it: runs with their summaries, and all their points. A query
-// within that range gets the same runs with the same numbers as from the file, so an answer does not depend on what is kept.
+//   closed file   an entry is one series of it in a range of time, as its cursor gave it: runs with their summaries, and all their points. A
+//                 query within that range gets the same runs with the same numbers as from the file.
+//   live file     grows, but its sealed blocks do not change: an entry is one series of one block, all that it holds of it. The cursor says which
+//                 blocks there are now (some merged, some retired); what lies in tails, or in blocks that overlap, is decoded each time.
+//
+// So an answer does not depend on what is kept.
 // What has not been asked for longest goes first. Thread-safe.
 #ifndef SONDE_QUERY_DECODED_H
 #define SONDE_QUERY_DECODED_H
@@ -11,7 +15,14 @@
 enum {
     DECODED_POINTS_MAX = 1 << 18, // of an entry (4 MiB): more is not kept
     DECODED_RUNS_MAX = 1 << 12,
+    DECODED_BLOCK_POINTS_MIN = 64, // fewer of a block are decoded as fast as they are found
 };
+
+// Where entries are of: files by the numbers that callers give them (query.h), blocks by these.
+static inline uint64_t decoded_block(uint64_t number)
+{
+    return number | UINT64_C(1) << 63;
+}
 
 struct decoded_entry {
     int64_t from_ns, to_ns; // what was asked for, inclusive

@@ -149,11 +149,12 @@ struct query_limits {
     int64_t deadline_ns;             // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
     const struct query_watch *watch; // NULL = nobody
     struct query_cache *cache;       // NULL = none
-    // What `cache` knows stores[i] by: a number that no other file ever has, 0 where points may still be added. NULL: all 0.
+    // What `cache` knows stores[i] by: a number below 2^63 that no other file ever has; 0 where points may still be
+    // added: only what is sealed is kept then. NULL: nothing is.
     const uint64_t *store_ids;
 };
 
-// Points of files that no longer change, kept as they were decoded. Answers do not depend on it. Thread-safe. -ENOMEM.
+// Points that no longer change (closed files, sealed blocks), kept as they were decoded. Answers do not depend on it. Thread-safe. -ENOMEM.
 int query_cache_create(size_t limit_bytes, struct query_cache **out);
 void query_cache_destroy(struct query_cache *c);
 size_t query_cache_bytes(struct query_cache *c); // in use

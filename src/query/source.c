@@ -9,8 +9,16 @@ static int store_fault(struct query_context *c, int r)
     return error_set(c->e, r, r == -ENOMEM ? "no memory for the query" : "the store cannot be read (%s)", strerror(-r));
 }
 
+static void let_block_go(struct query_source *s)
+{
+    if (s->block)
+        decoded_let_go(s->c->cache, s->block);
+    s->block = NULL;
+}
+
 static void close_cursor(struct query_source *s)
 {
+    let_block_go(s);
     if (s->cursor)
         store_cursor_close(s->cursor);
     s->cursor = NULL;
@@ -19,6 +27,7 @@ static void close_cursor(struct query_source *s)
 static int open_cursor(struct query_source *s, const struct query_part *part)
 {
     close_cursor(s);
+    s->open = part;
     s->cursor = store_cursor_open(part->store, part->series, s->from_ns, s->to_ns);
     return s->cursor ? query_tick(s->c, SERIES_WORK) : store_fault(s->c, -ENOMEM);
 }
@@ -200,6 +209,48 @@ static void keep_all(struct query_source *s)
     s->keeps = NULL;
 }
 
+// All that a sealed block of a live file holds of the series was decoded.
+static void keep_block(struct query_source *s, uint64_t block, const int64_t *t, const double *v)
+{
+    struct decoded_entry e = {
+        .from_ns = s->run.first_ns, .to_ns = s->run.last_ns, .run_count = 1, .count = s->run.count};
+    e.runs = malloc(sizeof *e.runs);
+    e.t_ns = malloc(e.count * sizeof *e.t_ns);
+    e.values = malloc(e.count * sizeof *e.values);
+    if (!e.runs || !e.t_ns || !e.values) {
+        free(e.runs);
+        free(e.t_ns);
+        free(e.values);
+        return;
+    }
+    e.runs[0] = s->run;
+    memcpy(e.t_ns, t, e.count * sizeof *t);
+    memcpy(e.values, v, e.count * sizeof *v);
+    decoded_keep(s->c->cache, decoded_block(block), s->open->series, e);
+}
+
+// The run in hand: from the cache where it is all that a block has, else decoded.
+static int cursor_points(struct query_source *s, const int64_t **t_ns, const double **values, size_t *count)
+{
+    bool may = s->c->cache && !s->open->store_id && s->run.count >= DECODED_BLOCK_POINTS_MIN &&
+               s->run.count <= DECODED_POINTS_MAX;
+    uint64_t block = may ? store_cursor_block(s->cursor) : 0;
+    let_block_go(s);
+    if (block)
+        s->block = decoded_find(s->c->cache, decoded_block(block), s->open->series, s->run.first_ns, s->run.last_ns);
+    if (s->block) {
+        *t_ns = s->block->t_ns;
+        *values = s->block->values;
+        *count = s->block->count;
+        return 0;
+    }
+    int r = store_cursor_points(s->cursor, t_ns, values, count);
+    // Gone meanwhile, or damaged: what there is instead is not the block's.
+    if (r == 0 && block && *count == s->run.count && store_cursor_block(s->cursor) == block)
+        keep_block(s, block, *t_ns, *values);
+    return r < 0 ? store_fault(s->c, r) : 0;
+}
+
 static int open_one(struct query_source *s, const struct query_part *part)
 {
     struct query_cache *cache = part->store_id ? s->c->cache : NULL;
@@ -316,9 +367,9 @@ int query_source_points(struct query_source *s, const int64_t **t_ns, const doub
         *count = s->run.count;
         return 0;
     }
-    r = store_cursor_points(s->cursor, t_ns, values, count);
-    if (r < 0)
-        return store_fault(s->c, r);
+    r = cursor_points(s, t_ns, values, count);
+    if (r)
+        return r;
     if (s->keeps)
         keep_run(s, *t_ns, *values, *count);
     return 0;

@@ -2,7 +2,8 @@
 //
 // With one part, or parts that follow each other in time (runs of a job that was restarted), runs come as the stores give
 // them, with their summaries. Parts that overlap are decoded and merged into one run; at one time stamp the later store wins.
-// Where a cache is given, what was decoded of a series in one closed file is kept, and found again (decoded.h).
+// Where a cache is given, what was decoded of a series in one closed file, or in a sealed block of a live one, is kept, and found
+// again (decoded.h).
 #ifndef SONDE_QUERY_SOURCE_H
 #define SONDE_QUERY_SOURCE_H
 
@@ -17,11 +18,13 @@ struct query_source {
     struct query_part *parts; // several, in order of time
     size_t part_count, next_part;
     struct store_cursor *cursor;
-    struct store_run run; // of the cursor, or the merged one
-    int64_t *merged_t;    // when parts overlap
+    const struct query_part *open; // that the cursor is of
+    struct store_run run;          // of the cursor, or the merged one
+    int64_t *merged_t;             // when parts overlap
     double *merged_v;
     bool merged;
-    const struct decoded_entry *decoded; // the points are there already
+    const struct decoded_entry *decoded; // the points are there already…
+    const struct decoded_entry *block;   // …or those of the run in hand are
     size_t next_run, run_at;             // of it
     const int64_t *run_t;
     const double *run_v;

@@ -289,6 +289,12 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
     return rc;
 }
 
+uint64_t store_cursor_block(const struct store_cursor *c)
+{
+    const struct block_ref *b = c->whole == WHOLE_NONE ? NULL : c->pieces.all[c->whole].block;
+    return b ? b->number : 0;
+}
+
 // What is wanted next lies far from what was last, so the processor does not fetch it by itself. Pieces of a cursor are read in
 // turn: while one is decoded the next one's bytes can be on their way. (Inline: compilers take a function that does nothing but prefetch
 // for one without effect, and leave out its calls.)

@@ -336,6 +336,7 @@ static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
 // The piece is not where it was. What the file holds now of its time has its points, if they are there at all.
 static int load_moved(struct store_cursor *c, struct piece *p)
 {
+    p->block = NULL; // what is loaded is not that block's content
     if (c->depth == MOVED_DEPTH_MAX)
         return 0;
     int rc = snapshot_move(c->s);

@@ -95,6 +95,10 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run);
 // turned out damaged or retired is left out: *count may be smaller (0 even), and the damage is counted.
 int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values, size_t *count);
 
+// A sealed block never changes: when the run just given is all that one holds of the series, its number, which no other block has that this
+// process sees; else 0. Ask again after store_cursor_points: 0 when the block was gone, and the points came from elsewhere.
+uint64_t store_cursor_block(const struct store_cursor *c);
+
 // The last point at or before `at_ns`; false when there is none. How "latest value" and the point before a range are found.
 bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns, double *value);
 

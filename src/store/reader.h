@@ -83,6 +83,7 @@ struct block_ref {
     const uint8_t *bytes;              // in a mapping
     const struct segment_entry *entry; // of its segment, in a mapping
     uint64_t offset;
+    uint64_t number; // of no other block that this process has seen
     uint32_t generation;
     uint32_t refs;                    // under the reader's mutex
     unsigned state;                   // BLOCK_…, atomically

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { TABLE_TRIES = 2000, TABLE_ENTRIES_MAX = 1 << 22 };
 
@@ -140,6 +141,19 @@ static uint64_t blocks_end(const struct segment_entry *e, enum trust trust, uint
     return end < e->size ? end : e->size;
 }
 
+// Headers lie far apart: one read each costs a third of a page fault each, which also maps the pages around it that nobody wants yet. (What a
+// writer changes meanwhile shows as a wrong checksum either way.)
+static bool header_read(const struct store_reader *r, struct block_header *h, const uint8_t *at)
+{
+    return pread(r->fd, h, sizeof *h, at - r->mapping->base) == (ssize_t)sizeof *h;
+}
+
+static uint64_t next_number(void)
+{
+    static uint64_t last;
+    return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
 static int segment_read(struct store_reader *r, enum trust trust, struct segment_blocks *g,
                         const struct segment_entry *e)
 {
@@ -147,8 +161,7 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
     const uint8_t *base = r->mapping->base + e->offset;
     while (g->read < used && used - g->read >= sizeof(struct block_header)) {
         struct block_header h;
-        copy_words(&h, base + g->read, sizeof h);
-        bool fits = block_header_fits(&h, used - g->read);
+        bool fits = header_read(r, &h, base + g->read) && block_header_fits(&h, used - g->read);
         if (g->read >= promised) {
             bool sound = fits && block_intact(&h, base + g->read);
             if (trust == TRUST_SYNCED && !sound)
@@ -178,6 +191,7 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
             .bytes = base + g->read,
             .entry = g->entry,
             .offset = e->offset + g->read,
+            .number = next_number(),
             .generation = e->generation,
             .refs = 1,
         };

@@ -242,6 +242,15 @@ class Reachable(Place):
         answer = self.sonde("query", "avg:memory_total_bytes")
         self.assertIn(f"running job {job['job']}", answer.stderr)
 
+    def test_limits_of_the_server(self):
+        """Given to `sonde run`, they are the aggregator's."""
+        self.start("run", "-l", "1", "--query-memory=2G", "--query-deadline", "2.5", "--connections=16", "--", "sleep", "1000")
+        job = self.job()
+        token = pathlib.Path(job["token_file"]).read_text().strip()
+        with urllib.request.urlopen(urllib.request.Request(job["url"] + "/sonde/v1/status", headers={"Authorization": f"Bearer {token}"})) as answer:
+            self.assertEqual(json.load(answer)["limits"], {"connections": 16, "connections_per_client": 8, "query_deadline_seconds": 2.5, "query_memory_bytes": 2 << 30, "total_memory_bytes": 2 << 30})
+        self.one_line(self.sonde("run", "--connections=3", "true"), 2, "--connections")
+
     def test_other_origins(self):
         """A page of an origin that was named may read, with the token; other pages may not."""
         self.start("run", "-l", "1", "--cors-origin", "https://grafana.example", "--", "sleep", "1000")

@@ -22,6 +22,10 @@ class Admin(Case):
         values = {s["metric"]: s["value"] for s in stats}
         self.assertEqual((values["sonde.series"], values["sonde.files"]), ("1", "1"))
         self.assertGreaterEqual(int(values["tsd.connectionmgr.connections"]), 1)
+        self.assertEqual((values["sonde.requests.running"], values["sonde.requests.refused_memory"]), ("1", "0"))
+        self.assertGreaterEqual(int(values["sonde.workers"]), 1)
+        later = {s["metric"]: s["value"] for s in self.server.get("/api/stats").json}
+        self.assertGreater(int(later["sonde.requests.answered"]), int(values["sonde.requests.answered"]))
 
     def test_dropcaches(self):
         self.assertEqual(self.server.get("/api/dropcaches").json, {"status": "200", "message": "Caches dropped"})

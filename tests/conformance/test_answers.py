@@ -315,6 +315,11 @@ class Answers:
         self.assertRegex(got["version"], r"^\d+\.\d+\.\d+")
         self.assertGreaterEqual(got["uptime_seconds"], 0)
         self.assertGreater(got["memory_bytes"], 0)
+        self.assertEqual(got["limits"], {"connections": 256, "connections_per_client": 128, "query_deadline_seconds": 30, "query_memory_bytes": 256 << 20, "total_memory_bytes": 1 << 30})
+        workers = got["workers"]
+        self.assertGreaterEqual(workers["threads"], 1)
+        self.assertEqual((workers["running"], workers["refused_slow"], workers["refused_memory"]), (1, 0, 0))
+        self.assertGreater(self.server.get("/sonde/v1/status").json["workers"]["answered"], workers["answered"])
         file, = got["files"]
         self.assertEqual((file["state"], file["host"], file["job"], file["series"], file["metrics"]), (self.state, "node1", "test", 8, 7))
         self.assertEqual(file["points"], 2 * 60 + 2 + 5 + 20000 + 3)

@@ -67,7 +67,8 @@ static void what_is_kept_is_not_decoded_again(void **state)
     second = ask_with(w, "p99:1s-max:m", T + 100, T + 200, &with); // another question within that range
     asked_free(&second);
     assert_int_equal(world_decoded(w), before);
-    // Another file, or the same after it has grown, has another number; a file that is written has none.
+    // Another file, or the same after it has grown, has another number; a file that is written has none: of that only sealed blocks are
+    // kept (test_query_sealed.c), which the world in memory does not have.
     const uint64_t others[] = {8}, none[] = {0};
     second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &(struct query_limits){.cache = cache, .store_ids = others});
     assert_same(&first, &second, "another file");
@@ -77,7 +78,8 @@ static void what_is_kept_is_not_decoded_again(void **state)
     size_t bytes = query_cache_bytes(cache);
     second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &(struct query_limits){.cache = cache, .store_ids = none});
     asked_free(&second);
-    assert_int_equal(query_cache_bytes(cache), bytes);
+    if (world_heeds_run_length())
+        assert_int_equal(query_cache_bytes(cache), bytes);
     asked_free(&first);
     query_cache_destroy(cache);
     world_free(w);

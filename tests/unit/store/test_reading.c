@@ -194,6 +194,7 @@ static void blocks_move_under_a_cursor(void **state)
         if (t % 500 == 0)
             assert_int_equal(store_tick(s, t * INT64_C(100000000)), 0);
     }
+    assert_true(store_cursor_block(c) > 0);
     int64_t next = 0;
     do {
         const int64_t *t;
