@@ -152,8 +152,8 @@ static void define_set(struct agent *a, struct sampler_set *set)
 // In the recording as an annotation: a gap in the data explains itself.
 static void note_cut_off(struct agent *a, const struct sampler_row *row)
 {
-    char text[128];
-    snprintf(text, sizeof text, "%.*s %s", STR_ARG(row->source),
+    char text[192];
+    snprintf(text, sizeof text, "%.*s%s%s %s", STR_ARG(row->source), row->part[0] ? " " : "", row->part,
              row->cut_off ? "does not answer and is left out" : "answers again");
     log_warning("source %s", text);
     const struct store_label tags[] = {
