@@ -13,6 +13,7 @@
 #include "agent/connections.h"
 #include "agent/folder.h"
 #include "agent/own.h"
+#include "agent/recorded.h"
 #include "agent/sampler.h"
 #include "agent/scripts.h"
 #include "base/clock.h"
@@ -54,6 +55,7 @@ struct agent {
     int listening, udp; // -1 = none, or `connections` has them
 
     struct store *store;
+    struct recorded *recorded;
     struct ingest *ingest;
     struct collect *collect;
     struct sampler *sampler;
@@ -150,8 +152,8 @@ static void define_set(struct agent *a, struct sampler_set *set)
 // In the recording as an annotation: a gap in the data explains itself.
 static void note_cut_off(struct agent *a, const struct sampler_row *row)
 {
-    char text[128];
-    snprintf(text, sizeof text, "%.*s %s", STR_ARG(row->source),
+    char text[192];
+    snprintf(text, sizeof text, "%.*s%s%s %s", STR_ARG(row->source), row->part[0] ? " " : "", row->part,
              row->cut_off ? "does not answer and is left out" : "answers again");
     log_warning("source %s", text);
     const struct store_label tags[] = {
@@ -332,8 +334,13 @@ static int open_store(struct agent *a, struct error *e)
 static int open_parts(struct agent *a, struct error *e)
 {
     const struct agent_options *o = a->options;
-    struct ingest_options ingest = {
-        .socket_path = a->socket_path, .labels = a->labels, .label_count = 1, .level = o->level};
+    a->recorded = recorded_open(a->file_path, a->store);
+    struct ingest_options ingest = {.socket_path = a->socket_path,
+                                    .labels = a->labels,
+                                    .label_count = 1,
+                                    .level = o->level,
+                                    .recorded = recorded_last,
+                                    .recorded_user = a->recorded};
     int failed = ingest_create(a->store, &ingest, &a->ingest, e);
     if (failed)
         return failed;
@@ -473,6 +480,7 @@ static int close_all(struct agent *a, struct error *e)
     if (a->reachable)
         folder_unlisten(a->socket_path);
     ingest_destroy(a->ingest);
+    recorded_close(a->recorded);
     own_destroy(a->own);
     return a->store ? store_close(a->store, e) : 0;
 }
@@ -510,10 +518,10 @@ int agent_run(const struct agent_options *options, struct error *e)
         free(a);
         return 1;
     }
+    tell(options->control_fd, "%s\n", "ready"); // who waits for that need not wait for the look through all processes
     ingest_adopt(a->ingest);
     drain(a);
     tick(a);
-    tell(options->control_fd, "%s\n", "ready");
     while (!a->stopping)
         uv_run(&a->loop, UV_RUN_DEFAULT);
     finish(a);

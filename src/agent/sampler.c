@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -31,12 +32,18 @@ struct group {
     int64_t t_ns; // the instant that is due
 };
 
+// Of a set that does not answer, or a part of it.
+struct silence {
+    bool said;
+    char part[SAMPLER_PART_MAX];
+};
+
 struct sampler {
     struct collect *collect;
     struct group *groups; // the first is the sampler's own rate
     size_t group_count;
-    size_t *group_of; // by set
-    bool *cut_off;    // by set: it does not answer, and that was said
+    size_t *group_of;        // by set
+    struct silence *silence; // by set
     void (*wake)(void *user);
     void *user;
 
@@ -127,16 +134,20 @@ void sampler_done(struct sampler *s)
 }
 
 // When there is no place for it now it is said the next time.
-static void say_cut_off(struct sampler *s, size_t index, struct str source, int64_t t_ns)
+static void say_cut_off(struct sampler *s, size_t index, struct str source, struct str part, int64_t t_ns)
 {
     struct sampler_row *row = place(s);
     if (!row)
         return;
-    s->cut_off[index] = !s->cut_off[index];
+    struct silence *silence = &s->silence[index];
+    silence->said = !silence->said;
+    if (silence->said)
+        snprintf(silence->part, sizeof silence->part, "%.*s", STR_ARG(part));
     row->t_ns = t_ns;
     row->set = NULL;
     row->source = source;
-    row->cut_off = s->cut_off[index];
+    row->cut_off = silence->said;
+    memcpy(row->part, silence->part, sizeof row->part);
     publish(s);
 }
 
@@ -165,8 +176,9 @@ static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
         row->source = (struct str){0};
         publish(s);
     }
-    if ((got == -ETIMEDOUT) != s->cut_off[index])
-        say_cut_off(s, index, now.source, t_ns);
+    struct str part;
+    if (collect_hangs(s->collect, index, &part) != s->silence[index].said)
+        say_cut_off(s, index, now.source, part, t_ns);
 }
 
 // Takes the sets of the groups that are due.
@@ -302,12 +314,12 @@ int sampler_create(struct collect *c, double rate_s, void (*wake_up)(void *user)
     s->sets = calloc(s->set_count + 1, sizeof *s->sets);
     s->groups = calloc(s->set_count + 1, sizeof *s->groups);
     s->group_of = calloc(s->set_count + 1, sizeof *s->group_of);
-    s->cut_off = calloc(s->set_count + 1, sizeof *s->cut_off);
+    s->silence = calloc(s->set_count + 1, sizeof *s->silence);
     void *places = mmap(NULL, SAMPLER_PLACES * sizeof *s->places, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     s->places = places == MAP_FAILED ? NULL : places;
     s->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!s->sets || !s->groups || !s->group_of || !s->cut_off || !s->places || s->stop < 0) {
+    if (!s->sets || !s->groups || !s->group_of || !s->silence || !s->places || s->stop < 0) {
         sampler_destroy(s);
         return error_set(e, -ENOMEM, "no memory for the sampler");
     }
@@ -355,7 +367,7 @@ void sampler_destroy(struct sampler *s)
     free(s->sets);
     free(s->groups);
     free(s->group_of);
-    free(s->cut_off);
+    free(s->silence);
     if (s->places)
         munmap(s->places, SAMPLER_PLACES * sizeof *s->places);
     if (s->stop >= 0)

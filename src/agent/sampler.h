@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "collect/collect.h"
 
+enum { SAMPLER_PART_MAX = 64 };
 enum { SAMPLER_PLACES = 128 }; // a few instants of all sources
 
 // What a source samples, copied, so that it can be defined in the store while the next sample is taken.
@@ -40,6 +41,7 @@ struct sampler_row {
     struct str
         source; // not empty: no values, no end of an instant, but this source is cut off since t_ns, or answers again
     bool cut_off;
+    char part[SAMPLER_PART_MAX];         // of the source: the folder that does not answer; "" = all of it
     double values[STORE_SET_SERIES_MAX]; // only pages that are used take memory
 };
 

@@ -313,7 +313,7 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
         failed = run_apart(slot, c->options.deadline_ns, values);
     } else {
         s->instant_ns = t_ns;
-        s->reason[0] = 0;
+        s->reason[0] = s->hangs[0] = 0;
         failed = s->kind->sample(s, values);
     }
     if (slot->cut_off[0])
@@ -328,6 +328,14 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
     if (given == 0 && s->reason[0] == 0)
         source_fail(s, 0, "there is nothing to be had now");
     return given;
+}
+
+bool collect_hangs(const struct collect *c, size_t set, struct str *part)
+{
+    const struct slot *slot = &c->slots[c->open[set]];
+    if (part)
+        *part = slot->cut_off[0] ? STR("") : str_of(slot->source->hangs);
+    return slot->cut_off[0] || slot->source->hangs[0];
 }
 
 struct str collect_reason(const struct collect *c, struct str source)

@@ -75,6 +75,9 @@ void collect_get_set(const struct collect *c, size_t set, struct collect_set *ou
 // nothing now, negative errno when it failed as a whole (-ETIMEDOUT: it hangs, and the others go on). `t_ns` is the sampling instant.
 int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values);
 
+// Whether some of the set hung at its last sample; *part (may be NULL) is which, "" for all of it, valid until the next sample.
+bool collect_hangs(const struct collect *c, size_t set, struct str *part);
+
 // Why a source gives nothing, or not all that it could: "" when it does.
 struct str collect_reason(const struct collect *c, struct str source);
 

@@ -74,7 +74,8 @@ struct source {
     struct source_instance *instances;
     size_t instance_count, instance_capacity, hint; // hint: where the next is probably found
     size_t plain_rows, tagged_rows;                 // that are not above the level
-    bool changed;                                   // instances came or went: the series are to be made anew
+    char hangs[SOURCE_TAG_SIZE]; // a part of it did not answer in time at this sample; for sources that are not apart
+    bool changed;                // instances came or went: the series are to be made anew
 };
 
 extern const struct source_kind source_load, source_cpu, source_memory, source_processes, source_vmstat,

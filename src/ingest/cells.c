@@ -4,11 +4,19 @@
 // programs (they share name and tags): one of them *owns* it, that is, has it in its set of the store, and the others add to it. When the
 // owner goes, the next one takes it over, and what the gone one had counted stays in the total.
 //
+// An agent that takes over from another one knows the total so far from the recording, but not whose it was. Whatever in it is more than the programs that
+// ran then have by now is taken for that of programs that are gone: the total goes on, and never falls. (What they counted while nobody
+// sampled makes it seem less, so then the total may stay behind by that much, where some are gone.)
+//
 // Cells that nobody has touched are not recorded: all-zero memory is "never set, nothing added".
 #include "ingest/ingest_internal.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+
+// The start of a process as it seems, less two clock ticks: one that began so shortly after a sample counts as having been in it.
+static const int64_t TICKS_NS = INGEST_START_SLACK_NS - NS_PER_S / 50;
 
 static double value_of(uint64_t word)
 {
@@ -95,17 +103,43 @@ static void read_cells(struct ingest *in, struct program *p)
         c->values[k] = c->sums[c->definitions[k]];
 }
 
+// What the recording held of it.
+static void look_back(struct ingest *in, const struct definition *d, struct accumulator *a)
+{
+    a->recorded_ns = INT64_MIN;
+    if (d->kind != STORE_COUNTER || !in->recorded ||
+        !in->recorded(in->recorded_user, d->series, &a->recorded_ns, &a->recorded) || !isfinite(a->recorded))
+        a->recorded = 0;
+}
+
+// Those that are new have all that lived now.
+static void begin_totals(struct ingest *in)
+{
+    for (; in->accumulators_begun < in->accumulator_count; in->accumulators_begun++) {
+        struct accumulator *a = &in->accumulators[in->accumulators_begun];
+        if (a->recorded <= a->lived)
+            continue;
+        a->gone = a->recorded - a->lived;
+        a->sum += a->gone;
+    }
+}
+
 static void accumulate(struct ingest *in, struct program *p)
 {
     for (size_t k = 0; k < p->cells.count; k++) {
         const struct definition *d = &p->definitions[p->cells.definitions[k]];
         struct accumulator *a = accumulator(in, d->series);
         if (a->epoch != in->epoch) {
+            if (a->epoch == 0)
+                look_back(in, d, a);
             a->epoch = in->epoch;
             a->sum = d->kind == STORE_COUNTER ? a->gone : store_missing();
         }
         if (!store_is_missing(p->cells.values[k]))
             a->sum = d->kind == STORE_COUNTER ? a->sum + p->cells.values[k] : p->cells.values[k];
+        bool new = a >= in->accumulators + in->accumulators_begun;
+        if (new && !store_is_missing(p->cells.values[k]) && p->start_ns + TICKS_NS <= a->recorded_ns)
+            a->lived += p->cells.values[k];
         if (a->owner == INGEST_NOBODY) {
             a->owner = p->id;
             a->column = (uint32_t)k;
@@ -150,6 +184,7 @@ size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_gone)
         read_cells(in, in->programs[i]);
         accumulate(in, in->programs[i]);
     }
+    begin_totals(in);
     for (size_t i = 0; i < in->program_count; i++) {
         struct program *p = in->programs[i];
         if (only_gone && !p->gone)

@@ -56,6 +56,8 @@ int ingest_create(struct store *store, const struct ingest_options *options, str
     in->store = store;
     in->level = options->level;
     in->programs_max = options->programs_max ? options->programs_max : INGEST_PROGRAMS_MAX_DEFAULT;
+    in->recorded = options->recorded;
+    in->recorded_user = options->recorded_user;
     in->points = malloc(INGEST_BATCH_POINTS * sizeof *in->points);
     in->socket_path = options->socket_path ? strdup(options->socket_path) : NULL;
     if (!in->points || !copy_labels(in, options->labels, options->label_count) ||

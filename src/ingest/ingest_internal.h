@@ -12,6 +12,7 @@ enum {
     INGEST_CELL_CHUNK = 256, // series of a set of cells
     INGEST_NOBODY = UINT32_MAX,
 };
+#define INGEST_START_SLACK_NS NS_PER_S // so much earlier than it seems may a process have begun
 
 enum definition_state {
     DEFINITION_OFF,   // above the level: its values are not taken, and not missed
@@ -85,7 +86,10 @@ struct program {
 
 // One a series that has cells: programs come and go, its total does not fall.
 struct accumulator {
-    double gone;    // counters: what programs that are gone had added
+    double gone;     // counters: what programs that are gone had added
+    double recorded; // by agents before this one, until recorded_ns
+    int64_t recorded_ns;
+    double lived;   // of a new one: what programs have that ran then
     double sum;     // of this sample
     uint64_t epoch; // the sample that sum belongs to
     uint32_t owner; // id of the program whose set has the series; INGEST_NOBODY
@@ -102,6 +106,8 @@ struct ingest {
     char *label_text;
     int level;
     size_t programs_max;
+    bool (*recorded)(void *user, uint32_t series, int64_t *t_ns, double *value);
+    void *recorded_user;
     struct ingest_stats stats;
 
     struct program **programs;
@@ -121,6 +127,7 @@ struct ingest {
     size_t accumulator_of_capacity;
     struct accumulator *accumulators;
     size_t accumulator_count, accumulator_capacity;
+    size_t accumulators_begun; // those behind are new: their totals do not yet go on from what was recorded
     uint64_t epoch;
 
     // For lines*.c: its state, and how ingest_destroy frees it.

@@ -177,7 +177,7 @@ static int64_t start_of(uint64_t start_ticks)
     int64_t now = clock_realtime_ns(), up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
     int64_t since_boot =
         hz > 0 && start_ticks < (uint64_t)(INT64_MAX / NS_PER_S) ? (int64_t)start_ticks * (NS_PER_S / hz) : 0;
-    return now - up + (since_boot <= up ? since_boot : 0) - NS_PER_S;
+    return now - up + (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
 }
 
 static int attach(struct ingest *in, struct program *p, int fd)

@@ -257,6 +257,42 @@ static void a_killed_agent_is_taken_over_from(void **state)
     lab_free(&lab);
 }
 
+// Of two programs one ends before the agent is killed: the next agent cannot see it, and the counter does not fall.
+static void counters_go_on_after_a_kill(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    int out, in, status;
+    char byte;
+    double last = 0;
+    pid_t stays = lab_emitter(&lab, 300, &out, &in);
+    assert_int_equal(read(out, &byte, 1), 1);
+    int gone_out;
+    pid_t ends = lab_emitter(&lab, 50, &gone_out, NULL);
+    assert_int_equal(read(gone_out, &byte, 1), 1);
+    assert_int_equal(waitpid(ends, &status, 0), ends);
+    close(gone_out);
+    for (size_t points = 1; last != 350; points++) {
+        lab_await_points(&lab, "steps_total{host=lab}", points);
+        lab_points(&lab, "steps_total{host=lab}", &last);
+    }
+    size_t before = lab_points(&lab, "steps_total{host=lab}", NULL);
+    assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
+    assert_true(lab_start(&lab));
+    lab_await_points(&lab, "steps_total{host=lab}", before + 2);
+    lab_points(&lab, "steps_total{host=lab}", &last);
+    assert_true(last == 350);
+    close(in);
+    assert_int_equal(waitpid(stays, &status, 0), stays);
+    close(out);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    lab_points(&lab, "steps_total{host=lab}", &last);
+    assert_true(last == 350);
+    lab_free(&lab);
+}
+
 static void what_was_sent_before_the_end_is_taken(void **state)
 {
     (void)state;
@@ -640,6 +676,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(node_metrics_are_sampled_until_the_end),
         cmocka_unit_test(a_program_hands_over_its_ring),
         cmocka_unit_test(a_killed_agent_is_taken_over_from),
+        cmocka_unit_test(counters_go_on_after_a_kill),
         cmocka_unit_test(what_was_sent_before_the_end_is_taken),
         cmocka_unit_test(many_connections_at_once),
         cmocka_unit_test(garbage_harms_only_its_sender),

@@ -23,7 +23,7 @@ static void ring(void *user)
     pthread_mutex_unlock(&bell->lock);
 }
 
-static struct collect *collect_sources(double rate_s, const char *sources)
+static struct collect *collect_with_folder(double rate_s, const char *sources, const char *folder)
 {
     static const struct store_label host = {{"host", 4}, {"lab", 3}};
     struct collect_options options = {.root = "",
@@ -31,12 +31,17 @@ static struct collect *collect_sources(double rate_s, const char *sources)
                                       .label_count = 1,
                                       .level = 2,
                                       .rate_s = rate_s,
-                                      .folder = "/tmp",
+                                      .folder = folder,
                                       .uid = getuid(),
                                       .sources = sources};
     struct collect *c;
     assert_int_equal(collect_create(&options, &c, NULL), 0);
     return c;
+}
+
+static struct collect *collect_sources(double rate_s, const char *sources)
+{
+    return collect_with_folder(rate_s, sources, "/tmp");
 }
 
 static struct collect *collect_here(double rate_s)
@@ -134,22 +139,21 @@ static void two_threads(void **state)
 }
 
 static _Atomic bool hang;
+static const char *answers = ""; // this folder all the same
 
 // Instead of the C library's: a file server that is gone, or not.
 int statvfs(const char *path, struct statvfs *out)
 {
-    (void)path;
-    while (atomic_load(&hang))
+    while (atomic_load(&hang) && !str_eq(str_of(path), str_of(answers)))
         usleep(1000);
     *out = (struct statvfs){.f_bsize = 4096, .f_blocks = 1000};
     return 0;
 }
 
 // Says so once, and once when it answers again.
-static void a_source_that_is_cut_off(void **state)
+static void cut_off_and_back(const char *folder, const char *part)
 {
-    (void)state;
-    struct collect *c = collect_sources(1, "filesystem");
+    struct collect *c = collect_with_folder(1, "filesystem", folder);
     struct sampler *s;
     assert_int_equal(sampler_create(c, 1, ring, NULL, &s, NULL), 0);
     atomic_store(&hang, true);
@@ -162,6 +166,8 @@ static void a_source_that_is_cut_off(void **state)
             instants += !row->set && !row->source.size;
             assert_true(!row->source.size || str_eq(row->source, STR("filesystem")));
             assert_true(!row->source.size || row->t_ns == i * NS_PER_S);
+            if (row->source.size)
+                assert_string_equal(row->part, part);
         }
         assert_int_equal(off, 1);
         if (i == 3)
@@ -173,6 +179,20 @@ static void a_source_that_is_cut_off(void **state)
     assert_true(instants >= 4);
     sampler_destroy(s);
     collect_destroy(c);
+}
+
+static void a_source_that_is_cut_off(void **state)
+{
+    (void)state;
+    cut_off_and_back("/tmp", "/tmp");
+}
+
+static void one_folder_that_is_cut_off(void **state)
+{
+    (void)state;
+    answers = "/tmp";
+    cut_off_and_back("/some/run", "/some/run");
+    answers = "";
 }
 
 static bool is_of(const struct sampler_row *row, const char *source)
@@ -226,6 +246,7 @@ int main(void)
         cmocka_unit_test(two_threads),
         cmocka_unit_test(a_rate_each),
         cmocka_unit_test(a_source_that_is_cut_off),
+        cmocka_unit_test(one_folder_that_is_cut_off),
     };
     return cmocka_run_group_tests_name("agent/sampler", tests, NULL, NULL);
 }

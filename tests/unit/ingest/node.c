@@ -27,6 +27,17 @@ void node_open(struct node *n)
     signal(SIGPIPE, SIG_IGN);
 }
 
+// What the fake store holds of a series stands for the recording of the agents before.
+static bool recorded(void *user, uint32_t series, int64_t *t_ns, double *value)
+{
+    const struct store *s = user;
+    if (series >= s->series_count || s->series[series].count == 0)
+        return false;
+    *t_ns = s->series[series].last_t_ns;
+    *value = s->series[series].last;
+    return true;
+}
+
 void node_agent_start(struct node *n)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -36,7 +47,12 @@ void node_agent_start(struct node *n)
     assert_int_equal(bind(n->listener, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(n->listener, 1024), 0);
     struct store_label host = {STR("host"), STR("here")};
-    struct ingest_options options = {.socket_path = n->path, .labels = &host, .label_count = 1, .level = n->level};
+    struct ingest_options options = {.socket_path = n->path,
+                                     .labels = &host,
+                                     .label_count = 1,
+                                     .level = n->level,
+                                     .recorded = recorded,
+                                     .recorded_user = n->store};
     assert_int_equal(ingest_create(n->store, &options, &n->in, NULL), 0);
     ingest_adopt(n->in);
 }

@@ -1,0 +1,49 @@
+// recorded.c - a reader's snapshot of the file, taken before this agent appends to it, and kept: what is not asked for costs nothing but the list
+// of series.
+#include "agent/recorded.h"
+
+#include "base/log.h"
+#include "store/read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct recorded {
+    struct store_reader *reader;
+    struct store_snapshot *snapshot;
+};
+
+struct recorded *recorded_open(const char *path, const struct store *store)
+{
+    struct store_stats stats;
+    struct error e = {.code = -ENOMEM};
+    store_get_stats(store, &stats);
+    if (stats.series == 0)
+        return NULL;
+    struct recorded *r = calloc(1, sizeof *r);
+    if (r && store_reader_open(path, &r->reader, &e) == 0)
+        r->snapshot = store_snapshot_open(r->reader);
+    if (r && r->snapshot)
+        return r;
+    recorded_close(r);
+    log_warning("counters begin anew, as the last values in %s cannot be read: %s", path,
+                e.text[0] ? e.text : strerror(ENOMEM));
+    return NULL;
+}
+
+void recorded_close(struct recorded *r)
+{
+    if (!r)
+        return;
+    if (r->snapshot)
+        store_snapshot_close(r->snapshot);
+    if (r->reader)
+        store_reader_close(r->reader);
+    free(r);
+}
+
+bool recorded_last(void *user, uint32_t series, int64_t *t_ns, double *value)
+{
+    struct recorded *r = user;
+    return r && store_point_before(r->snapshot, series, INT64_MAX, t_ns, value);
+}

@@ -1,0 +1,16 @@
+// recorded.h - what the agents before this one have written into the recording: each series' last value.
+#ifndef SONDE_AGENT_RECORDED_H
+#define SONDE_AGENT_RECORDED_H
+
+#include "store/store.h"
+
+struct recorded;
+
+// The file at `path`, which `store` has open for writing, as it is now. NULL: nothing was recorded yet, or it cannot be read (that is logged).
+struct recorded *recorded_open(const char *path, const struct store *store);
+void recorded_close(struct recorded *r);
+
+// The last value of a series and its time; false: it had none. `user` is a struct recorded.
+bool recorded_last(void *user, uint32_t series, int64_t *t_ns, double *value);
+
+#endif
