@@ -26,6 +26,15 @@ struct aggregator_limits {
     int64_t slow_after_ns;           // 1 s
 };
 
+// Nodes of the job that connect to us, so that all of them are asked (wire/hub.h).
+struct aggregator_hub {
+    const char *address;  // a number; NULL = all of this machine's
+    int port;             // 0 = any that is free
+    const char *key_file; // wire_key_read
+    const char *host;     // this node, as the others are called
+    const char *expect;   // nodes that should be there, separated by commas; NULL = none
+};
+
 struct aggregator_options {
     const char *const *paths; // files, or folders whose *.sonde are all taken (new ones as they appear)
     size_t path_count;
@@ -45,17 +54,27 @@ struct aggregator_options {
         replay; // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells runs apart, one has to be there
     bool as_if_now; // times are shifted, by whole minutes, so that the last point lies within the last minute
     aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names
+    const struct aggregator_hub *hub;   // NULL = our own files are all there is
     struct aggregator_limits limits;
 };
 
 struct aggregator;
+struct hub;
 
 // Starts serving on threads of its own; returns when it listens.
 int aggregator_start(const struct aggregator_options *options, struct aggregator **out, struct error *e);
 int aggregator_port(const struct aggregator *a);
 void aggregator_stop(struct aggregator *a); // finishes what is being answered, frees a
 
-// The process: aggregator_start, writes "ready PORT\n" (or "error TEXT\n") to control_fd, serves until SIGTERM, SIGINT or the end of control_fd.
+struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
+
+// The process: aggregator_start, writes "ready PORT" (or "error TEXT") to control_fd, serves until SIGTERM, SIGINT or the end of control_fd. With a hub:
+//
+//   says   ready PORT HUBPORT
+//          node HOST up        it has connected
+//          node HOST lost      its connection has ended
+//   takes  expect HOST,HOST    these nodes should be there, too
+//          exclude HOST,HOST   these are no longer nodes of the job
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e);
 
 #endif

@@ -9,12 +9,14 @@
 #include "aggregator/respond.h"
 #include "aggregator/sources.h"
 #include "query/query.h"
+#include "wire/hub.h"
 
 #include <stdatomic.h>
 
 // What handlers may use. Constant after the start, except what is behind the pointers (thread-safe).
 struct service {
     struct sources *sources;
+    struct hub *hub; // of the job's other nodes; NULL: there are none
     struct connections *connections;
     struct auth auth;
     struct aggregator_limits limits; // no zeros
@@ -73,8 +75,8 @@ void native_query_arrow(struct service *service, struct request *r, struct answe
 void native_openapi(struct service *service, struct request *r, struct answer *a);
 // opentsdb_query.c
 // Runs one query, under the limits of the service; a metric that nobody knows is tried by its other name.
-int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
-                 struct arena *arena, struct query_result *out, struct error *e);
+struct reading;
+int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e);
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
 // opentsdb_annotation.c
 void opentsdb_annotation(struct service *service, struct request *r, struct answer *a);
