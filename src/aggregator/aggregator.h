@@ -11,6 +11,9 @@
 // The name under which stores know the metric that `name` is another name for; empty when it is none.
 typedef struct str aggregator_alias_fn(struct str name);
 
+// Somebody asks for a restart without these hosts: names separated by commas, or none.
+typedef void aggregator_reboot_fn(void *user, struct str hosts);
+
 // Each limit has a name, which errors give; 0 takes the default that stands behind it.
 struct aggregator_limits {
     size_t body_bytes;               // of a request, also after inflating: 16 MiB (413)
@@ -54,7 +57,10 @@ struct aggregator_options {
         replay; // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells runs apart, one has to be there
     bool as_if_now; // times are shifted, by whole minutes, so that the last point lies within the last minute
     aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names
-    const struct aggregator_hub *hub;   // NULL = our own files are all there is
+    bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
+    aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
+    void *reboot_user;
+    const struct aggregator_hub *hub; // NULL = our own files are all there is
     struct aggregator_limits limits;
 };
 
@@ -73,6 +79,7 @@ struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
 //   says   ready PORT HUBPORT
 //          node HOST up        it has connected
 //          node HOST lost      its connection has ended
+//          reboot HOST,HOST    where it was told that the launcher restarts: the command is to be started again without these
 //   takes  expect HOST,HOST    these nodes should be there, too
 //          exclude HOST,HOST   these are no longer nodes of the job
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e);

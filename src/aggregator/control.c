@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -21,7 +20,7 @@ static void raise_descriptor_limit(void)
 int control_open(struct control *c, int fd, struct error *e)
 {
     sigset_t ours;
-    *c = (struct control){.fd = fd};
+    *c = (struct control){.fd = fd, .saying = PTHREAD_MUTEX_INITIALIZER};
     sigemptyset(&ours);
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGINT);
@@ -43,22 +42,21 @@ void control_close(struct control *c)
 
 void control_say(struct control *c, const char *format, ...)
 {
-    char line[ERROR_TEXT_MAX + 64];
+    struct buf line = {0};
     va_list args;
     va_start(args, format);
-    int size = vsnprintf(line, sizeof line - 1, format, args);
+    buf_vprintf(&line, format, args);
     va_end(args);
-    if (c->fd < 0 || size < 0)
-        return;
-    if (size > (int)sizeof line - 2)
-        size = sizeof line - 2;
-    line[size++] = '\n';
-    for (int at = 0; at < size;) {
-        ssize_t n = write(c->fd, line + at, (size_t)(size - at));
+    buf_add_char(&line, '\n');
+    pthread_mutex_lock(&c->saying);
+    for (size_t at = 0; c->fd >= 0 && !line.failed && at < line.size;) {
+        ssize_t n = write(c->fd, line.data + at, line.size - at);
         if (n < 0 && errno != EINTR)
-            return;
-        at += n > 0 ? (int)n : 0;
+            break;
+        at += n > 0 ? (size_t)n : 0;
     }
+    pthread_mutex_unlock(&c->saying);
+    buf_free(&line);
 }
 
 static void take_bytes(struct control *c, struct str piece, void (*take)(void *user, struct str line), void *user)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/str.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 
@@ -16,6 +17,7 @@ enum { CONTROL_LINE_MAX = 4096 }; // bytes of a line that is told; a longer one 
 struct control {
     int fd; // -1: nobody holds us
     int signals;
+    pthread_mutex_t saying;
     sigset_t before;
     struct sigaction pipe_before;
     char line[CONTROL_LINE_MAX];
@@ -26,7 +28,7 @@ struct control {
 int control_open(struct control *c, int fd, struct error *e);
 void control_close(struct control *c);
 
-// One line. Whoever does not listen any more is noticed by control_wait.
+// One line, from any thread. Whoever does not listen any more is noticed by control_wait.
 void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Waits at most timeout_ms (-1: for ever); calls take (NULL: nobody listens) with each whole line that was told. False: it is time to end.

@@ -65,6 +65,12 @@ static void take_line(void *user, struct str line)
     }
 }
 
+static void say_reboot(void *user, struct str hosts)
+{
+    struct process *p = user;
+    control_say(&p->control, "reboot %.*s", STR_ARG(hosts));
+}
+
 static void serve(struct process *p)
 {
     if (!p->hub) {
@@ -83,8 +89,13 @@ int aggregator_run(const struct aggregator_options *options, int control_fd, str
     struct process p = {0};
     struct aggregator *g = NULL;
     int rc = control_open(&p.control, control_fd, &own);
+    struct aggregator_options with = *options;
+    if (options->restarts && control_fd >= 0) {
+        with.reboot = say_reboot;
+        with.reboot_user = &p;
+    }
     if (!rc)
-        rc = aggregator_start(options, &g, &own);
+        rc = aggregator_start(&with, &g, &own);
     if (rc) {
         control_say(&p.control, "error %s", own.text);
     } else {

@@ -379,6 +379,8 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .agent_socket = str_of(g->agent_socket),
         .level = o->level,
         .dragon_compatible = o->dragon_compatible,
+        .reboot = o->reboot,
+        .reboot_user = o->reboot_user,
         .started_ns = clock_monotonic_ns(),
     };
     return 0;

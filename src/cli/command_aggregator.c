@@ -46,6 +46,7 @@ int command_aggregator(const struct options *o)
             .agent_socket = o->value[OPT_SOCKET].source == FROM_FLAG ? options_text(o, OPT_SOCKET) : NULL,
             .level = options_int(o, OPT_LEVEL),
             .resolve_alias = serve_other_name,
+            .restarts = options_flag(o, OPT_RESTARTS),
             .hub = key_file ? &hub : NULL,
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
         };

@@ -213,6 +213,8 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--dragon-compatible=%s", l->o->dragon_compatible ? "true" : "false");
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
+    if (nodes_restartable(l->nodes))
+        child_command_add(&c, "--restarts");
     if (l->key[0]) {
         child_command_add(&c, "--key-file=%s", l->key_file);
         child_command_add(&c, "--host=%s", nodes_own_name(l->nodes));

@@ -195,6 +195,18 @@ class Cluster(unittest.TestCase):
         lab.run("n3", "rm", "-r", "/tmp/wrong-key", "/tmp/nothing")
         self.stop(run)
 
+    def test_a_restart_is_asked_for_over_http(self):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
+        self.assertEqual(run.stdout.readline(), "n1,n2\n")
+        until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [], "n2 is connected")
+        asked = lab.run("n1", "python3", "-c", ASK.replace("headers=", "data=b'{\"hosts\":[\"n2\"]}', headers="), "/sonde/v1/reboot")
+        self.assertEqual(json.loads(asked.stdout)[2]["hosts"], ["n2"], asked.stderr)
+        self.assertEqual(run.stdout.readline(), "n1,n3\n")
+        # The node in its place is asked, the other one is not missed.
+        until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [] and [n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]] == ["n1", "n3"], "n3 is in its place")
+        self.up(["n1", "n3"])
+        self.stop(run)
+
     # ---- Slurm
 
     def test_salloc_points_land_in_the_file_of_their_node(self):

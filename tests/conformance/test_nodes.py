@@ -209,6 +209,21 @@ class Nodes(unittest.TestCase):
             until(lambda: self.get("/sonde/v1/status")[0]["hub"]["questions"] > before["questions"], "it is asked")
         until(lambda: self.get("/sonde/v1/status")[0]["hub"]["cancelled"] > before["cancelled"], "it is cancelled")
 
+    def test_a_restart_is_asked_for(self):
+        self.assertEqual(self.ask("/sonde/v1/reboot", {"hosts": ["n2"]})[0], 501)
+        own = Process("aggregator", "--restarts", "--token-file", self.token, os.path.join(self.place.name, "n1"))
+        self.ends.append(own.close)
+        self.port = int(own.first.split()[1])
+        self.assertEqual(self.get("/sonde/v1/reboot", {"hosts": ["n2", "n3"]})[0], {"asked": "reboot", "hosts": ["n2", "n3"]})
+        self.assertEqual(self.get("/sonde/v1/reboot?hosts=n4", {})[0]["hosts"], ["n4"])
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/reboot", headers={"Authorization": "Bearer test-token"}, data=b"hostnames=a%2Cb&h_uids=")
+        with urllib.request.urlopen(request) as answer:
+            self.assertEqual(json.loads(answer.read())["hosts"], ["a", "b"])
+        for body in ({"hosts": ["n2\nreboot n3"]}, {"hosts": ["a b"]}, {"hosts": ["x" * 5000]}):
+            self.assertIn(self.ask("/sonde/v1/reboot", body)[0], (400, 413))
+        until(lambda: len(own.said) == 3, "three are passed on")
+        self.assertEqual(own.said, ["reboot n2,n3", "reboot n4", "reboot a,b"])
+
     def test_without_the_key_there_is_no_hub(self):
         refused = subprocess.run([SONDE, "aggregator", "--expect=n2", self.place.name], capture_output=True, text=True)
         self.assertEqual(refused.returncode, 1)
