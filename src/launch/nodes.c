@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 enum {
-    LATE_MS = 1000,        // over the node time-out, and a silent node has been found out
-    ADDRESS_TRIES_MAX = 8, // names that are looked up to find our own address
+    LATE_MS = 1000, // over the node time-out, and a silent node has been found out
+    ADDRESS_TRIES_MAX =
+        2, // names that are looked up to find our own address: a name service that is down takes seconds for each
 };
 
 struct nodes {
