@@ -11,6 +11,9 @@
 // The name under which stores know the metric that `name` is another name for; empty when it is none.
 typedef struct str aggregator_alias_fn(struct str name);
 
+// Somebody asks for a restart without these hosts: names separated by commas, or none.
+typedef void aggregator_reboot_fn(void *user, struct str hosts);
+
 // Each limit has a name, which errors give; 0 takes the default that stands behind it.
 struct aggregator_limits {
     size_t body_bytes;               // of a request, also after inflating: 16 MiB (413)
@@ -24,6 +27,15 @@ struct aggregator_limits {
     size_t total_memory_bytes;       // of all queries and answers under way: 1 GiB, at least query_memory_bytes (503)
     unsigned slow_queries;           // that may take longer than slow_after_ns at a time: 12; one more is ended (503)
     int64_t slow_after_ns;           // 1 s
+};
+
+// Nodes of the job that connect to us, so that all of them are asked (wire/hub.h).
+struct aggregator_hub {
+    const char *address;  // a number; NULL = all of this machine's
+    int port;             // 0 = any that is free
+    const char *key_file; // wire_key_read
+    const char *host;     // this node, as the others are called
+    const char *expect;   // nodes that should be there, separated by commas; NULL = none
 };
 
 struct aggregator_options {
@@ -45,17 +57,31 @@ struct aggregator_options {
         replay; // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells runs apart, one has to be there
     bool as_if_now; // times are shifted, by whole minutes, so that the last point lies within the last minute
     aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names
+    bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
+    aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
+    void *reboot_user;
+    const struct aggregator_hub *hub; // NULL = our own files are all there is
     struct aggregator_limits limits;
 };
 
 struct aggregator;
+struct hub;
 
 // Starts serving on threads of its own; returns when it listens.
 int aggregator_start(const struct aggregator_options *options, struct aggregator **out, struct error *e);
 int aggregator_port(const struct aggregator *a);
 void aggregator_stop(struct aggregator *a); // finishes what is being answered, frees a
 
-// The process: aggregator_start, writes "ready PORT\n" (or "error TEXT\n") to control_fd, serves until SIGTERM, SIGINT or the end of control_fd.
+struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
+
+// The process: aggregator_start, writes "ready PORT" (or "error TEXT") to control_fd, serves until SIGTERM, SIGINT or the end of control_fd. With a hub:
+//
+//   says   ready PORT HUBPORT
+//          node HOST up        it has connected
+//          node HOST lost      its connection has ended
+//          reboot HOST,HOST    where it was told that the launcher restarts: the command is to be started again without these
+//   takes  expect HOST,HOST    these nodes should be there, too
+//          exclude HOST,HOST   these are no longer nodes of the job
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e);
 
 #endif

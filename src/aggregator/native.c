@@ -1,4 +1,5 @@
 // native.c - sonde's own face: what is served, whether we are up, and a page for people who open the address.
+#include "aggregator/reading.h"
 #include "aggregator/routes.h"
 #include "aggregator/workers.h"
 #include "base/clock.h"
@@ -124,6 +125,61 @@ static void write_limits(struct json_writer *w, const struct aggregator_limits *
     json_object_end(w);
 }
 
+static void write_node(struct json_writer *w, const struct hub_node *n, int64_t now_ns)
+{
+    json_object(w);
+    json_key_string(w, "host", n->host);
+    json_key_bool(w, "connected", n->connected);
+    json_key_bool(w, "expected", n->expected);
+    json_key_u64(w, "connections", n->connections);
+    if (n->connected)
+        json_key_double(w, "heard_seconds_ago", (double)(now_ns - n->heard_ns) / NS_PER_S);
+    if (n->offset_known) {
+        json_key_double(w, "clock_offset_seconds", (double)n->offset_ns / NS_PER_S);
+        json_key_double(w, "clock_offset_error_seconds", (double)n->offset_error_ns / NS_PER_S);
+        json_key_double(w, "round_trip_seconds", (double)n->round_trip_ns / NS_PER_S);
+    }
+    json_key_u64(w, "bytes_in", n->bytes_in);
+    json_key_u64(w, "bytes_out", n->bytes_out);
+    json_object_end(w);
+}
+
+// The other nodes, as far as the hub knows them without asking; who is not connected is missing.
+static void write_hub(struct json_writer *w, struct hub *hub, struct arena *arena)
+{
+    struct hub_stats s;
+    const struct hub_node *nodes;
+    size_t count = 0;
+    int64_t now_ns = clock_monotonic_ns();
+    if (hub_nodes(hub, arena, &nodes, &count) != 0)
+        count = 0;
+    hub_get_stats(hub, &s);
+    json_key(w, STR("missing"));
+    json_array(w);
+    for (size_t i = 0; i < count; i++)
+        if (!nodes[i].connected)
+            json_string(w, nodes[i].host);
+    json_array_end(w);
+    json_key(w, STR("hub"));
+    json_object(w);
+    json_key_i64(w, "port", hub_port(hub));
+    json_key_u64(w, "accepted", s.accepted);
+    json_key_u64(w, "refused_key", s.refused_key);
+    json_key_u64(w, "refused_other",
+                 s.refused_garbage + s.refused_time + s.refused_room + s.refused_old + s.refused_excluded);
+    json_key_u64(w, "replaced", s.replaced);
+    json_key_u64(w, "lost", s.lost + s.dead);
+    json_key_u64(w, "questions", s.questions);
+    json_key_u64(w, "late", s.late);
+    json_key_u64(w, "cancelled", s.cancelled);
+    json_key(w, STR("nodes"));
+    json_array(w);
+    for (size_t i = 0; i < count; i++)
+        write_node(w, &nodes[i], now_ns);
+    json_array_end(w);
+    json_object_end(w);
+}
+
 void native_status(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
@@ -144,6 +200,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     write_workers(&w, service);
     write_limits(&w, &service->limits);
     json_key_u64(&w, "decoded_bytes", query_cache_bytes(view.cache));
+    if (service->hub)
+        write_hub(&w, service->hub, &r->arena);
     json_key(&w, STR("files"));
     json_array(&w);
     for (size_t i = 0; i < view.count; i++)

@@ -4,7 +4,7 @@
 //
 // What the columns are is known when all queries have been run: until then their results wait, within the memory of one query.
 #include "aggregator/arrow_write.h"
-#include "aggregator/routes.h"
+#include "aggregator/reading.h"
 #include "base/map.h"
 
 #include <errno.h>
@@ -34,16 +34,14 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "no memory for the answer");
 }
 
-static int run_all(struct service *service, const struct request *r, const struct sources_view *view,
-                   const struct query_request *request, struct table *t, struct error *e)
+static int run_all(struct reading *d, const struct query_request *request, struct table *t, struct error *e)
 {
     struct query_result *results = arena_zalloc(t->arena, request->count * sizeof *results);
     if (!results)
         return no_memory(e);
-    size_t limit = service->limits.query_memory_bytes;
+    size_t limit = d->service->limits.query_memory_bytes;
     for (size_t i = 0; i < request->count; i++) {
-        int rc = opentsdb_run(service, view, request->queries[i], r->arrived_ns + service->limits.query_deadline_ns,
-                              t->arena, &results[i], e);
+        int rc = opentsdb_run(d, request->queries[i], t->arena, &results[i], e);
         if (!rc && t->arena->used_bytes > limit)
             rc =
                 error_set(e, -E2BIG, "all queries together need more than %zu bytes (limit query_memory_bytes)", limit);
@@ -170,12 +168,12 @@ void native_query_arrow(struct service *service, struct request *r, struct answe
 {
     struct error e = {0};
     struct query_request request;
-    struct sources_view view;
+    struct reading d;
     struct arena work = {0};
     struct table *t = NULL;
     int rc = native_query_parse(service, r, &request, &e);
     if (!rc)
-        rc = sources_open(service->sources, &r->arena, &view, &e);
+        rc = reading_open(service, r, &d, &e);
     if (rc) {
         answer_failure(a, &e);
         return;
@@ -183,7 +181,7 @@ void native_query_arrow(struct service *service, struct request *r, struct answe
     t = arena_zalloc(&r->arena, sizeof *t);
     if (t) {
         t->arena = &work;
-        rc = run_all(service, r, &view, &request, t, &e);
+        rc = run_all(&d, &request, t, &e);
     } else {
         rc = no_memory(&e);
     }
@@ -192,7 +190,7 @@ void native_query_arrow(struct service *service, struct request *r, struct answe
     for (size_t i = 0; t && i <= t->key_count; i++)
         map_free(&t->numbers[i]);
     arena_free(&work);
-    sources_close(&view);
+    reading_close(&d, a);
     a->content_type = NATIVE_ARROW_TYPE;
     if (rc)
         answer_failure(a, &e);

@@ -1,8 +1,7 @@
 // native_data.c - sonde's own face to the data: nodes, metrics, series, points, spans, annotations. Times are nanoseconds; values that JSON has no
 // number for are null.
 #include "aggregator/opentsdb_write.h"
-#include "aggregator/routes.h"
-#include "aggregator/series_list.h"
+#include "aggregator/reading.h"
 #include "aggregator/stream.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -16,25 +15,26 @@ enum {
     NATIVE_QUERIES_MAX = 256,
 };
 
-typedef int native_fn(struct service *service, struct request *r, const struct sources_view *view,
-                      struct json_writer *w, struct error *e);
+typedef int native_fn(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
+                      struct error *e);
 
-// Opens a view, lets `write` fill one JSON object, closes it.
+// Lets `write` fill one JSON object; says in it, too, which nodes are missing.
 static void answer_object(struct service *service, struct request *r, struct answer *a, native_fn *write)
 {
     struct error e = {0};
-    struct sources_view view;
-    if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
+    struct reading d;
+    if (reading_open(service, r, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
     struct json_writer w = json_to(&a->body);
     json_object(&w);
-    int rc = write(service, r, &view, &w, &e);
+    int rc = write(service, r, &d, &w, &e);
+    reading_write_missing(&d, &w);
     json_object_end(&w);
     if (rc)
         answer_failure(a, &e);
-    sources_close(&view);
+    reading_close(&d, a);
 }
 
 static void write_tags(struct json_writer *w, const struct store_label *labels, size_t count)
@@ -55,29 +55,30 @@ static struct str kind_name(const struct store_metric *m)
 
 // ---- nodes
 
-static int write_nodes(struct service *service, struct request *r, const struct sources_view *view,
-                       struct json_writer *w, struct error *e)
+static int write_nodes(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
+                       struct error *e)
 {
     static const char *const states[] = {[STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
-    (void)r, (void)e;
+    const struct wire_status *all;
+    size_t count;
+    (void)r;
+    int rc = reading_status(d, &all, &count, e);
     json_key(w, STR("nodes"));
     json_array(w);
-    for (size_t i = 0; i < view->count; i++) {
-        const struct store_reader *reader = source_reader(view->files[i]);
-        int64_t first_ns, last_ns;
+    for (size_t i = 0; i < count && !rc; i++) {
         json_object(w);
-        json_key_string(w, "host", store_reader_meta(reader, STR("host")));
-        json_key_string(w, "job", store_reader_meta(reader, STR("job")));
-        json_key_string(w, "state", str_of(states[store_reader_state(reader)]));
-        json_key_u64(w, "series", store_series_count(view->snapshots[i]));
-        if (store_time_range(view->snapshots[i], &first_ns, &last_ns)) {
-            json_key_i64(w, "first_ns", first_ns + service->shift_ns);
-            json_key_i64(w, "last_ns", last_ns + service->shift_ns);
+        json_key_string(w, "host", all[i].host);
+        json_key_string(w, "job", all[i].job);
+        json_key_string(w, "state", str_of(states[all[i].state]));
+        json_key_u64(w, "series", all[i].series);
+        if (all[i].has_points) {
+            json_key_i64(w, "first_ns", all[i].first_ns + service->shift_ns);
+            json_key_i64(w, "last_ns", all[i].last_ns + service->shift_ns);
         }
         json_object_end(w);
     }
     json_array_end(w);
-    return 0;
+    return rc;
 }
 
 void native_nodes(struct service *service, struct request *r, struct answer *a)
@@ -87,35 +88,44 @@ void native_nodes(struct service *service, struct request *r, struct answer *a)
 
 // ---- metrics
 
-static int write_metrics(struct service *service, struct request *r, const struct sources_view *view,
-                         struct json_writer *w, struct error *e)
+static int write_metric(struct json_writer *w, struct map *seen, const struct store_metric *m, struct str q,
+                        struct error *e)
+{
+    bool added = false;
+    if (!m || str_find(m->name, q) < 0)
+        return 0;
+    if (!map_add(seen, m->name, &added))
+        return error_set(e, -ENOMEM, "no memory for the list of metrics");
+    if (!added)
+        return 0;
+    json_object(w);
+    json_key_string(w, "name", m->name);
+    json_key_string(w, "kind", kind_name(m));
+    json_key_string(w, "unit", m->unit);
+    json_key_string(w, "help", m->help);
+    json_key_i64(w, "level", m->level);
+    json_object_end(w);
+    return 0;
+}
+
+static int write_metrics(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
+                         struct error *e)
 {
     struct map seen = {0};
     struct str q = STR("");
-    int rc = 0;
-    (void)service;
+    struct series_filter f = {.from_ns = INT64_MIN};
+    const struct listed_series *all;
+    size_t count = 0;
+    int rc = service->hub ? reading_series(d, &f, &all, &count, e) : 0;
     request_parameter(r, "q", &q);
     json_key(w, STR("metrics"));
     json_array(w);
-    for (size_t i = 0; i < view->count && !rc; i++) {
-        for (uint32_t id = 0; id < store_metric_count(view->snapshots[i]) && !rc; id++) {
-            const struct store_metric *m = store_metric_get(view->snapshots[i], id);
-            bool added = false;
-            if (!m || str_find(m->name, q) < 0)
-                continue;
-            if (!map_add(&seen, m->name, &added))
-                rc = error_set(e, -ENOMEM, "no memory for the list of metrics");
-            if (!added || rc)
-                continue;
-            json_object(w);
-            json_key_string(w, "name", m->name);
-            json_key_string(w, "kind", kind_name(m));
-            json_key_string(w, "unit", m->unit);
-            json_key_string(w, "help", m->help);
-            json_key_i64(w, "level", m->level);
-            json_object_end(w);
-        }
-    }
+    // What our own files know comes first: a metric need not have series.
+    for (size_t i = 0; i < d->view.count && !rc; i++)
+        for (uint32_t id = 0; id < store_metric_count(d->view.snapshots[i]) && !rc; id++)
+            rc = write_metric(w, &seen, store_metric_get(d->view.snapshots[i], id), q, e);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = write_metric(w, &seen, all[i].metric, q, e);
     json_array_end(w);
     map_free(&seen);
     return rc;
@@ -136,8 +146,8 @@ static int read_limit(const struct request *r, size_t most, size_t *out, struct 
     return rc;
 }
 
-static int write_series(struct service *service, struct request *r, const struct sources_view *view,
-                        struct json_writer *w, struct error *e)
+static int write_series(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
+                        struct error *e)
 {
     struct store_label tags[NATIVE_TAGS_MAX];
     struct series_filter f = {.latest = request_flag(r, "latest"),
@@ -152,12 +162,12 @@ static int write_series(struct service *service, struct request *r, const struct
         rc = series_parse(match, &f.metric, tags, NATIVE_TAGS_MAX, &f.tag_count, e);
     if (str_eq(f.metric, STR("*")))
         f.metric = STR("");
-    if (f.metric.size && !series_metric_known(view, f.metric) && service->resolve_alias) {
+    if (f.metric.size && !reading_metric_known(d, f.metric) && service->resolve_alias) {
         struct str other = service->resolve_alias(f.metric);
         f.metric = other.size ? other : f.metric;
     }
     if (!rc)
-        rc = series_list(view, &f, &r->arena, &all, &count, e);
+        rc = reading_series(d, &f, &all, &count, e);
     if (rc)
         return rc;
     json_key_u64(w, "total", count);
@@ -219,15 +229,6 @@ static void write_result_series(struct json_writer *w, const struct query_series
     json_object_end(w);
 }
 
-static const struct store_metric *metric_of(const struct sources_view *view, struct str name)
-{
-    uint32_t id;
-    for (size_t i = 0; i < view->count; i++)
-        if (store_metric_find(view->snapshots[i], name, &id))
-            return store_metric_get(view->snapshots[i], id);
-    return NULL;
-}
-
 int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e)
 {
     *out = (struct query_request){.dragon_compatible = service->dragon_compatible};
@@ -245,11 +246,13 @@ int native_query_parse(const struct service *service, struct request *r, struct 
     return rc;
 }
 
-static int write_points(struct service *service, struct request *r, const struct sources_view *view,
-                        struct json_writer *w, struct error *e)
+static int write_points(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
+                        struct error *e)
 {
     struct query_request request;
     struct arena work = {0};
+    const struct store_metric *metric = NULL; // of the series before
+    struct str looked_for = STR("");
     uint64_t points = 0, read = 0;
     int rc = native_query_parse(service, r, &request, e);
     if (rc)
@@ -258,11 +261,14 @@ static int write_points(struct service *service, struct request *r, const struct
     json_array(w);
     for (size_t i = 0; i < request.count && !rc && !w->out->failed; i++) {
         struct query_result result = {0};
-        rc = opentsdb_run(service, view, request.queries[i], r->arrived_ns + service->limits.query_deadline_ns, &work,
-                          &result, e);
+        rc = opentsdb_run(d, request.queries[i], &work, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
             const struct query_series *series = &result.series[s];
-            write_result_series(w, series, i, metric_of(view, series->metric), service->shift_ns);
+            if (!str_eq(looked_for, series->metric)) {
+                metric = reading_metric(d, series->metric);
+                looked_for = arena_str(&r->arena, series->metric);
+            }
+            write_result_series(w, series, i, metric, service->shift_ns);
             points += series->count;
         }
         read += result.points_read;
@@ -301,20 +307,19 @@ struct event_list {
     struct store_label tags[NATIVE_TAGS_MAX];
     size_t tag_count, count, limit;
     int64_t shift_ns, deadline_ns;
-    const struct store_label *file_label;
-    struct str host;
     bool late;
 };
 
-static struct str event_tag(const struct event_list *l, const struct store_event *event, struct str key)
+static struct str event_tag(const struct store_event *event, const struct store_label *file_label, struct str key)
 {
     for (size_t i = 0; i < event->label_count; i++)
         if (str_eq(event->labels[i].key, key))
             return event->labels[i].value;
-    return l->file_label && str_eq(l->file_label->key, key) ? l->file_label->value : STR("");
+    return file_label && str_eq(file_label->key, key) ? file_label->value : STR("");
 }
 
-static bool write_event(const struct store_event *event, void *user)
+static bool write_event(const struct store_event *event, struct str host, const struct store_label *file_label,
+                        void *user)
 {
     struct event_list *l = user;
     if (clock_monotonic_ns() > l->deadline_ns)
@@ -324,7 +329,7 @@ static bool write_event(const struct store_event *event, void *user)
     if (event->kind != l->kind || (l->name.size && !str_eq(l->name, event->text)))
         return true;
     for (size_t i = 0; i < l->tag_count; i++) {
-        struct str value = event_tag(l, event, l->tags[i].key);
+        struct str value = event_tag(event, file_label, l->tags[i].key);
         if (!value.size || !(str_eq(l->tags[i].value, STR("*")) || str_eq(l->tags[i].value, value)))
             return true;
     }
@@ -337,7 +342,7 @@ static bool write_event(const struct store_event *event, void *user)
         json_key_u64(l->w, "id", event->id);
         json_key_u64(l->w, "parent", event->parent);
     }
-    json_key_string(l->w, "node", l->host);
+    json_key_string(l->w, "node", host);
     write_tags(l->w, event->labels, event->label_count);
     json_object_end(l->w);
     return ++l->count < l->limit && !l->w->out->failed;
@@ -364,8 +369,8 @@ static int read_times(const struct service *service, const struct request *r, in
     return rc;
 }
 
-static int write_events(struct service *service, struct request *r, const struct sources_view *view,
-                        struct json_writer *w, enum store_event_kind kind, struct error *e)
+static int write_events(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
+                        enum store_event_kind kind, struct error *e)
 {
     struct event_list l = {.w = w,
                            .kind = kind,
@@ -390,27 +395,23 @@ static int write_events(struct service *service, struct request *r, const struct
         return rc;
     json_key(w, kind == STORE_SPAN ? STR("spans") : STR("annotations"));
     json_array(w);
-    for (size_t i = 0; i < view->count && !rc && !l.late && l.count < l.limit; i++) {
-        l.file_label = view->labels ? &view->labels[i] : NULL;
-        l.host = store_reader_meta(source_reader(view->files[i]), STR("host"));
-        rc = store_events(view->snapshots[i], from_ns, to_ns, write_event, &l);
-    }
+    rc = reading_events(d, from_ns, to_ns, write_event, &l, e);
     json_array_end(w);
     if (l.late)
         return error_set(e, -ETIMEDOUT, "reading the events took too long (limit query_deadline)");
-    return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
+    return rc;
 }
 
-static int write_spans(struct service *service, struct request *r, const struct sources_view *view,
-                       struct json_writer *w, struct error *e)
+static int write_spans(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
+                       struct error *e)
 {
-    return write_events(service, r, view, w, STORE_SPAN, e);
+    return write_events(service, r, d, w, STORE_SPAN, e);
 }
 
-static int write_annotations(struct service *service, struct request *r, const struct sources_view *view,
-                             struct json_writer *w, struct error *e)
+static int write_annotations(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
+                             struct error *e)
 {
-    return write_events(service, r, view, w, STORE_ANNOTATION, e);
+    return write_events(service, r, d, w, STORE_ANNOTATION, e);
 }
 
 void native_spans(struct service *service, struct request *r, struct answer *a)
@@ -435,4 +436,6 @@ void native_stream(struct service *service, struct request *r, struct answer *a)
         answer_failure(a, &e);
     else
         a->content_type = "text/event-stream; charset=UTF-8";
+    if (!rc) // points of other nodes are not followed
+        reading_name_others(service, r, a, "not streamed");
 }

@@ -8,8 +8,7 @@
 //
 // Kind, unit and help are what the file says of the metric. Names may hold only [A-Za-z0-9_:] there: everything else becomes _; where that makes two
 // metrics one, the later gets a number of its own behind it. Each value carries its own time: one that is asked for twice is stored once.
-#include "aggregator/routes.h"
-#include "aggregator/series_list.h"
+#include "aggregator/reading.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/map.h"
@@ -148,24 +147,49 @@ static void write_all(struct buf *out, const struct listed_series *all, size_t c
     map_free(&taken);
 }
 
+// Of the other nodes, as the hub knows them.
+static void write_clocks(struct hub *hub, struct arena *arena, struct buf *out)
+{
+    const struct hub_node *nodes;
+    size_t count = 0;
+    bool any = false;
+    if (hub_nodes(hub, arena, &nodes, &count) != 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (!nodes[i].offset_known)
+            continue;
+        if (!any)
+            buf_add_str(out, STR("# HELP clock_offset_seconds How far the node's clock is ahead of this one's.\n"
+                                 "# TYPE clock_offset_seconds gauge\n# UNIT clock_offset_seconds seconds\n"));
+        any = true;
+        buf_add_str(out, STR("clock_offset_seconds{host=\""));
+        add_escaped(out, nodes[i].host);
+        buf_add_str(out, STR("\"} "));
+        write_value(out, (double)nodes[i].offset_ns / NS_PER_S);
+        buf_add_char(out, '\n');
+    }
+}
+
 void openmetrics_latest(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
-    struct sources_view view;
+    struct reading d;
     const struct listed_series *all;
     size_t count;
     struct series_filter f = {.latest = true, .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
     f.from_ns = INT64_MIN;
-    if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
+    if (reading_open(service, r, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
-    if (series_list(&view, &f, &r->arena, &all, &count, &e) != 0) {
+    if (reading_series(&d, &f, &all, &count, &e) != 0) {
         answer_failure(a, &e);
     } else {
         a->content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         write_all(&a->body, all, count, service->shift_ns, &r->arena);
+        if (service->hub)
+            write_clocks(service->hub, &r->arena, &a->body);
         buf_add_str(&a->body, STR("# EOF\n"));
     }
-    sources_close(&view);
+    reading_close(&d, a);
 }

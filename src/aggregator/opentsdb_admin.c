@@ -181,10 +181,3 @@ void dragon_shutdown(struct service *service, struct request *r, struct answer *
     json_key_string(&w, "msg", STR("nothing to do: telemetry ends by itself when its job does"));
     json_object_end(&w);
 }
-
-void dragon_reboot(struct service *service, struct request *r, struct answer *a)
-{
-    (void)service, (void)r;
-    answer_error(a, 501, "this job cannot be started anew on other nodes",
-                 "It was not started with a launcher that restarts jobs.");
-}

@@ -3,7 +3,7 @@
 // A recording only grows: an annotation is not changed, but one of the same second that comes later is the one that is answered; and none is deleted.
 #include "aggregator/opentsdb_write.h"
 #include "aggregator/put.h"
-#include "aggregator/routes.h"
+#include "aggregator/reading.h"
 #include "aggregator/series_list.h"
 #include "base/clock.h"
 #include "base/escape.h"
@@ -17,9 +17,11 @@ struct wanted {
     struct buf text; // of the last one that fits
 };
 
-static bool write_wanted(const struct store_event *event, void *user)
+static bool write_wanted(const struct store_event *event, struct str host, const struct store_label *file_label,
+                         void *user)
 {
     struct wanted *wanted = user;
+    (void)host, (void)file_label;
     if (event->kind != STORE_ANNOTATION || event->start_ns < wanted->from_ns || event->start_ns > wanted->to_ns)
         return true;
     wanted->text.size = 0;
@@ -33,13 +35,13 @@ static void answer_one(struct service *service, struct request *r, struct answer
     struct error e = {0};
     struct str start;
     struct wanted wanted = {.shift_ns = service->shift_ns};
-    struct sources_view view;
+    struct reading d;
     if (!request_parameter(r, "start_time", &start) || !start.size) {
         answer_error(a, 400, "Missing start_time", NULL);
         return;
     }
     if (query_parse_time(start, clock_realtime_ns(), STR(""), &wanted.from_ns, &e) != 0 ||
-        sources_open(service->sources, &r->arena, &view, &e) != 0) {
+        reading_open(service, r, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
@@ -47,10 +49,11 @@ static void answer_one(struct service *service, struct request *r, struct answer
     // To the second, as they are shown.
     if (__builtin_add_overflow(wanted.from_ns, NS_PER_S - 1, &wanted.to_ns))
         wanted.to_ns = INT64_MAX;
-    for (size_t i = 0; i < view.count; i++)
-        store_events(view.snapshots[i], wanted.from_ns, wanted.to_ns, write_wanted, &wanted);
-    sources_close(&view);
-    if (wanted.text.size)
+    int rc = reading_events(&d, wanted.from_ns, wanted.to_ns, write_wanted, &wanted, &e);
+    reading_close(&d, a);
+    if (rc)
+        answer_failure(a, &e);
+    else if (wanted.text.size)
         buf_add_str(&a->body, buf_str(&wanted.text));
     else
         answer_error(a, 404, "Unable to locate annotation in storage", NULL);
@@ -70,12 +73,12 @@ static bool add_tags_of(void *user, struct str wanted, struct buf *line)
     const struct known_series *k = user;
     struct series_filter f = {.deadline_ns = k->r->arrived_ns + k->service->limits.query_deadline_ns};
     const struct listed_series *all;
-    struct sources_view view;
+    struct reading d;
     size_t count = 0;
     bool found = false;
-    if (sources_open(k->service->sources, &k->r->arena, &view, NULL) != 0)
+    if (reading_open(k->service, k->r, &d, NULL) != 0)
         return false;
-    if (series_list(&view, &f, &k->r->arena, &all, &count, NULL) != 0)
+    if (reading_series(&d, &f, &all, &count, NULL) != 0)
         count = 0;
     for (size_t i = 0; i < count && !found; i++) {
         char tsuid[OPENTSDB_TSUID_SIZE];
@@ -86,7 +89,7 @@ static bool add_tags_of(void *user, struct str wanted, struct buf *line)
             escape_word(line, all[i].labels[l].value);
         }
     }
-    sources_close(&view);
+    reading_close(&d, NULL);
     return found;
 }
 

@@ -1,6 +1,6 @@
 // opentsdb_exp.c - /api/query/exp: formulas over metrics, answered as tables: one row for each time, one column for each series.
 #include "aggregator/opentsdb_write.h"
-#include "aggregator/routes.h"
+#include "aggregator/reading.h"
 #include "base/clock.h"
 #include "query/exp.h"
 
@@ -9,7 +9,7 @@
 
 struct leaf_runner {
     struct service *service;
-    const struct sources_view *view;
+    struct reading *reading;
     int64_t deadline_ns;
 };
 
@@ -20,7 +20,7 @@ static int run_leaf(void *user, const struct query *leaf, struct arena *arena, s
     struct query q = *leaf;
     q.start_ns = service_recorded_ns(l->service, q.start_ns);
     q.end_ns = service_recorded_ns(l->service, q.end_ns);
-    return opentsdb_run(l->service, l->view, q, l->deadline_ns, arena, out, e);
+    return opentsdb_run(l->reading, q, arena, out, e);
 }
 
 // A value that is not there is said to be so: a row has a value for every series.
@@ -149,18 +149,17 @@ void opentsdb_exp(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
     struct exp x;
-    struct sources_view view;
-    struct leaf_runner l = {service, &view, r->arrived_ns + service->limits.query_deadline_ns};
+    struct reading d;
+    struct leaf_runner l = {service, &d, r->arrived_ns + service->limits.query_deadline_ns};
     if (!r->body.size) {
         answer_error(a, 400, "Missing request content: time, metrics and expressions as JSON", NULL);
         return;
     }
-    if (exp_parse(r->body, clock_realtime_ns(), &r->arena, &x, &e) != 0 ||
-        sources_open(service->sources, &r->arena, &view, &e) != 0) {
+    if (exp_parse(r->body, clock_realtime_ns(), &r->arena, &x, &e) != 0 || reading_open(service, r, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
     if (answer_outputs(&l, r, &x, a, &e) != 0)
         answer_failure(a, &e);
-    sources_close(&view);
+    reading_close(&d, a);
 }

@@ -1,6 +1,6 @@
 // opentsdb_gexp.c - /api/query/gexp: functions over queries, answered as /api/query answers.
 #include "aggregator/opentsdb_write.h"
-#include "aggregator/routes.h"
+#include "aggregator/reading.h"
 #include "base/clock.h"
 #include "query/gexp.h"
 
@@ -10,7 +10,7 @@ enum { EXPRESSIONS_MAX = 64 }; // exp= in one request
 
 struct leaf_runner {
     struct service *service;
-    const struct sources_view *view;
+    struct reading *reading;
     int64_t start_ns, end_ns; // as recorded
     int64_t deadline_ns;
     struct str zone;
@@ -28,7 +28,7 @@ static int run_leaf(void *user, const struct query *leaf, int64_t shift_ns, stru
     q.downsample.time_zone = l->zone;
     if (l->calendar)
         query_downsample_use_calendar(&q.downsample);
-    return opentsdb_run(l->service, l->view, q, l->deadline_ns, arena, out, e);
+    return opentsdb_run(l->reading, q, arena, out, e);
 }
 
 static int read_times(const struct service *service, const struct request *r, struct leaf_runner *out, struct error *e)
@@ -94,14 +94,14 @@ static int answer_expressions(struct leaf_runner *l, struct request *r, struct a
 void opentsdb_gexp(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
-    struct sources_view view;
+    struct reading d;
     struct leaf_runner l = {
-        .service = service, .view = &view, .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    if (read_times(service, r, &l, &e) != 0 || sources_open(service->sources, &r->arena, &view, &e) != 0) {
+        .service = service, .reading = &d, .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
+    if (read_times(service, r, &l, &e) != 0 || reading_open(service, r, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
     if (answer_expressions(&l, r, a, &e) != 0)
         answer_failure(a, &e);
-    sources_close(&view);
+    reading_close(&d, a);
 }

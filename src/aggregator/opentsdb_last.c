@@ -4,8 +4,7 @@
 // With back_scan, or backScan, only points of the last so many hours count; 0, the default, asks for the latest whenever it was.
 #include "aggregator/json_body.h"
 #include "aggregator/opentsdb_write.h"
-#include "aggregator/routes.h"
-#include "aggregator/series_list.h"
+#include "aggregator/reading.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -40,36 +39,34 @@ static void write_last(struct last *l, struct str metric, const struct listed_se
     json_object_end(&l->w);
 }
 
-static int of_series(struct service *service, struct request *r, const struct sources_view *view, struct last *l,
-                     struct str text, struct error *e)
+static int of_series(struct reading *d, struct last *l, struct str text, struct error *e)
 {
     struct store_label tags[LAST_TAGS_MAX];
     struct series_filter f = {.latest = true, .from_ns = l->from_ns, .deadline_ns = l->deadline_ns, .tags = tags};
     int rc = series_parse(text, &f.metric, tags, LAST_TAGS_MAX, &f.tag_count, e);
     struct str asked = f.metric;
-    if (!rc && !series_metric_known(view, f.metric)) {
-        struct str other = service->resolve_alias ? service->resolve_alias(f.metric) : STR("");
-        if (!other.size || !series_metric_known(view, other))
+    if (!rc && !reading_metric_known(d, f.metric)) {
+        struct str other = d->service->resolve_alias ? d->service->resolve_alias(f.metric) : STR("");
+        if (!other.size || !reading_metric_known(d, other))
             return error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(str_slice(asked, 0, 100)));
         f.metric = other;
     }
     const struct listed_series *all;
     size_t count = 0;
     if (!rc)
-        rc = series_list(view, &f, &r->arena, &all, &count, e);
+        rc = reading_series(d, &f, &all, &count, e);
     for (size_t i = 0; i < count && !rc; i++)
         write_last(l, asked, &all[i]);
     return rc;
 }
 
 // A tsuid is a hash: it is looked for among all of them.
-static int of_tsuids(struct request *r, const struct sources_view *view, struct last *l, struct str wanted,
-                     struct error *e)
+static int of_tsuids(struct reading *d, struct last *l, struct str wanted, struct error *e)
 {
     struct series_filter f = {.latest = true, .from_ns = l->from_ns, .deadline_ns = l->deadline_ns};
     const struct listed_series *all;
     size_t count = 0;
-    int rc = series_list(view, &f, &r->arena, &all, &count, e);
+    int rc = reading_series(d, &f, &all, &count, e);
     for (size_t i = 0; i < count && !rc; i++) {
         char tsuid[OPENTSDB_TSUID_SIZE];
         opentsdb_tsuid(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
@@ -99,8 +96,8 @@ static int answer_last(struct service *service, struct request *r, struct answer
     if (hours)
         l.from_ns = service_recorded_ns(service, clock_realtime_ns() - hours * 3600 * NS_PER_S);
     l.resolve = request_flag(r, "resolve");
-    struct sources_view view;
-    rc = sources_open(service->sources, &r->arena, &view, e);
+    struct reading d;
+    rc = reading_open(service, r, &d, e);
     if (rc)
         return rc;
     json_array(&l.w);
@@ -109,12 +106,12 @@ static int answer_last(struct service *service, struct request *r, struct answer
         bool series = str_eq(p->name, STR("timeseries")), tsuids = str_eq(p->name, STR("tsuids"));
         any |= series || tsuids;
         if (series)
-            rc = of_series(service, r, &view, &l, p->value, e);
+            rc = of_series(&d, &l, p->value, e);
         else if (tsuids)
-            rc = of_tsuids(r, &view, &l, p->value, e);
+            rc = of_tsuids(&d, &l, p->value, e);
     }
     json_array_end(&l.w);
-    sources_close(&view);
+    reading_close(&d, a);
     if (!rc && !any)
         rc = error_set(e, -EINVAL, "Query was missing: timeseries=metric{tag=value} or tsuids=…");
     return rc;

@@ -4,7 +4,7 @@
 // several files is found once. Names that no file knows are an error, as in OpenTSDB, not an empty answer.
 #include "aggregator/json_body.h"
 #include "aggregator/opentsdb_write.h"
-#include "aggregator/routes.h"
+#include "aggregator/reading.h"
 #include "base/clock.h"
 #include "base/map.h"
 
@@ -130,24 +130,27 @@ static bool value_known(const struct sources_view *view, struct str value)
     return false;
 }
 
-static bool metric_known(const struct sources_view *view, struct str metric)
+// Whether another node knows the name.
+static bool elsewhere(struct reading *d, struct str kind, struct str name)
 {
-    uint32_t id;
-    for (size_t i = 0; i < view->count; i++)
-        if (store_metric_find(view->snapshots[i], metric, &id))
-            return true;
-    return false;
+    const struct str *names;
+    size_t count;
+    // Sorted: the name itself is the first of those that begin with it.
+    return d->service->hub && reading_names(d, kind, name, false, 1, &names, &count, NULL) == 0 && count &&
+           str_eq(names[0], name);
 }
 
 // Every name in the lookup has to be one that some file knows; -ENOENT with OpenTSDB's words.
-static int check_names(const struct sources_view *view, const struct lookup *l, struct error *e)
+static int check_names(struct reading *d, const struct lookup *l, struct error *e)
 {
-    if (l->metric.size && !metric_known(view, l->metric))
+    if (l->metric.size && !reading_metric_known(d, l->metric))
         return error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(l->metric));
     for (size_t i = 0; i < l->tag_count; i++) {
-        if (!is_any(l->tags[i].key) && !key_known(view, l->tags[i].key))
+        if (!is_any(l->tags[i].key) && !key_known(&d->view, l->tags[i].key) &&
+            !elsewhere(d, STR("tagk"), l->tags[i].key))
             return error_set(e, -ENOENT, "No such name for 'tagk': '%.*s'", STR_ARG(l->tags[i].key));
-        if (!is_any(l->tags[i].value) && !value_known(view, l->tags[i].value))
+        if (!is_any(l->tags[i].value) && !value_known(&d->view, l->tags[i].value) &&
+            !elsewhere(d, STR("tagv"), l->tags[i].value))
             return error_set(e, -ENOENT, "No such name for 'tagv': '%.*s'", STR_ARG(l->tags[i].value));
     }
     return 0;
@@ -239,6 +242,21 @@ static int find_in_metric(struct finding *f, const struct sources_view *view, si
     return rc;
 }
 
+// Where other nodes are asked: from the list of all series of the metric.
+static int find_in_list(struct finding *f, struct reading *d, struct error *e)
+{
+    struct series_filter filter = {.metric = f->what->metric, .from_ns = INT64_MIN, .deadline_ns = f->deadline_ns};
+    const struct listed_series *all;
+    size_t count;
+    int rc = reading_series(d, &filter, &all, &count, e);
+    for (size_t i = 0; !rc && i < count && f->count < f->most; i++) {
+        struct store_series_info s = {.labels = all[i].labels, .label_count = (uint32_t)all[i].label_count};
+        if (matches(f->what, &s))
+            rc = keep(f, all[i].metric->name, &s, e);
+    }
+    return rc;
+}
+
 static int find_all(struct finding *f, const struct sources_view *view, struct error *e)
 {
     int rc = 0;
@@ -321,13 +339,13 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
     if (is_any(l.metric))
         l.metric = STR("");
     struct str asked = l.metric;
-    struct sources_view view;
-    rc = sources_open(service->sources, &r->arena, &view, e);
+    struct reading d;
+    rc = reading_open(service, r, &d, e);
     if (rc)
         return rc;
-    if (l.metric.size && !metric_known(&view, l.metric) && service->resolve_alias) {
+    if (l.metric.size && !reading_metric_known(&d, l.metric) && service->resolve_alias) {
         struct str other = service->resolve_alias(l.metric);
-        if (other.size && metric_known(&view, other))
+        if (other.size && reading_metric_known(&d, other))
             l.metric = other;
     }
     struct finding f = {
@@ -336,9 +354,9 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
         .most = l.limit && l.limit < LOOKUP_MAX ? (size_t)l.limit : LOOKUP_MAX,
         .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns,
     };
-    rc = check_names(&view, &l, e);
+    rc = check_names(&d, &l, e);
     if (!rc)
-        rc = find_all(&f, &view, e);
+        rc = service->hub ? find_in_list(&f, &d, e) : find_all(&f, &d.view, e);
     if (!rc && f.count == LOOKUP_MAX)
         rc = error_set(e, -E2BIG, "more than %d series match; give a limit or more tags", LOOKUP_MAX - 1);
     if (!rc) {
@@ -349,7 +367,7 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
     }
     map_free(&f.seen);
     free(f.all);
-    sources_close(&view);
+    reading_close(&d, a);
     return rc;
 }
 

@@ -1,6 +1,6 @@
 // opentsdb_metadata.c - what there is to ask for: names, aggregators, filters, versions.
 #include "aggregator/json_body.h"
-#include "aggregator/routes.h"
+#include "aggregator/reading.h"
 #include "query/query.h"
 
 #include <errno.h>
@@ -57,23 +57,23 @@ static int suggest(struct service *service, struct request *r, struct answer *a,
     request_parameter(r, "q", &text);
     if (!most)
         most = SUGGEST_DEFAULT;
-    struct sources_view view;
-    rc = sources_open(service->sources, &r->arena, &view, e);
+    struct reading d;
+    rc = reading_open(service, r, &d, e);
     if (rc)
         return rc;
     const struct str *names;
     size_t count;
     size_t limit = (size_t)(most < SUGGEST_MAX ? most : SUGGEST_MAX);
     bool anywhere = service->dragon_compatible;
-    rc = query_suggest(view.snapshots, view.count, kind, text, anywhere, limit, &r->arena, &names, &count, e);
+    rc = reading_names(&d, kind, text, anywhere, limit, &names, &count, e);
     if (!rc)
-        rc = add_file_labels(&view, kind, text, anywhere, limit, &r->arena, &names, &count, e);
+        rc = add_file_labels(&d.view, kind, text, anywhere, limit, &r->arena, &names, &count, e);
     struct json_writer w = json_to(&a->body);
     json_array(&w);
     for (size_t i = 0; !rc && i < count; i++)
         json_string(&w, names[i]);
     json_array_end(&w);
-    sources_close(&view);
+    reading_close(&d, a);
     return rc;
 }
 

@@ -1,6 +1,6 @@
 // opentsdb_query.c - /api/query: from a request to a plan, from results to an answer.
 #include "aggregator/opentsdb_write.h"
-#include "aggregator/routes.h"
+#include "aggregator/reading.h"
 #include "aggregator/workers.h"
 #include "base/clock.h"
 
@@ -136,9 +136,10 @@ static bool room_for_one(struct collection *c)
     return true;
 }
 
-static bool collect(const struct store_event *event, void *user)
+static bool collect(const struct store_event *event, struct str host, const struct store_label *file_label, void *user)
 {
     struct collection *c = user;
+    (void)host, (void)file_label;
     if (event->kind != STORE_ANNOTATION)
         return true;
     struct store_event copy = *event;
@@ -162,19 +163,16 @@ static int by_start(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int read_annotations(const struct sources_view *view, const struct query *q, struct arena *arena,
+static int read_annotations(struct reading *d, const struct query *q, struct arena *arena,
                             struct opentsdb_annotations *out, struct error *e)
 {
     *out = (struct opentsdb_annotations){0};
     struct collection c = {.arena = arena};
-    int rc = 0;
-    for (size_t i = 0; i < view->count && !rc && c.count < ANNOTATIONS_MAX; i++) {
-        rc = store_events(view->snapshots[i], q->start_ns, q->end_ns, collect, &c);
-        if (c.failed)
-            rc = -ENOMEM;
-    }
+    int rc = reading_events(d, q->start_ns, q->end_ns, collect, &c, e);
+    if (!rc && c.failed)
+        rc = error_set(e, -ENOMEM, "no memory for annotations");
     if (rc)
-        return error_set(e, rc, "cannot read annotations: %s", strerror(-rc));
+        return rc;
     if (c.count)
         qsort(c.events, c.count, sizeof *c.events, by_start);
     *out = (struct opentsdb_annotations){c.events, c.count};
@@ -182,21 +180,14 @@ static int read_annotations(const struct sources_view *view, const struct query 
 }
 
 // A name that no recording knows may be another name of a metric that some know.
-int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
-                 struct arena *arena, struct query_result *out, struct error *e)
+int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
 {
-    q.store_labels = view->labels;
-    struct query_limits limits = {.memory_bytes = service->limits.query_memory_bytes,
-                                  .deadline_ns = deadline_ns,
-                                  .watch = workers_watch(),
-                                  .cache = view->cache,
-                                  .store_ids = view->store_ids};
-    int rc = query_run(&q, view->snapshots, view->count, &limits, arena, out, e);
-    if (rc != -ENOENT || !service->resolve_alias)
+    int rc = reading_query(d, &q, arena, out, e);
+    if (rc != -ENOENT || !d->service->resolve_alias)
         return rc;
-    q.metric = service->resolve_alias(q.metric);
+    q.metric = d->service->resolve_alias(q.metric);
     struct error again = {0};
-    int second = q.metric.size ? query_run(&q, view->snapshots, view->count, &limits, arena, out, &again) : -ENOENT;
+    int second = q.metric.size ? reading_query(d, &q, arena, out, &again) : -ENOENT;
     if (second != -ENOENT && second != 0)
         *e = again;
     return second == -ENOENT ? rc : second;
@@ -234,7 +225,7 @@ static int reserve_answer(struct buf *body, const struct query_result *result, s
 }
 
 static int answer_queries(struct service *service, const struct request *r, const struct query_request *request,
-                          const struct sources_view *view, struct answer *a, struct error *e)
+                          struct reading *d, struct answer *a, struct error *e)
 {
     struct opentsdb_style style = {
         .arrays = request_flag(r, "arrays"),
@@ -252,13 +243,13 @@ static int answer_queries(struct service *service, const struct request *r, cons
     uint64_t points = 0;
     int rc = 0;
     if (request->count && (style.annotations || style.global_annotations))
-        rc = read_annotations(view, &request->queries[0], &annotations_arena, &annotations, e);
+        rc = read_annotations(d, &request->queries[0], &annotations_arena, &annotations, e);
     struct json_writer w = json_to(&a->body);
     json_array(&w);
     for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
         const struct query *q = &request->queries[i];
         struct query_result result = {0};
-        rc = opentsdb_run(service, view, *q, r->arrived_ns + service->limits.query_deadline_ns, &work, &result, e);
+        rc = opentsdb_run(d, *q, &work, &result, e);
         if (!rc)
             rc = reserve_answer(&a->body, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
@@ -283,16 +274,16 @@ void opentsdb_query(struct service *service, struct request *r, struct answer *a
 {
     struct error e = {0};
     struct query_request request;
-    struct sources_view view;
+    struct reading d;
     if (parse(service, r, &request, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
-    if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
+    if (reading_open(service, r, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
-    if (answer_queries(service, r, &request, &view, a, &e) != 0)
+    if (answer_queries(service, r, &request, &d, a, &e) != 0)
         answer_failure(a, &e);
-    sources_close(&view);
+    reading_close(&d, a);
 }

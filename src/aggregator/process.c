@@ -1,101 +1,115 @@
-// process.c - the aggregator as a process of its own.
-//
-// Whoever starts it holds the other end of control_fd (a pipe or a socket): it reads "ready PORT\n" or "error TEXT\n" there, and
-// when it goes away, however it dies, its end is closed and the aggregator leaves too.
+// process.c - the aggregator as a process of its own: what it says to who started it, and what it is told.
 #include "aggregator/aggregator.h"
+#include "aggregator/control.h"
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
-#include "base/str.h"
+#include "base/map.h"
+#include "wire/hub.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
+enum { LOOK_MS = 200 }; // at the nodes
+static const int64_t CLOCK_OFFSET_MAX_NS = 10 * INT64_C(1000000);
 
-// A recording may take a descriptor each, a client one: as many as the system lets us have.
-static void raise_descriptor_limit(void)
+// What was said of each node.
+enum { SAID_UP = 1, SAID_CLOCK = 2 };
+
+struct process {
+    struct control control;
+    struct hub *hub;
+    struct map said;    // by host
+    struct arena hosts; // the names in it
+};
+
+static void look_at_node(struct process *p, const struct hub_node *n)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
+    uint64_t *said = map_get(&p->said, n->host);
+    struct str host = said ? n->host : arena_str(&p->hosts, n->host);
+    if (!said && host.data)
+        said = map_add(&p->said, host, NULL);
+    if (!said)
+        return; // no memory: it is said later
+    if (n->connected != (bool)(*said & SAID_UP)) {
+        control_say(&p->control, "node %.*s %s", STR_ARG(n->host), n->connected ? "up" : "lost");
+        *said ^= SAID_UP;
+    }
+    int64_t off_ns = n->offset_ns < 0 ? -n->offset_ns : n->offset_ns;
+    if (n->offset_known && off_ns - n->offset_error_ns > CLOCK_OFFSET_MAX_NS && !(*said & SAID_CLOCK)) {
+        log_warning("the clock of node %.*s is %.3f s %s this one's: its points lie beside those of the same moment",
+                    STR_ARG(n->host), (double)off_ns / NS_PER_S, n->offset_ns > 0 ? "ahead of" : "behind");
+        *said |= SAID_CLOCK;
     }
 }
 
-// Whoever does not listen any more is noticed by serve().
-static void tell(int control_fd, const char *word, const char *text)
+static void look_at_nodes(struct process *p)
 {
-    char line[ERROR_TEXT_MAX + 16];
-    int size = snprintf(line, sizeof line, "%s %s\n", word, text);
-    if (control_fd < 0)
+    struct arena arena = {0};
+    const struct hub_node *nodes;
+    size_t count = 0;
+    if (hub_nodes(p->hub, &arena, &nodes, &count) == 0)
+        for (size_t i = 0; i < count; i++)
+            look_at_node(p, &nodes[i]);
+    arena_free(&arena);
+}
+
+static void take_line(void *user, struct str line)
+{
+    struct process *p = user;
+    struct str hosts = line, word = str_cut(&hosts, ' ');
+    bool expect = str_eq(word, STR("expect")), exclude = str_eq(word, STR("exclude"));
+    while ((expect || exclude) && hosts.data) {
+        struct str host = str_trim(str_cut(&hosts, ','));
+        if (exclude && host.size)
+            hub_exclude(p->hub, host);
+        else if (host.size && hub_expect(p->hub, host, STR("")) != 0)
+            log_warning("the node %.*s cannot be asked", STR_ARG(str_slice(host, 0, 100)));
+    }
+}
+
+static void say_reboot(void *user, struct str hosts)
+{
+    struct process *p = user;
+    control_say(&p->control, "reboot %.*s", STR_ARG(hosts));
+}
+
+static void serve(struct process *p)
+{
+    if (!p->hub) {
+        while (control_wait(&p->control, -1, NULL, NULL))
+            ;
         return;
-    for (int at = 0; at < size;) {
-        ssize_t n = write(control_fd, line + at, (size_t)(size - at));
-        if (n < 0 && errno != EINTR)
-            return;
-        at += n > 0 ? (int)n : 0;
     }
-}
-
-// Whether the other end is gone. What it may have sent is read and ignored.
-static bool ended(struct pollfd *control)
-{
-    char ignored[256];
-    if (control->revents & (POLLERR | POLLNVAL))
-        return true;
-    if (control->revents & POLLIN) {
-        ssize_t n = read(control->fd, ignored, sizeof ignored);
-        if (n < 0 && errno == EBADF) // a plain file to write into: it has no other end
-            control->fd = -1;
-        return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR && errno != EBADF);
-    }
-    return control->revents & POLLHUP;
-}
-
-static void serve(int signal_fd, int control_fd)
-{
-    struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = control_fd, .events = POLLIN}};
-    for (;;) {
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
-            return;
-        struct signalfd_siginfo taken; // read, or the signal would strike when it is unblocked
-        if (fds[0].revents && read(signal_fd, &taken, sizeof taken) == sizeof taken)
-            return;
-        if (ended(&fds[1]))
-            return;
-    }
+    do
+        look_at_nodes(p);
+    while (control_wait(&p->control, LOOK_MS, take_line, p));
 }
 
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e)
 {
     struct error own = {0};
-    sigset_t ours, before;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &ours, &before);
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, pipe_before;
-    sigaction(SIGPIPE, &ignore, &pipe_before); // a control_fd that nobody reads is noticed by poll
-    raise_descriptor_limit();
+    struct process p = {0};
     struct aggregator *g = NULL;
-    int signal_fd = signalfd(-1, &ours, SFD_CLOEXEC);
-    int rc = signal_fd < 0 ? error_set(&own, -errno, "cannot watch for signals: %s", strerror(errno)) : 0;
+    int rc = control_open(&p.control, control_fd, &own);
+    struct aggregator_options with = *options;
+    if (options->restarts && control_fd >= 0) {
+        with.reboot = say_reboot;
+        with.reboot_user = &p;
+    }
     if (!rc)
-        rc = aggregator_start(options, &g, &own);
+        rc = aggregator_start(&with, &g, &own);
     if (rc) {
-        tell(control_fd, "error", own.text);
+        control_say(&p.control, "error %s", own.text);
     } else {
-        char port[16];
-        snprintf(port, sizeof port, "%d", aggregator_port(g));
-        tell(control_fd, "ready", port);
-        serve(signal_fd, control_fd);
+        p.hub = aggregator_hub(g);
+        if (p.hub)
+            control_say(&p.control, "ready %d %d", aggregator_port(g), hub_port(p.hub));
+        else
+            control_say(&p.control, "ready %d", aggregator_port(g));
+        serve(&p);
         aggregator_stop(g);
     }
-    if (signal_fd >= 0)
-        close(signal_fd);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    map_free(&p.said);
+    arena_free(&p.hosts);
+    control_close(&p.control);
     if (rc && e)
         *e = own;
     return rc;

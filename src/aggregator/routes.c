@@ -20,6 +20,8 @@ static const struct route routes[] = {
     {STR("/sonde/v1/spans"), READ, false, native_spans, "spans", "start end name tag limit"},
     {STR("/sonde/v1/annotations"), READ, false, native_annotations, "annotations", "start end tag limit"},
     {STR("/sonde/v1/stream"), READ, false, native_stream, "new points as they come, as server-sent events", "m! since"},
+    {STR("/sonde/v1/reboot"), METHOD_POST, false, native_reboot,
+     "starts the command again without some hosts; resilient jobs only", "hosts"},
     {STR("/sonde/v1/openapi.json"), READ, false, native_openapi, "these routes as an OpenAPI document", NULL},
     {STR("/api/query"), ASK, false, opentsdb_query, "points, as OpenTSDB answers",
      "start! m! end ms arrays show_query show_tsuids show_summary show_stats no_annotations global_annotations tz "
@@ -47,7 +49,8 @@ static const struct route routes[] = {
     {STR("/api/token"), METHOD_POST, true, dragon_token,
      "the token for the key, as Dragon's clients ask; needs no token", NULL},
     {STR("/api/telemetry_shutdown"), READ, false, dragon_shutdown, "does nothing: telemetry ends with its job", NULL},
-    {STR("/api/reboot"), METHOD_POST, false, dragon_reboot, "501 until jobs can be started anew", NULL},
+    {STR("/api/reboot"), METHOD_POST, false, dragon_reboot, "the same as Dragon's clients ask: hostnames=HOST,HOST",
+     NULL},
     {STR("/api/version"), ASK, false, opentsdb_version, "versions", "jsonp"},
 };
 

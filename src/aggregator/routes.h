@@ -9,12 +9,14 @@
 #include "aggregator/respond.h"
 #include "aggregator/sources.h"
 #include "query/query.h"
+#include "wire/hub.h"
 
 #include <stdatomic.h>
 
 // What handlers may use. Constant after the start, except what is behind the pointers (thread-safe).
 struct service {
     struct sources *sources;
+    struct hub *hub; // of the job's other nodes; NULL: there are none
     struct connections *connections;
     struct workers *workers;
     struct auth auth;
@@ -24,6 +26,8 @@ struct service {
     struct str job, agent_socket; // agent_socket: NUL-terminated, empty for recordings
     int level;
     bool dragon_compatible;
+    aggregator_reboot_fn *reboot; // NULL: the command cannot be started again
+    void *reboot_user;
     int64_t started_ns;       // clock_monotonic_ns
     _Atomic unsigned streams; // open now
     int64_t shift_ns;         // recordings are shown so much later than they were made
@@ -74,8 +78,8 @@ void native_query_arrow(struct service *service, struct request *r, struct answe
 void native_openapi(struct service *service, struct request *r, struct answer *a);
 // opentsdb_query.c
 // Runs one query, under the limits of the service; a metric that nobody knows is tried by its other name.
-int opentsdb_run(struct service *service, const struct sources_view *view, struct query q, int64_t deadline_ns,
-                 struct arena *arena, struct query_result *out, struct error *e);
+struct reading;
+int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e);
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
 // opentsdb_annotation.c
 void opentsdb_annotation(struct service *service, struct request *r, struct answer *a);
@@ -100,6 +104,8 @@ void opentsdb_drop_caches(struct service *service, struct request *r, struct ans
 void opentsdb_assign(struct service *service, struct request *r, struct answer *a);
 void dragon_token(struct service *service, struct request *r, struct answer *a);
 void dragon_shutdown(struct service *service, struct request *r, struct answer *a);
+// reboot.c
+void native_reboot(struct service *service, struct request *r, struct answer *a);
 void dragon_reboot(struct service *service, struct request *r, struct answer *a);
 // opentsdb_metadata.c
 void opentsdb_suggest(struct service *service, struct request *r, struct answer *a);

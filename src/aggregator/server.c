@@ -62,6 +62,7 @@ struct aggregator {
     struct workers *workers;
     struct feeds *feeds;
     struct acceptor *acceptor; // NULL: the library accepts by itself
+    struct wire_loop *loop;    // the hub's
     int listening;             // with an acceptor; else -1
     int port;
     char *token, *listen, *job, *agent_socket, *cors;
@@ -381,6 +382,8 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .agent_socket = str_of(g->agent_socket),
         .level = o->level,
         .dragon_compatible = o->dragon_compatible,
+        .reboot = o->reboot,
+        .reboot_user = o->reboot_user,
         .started_ns = clock_monotonic_ns(),
     };
     return 0;
@@ -474,10 +477,39 @@ static int start_daemon(struct aggregator *g, int fd, const char *cert, const ch
                 : error_set(e, -EIO, "cannot start the HTTP server: %s", strerror(errno));
 }
 
+static int expect_all(struct hub *hub, struct str hosts, struct error *e)
+{
+    while (hosts.data) {
+        struct str host = str_trim(str_cut(&hosts, ','));
+        int rc = host.size ? hub_expect(hub, host, STR("")) : 0;
+        if (rc)
+            return error_set(e, rc, "cannot expect the node %.*s: %s", STR_ARG(str_slice(host, 0, 100)), strerror(-rc));
+    }
+    return 0;
+}
+
+static int start_hub(struct aggregator *g, const struct aggregator_hub *o, struct error *e)
+{
+    struct hub_options hub = {
+        .settings = {.job = g->service.job}, .address = o->address, .port = o->port, .host = str_of(o->host)};
+    int rc = wire_key_read(o->key_file, hub.settings.key, e);
+    if (!rc)
+        rc = wire_loop_start(&g->loop, e);
+    if (!rc)
+        rc = hub_create(g->loop, &hub, &g->service.hub, e);
+    explicit_bzero(hub.settings.key, sizeof hub.settings.key);
+    if (!rc && o->expect)
+        rc = expect_all(g->service.hub, str_of(o->expect), e);
+    return rc;
+}
+
 static void free_aggregator(struct aggregator *g)
 {
     feeds_destroy(g->feeds);
     workers_destroy(g->workers);
+    hub_destroy(g->service.hub);
+    if (g->loop)
+        wire_loop_stop(g->loop);
     connections_destroy(g->service.connections);
     sources_destroy(g->service.sources);
     free(g->token);
@@ -550,6 +582,8 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         rc = connections_create(&connections, &g->service.connections, e);
     }
     g->port = g->service.auth.port = listener.port;
+    if (!rc && options->hub)
+        rc = start_hub(g, options->hub, e);
     if (!rc)
         rc = feeds_create(g->service.connections, &g->feeds, e);
     if (!rc)
@@ -571,6 +605,11 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
 int aggregator_port(const struct aggregator *g)
 {
     return g->port;
+}
+
+struct hub *aggregator_hub(const struct aggregator *g)
+{
+    return g->service.hub;
 }
 
 void aggregator_stop(struct aggregator *g)

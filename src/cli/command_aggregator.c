@@ -2,7 +2,9 @@
 #include "cli/serve.h"
 
 #include "base/log.h"
+#include "launch/job.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 int command_aggregator(const struct options *o)
@@ -16,6 +18,18 @@ int command_aggregator(const struct options *o)
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);
     int status = serve_token(token_given ? options_text(o, OPT_TOKEN_FILE) : NULL, &token, &e);
+    const char *key_file = options_text(o, OPT_KEY_FILE), *host = options_text(o, OPT_HOST);
+    char own[JOB_HOST_MAX + 1];
+    job_host(own);
+    struct aggregator_hub hub = {
+        .address = options_text(o, OPT_HUB_LISTEN),
+        .port = options_int(o, OPT_HUB_PORT),
+        .key_file = key_file,
+        .host = host ? host : own,
+        .expect = options_text(o, OPT_EXPECT),
+    };
+    if (status == 0 && !key_file && (hub.address || hub.expect || hub.port))
+        status = error_set(&e, -EINVAL, "nodes are answered only with the job's key: --key-file=FILE");
     if (status == 0) {
         struct aggregator_options aggregator = {
             .paths = (const char *const *)o->arguments,
@@ -33,6 +47,8 @@ int command_aggregator(const struct options *o)
             .limits = serve_limits(o),
             .level = options_int(o, OPT_LEVEL),
             .resolve_alias = serve_other_name,
+            .restarts = options_flag(o, OPT_RESTARTS),
+            .hub = key_file ? &hub : NULL,
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
         };
         status = control_fd >= 0 ? aggregator_run(&aggregator, control_fd, &e) : serve_by_hand(&aggregator, &e);

@@ -21,6 +21,7 @@ enum {
     CHILD_LATER_MAX = 8192, // bytes of a line that it says once it is ready; a longer one is left alone
     CHILD_CONTROL_FD = 3,   // the descriptor that it finds its end under
     CHILD_ARGUMENTS_MAX = 48,
+    CHILD_TELL_MS = 1000,
 };
 
 enum child_state { CHILD_NONE, CHILD_STARTING, CHILD_READY, CHILD_GONE };
@@ -57,6 +58,9 @@ int child_start(struct child *c, const char *what, struct child_command *command
 // Reads what there is on the control socket. Call it when it is readable; the state goes to READY when "ready" was said. What
 // stands behind it ("ready 4242": "4242") is in line; whole lines after it go to take. After "error …" or the end of the stream the control socket is closed; the words are in line.
 void child_read(struct child *c);
+
+// Says a line to it. One that does not read for CHILD_TELL_MS does not get it.
+void child_tell(struct child *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Whether it said "error".
 bool child_refused(const struct child *c);

@@ -9,9 +9,11 @@
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
+#include "wire/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +23,15 @@
 
 enum {
     LINE_MAX_BYTES = HOSTLIST_BYTES_MAX + 16, // the longest is "hosts …"
-    KILL_WAIT_MS = 2000,                      // for an agent that was killed to be gone
+    PARENT_MAX = HOST_NAME_MAX + 16,
+    KILL_WAIT_MS = 2000, // for an agent that was killed to be gone
 };
 
 struct node {
     struct job job;
     char folder[FOLDER_PATH_MAX], token[256];
-    char *hosts; // owned
+    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1], parent[PARENT_MAX]; // parent: "ADDRESS PORT"
+    char *hosts;                                                                   // owned
     char *agent_arguments[NODE_AGENT_ARGUMENTS_MAX];
     size_t agent_argument_count;
     int64_t beat_ms, orphan_ms, stop_ms;
@@ -36,8 +40,8 @@ struct node {
     bool versioned, told, ending;
     int64_t heard_ns, beaten_ns;
     struct signals signals;
-    struct child agent;
-    int agent_starts, lock_fd;
+    struct child agent, relay;
+    int agent_starts, relay_starts, lock_fd;
     bool ready;
 };
 
@@ -103,6 +107,12 @@ static int take_line(struct node *n, struct str line, struct error *e)
         take_text(value, n->folder, sizeof n->folder);
     } else if (str_eq(key, STR("token"))) {
         take_text(value, n->token, sizeof n->token);
+    } else if (str_eq(key, STR("key"))) {
+        take_text(value, n->key, sizeof n->key);
+    } else if (str_eq(key, STR("name"))) {
+        take_text(value, n->name, sizeof n->name);
+    } else if (str_eq(key, STR("parent"))) {
+        take_text(value, n->parent, sizeof n->parent);
     } else if (str_eq(key, STR("record"))) {
         take_text(value, n->job.record, sizeof n->job.record);
     } else if (str_eq(key, STR("command"))) {
@@ -176,6 +186,45 @@ static int start_agent(struct node *n, struct error *e)
     return status;
 }
 
+// Once the agent serves and it is known where the aggregator is. An end that nobody asked for is a reason to try again, a few times.
+static void start_relay(struct node *n)
+{
+    if (n->ending || !n->key[0] || !n->parent[0] || child_runs(&n->relay) || n->relay_starts > LAUNCH_RESTARTS_MAX)
+        return;
+    struct child_command c = {0};
+    struct str port = str_of(n->parent), address = str_cut(&port, ' ');
+    child_command_add(&c, "sonde");
+    child_command_add(&c, "relay");
+    child_command_add(&c, "--key-file=%s/key", n->job.folder);
+    child_command_add(&c, "--parent=%.*s:%.*s", STR_ARG(address), STR_ARG(port.data ? port : STR("")));
+    child_command_add(&c, "--host=%s", n->name[0] ? n->name : n->job.host);
+    child_command_add(&c, "--job=%s", n->job.id);
+    child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
+    child_command_add(&c, "--");
+    child_command_add(&c, "%s", n->job.folder);
+    struct error e;
+    if (child_start(&n->relay, "relay", &c, &e) < 0)
+        say("relay cannot be started: %s", e.text);
+    child_command_free(&c);
+    n->relay_starts++;
+}
+
+static void on_relay_end(struct node *n, int status)
+{
+    char how[64];
+    child_reaped(&n->relay, status);
+    if (n->relay.stopping || n->ending)
+        return;
+    child_status_text(status, how, sizeof how);
+    if (child_refused(&n->relay)) {
+        say("relay cannot work: %s", n->relay.line + strlen("error "));
+        n->relay_starts = LAUNCH_RESTARTS_MAX + 1;
+    } else {
+        say("relay has ended%s (%s)%s", n->relay_starts > LAUNCH_RESTARTS_MAX ? " again" : "", how,
+            n->relay_starts > LAUNCH_RESTARTS_MAX ? " and is not started any more" : "; starting it again");
+    }
+}
+
 static void on_agent_end(struct node *n, int status)
 {
     bool was_ready = n->agent.state == CHILD_READY;
@@ -200,6 +249,8 @@ static void reap(struct node *n)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (pid == n->agent.pid && child_runs(&n->agent))
             on_agent_end(n, status);
+        else if (pid == n->relay.pid && child_runs(&n->relay))
+            on_relay_end(n, status);
     }
 }
 
@@ -209,13 +260,16 @@ static int turn(struct node *n, int64_t deadline_ns, struct error *e)
     int64_t left_ns = deadline_ns - clock_monotonic_ns();
     struct pollfd fds[] = {{.fd = n->signals.fd, .events = POLLIN},
                            {.fd = n->agent.control, .events = POLLIN},
+                           {.fd = n->relay.control, .events = POLLIN},
                            {.fd = n->ending ? -1 : STDIN_FILENO, .events = POLLIN}};
     int timeout_ms = left_ns <= 0 ? 0 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
     if (poll(fds, sizeof fds / sizeof fds[0], timeout_ms) <= 0)
         return 0;
-    int status = fds[2].revents ? read_input(n, e) : 0;
+    int status = fds[3].revents ? read_input(n, e) : 0;
     if (fds[1].revents)
         child_read(&n->agent);
+    if (fds[2].revents)
+        child_read(&n->relay);
     bool from_terminal;
     for (int number = signals_next(&n->signals, &from_terminal); number;
          number = signals_next(&n->signals, &from_terminal)) {
@@ -245,6 +299,21 @@ static int be_told(struct node *n, struct error *e)
     return 0;
 }
 
+static int write_key(const struct node *n, struct error *e)
+{
+    char key[WIRE_KEY_BYTES];
+    bool sound = strlen(n->key) == 2 * sizeof key;
+    for (size_t i = 0; i < sizeof key && sound; i++) {
+        unsigned byte;
+        sound = sscanf(n->key + 2 * i, "%2x", &byte) == 1;
+        key[i] = (char)byte;
+    }
+    int status = sound ? folder_write(n->job.folder, "key", (struct str){key, sizeof key}, false, e)
+                       : error_set(e, -EPROTO, "the job's key that was told is none");
+    explicit_bzero(key, sizeof key);
+    return status;
+}
+
 static int make_folder(struct node *n, struct error *e)
 {
     char base[FOLDER_PATH_MAX];
@@ -271,6 +340,8 @@ static int make_folder(struct node *n, struct error *e)
     char line[sizeof n->token + 1];
     snprintf(line, sizeof line, "%s\n", n->token);
     status = folder_write(n->job.folder, "token", str_of(line), false, e);
+    if (status == 0 && n->key[0])
+        status = write_key(n, e);
     if (status == 0)
         status = job_write(&n->job, n->job.folder, JOB_FILE, e);
     if (status == 0)
@@ -299,6 +370,7 @@ static int serve(struct node *n, struct error *e)
     n->heard_ns = n->beaten_ns = clock_monotonic_ns();
     int status = 0;
     while (status == 0 && !n->ending) {
+        start_relay(n);
         int64_t beat_ns = n->beaten_ns + n->beat_ms * NS_PER_MS, orphan_ns = n->heard_ns + n->orphan_ms * NS_PER_MS;
         status = turn(n, beat_ns < orphan_ns ? beat_ns : orphan_ns, e);
         int64_t now_ns = clock_monotonic_ns();
@@ -313,19 +385,22 @@ static int serve(struct node *n, struct error *e)
     return status;
 }
 
-static void stop_agent(struct node *n)
+static void stop_children(struct node *n)
 {
     n->ending = true;
+    child_stop(&n->relay);
     child_stop(&n->agent);
     int64_t deadline_ns = clock_monotonic_ns() + n->stop_ms * NS_PER_MS;
-    while (child_runs(&n->agent) && clock_monotonic_ns() < deadline_ns)
+    while ((child_runs(&n->agent) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
-    if (!child_runs(&n->agent))
-        return;
-    say("agent has not ended in time and is killed; what it had taken over is in its file");
-    kill(n->agent.pid, SIGKILL);
+    if (child_runs(&n->agent)) {
+        say("agent has not ended in time and is killed; what it had taken over is in its file");
+        kill(n->agent.pid, SIGKILL);
+    }
+    if (child_runs(&n->relay))
+        kill(n->relay.pid, SIGKILL); // it has nothing that could be lost
     deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
-    while (child_runs(&n->agent) && clock_monotonic_ns() < deadline_ns)
+    while ((child_runs(&n->agent) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
 }
 
@@ -376,7 +451,7 @@ int node_run(struct error *e)
         error_set(e, -ENOMEM, "out of memory");
         return 1;
     }
-    n->lock_fd = n->agent.control = -1;
+    n->lock_fd = n->agent.control = n->relay.control = -1;
     n->beat_ms = 5000;
     n->orphan_ms = 120000;
     n->stop_ms = 10000;
@@ -396,8 +471,8 @@ int node_run(struct error *e)
         status = serve(n, e);
     if (status < 0)
         say("error %s", e->text);
-    if (child_runs(&n->agent))
-        stop_agent(n);
+    if (child_runs(&n->agent) || child_runs(&n->relay))
+        stop_children(n);
     if (n->job.folder[0])
         conclude(n);
     if (opened)

@@ -1,4 +1,4 @@
-// node.h - what `sonde node` does on a node other than the first: runs the agent there, for as long as the launcher wants it.
+// node.h - what `sonde node` does on a node other than the first: runs the agent and the relay there, for as long as the launcher wants it.
 //
 // The launcher starts it through srun or ssh. What it has to know comes on its standard input, so that nothing of it (the token) is on a command line:
 //
@@ -6,6 +6,8 @@
 //   job 4711
 //   folder /tmp/sonde-1000/4711    the run folder, of the same path on every node
 //   token 0123…             goes into FOLDER/token
+//   key 0123…               of the aggregator's hub, in hexadecimal; goes into FOLDER/key
+//   name n2                 how the launcher calls this node, and so does the aggregator
 //   record /home/u/runs/4711       where the recording goes at the end; none is kept without it
 //   command mpirun ./a.out         for the recording
 //   agent --rate=0.5        an argument for the agent; any number
@@ -14,6 +16,7 @@
 //   stop-ms 10000           how long the agent may take to end
 //   hosts n1,n2,n3          goes into FOLDER/hostfile; may come again later
 //   go                      that was all
+//   parent ADDRESS PORT     the aggregator listens there: the relay is started; may come before or after "go"
 //   beat                    … from time to time
 //
 // and it says on its standard output, each line with NODE_PREFIX in front:
@@ -22,6 +25,7 @@
 //   error TEXT              it cannot; the end follows
 //   beat
 //   agent TEXT              the agent has ended and was started again, or not any more
+//   relay TEXT              the same of the relay
 //   kept PATH               at the end: the recording is here
 //   stays PATH: TEXT        at the end: it could not be brought there
 //

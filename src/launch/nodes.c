@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/placement.h"
+#include "launch/reach.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LATE_MS = 1000 }; // over the node time-out, and a silent node has been found out
+enum {
+    LATE_MS = 1000, // over the node time-out, and a silent node has been found out
+    ADDRESS_TRIES_MAX =
+        2, // names that are looked up to find our own address: a name service that is down takes seconds for each
+};
 
 struct nodes {
     const struct nodes_options *o;
@@ -22,6 +27,8 @@ struct nodes {
     char *list, *words; // owned: the nodes that take part
     enum restart_verb pending, verdict;
     bool begun, stopped;
+    char address[REACH_ADDRESS_MAX]; // ours, for the others; empty: not known
+    bool *expected;                  // by the aggregator
 };
 
 // ---------------------------------------------------------------- who takes part
@@ -75,6 +82,9 @@ int nodes_find(const struct nodes_options *options, const struct job *job, struc
         status = restart_init(&n->restart, &options->rules, count, e);
     if (status == 0)
         status = make_lists(n, e);
+    n->expected = calloc(count, sizeof *n->expected);
+    if (status == 0 && !n->expected)
+        status = error_set(e, -ENOMEM, "out of memory");
     if (status < 0) {
         nodes_close(n);
         return status;
@@ -92,6 +102,7 @@ void nodes_close(struct nodes *n)
     allocation_free(&n->allocation);
     free(n->list);
     free(n->words);
+    free(n->expected);
     free(n);
 }
 
@@ -164,11 +175,54 @@ static void start_missing(struct nodes *n)
     }
 }
 
-int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *const *agent_arguments,
-                struct error *e)
+bool nodes_others(const struct nodes *n)
 {
-    if (n->allocation.kind == ALLOCATION_LOCAL || (n->restart.count == 1 && is_own(n, 0)))
+    return n->allocation.kind != ALLOCATION_LOCAL && !(n->restart.count == 1 && is_own(n, 0));
+}
+
+const char *nodes_own_name(const struct nodes *n)
+{
+    return n->allocation.here ? name_of(n, 0) : n->job->host;
+}
+
+static void find_address(struct nodes *n)
+{
+    for (size_t i = 0; i < n->restart.count && i < ADDRESS_TRIES_MAX; i++)
+        if (!is_own(n, i) && reach_address(name_of(n, i), n->address))
+            return;
+    n->address[0] = 0;
+}
+
+const char *nodes_address(const struct nodes *n)
+{
+    return n->address[0] ? n->address : NULL;
+}
+
+void nodes_tell_port(struct nodes *n, int port)
+{
+    if (n->placement)
+        placement_tell_parent(n->placement, n->address[0] ? n->address : nodes_own_name(n), port);
+}
+
+void nodes_tell_expected(struct nodes *n, bool anew, void (*tell)(void *user, const char *verb, const char *host),
+                         void *user)
+{
+    for (size_t i = 0; i < n->restart.count; i++) {
+        bool part = !is_own(n, i) && restart_takes_part(&n->restart, i);
+        if (part && (anew || !n->expected[i]))
+            tell(user, "expect", name_of(n, i));
+        else if (!part && !anew && n->expected[i])
+            tell(user, "exclude", name_of(n, i));
+        n->expected[i] = part;
+    }
+}
+
+int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
+                const char *const *agent_arguments, struct error *e)
+{
+    if (!nodes_others(n))
         return 0;
+    find_address(n);
     if (!n->allocation.here)
         log_warning("this machine is none of the job's nodes: the command runs here, as it would without sonde");
     if (n->o->remote_sonde) {
@@ -185,6 +239,7 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
         .job = job->id,
         .folder = job->folder,
         .token = token,
+        .key = key,
         .command = job->command,
         .record = job->record[0] ? job->record : NULL,
         .agent_arguments = agent_arguments,

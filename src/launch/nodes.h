@@ -30,8 +30,22 @@ int nodes_find(const struct nodes_options *options, const struct job *job, struc
 void nodes_close(struct nodes *n);
 
 // Starts agents on the other nodes that take part. `job` (id, folder, record, command) and `agent_arguments` outlive it.
-int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *const *agent_arguments,
-                struct error *e);
+// `key` is the job's for the aggregator's hub, in hexadecimal.
+int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
+                const char *const *agent_arguments, struct error *e);
+
+// Whether there are nodes beside this one.
+bool nodes_others(const struct nodes *n);
+const char *nodes_own_name(const struct nodes *n); // of this machine, as the launcher calls it
+
+// Our address as the other nodes reach it, where the aggregator has to listen for them; NULL: it is not known, all of them.
+const char *nodes_address(const struct nodes *n);
+void nodes_tell_port(struct nodes *n, int port); // it listens
+
+// Calls tell("expect", HOST) or tell("exclude", HOST) for each other node that takes part, or no more, and of which that was not said yet; `anew`: as if nothing had
+// been said.
+void nodes_tell_expected(struct nodes *n, bool anew, void (*tell)(void *user, const char *verb, const char *host),
+                         void *user);
 
 int nodes_fd(const struct nodes *n); // to be watched for reading; -1: nothing to watch
 void nodes_turn(struct nodes *n);

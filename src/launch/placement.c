@@ -6,6 +6,7 @@
 #include "launch/job.h"
 #include "launch/node.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,8 +43,9 @@ struct placement {
     size_t next_waiting; // nodes before it do not wait
     int epoll, timer;
     int64_t tick_ms, beat_ms, beaten_ns;
-    char *told;  // owned: what every node is told first, without its hosts
-    char *hosts; // owned: the newest list
+    char *told;                         // owned: what every node is told first, without its hosts
+    char *hosts;                        // owned: the newest list
+    char parent[64 + INET6_ADDRSTRLEN]; // a line; empty: it is not known yet
 };
 
 // epoll's user data: the node and which of its descriptors.
@@ -161,9 +163,9 @@ static void on_answer(void *user, const char *line)
     } else if (takes(line, "error", &rest)) {
         n->refused = true;
         snprintf(n->reason, sizeof n->reason, "%s", rest);
-    } else if (takes(line, "agent", &rest)) {
+    } else if (takes(line, "agent", &rest) || takes(line, "relay", &rest)) {
         char words[REASON_MAX];
-        snprintf(words, sizeof words, "the agent %s", rest);
+        snprintf(words, sizeof words, "the %s", line);
         tell(n, NODE_EVENT_WORDS, words);
     } else if (takes(line, "kept", &rest) || takes(line, "stays", &rest)) {
         free(n->recording);
@@ -206,6 +208,7 @@ static char *make_told(const struct placement_options *o, int64_t beat_ms)
     add_line(&text, "job", o->job);
     add_line(&text, "folder", o->folder);
     add_line(&text, "token", o->token);
+    add_line(&text, "key", o->key);
     add_line(&text, "command", o->command);
     if (o->record)
         add_line(&text, "record", o->record);
@@ -301,6 +304,10 @@ static void start_one(struct node_process *n)
     watch(p, n->channel.words, EPOLLIN, n->index, WORDS);
     watch(p, n->channel.to, 0, n->index, TO);
     channel_send(&n->channel, str_of(p->told));
+    channel_send(&n->channel, STR("name "));
+    channel_send(&n->channel, str_of(p->o.allocation->hosts.names[n->index]));
+    channel_send(&n->channel, STR("\n"));
+    channel_send(&n->channel, str_of(p->parent));
     if (p->hosts) {
         channel_send(&n->channel, STR("hosts "));
         channel_send(&n->channel, str_of(p->hosts));
@@ -348,6 +355,16 @@ void placement_tell_hosts(struct placement *p, const char *hosts)
         channel_send(&n->channel, STR("hosts "));
         channel_send(&n->channel, str_of(hosts));
         send_text(n, STR("\n"));
+    }
+}
+
+void placement_tell_parent(struct placement *p, const char *address, int port)
+{
+    snprintf(p->parent, sizeof p->parent, "parent %s %d\n", address, port);
+    for (size_t i = 0; i < p->count; i++) {
+        struct node_process *n = &p->nodes[i];
+        if (n->state == NODE_STARTING || n->state == NODE_UP || n->state == NODE_SILENT)
+            send_text(n, str_of(p->parent));
     }
 }
 

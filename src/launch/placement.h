@@ -1,6 +1,6 @@
 // placement.h - the agents of the other nodes: brings them up side by side, notices which are lost, ends them.
 //
-//   launcher ──lines──▶ srun, one step a node, or ssh, one a host ──▶ sonde node ──▶ sonde agent
+//   launcher ──lines──▶ srun, one step a node, or ssh, one a host ──▶ sonde node ──▶ sonde agent, sonde relay
 //
 // One step a node, because Slurm ends a step on all its nodes when it cannot be launched on one of them. On a cluster of three, three steps at once take as long as
 // one step of three tasks (70 ms); each further one costs about 20 ms, so at most PLACEMENT_STARTING_MAX are being started at a time.
@@ -52,11 +52,11 @@ enum node_event {
 };
 
 struct placement_options {
-    const struct allocation *allocation; // outlives the placement
-    const char *program;                 // `sonde` on the other nodes
-    const char *job, *folder, *token, *command;
-    const char *record;                 // where recordings go; NULL: none are kept
-    const char *const *agent_arguments; // NULL at their end
+    const struct allocation *allocation;              // outlives the placement
+    const char *program;                              // `sonde` on the other nodes
+    const char *job, *folder, *token, *key, *command; // key: hexadecimal
+    const char *record;                               // where recordings go; NULL: none are kept
+    const char *const *agent_arguments;               // NULL at their end
     int64_t node_timeout_ms, stop_ms;
     bool verbose; // pass on all that srun and ssh say
     void (*on_event)(void *user, size_t node, enum node_event event, const char *words);
@@ -83,6 +83,9 @@ bool placement_owns(const struct placement *p, pid_t pid);
 // commas) goes into the node's hostfile; placement_tell_hosts sends another to all that are up.
 void placement_start(struct placement *p, size_t node, const char *hosts);
 void placement_tell_hosts(struct placement *p, const char *hosts);
+
+// Where the aggregator listens for nodes: told to all that run, and to each that is started later.
+void placement_tell_parent(struct placement *p, const char *address, int port);
 
 // Asks a node, or all, to end. Idempotent.
 void placement_stop(struct placement *p, size_t node);

@@ -14,6 +14,7 @@
 #include "launch/substitute.h"
 #include "launch/summary.h"
 #include "launch/sweep.h"
+#include "wire/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +45,8 @@ struct launch {
     char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX]; // runs: empty unless the recording goes there
     char socket[PATH_BYTES], token_file[PATH_BYTES], hostfile[PATH_BYTES];
     char token[2 * TOKEN_BYTES + 1];
+    char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1];   // of the hub; empty without other nodes
+    int hub_port;                                             // 0: not known yet
     char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX]; // absolute: the aggregator goes to another folder
     struct child agent, aggregator;
     int agent_starts, aggregator_starts;
@@ -111,6 +114,17 @@ static int make_token(struct launch *l, struct error *e)
     return folder_write(l->job.folder, "token", str_of(line), false, e);
 }
 
+static int make_key(struct launch *l, struct error *e)
+{
+    uint8_t key[WIRE_KEY_BYTES];
+    snprintf(l->key_file, sizeof l->key_file, "%s/key", l->job.folder);
+    int status = wire_key_make(l->key_file, key, e);
+    for (size_t i = 0; i < sizeof key && status == 0; i++)
+        snprintf(l->key + 2 * i, 3, "%02x", key[i]);
+    explicit_bzero(key, sizeof key);
+    return status;
+}
+
 static int make_run_folder(struct launch *l, struct error *e)
 {
     job_choose_id(l->job.start_ns, l->job.id);
@@ -131,6 +145,8 @@ static int make_run_folder(struct launch *l, struct error *e)
     snprintf(l->token_file, sizeof l->token_file, "%s/token", l->job.folder);
     snprintf(l->hostfile, sizeof l->hostfile, "%s/hostfile", l->job.folder);
     status = make_token(l, e);
+    if (status == 0 && nodes_others(l->nodes))
+        status = make_key(l, e);
     if (status == 0)
         status = job_write(&l->job, l->job.folder, JOB_FILE, e);
     return status;
@@ -200,6 +216,16 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--dragon-compatible=%s", l->o->dragon_compatible ? "true" : "false");
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
+    if (nodes_restartable(l->nodes))
+        child_command_add(&c, "--restarts");
+    if (l->key[0]) {
+        child_command_add(&c, "--key-file=%s", l->key_file);
+        child_command_add(&c, "--host=%s", nodes_own_name(l->nodes));
+        child_command_add(&c, "--hub-port=%d",
+                          l->hub_port); // one that is started again listens where the nodes look for it
+        if (nodes_address(l->nodes))
+            child_command_add(&c, "--hub-listen=%s", nodes_address(l->nodes));
+    }
     child_command_add(&c, "--");
     child_command_add(&c, "%s", l->job.folder);
     int status = child_start(&l->aggregator, "aggregator", &c, e);
@@ -208,6 +234,24 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_free(&c);
     l->aggregator_starts++;
     return status;
+}
+
+static void tell_expected(void *user, const char *verb, const char *host)
+{
+    struct launch *l = user;
+    child_tell(&l->aggregator, "%s %s", verb, host);
+}
+
+// "ready PORT HUBPORT": the nodes can come.
+static void open_hub(struct launch *l)
+{
+    const char *second = strchr(l->aggregator.line, ' ');
+    if (l->aggregator.state != CHILD_READY || !l->key[0] || !second)
+        return;
+    nodes_tell_expected(l->nodes, true, tell_expected, l);
+    if (l->hub_port == 0)
+        nodes_tell_port(l->nodes, atoi(second + 1));
+    l->hub_port = atoi(second + 1);
 }
 
 // It ended although nobody asked it to.
@@ -315,8 +359,10 @@ static void turn(struct launch *l, int64_t deadline_ns)
     if (fds[2].revents) {
         bool was_ready = l->aggregator.state == CHILD_READY;
         child_read(&l->aggregator);
-        if (!was_ready)
+        if (!was_ready) {
             publish(l);
+            open_hub(l);
+        }
     }
     if (fds[3].revents)
         nodes_turn(l->nodes);
@@ -351,7 +397,7 @@ static void start_nodes(struct launch *l)
     if (l->o->verbose)
         add_node_argument(l, "--verbose");
     struct error e;
-    if (nodes_place(l->nodes, &l->job, l->token, (const char *const *)l->node_arguments, &e) < 0)
+    if (nodes_place(l->nodes, &l->job, l->token, l->key, (const char *const *)l->node_arguments, &e) < 0)
         log_warning("%s; the other nodes are without telemetry", e.text);
 }
 
@@ -445,6 +491,8 @@ static int run_attempt(struct launch *l)
     struct error e;
     if (nodes_begin(l->nodes, &e) < 0)
         log_warning("%s", e.text);
+    if (l->aggregator.state == CHILD_READY && l->hub_port)
+        nodes_tell_expected(l->nodes, false, tell_expected, l);
     if (nodes_restartable(l->nodes) && child_runs(&l->agent))
         attempt_annotate(l->socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
     set_environment(l, &env);

@@ -3,6 +3,7 @@
 //   nodes found ─▶ folders checked and made ─▶ agent, aggregator and the agents of the other nodes started, side by side ─▶ all ready
 //   ─▶ the command ─▶ it ends (and may be started again: restart.h) ─▶ agents and aggregator end ─▶ summary ─▶ recording kept ─▶ run folder removed
 //
+// With other nodes the aggregator listens for them (its hub): each has a `sonde relay`, which is told where by its `sonde node` and knows the job's key.
 // Once it is ready, the aggregator may say on its control descriptor: "reboot HOST,HOST" (start the command again without these nodes; the list may be empty).
 //
 // What cannot be set up before the command starts (a folder that cannot be written) is an error. After that telemetry never stands in the command's

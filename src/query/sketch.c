@@ -8,7 +8,7 @@
 enum {
     KEY_ZERO = 0,
     KEY_OF_ONE = 80000, // so that every finite value above 0 has a key above 0: ln(2^1074) / ln(gamma) is 74,443
-    KEY_INFINITY = 200000,
+    KEY_INFINITY = QUERY_SKETCH_KEY_MAX,
     BUCKETS_MIN = 16,
 };
 

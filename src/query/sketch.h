@@ -17,6 +17,8 @@
 
 #define QUERY_SKETCH_ERROR 0.005
 
+enum { QUERY_SKETCH_KEY_MAX = 200000 }; // of a bucket, either side of 0; the last one is of infinity
+
 struct query_sketch {
     int32_t *keys; // of buckets, ascending
     uint64_t *counts;

@@ -9,6 +9,7 @@
 #ifndef SONDE_WIRE_HUB_H
 #define SONDE_WIRE_HUB_H
 
+#include "query/query.h"
 #include "wire/loop.h"
 #include "wire/messages.h"
 #include "wire/question.h"
@@ -88,6 +89,8 @@ struct hub_ask {
     size_t host_count;
     int64_t deadline_ns;       // CLOCK_MONOTONIC; 0: HUB_DEADLINE_DEFAULT_MS from now
     const atomic_bool *cancel; // may be NULL; looked at some 50 times a second
+    const struct query_watch
+        *watch; // its look likewise, in the asking thread; what it returns is what hub_ask returns. May be NULL
     // In the asking thread. `begun` (may be NULL): all nodes have been asked; time to answer for oneself. `record`: as each comes, in no order of
     // nodes; -EBADMSG: the node's answer is damaged, it is named as missing and the rest goes on; anything else but 0: stop, and
     // that is what hub_ask returns.
@@ -107,6 +110,7 @@ struct hub_where {
     size_t host_count;
     int64_t deadline_ns;
     const atomic_bool *cancel;
+    const struct query_watch *watch;
     const struct wire_view *local; // our own stores, answered in the asking thread while the nodes answer; may be NULL
 };
 struct hub_absent {

@@ -25,6 +25,8 @@ struct waiter {
     const struct hub_ask *ask;
     uint32_t remaining_ms;
     int begin_result;
+    int look_result; // of the asker's watch
+    struct error *e;
     enum wire_reason reason; // of those that have not answered when the asker stops
     pthread_mutex_t lock;    // of all below
     pthread_cond_t news;
@@ -140,6 +142,17 @@ static bool wait_for_news(struct waiter *w, int64_t deadline_ns)
             w->reason = WIRE_ERROR;
             return false;
         }
+        if (w->ask->watch) {
+            pthread_mutex_unlock(&w->lock);
+            w->look_result = w->ask->watch->look(w->ask->watch->user, w->e);
+            pthread_mutex_lock(&w->lock);
+            if (w->look_result) {
+                w->reason = WIRE_ERROR;
+                return false;
+            }
+            if (w->first || w->done || w->no_memory)
+                return true;
+        }
         if (now >= deadline_ns) {
             w->reason = WIRE_LATE;
             return false;
@@ -189,7 +202,7 @@ static int collect(struct waiter *w, int64_t deadline_ns)
         bool more = wait_for_news(w, deadline_ns), over = w->done && !w->first, failed = w->no_memory;
         pthread_mutex_unlock(&w->lock);
         if (!more)
-            return w->reason == WIRE_LATE ? 0 : -ECANCELED;
+            return w->look_result ? w->look_result : w->reason == WIRE_LATE ? 0 : -ECANCELED;
         if (failed)
             return -ENOMEM;
         if (over)
@@ -253,7 +266,7 @@ int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena, const
     int64_t now = clock_monotonic_ns();
     int64_t deadline_ns = ask->deadline_ns ? ask->deadline_ns : now + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
     int64_t remaining_ms = deadline_ns > now ? (deadline_ns - now) / NS_PER_MS : 0;
-    struct waiter w = {.hub = h, .ask = ask, .reason = WIRE_LATE, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct waiter w = {.hub = h, .ask = ask, .reason = WIRE_LATE, .e = e, .lock = PTHREAD_MUTEX_INITIALIZER};
     w.remaining_ms = remaining_ms < INT32_MAX ? (uint32_t)remaining_ms : INT32_MAX;
     w.last = &w.first;
     pthread_condattr_t monotonic;
@@ -276,6 +289,8 @@ int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena, const
     if (r == 0)
         r = w.no_memory ? -ENOMEM : list_missing(&w, arena, missing, missing_count);
     free_waiter(&w);
+    if (w.look_result)
+        return r; // the watch has said why
     if (r == -ENOMEM)
         error_set(e, r, "no memory for an answer");
     else if (r == -E2BIG && w.begin_result)

@@ -11,6 +11,7 @@ struct all {
     enum wire_question question;
     struct str request;
     const struct wire_view *local;
+    const struct query_watch *watch;
     int64_t deadline_ns;
     int (*record)(void *user, struct str host, struct str record, struct error *e);
     void *user;
@@ -34,6 +35,9 @@ static int answer_ourselves(void *user)
     int r = wire_answer_begin(&answer, a->question, a->request, a->local, hub_host(a->hub), a->deadline_ns, a->e);
     while (r == 0) {
         record.size = 0;
+        r = a->watch ? a->watch->look(a->watch->user, a->e) : 0;
+        if (r)
+            break;
         r = wire_answer_step(&answer, &record, a->e);
         if (r <= 0)
             break;
@@ -85,6 +89,7 @@ int hub_ask_all(struct hub *h, enum wire_question question, struct str request, 
                     .question = question,
                     .request = request,
                     .local = is_asked(h, where) ? where->local : NULL,
+                    .watch = where->watch,
                     .deadline_ns = where->deadline_ns,
                     .record = record,
                     .user = user,
@@ -97,6 +102,7 @@ int hub_ask_all(struct hub *h, enum wire_question question, struct str request, 
                           .host_count = where->host_count,
                           .deadline_ns = a.deadline_ns,
                           .cancel = where->cancel,
+                          .watch = where->watch,
                           .begun = answer_ourselves,
                           .record = on_record,
                           .user = &a};

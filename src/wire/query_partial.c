@@ -4,6 +4,8 @@
 //   tags      varint count, each: short key, short value, u8 differs
 //   series    varint count, each: u8 how (SAME_PLACES, DENSE), varint points, places, values
 //   columns   varint count, columns n, x and y, u8 whether all are real, else a bit each
+//   sketches  varint count, of each: varint buckets, and where there are any: varint zigzag of the first key, varint how much larger each next one is,
+//             varint counts, f64 smallest, f64 largest; then u8 whether all are real, else a bit each
 //
 //   places    DENSE: varint zigzag of the first; SAME_PLACES: nothing, those of the series before; else a column of times
 //   column    pieces of at most CODEC_VALUES_MAX: varint size, so many bytes of the store's codec (store/codec.h)
@@ -12,6 +14,7 @@
 #include "wire/query_wire.h"
 
 #include <errno.h>
+#include <math.h>
 
 enum { SAME_PLACES = 1, DENSE = 2 };
 
@@ -196,6 +199,34 @@ static int read_series(struct reading *r, struct query_partial *p)
     return 0;
 }
 
+// ---- which places are real ----
+
+static void write_real(const uint8_t *real, size_t count, struct buf *out)
+{
+    bool all = memchr(real, 0, count) == NULL;
+    buf_u8(out, all);
+    for (size_t i = 0; i < count && !all; i += 8) {
+        unsigned bits = 0;
+        for (size_t bit = 0; bit < 8 && i + bit < count; bit++)
+            bits |= (unsigned)real[i + bit] << bit;
+        buf_u8(out, (uint8_t)bits);
+    }
+}
+
+static int read_real(struct reading *r, size_t count, uint8_t **out)
+{
+    uint8_t *real = *out = query_alloc(r->c, r->arena, count, 1);
+    if (!real)
+        return query_alloc_failed(r->c);
+    unsigned all = bytes_u8(&r->b);
+    struct str bits = bytes_take(&r->b, all ? 0 : (count + 7) / 8);
+    if (r->b.failed || all > 1)
+        return damaged(r->c);
+    for (size_t i = 0; i < count; i++)
+        real[i] = all ? 1 : (uint8_t)bits.data[i / 8] >> i % 8 & 1;
+    return 0;
+}
+
 // ---- columns ----
 
 static bool has_columns(const struct query_partial *p)
@@ -206,18 +237,11 @@ static bool has_columns(const struct query_partial *p)
 static void write_columns(const struct query_partial *p, struct buf *out)
 {
     const struct query_columns *k = &p->columns;
-    bool all = memchr(k->real, 0, k->count) == NULL;
     buf_varint(out, k->count);
     wire_numbers_write(k->n, k->count, false, out);
     wire_numbers_write(k->x, k->count, false, out);
     wire_numbers_write(k->y, k->count, false, out);
-    buf_u8(out, all);
-    for (size_t i = 0; i < k->count && !all; i += 8) {
-        unsigned bits = 0;
-        for (size_t bit = 0; bit < 8 && i + bit < k->count; bit++)
-            bits |= (unsigned)k->real[i + bit] << bit;
-        buf_u8(out, (uint8_t)bits);
-    }
+    write_real(k->real, k->count, out);
 }
 
 static int read_columns(struct reading *r, struct query_partial *p)
@@ -235,17 +259,96 @@ static int read_columns(struct reading *r, struct query_partial *p)
         if (!failed)
             failed = read_column(r, *columns[i], k->count, false);
     }
-    k->real = failed ? NULL : query_alloc(r->c, r->arena, k->count, 1);
-    if (!k->real)
-        return failed ? failed : query_alloc_failed(r->c);
-    unsigned all = bytes_u8(&r->b);
-    struct str bits = bytes_take(&r->b, all ? 0 : (k->count + 7) / 8);
-    if (r->b.failed || all > 1)
-        return damaged(r->c);
-    for (size_t i = 0; i < k->count; i++)
-        k->real[i] = all ? 1 : (uint8_t)bits.data[i / 8] >> i % 8 & 1;
-    p->folded = true;
+    p->folded = !failed;
+    return failed ? failed : read_real(r, k->count, &k->real);
+}
+
+// ---- sketches ----
+
+static bool has_sketches(const struct query_partial *p)
+{
+    return p->sketched;
+}
+
+static void write_sketches(const struct query_partial *p, struct buf *out)
+{
+    buf_varint(out, p->sketches.count);
+    for (size_t i = 0; i < p->sketches.count; i++) {
+        const struct query_sketch *s = &p->sketches.all[i];
+        buf_varint(out, s->used);
+        for (uint32_t k = 0; k < s->used; k++)
+            buf_varint(out, k ? (uint64_t)(s->keys[k] - s->keys[k - 1]) : zigzag(s->keys[0]));
+        for (uint32_t k = 0; k < s->used; k++)
+            buf_varint(out, s->counts[k]);
+        if (s->used) {
+            buf_f64(out, s->smallest);
+            buf_f64(out, s->largest);
+        }
+    }
+    write_real(p->sketches.real, p->sketches.count, out);
+}
+
+static int read_keys(struct reading *r, struct query_sketch *s)
+{
+    int64_t key = 0;
+    for (uint32_t k = 0; k < s->used; k++) {
+        uint64_t more = bytes_varint(&r->b);
+        if (k && (more == 0 || more > 2 * QUERY_SKETCH_KEY_MAX))
+            return damaged(r->c);
+        key = k ? key + (int64_t)more : unzigzag(more);
+        if (key < -QUERY_SKETCH_KEY_MAX || key > QUERY_SKETCH_KEY_MAX)
+            return damaged(r->c);
+        s->keys[k] = (int32_t)key;
+    }
     return 0;
+}
+
+// A series has at most one value at a place, so no sketch counts more than there are series.
+static int read_sketch(struct reading *r, struct query_sketch *s, uint64_t series)
+{
+    enum { BUCKET_BYTES = 2 }; // at least
+    uint64_t used = bytes_varint(&r->b);
+    *s = (struct query_sketch){.smallest = NAN, .largest = NAN};
+    if (r->b.failed || used > bytes_left(&r->b) / BUCKET_BYTES || used > 2 * QUERY_SKETCH_KEY_MAX + 1)
+        return damaged(r->c);
+    if (used == 0)
+        return query_tick(r->c, 1);
+    s->used = s->capacity = (uint32_t)used;
+    s->keys = query_alloc(r->c, r->arena, s->used, sizeof *s->keys);
+    s->counts = s->keys ? query_alloc(r->c, r->arena, s->used, sizeof *s->counts) : NULL;
+    if (!s->counts)
+        return query_alloc_failed(r->c);
+    int failed = read_keys(r, s);
+    for (uint32_t k = 0; k < s->used && !failed; k++) {
+        s->counts[k] = bytes_varint(&r->b);
+        if (s->counts[k] == 0 || s->counts[k] > series - s->total)
+            return damaged(r->c);
+        s->total += s->counts[k];
+    }
+    s->smallest = bytes_f64(&r->b);
+    s->largest = bytes_f64(&r->b);
+    if (!failed && (r->b.failed || !(s->smallest <= s->largest)))
+        return damaged(r->c);
+    return failed ? failed : query_tick(r->c, s->used);
+}
+
+static int read_sketches(struct reading *r, struct query_partial *p)
+{
+    struct query_sketches *k = &p->sketches;
+    // Only the grid's own buckets, only quantiles, and only of more series than are kept: a whole group is either exact or estimated.
+    if (!r->grid->times || bytes_varint(&r->b) != r->grid->count || r->grid->count == 0 || p->series_count ||
+        p->folded || query_aggregator_row(r->c->q->aggregator)->fold != FOLD_VALUES ||
+        p->source_series <= r->c->exact_max)
+        return damaged(r->c);
+    k->count = r->grid->count;
+    k->all = query_alloc(r->c, r->arena, k->count, sizeof *k->all);
+    if (!k->all)
+        return query_alloc_failed(r->c);
+    int failed = 0;
+    for (size_t i = 0; i < k->count && !failed; i++)
+        failed = read_sketch(r, &k->all[i], p->source_series);
+    p->sketched = !failed;
+    return failed ? failed : read_real(r, k->count, &k->real);
 }
 
 // ---- the table ----
@@ -259,6 +362,7 @@ static const struct {
     {has_tags, write_tags, read_tags},
     {has_series, write_series, read_series},
     {has_columns, write_columns, read_columns},
+    {has_sketches, write_sketches, read_sketches},
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
@@ -305,5 +409,5 @@ int query_partial_read(struct query_context *c, const struct query_grid *g, stru
             return damaged(c);
         before = which;
     }
-    return out->source_series && (out->folded || out->series_count) ? 0 : damaged(c);
+    return out->source_series && (out->folded || out->sketched || out->series_count) ? 0 : damaged(c);
 }

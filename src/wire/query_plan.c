@@ -5,7 +5,7 @@
 //   with PLAN_RATE:        f64 counter_max, f64 reset_value
 //   varint filters, each:  u8 kind, u8 group_by, short key, short text
 //   varint zigzag start_ns, varint zigzag end_ns
-//   varint memory_bytes, varint series_max, varint points_max     (0: the default)
+//   varint memory_bytes, varint series_max, varint points_max, varint exact_max     (0: the default)
 #include "query/filter.h"
 #include "wire/query_wire.h"
 
@@ -58,6 +58,7 @@ void query_plan_write(const struct query *q, const struct query_limits *limits, 
     buf_varint(out, limits->memory_bytes);
     buf_varint(out, limits->series_max);
     buf_varint(out, limits->points_max);
+    buf_varint(out, limits->exact_max);
 }
 
 static int damaged(struct error *e)
@@ -128,6 +129,7 @@ int query_plan_read(struct str request, struct arena *arena, struct query *q, st
     *limits = (struct query_limits){.memory_bytes = (size_t)bytes_varint(&b)};
     limits->series_max = bytes_varint(&b);
     limits->points_max = bytes_varint(&b);
+    limits->exact_max = (size_t)bytes_varint(&b);
     if (b.failed || bytes_left(&b) || q->end_ns < q->start_ns)
         return damaged(e);
     return 0;

@@ -15,6 +15,18 @@ from lab import Lab, until, why_not
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
 HOSTS = ["n1", "n2", "n3"]
+# Asks the job that runs on a host: prints status, X-Sonde-Missing and the answer.
+ASK = """
+import glob, json, sys, urllib.error, urllib.request
+folder = glob.glob("/tmp/sonde-*/*/job.json")[0].rsplit("/", 1)[0]
+request = urllib.request.Request(json.load(open(folder + "/job.json"))["url"] + sys.argv[1], headers={"Authorization": "Bearer " + open(folder + "/token").read().strip()})
+try:
+    answer = urllib.request.urlopen(request, timeout=50)
+except urllib.error.HTTPError as error:
+    answer = error
+print(json.dumps([answer.status, answer.headers.get("X-Sonde-Missing"), json.loads(answer.read())]))
+"""
+CUSTOM = "/api/query?start=1h-ago&no_annotations&m=max:custom%7Bhost=*%7D"
 SERVICES = ("munged", "slurmd", "slurmctld", "sshd:", "host.py", "slurmstepd")
 lab = None
 
@@ -112,6 +124,88 @@ class Cluster(unittest.TestCase):
             if "salloc" not in text and "nsenter" not in text:
                 os.kill(pid, signal.SIGINT)
         return process.communicate(timeout=60)
+
+    def ask(self, path):
+        """(missing, answer) of the job on n1; None where nobody answers yet."""
+        asked = lab.run("n1", "python3", "-c", ASK, path)
+        if asked.returncode != 0:
+            return None, None
+        status, missing, answer = json.loads(asked.stdout)
+        self.assertEqual(status, 200, answer)
+        return missing, answer
+
+    def all_answer(self):
+        """Every host has a point of its own in one answer, and nobody is missing in it."""
+        for i, host in enumerate(HOSTS):
+            put = lab.run(host, "sonde", "put", "custom", str(i))
+            self.assertEqual(put.returncode, 0, put.stderr)
+        seen = []
+
+        def all_there():
+            missing, answer = self.ask(CUSTOM)
+            seen[:] = [missing, answer]
+            return answer and missing is None and len(answer) == len(HOSTS)
+        until(all_there, lambda: f"all hosts are in one answer: {seen} {[self.ours(h) for h in HOSTS]}")
+        self.assertEqual([(a["tags"]["host"], max(a["dps"].values())) for a in seen[1]], [(host, i) for i, host in enumerate(HOSTS)])
+
+    # ---- several nodes in one answer
+
+    def test_one_answer_of_all_nodes_under_slurm(self):
+        run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        self.assertEqual([n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]], HOSTS)
+        # The job's key is a secret.
+        (folder,) = lab.file("n1", "/tmp/sonde-0").iterdir()
+        key = (folder / "key").read_bytes().hex()
+        for host in HOSTS:
+            self.assertFalse([text for text in lab.processes(host).values() if key in text], host)
+        # An aggregator that dies is found again by the nodes.
+        (pid,) = lab.processes("n1", "sonde aggregator ")
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: list(lab.processes("n1", "sonde aggregator ")) not in ([], [pid]), "another aggregator")
+        self.all_answer()
+        self.stop(run)
+
+    def test_one_answer_of_all_nodes_over_ssh(self):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        # A relay that dies is started again.
+        (pid,) = lab.processes("n2", "sonde relay ")
+        os.kill(pid, signal.SIGKILL)
+        self.assertIn("node n2: the relay has ended (signal 9 (Killed)); starting it again", run.stderr.readline())
+        self.all_answer()
+        # Who is away is named, within the time that a question has, and is there again afterwards.
+        lab.partition("n2")
+        missing, answer = self.ask(CUSTOM)
+        self.assertIn(missing, ("n2 (late)", "n2 (not connected)"))
+        self.assertEqual([a["tags"]["host"] for a in answer], ["n1", "n3"])
+        lab.heal("n2")
+        self.all_answer()
+        # Who does not have the key is not taken for a node.
+        port = self.ask("/sonde/v1/status")[1]["hub"]["port"]
+        job = self.ask("/sonde/v1/status")[1]["job"]
+        lab.run("n3", "sh", "-c", "umask 077; head -c 32 /dev/zero > /tmp/wrong-key; mkdir /tmp/nothing")
+        self.started.append(lab.start("n3", "timeout", "60", "sonde", "relay", "--key-file=/tmp/wrong-key", f"--parent=10.77.0.11:{port}", "--host=n3", f"--job={job}", "/tmp/nothing"))
+        until(lambda: self.ask("/sonde/v1/status")[1]["hub"]["refused_key"] > 0, "a wrong key is refused and counted")
+        self.all_answer()
+        for pid in lab.processes("n3", "wrong-key"):
+            os.kill(pid, signal.SIGKILL)
+        lab.run("n3", "rm", "-r", "/tmp/wrong-key", "/tmp/nothing")
+        self.stop(run)
+
+    def test_a_restart_is_asked_for_over_http(self):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
+        self.assertEqual(run.stdout.readline(), "n1,n2\n")
+        until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [], "n2 is connected")
+        asked = lab.run("n1", "python3", "-c", ASK.replace("headers=", "data=b'{\"hosts\":[\"n2\"]}', headers="), "/sonde/v1/reboot")
+        self.assertEqual(json.loads(asked.stdout)[2]["hosts"], ["n2"], asked.stderr)
+        self.assertEqual(run.stdout.readline(), "n1,n3\n")
+        # The node in its place is asked, the other one is not missed.
+        until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [] and [n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]] == ["n1", "n3"], "n3 is in its place")
+        self.up(["n1", "n3"])
+        self.stop(run)
 
     # ---- Slurm
 

@@ -1,0 +1,354 @@
+#include "aggregator/reading.h"
+
+#include "aggregator/relay.h"
+#include "aggregator/workers.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int no_memory(struct error *e)
+{
+    return error_set(e, -ENOMEM, "no memory for the request");
+}
+
+int reading_open(struct service *service, struct request *r, struct reading *out, struct error *e)
+{
+    *out = (struct reading){.service = service, .request = r};
+    int rc = sources_open(service->sources, &r->arena, &out->view, e);
+    if (rc || !service->hub)
+        return rc;
+    rc = relay_view(&out->view, &r->arena, &out->local, e);
+    if (rc)
+        sources_close(&out->view);
+    return rc;
+}
+
+// ---- who is missing ----
+
+static int compare_missing(const void *a, const void *b)
+{
+    return str_compare(((const struct wire_missing *)a)->host, ((const struct wire_missing *)b)->host);
+}
+
+static bool is_missing(const struct reading *d, struct str host)
+{
+    struct wire_missing wanted = {.host = host};
+    return d->missing_count &&
+           bsearch(&wanted, d->missing, d->missing_count, sizeof *d->missing, compare_missing) != NULL;
+}
+
+static int note_missing(struct reading *d, const struct hub_absent *absent, struct error *e)
+{
+    if (!absent->count)
+        return 0;
+    struct arena *arena = &d->request->arena;
+    struct wire_missing *all = arena_array(arena, d->missing_count + absent->count, sizeof *all);
+    size_t count = d->missing_count;
+    if (!all)
+        return no_memory(e);
+    if (count)
+        memcpy(all, d->missing, count * sizeof *all);
+    for (size_t i = 0; i < absent->count; i++) {
+        const struct wire_missing *m = &absent->nodes[i];
+        if (is_missing(d, m->host))
+            continue;
+        all[count] = (struct wire_missing){arena_str(arena, m->host), m->reason, arena_str(arena, m->text)};
+        if (!all[count].host.data || !all[count++].text.data)
+            return no_memory(e);
+    }
+    qsort(all, count, sizeof *all, compare_missing);
+    d->missing = all;
+    d->missing_count = count;
+    return 0;
+}
+
+// Into a header's value: nothing that could end it.
+static void add_plain(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        buf_add_char(out, c < ' ' || c >= 0x7f ? '?' : (char)c);
+    }
+}
+
+static void add_header(struct answer *a, struct arena *arena, struct buf *value)
+{
+    answer_header(a, "X-Sonde-Missing", value->failed ? NULL : arena_strdup(arena, buf_str(value)));
+    buf_free(value);
+}
+
+void reading_close(struct reading *d, struct answer *a)
+{
+    struct buf value = {0};
+    for (size_t i = 0; i < d->missing_count; i++) {
+        const struct wire_missing *m = &d->missing[i];
+        if (value.size > MISSING_HEADER_MAX) {
+            buf_printf(&value, ", and %zu more", d->missing_count - i);
+            break;
+        }
+        buf_add_str(&value, i ? STR(", ") : STR(""));
+        add_plain(&value, m->host);
+        buf_printf(&value, " (%s%s", wire_reason_name(m->reason), m->text.size ? ": " : "");
+        add_plain(&value, m->text);
+        buf_add_char(&value, ')');
+    }
+    if (a && d->missing_count)
+        add_header(a, &d->request->arena, &value);
+    else
+        buf_free(&value);
+    sources_close(&d->view);
+}
+
+void reading_name_others(struct service *service, struct request *r, struct answer *a, const char *reason)
+{
+    const struct hub_node *nodes;
+    size_t count = 0;
+    struct buf value = {0};
+    if (!service->hub || hub_nodes(service->hub, &r->arena, &nodes, &count) != 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (value.size > MISSING_HEADER_MAX) {
+            buf_printf(&value, ", and %zu more", count - i);
+            break;
+        }
+        buf_add_str(&value, i ? STR(", ") : STR(""));
+        add_plain(&value, nodes[i].host);
+        buf_printf(&value, " (%s)", reason);
+    }
+    if (count)
+        add_header(a, &r->arena, &value);
+}
+
+void reading_write_missing(const struct reading *d, struct json_writer *w)
+{
+    if (!d->service->hub)
+        return;
+    json_key(w, STR("missing"));
+    json_array(w);
+    for (size_t i = 0; i < d->missing_count; i++) {
+        json_object(w);
+        json_key_string(w, "host", d->missing[i].host);
+        json_key_string(w, "reason", str_of(wire_reason_name(d->missing[i].reason)));
+        if (d->missing[i].text.size)
+            json_key_string(w, "text", d->missing[i].text);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+// ---- whom to ask ----
+
+static int64_t deadline_of(const struct reading *d)
+{
+    return d->request->arrived_ns + d->service->limits.query_deadline_ns;
+}
+
+// All nodes; after one was missing, those that were not.
+static int make_where(struct reading *d, struct hub_where *out, struct error *e)
+{
+    int64_t deadline_ns = clock_monotonic_ns() + (int64_t)NODE_DEADLINE_MS * NS_PER_MS, last_ns = deadline_of(d);
+    *out = (struct hub_where){
+        .deadline_ns = deadline_ns < last_ns ? deadline_ns : last_ns, .watch = workers_watch(), .local = &d->local};
+    if (!d->missing_count)
+        return 0;
+    struct arena *arena = &d->request->arena;
+    const struct hub_node *nodes;
+    size_t count, n = 0;
+    struct str own = hub_host(d->service->hub);
+    struct str *hosts =
+        hub_nodes(d->service->hub, arena, &nodes, &count) ? NULL : arena_array(arena, count + 1, sizeof *hosts);
+    if (!hosts)
+        return no_memory(e);
+    if (is_missing(d, own))
+        out->local = NULL;
+    hosts[n++] = own; // never an empty list, which would mean all
+    for (size_t i = 0; i < count; i++)
+        if (!is_missing(d, nodes[i].host))
+            hosts[n++] = nodes[i].host;
+    out->hosts = hosts;
+    out->host_count = n;
+    return 0;
+}
+
+// ---- questions ----
+
+int reading_query(struct reading *d, const struct query *q, struct arena *arena, struct query_result *out,
+                  struct error *e)
+{
+    struct query_limits limits = {
+        .memory_bytes = d->service->limits.query_memory_bytes, .deadline_ns = deadline_of(d), .watch = workers_watch()};
+    if (!d->service->hub) {
+        struct query own = *q;
+        own.store_labels = d->view.labels;
+        limits.cache = d->view.cache;
+        limits.store_ids = d->view.store_ids;
+        return query_run(&own, d->view.snapshots, d->view.count, &limits, arena, out, e);
+    }
+    struct hub_where where;
+    struct hub_absent absent = {0};
+    int rc = make_where(d, &where, e);
+    if (!rc)
+        rc = hub_query(d->service->hub, q, &limits, &where, arena, out, &absent, e);
+    struct error lost = {0};
+    int noted = note_missing(d, &absent, &lost);
+    if (noted && !rc)
+        *e = lost;
+    return rc ? rc : noted;
+}
+
+int reading_names(struct reading *d, struct str kind, struct str text, bool anywhere, size_t most,
+                  const struct str **out, size_t *count, struct error *e)
+{
+    struct arena *arena = &d->request->arena;
+    if (!d->service->hub)
+        return query_suggest(d->view.snapshots, d->view.count, kind, text, anywhere, most, arena, out, count, e);
+    struct wire_names_request m = {.kind = kind, .text = text, .anywhere = anywhere, .most = most};
+    struct hub_where where;
+    struct hub_absent absent = {0};
+    int rc = make_where(d, &where, e);
+    if (!rc)
+        rc = hub_names(d->service->hub, &m, &where, arena, out, count, &absent, e);
+    return rc ? rc : note_missing(d, &absent, e);
+}
+
+int reading_series(struct reading *d, const struct series_filter *filter, const struct listed_series **out,
+                   size_t *count, struct error *e)
+{
+    struct arena *arena = &d->request->arena;
+    if (!d->service->hub)
+        return series_list(&d->view, filter, arena, out, count, e);
+    struct wire_series_request m = {.metric = filter->metric,
+                                    .tags = filter->tags,
+                                    .tag_count = filter->tag_count,
+                                    .latest = filter->latest,
+                                    .from_ns = filter->from_ns,
+                                    .most = filter->most};
+    const struct wire_listed_series *all;
+    struct hub_where where;
+    struct hub_absent absent = {0};
+    *out = NULL;
+    *count = 0;
+    int rc = make_where(d, &where, e);
+    if (!rc)
+        rc = hub_series(d->service->hub, &m, &where, arena, &all, count, &absent, e);
+    if (!rc)
+        rc = note_missing(d, &absent, e);
+    struct listed_series *listed = rc ? NULL : arena_array(arena, *count, sizeof *listed);
+    if (!listed)
+        return rc ? rc : no_memory(e);
+    for (size_t i = 0; i < *count; i++)
+        listed[i] = (struct listed_series){all[i].metric,    all[i].labels, all[i].label_count,
+                                           all[i].has_point, all[i].t_ns,   all[i].value};
+    *out = listed;
+    return 0;
+}
+
+bool reading_metric_known(struct reading *d, struct str metric)
+{
+    const struct str *names;
+    size_t count;
+    if (series_metric_known(&d->view, metric))
+        return true;
+    // Sorted: the name itself is the first of those that begin with it.
+    return d->service->hub && reading_names(d, STR("metrics"), metric, false, 1, &names, &count, NULL) == 0 && count &&
+           str_eq(names[0], metric);
+}
+
+const struct store_metric *reading_metric(struct reading *d, struct str metric)
+{
+    uint32_t id;
+    for (size_t i = 0; i < d->view.count; i++)
+        if (store_metric_find(d->view.snapshots[i], metric, &id))
+            return store_metric_get(d->view.snapshots[i], id);
+    struct series_filter f = {.metric = metric, .from_ns = INT64_MIN, .deadline_ns = deadline_of(d)};
+    const struct listed_series *all;
+    size_t count;
+    bool found = d->service->hub && reading_series(d, &f, &all, &count, NULL) == 0 && count;
+    return found ? all[0].metric : NULL;
+}
+
+// ---- events ----
+
+struct walk {
+    reading_event_fn *take;
+    void *user;
+    struct str host;
+    const struct store_label *file_label;
+    bool over;
+};
+
+static bool pass_on(const struct store_event *event, void *user)
+{
+    struct walk *w = user;
+    w->over = !w->take(event, w->host, w->file_label, w->user);
+    return !w->over;
+}
+
+static int own_events(struct reading *d, int64_t from_ns, int64_t to_ns, reading_event_fn *take, void *user,
+                      struct error *e)
+{
+    struct walk w = {.take = take, .user = user};
+    int rc = 0;
+    for (size_t i = 0; i < d->view.count && !rc && !w.over; i++) {
+        w.file_label = d->view.labels ? &d->view.labels[i] : NULL;
+        w.host = store_reader_meta(source_reader(d->view.files[i]), STR("host"));
+        rc = store_events(d->view.snapshots[i], from_ns, to_ns, pass_on, &w);
+    }
+    return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
+}
+
+int reading_events(struct reading *d, int64_t from_ns, int64_t to_ns, reading_event_fn *take, void *user,
+                   struct error *e)
+{
+    if (!d->service->hub)
+        return own_events(d, from_ns, to_ns, take, user, e);
+    struct wire_events_request m = {.from_ns = from_ns, .to_ns = to_ns, .most = WIRE_LIST_MAX};
+    const struct wire_event *all;
+    size_t count = 0;
+    struct hub_where where;
+    struct hub_absent absent = {0};
+    int rc = make_where(d, &where, e);
+    if (!rc)
+        rc = hub_events(d->service->hub, &m, &where, &d->request->arena, &all, &count, &absent, e);
+    if (!rc)
+        rc = note_missing(d, &absent, e);
+    for (size_t i = 0; i < count && !rc; i++)
+        if (!take(&all[i].event, all[i].host, NULL, user))
+            break;
+    return rc;
+}
+
+// ---- files ----
+
+static int own_status(struct reading *d, const struct wire_status **out, size_t *count, struct error *e)
+{
+    struct wire_status *all = arena_array(&d->request->arena, d->view.count, sizeof *all);
+    if (!all)
+        return no_memory(e);
+    for (size_t i = 0; i < d->view.count; i++) {
+        const struct store_reader *reader = source_reader(d->view.files[i]);
+        struct store_snapshot *snapshot = d->view.snapshots[i];
+        all[i] = (struct wire_status){.host = store_reader_meta(reader, STR("host")),
+                                      .job = store_reader_meta(reader, STR("job")),
+                                      .state = store_reader_state(reader),
+                                      .metrics = store_metric_count(snapshot),
+                                      .series = store_series_count(snapshot)};
+        all[i].has_points = store_time_range(snapshot, &all[i].first_ns, &all[i].last_ns);
+    }
+    *out = all;
+    *count = d->view.count;
+    return 0;
+}
+
+int reading_status(struct reading *d, const struct wire_status **out, size_t *count, struct error *e)
+{
+    if (!d->service->hub)
+        return own_status(d, out, count, e);
+    struct hub_where where;
+    struct hub_absent absent = {0};
+    int rc = make_where(d, &where, e);
+    if (!rc)
+        rc = hub_status(d->service->hub, &where, &d->request->arena, out, count, &absent, e);
+    return rc ? rc : note_missing(d, &absent, e);
+}

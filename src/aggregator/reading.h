@@ -1,0 +1,68 @@
+// reading.h - what one request reads: our own files and, where there is a hub, the files of all other nodes as if they lay beside ours.
+//
+//   handler ─▶ reading ─┬─▶ sources_view (snapshots of our own files)
+//                       └─▶ hub ─▶ every node                          who does not answer in time is named: X-Sonde-Missing
+//
+// Each question to the nodes has NODE_DEADLINE_MS. A node that was missing once is not asked again by the same request, so that it delays the answer
+// once and is in all of it or named. Without a hub there is nobody to be missing.
+#ifndef SONDE_AGGREGATOR_READING_H
+#define SONDE_AGGREGATOR_READING_H
+
+#include "aggregator/routes.h"
+#include "aggregator/series_list.h"
+#include "wire/lists_wire.h"
+
+enum {
+    NODE_DEADLINE_MS = 2000,
+    MISSING_HEADER_MAX = 4096, // bytes of X-Sonde-Missing; how many more there are stands at its end
+};
+
+struct reading {
+    struct service *service;
+    struct request *request;
+    struct sources_view view; // our own files
+    struct wire_view local;   // the same, for the hub
+    struct wire_missing *missing;
+    size_t missing_count;
+};
+
+int reading_open(struct service *service, struct request *r, struct reading *out, struct error *e);
+
+// Says in *a (NULL: nowhere) who was missing.
+void reading_close(struct reading *d, struct answer *a);
+
+// One query under the limits of the service, as query_run has it. Results go into `arena`.
+int reading_query(struct reading *d, const struct query *q, struct arena *arena, struct query_result *out,
+                  struct error *e);
+
+// As query_suggest. `kind` "metrics", "tagk" or "tagv".
+int reading_names(struct reading *d, struct str kind, struct str text, bool anywhere, size_t most,
+                  const struct str **out, size_t *count, struct error *e);
+
+// As series_list.
+int reading_series(struct reading *d, const struct series_filter *filter, const struct listed_series **out,
+                   size_t *count, struct error *e);
+
+// Whether anybody knows the metric.
+bool reading_metric_known(struct reading *d, struct str metric);
+
+// The first definition of a metric that is found, NULL: none.
+const struct store_metric *reading_metric(struct reading *d, struct str metric);
+
+// Calls take with each event of the time range, file by file, or sorted by start where nodes are asked; until it returns false. `file_label`: what the file adds to the
+// labels, NULL: nothing.
+typedef bool reading_event_fn(const struct store_event *event, struct str host, const struct store_label *file_label,
+                              void *user);
+int reading_events(struct reading *d, int64_t from_ns, int64_t to_ns, reading_event_fn *take, void *user,
+                   struct error *e);
+
+// One for each file.
+int reading_status(struct reading *d, const struct wire_status **out, size_t *count, struct error *e);
+
+// "missing":[{"host":…,"reason":…}]; nothing without a hub.
+void reading_write_missing(const struct reading *d, struct json_writer *w);
+
+// For answers that come from our own files alone although there are other nodes: names all of those.
+void reading_name_others(struct service *service, struct request *r, struct answer *a, const char *reason);
+
+#endif

@@ -1,0 +1,27 @@
+// relay.h - a node's end of the connection to the aggregator: answers its questions from the node's files.
+//
+//   HOST.sonde (the agent writes) ──▶ snapshots (sources.h) ──▶ link (wire/link.h) ──one TCP connection──▶ the aggregator's hub
+//
+// A process of its own beside the agent: a question can neither delay nor crash that one.
+#ifndef SONDE_AGGREGATOR_RELAY_H
+#define SONDE_AGGREGATOR_RELAY_H
+
+#include "wire/link.h"
+
+struct relay_options {
+    const char *folder;      // its *.sonde files are served, new ones as they appear
+    const char *parent_host; // a name or a number
+    int parent_port;
+    const char *key_file;   // wire_key_read
+    const char *job, *host; // the node's name, as the aggregator calls it
+};
+
+// Says "ready" on control_fd (or "error TEXT"), serves until SIGTERM, SIGINT or the end of control_fd. A parent that is not there yet, or no more, is tried again
+// and again.
+int relay_run(const struct relay_options *options, int control_fd, struct error *e);
+
+// A view of sources for the wire: what hub and link answer from. Arrays live in `arena`.
+struct sources_view;
+int relay_view(const struct sources_view *view, struct arena *arena, struct wire_view *out, struct error *e);
+
+#endif
