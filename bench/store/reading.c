@@ -5,7 +5,7 @@
 //
 //   decoding 80, 320 and 170: 190 on average. Of that 75 are the 128 stores of 64 bytes, one in two cycles; counters are bound by the shuffles of
 //   their running sums. Adding up what was written: 55. Finding a column, checking and copying its bytes: 80 in the nearest caches, which makes
-//   3.1 G values/s (hot_recent). Over 72 MB, with each column on a page of its own, 70 more, though its lines are asked for two columns ahead: 2.55
+//   3.1 G values/s (hot_recent). Over 72 MB, with each column on a page of its own, 80 more, though its lines are asked for two columns ahead: 2.5
 //   (hot). Asking three ahead, into the second cache, or huge pages (4 %) change little; not asking at all gives 2.0.
 //
 //   Cold columns: zstd is 4 % of it. A recording of a node unpacks at 9.6 G values/s, as most of it takes no bytes at all; a value that has been decoded
