@@ -185,6 +185,8 @@ class Facts:
         self.assertEqual([(s["metric"], s["tags"], s["aggregateTags"]) for s in self.query("sum:l")], [("l", {"dc": "lga"}, ["host"])])
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:l{host=*}")],
                          [({"dc": "lga", "host": "web01"}, []), ({"dc": "lga", "host": "web02"}, [])])
+        # An object, also where nothing is left in it.
+        self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:five")], [({}, ["host"])])
         # A key that some of the series lack stays.
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:lonely")], [({"host": "a", "rank": "0"}, [])])
 
