@@ -518,10 +518,10 @@ int agent_run(const struct agent_options *options, struct error *e)
         free(a);
         return 1;
     }
-    tell(options->control_fd, "%s\n", "ready"); // who waits for that need not wait for the look through all processes
     ingest_adopt(a->ingest);
     drain(a);
     tick(a);
+    tell(options->control_fd, "%s\n", "ready");
     while (!a->stopping)
         uv_run(&a->loop, UV_RUN_DEFAULT);
     finish(a);
