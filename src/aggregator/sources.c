@@ -45,7 +45,8 @@ struct sources {
 };
 
 static const char extension[] = ".sonde";
-enum { LOOK_INTERVAL_NS = NS_PER_S };
+// How often folders are looked through: often as long as there is nothing, as a job that has just begun is asked at once.
+enum { LOOK_INTERVAL_NS = NS_PER_S, LOOK_AT_NOTHING_NS = 20 * NS_PER_MS };
 
 static void release(struct source *file)
 {
@@ -333,7 +334,7 @@ int sources_open(struct sources *s, struct arena *arena, struct sources_view *ou
 {
     *out = (struct sources_view){.sources = s, .cache = s->cache};
     pthread_mutex_lock(&s->lock);
-    if (clock_monotonic_ns() - s->looked_ns >= LOOK_INTERVAL_NS)
+    if (clock_monotonic_ns() - s->looked_ns >= (s->count ? LOOK_INTERVAL_NS : LOOK_AT_NOTHING_NS))
         look(s);
     out->left_out = s->left_out;
     out->snapshots = arena_array(arena, s->count, sizeof(struct store_snapshot *));

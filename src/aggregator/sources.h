@@ -1,7 +1,7 @@
 // sources.h - the files that are served: given one by one, or as folders in which files come and go.
 //
 // Each request opens a view: a snapshot of every readable file, as if they were one store. Folders are looked through again when a
-// view is opened, at most once a second. A file that cannot be read (damaged, of a newer version) is kept in the list with the
+// view is opened, at most once a second (fifty times, while there is nothing). A file that cannot be read (damaged, of a newer version) is kept in the list with the
 // reason and tried again when it changes; the others are served. A file whose maker has not finished its header is not there yet. A file that is gone or was replaced stays open while a view uses it.
 #ifndef SONDE_AGGREGATOR_SOURCES_H
 #define SONDE_AGGREGATOR_SOURCES_H

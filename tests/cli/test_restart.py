@@ -28,7 +28,7 @@ class Restart(Place):
         self.assertIn("--max-restarts", done.stderr)
 
     def test_a_signal_is_no_reason(self):
-        script = self.script("trap 'kill $!; exit 42' TERM\nsleep 1000 &\necho up\nwait\n")
+        script = self.script("trap 'kill -9 $!; exit 42' TERM\nsleep 1000 &\necho up\nwait\n")
         run = self.start("run", "--no-record", "--restart-on-exit=42", script)
         self.assertEqual(run.stdout.readline(), "up\n")
         run.send_signal(signal.SIGTERM)
