@@ -109,7 +109,7 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
     const struct view *v = s->view;
     for (size_t i = 0; i < v->block_count; i++) {
         const struct block_header *h = &v->blocks[i]->header;
-        if (h->kind == BLOCK_EVENTS || v->blocks[i]->state & BLOCK_DAMAGED)
+        if (h->kind == BLOCK_EVENTS || __atomic_load_n(&v->blocks[i]->state, __ATOMIC_RELAXED) & BLOCK_DAMAGED)
             continue;
         first = h->first_ns < first ? h->first_ns : first;
         last = h->last_ns > last ? h->last_ns : last;

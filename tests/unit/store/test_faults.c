@@ -389,6 +389,7 @@ static void the_first_sync_comes_after_an_interval(void **state)
     assert_non_null(x.flushed);
     close_store(s);
     free(x.on_disk);
+    free(x.flushed); // closing did not ask for it any more
     unlink(fixture_path);
 }
 
