@@ -87,7 +87,8 @@ static void quote(struct buf *out, struct str s)
             buf_printf(out, "\\u%04x", c);
         plain = ++i;
     }
-    buf_add(out, s.data + plain, i - plain);
+    if (i > plain)
+        buf_add(out, s.data + plain, i - plain);
     buf_add_char(out, '"');
 }
 
