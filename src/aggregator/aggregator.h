@@ -56,6 +56,8 @@ struct aggregator_options {
     bool
         replay; // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells runs apart, one has to be there
     bool as_if_now; // times are shifted, by whole minutes, so that the last point lies within the last minute
+    const char *dump_node,
+        *dump_dir; // where a dump goes when nobody says where: a folder on a node that is reached by ssh; NULL = this node; NULL = nowhere
     aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names
     bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
     aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can

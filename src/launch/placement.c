@@ -1,6 +1,7 @@
 #include "launch/placement.h"
 
 #include "base/clock.h"
+#include "base/escape.h"
 #include "launch/channel.h"
 #include "launch/child.h"
 #include "launch/job.h"
@@ -221,19 +222,6 @@ static char *make_told(const struct placement_options *o, int64_t beat_ms)
     return out;
 }
 
-// 'text' for a shell.
-static void add_quoted(struct buf *out, const char *text)
-{
-    buf_add_char(out, '\'');
-    for (; *text; text++) {
-        if (*text == '\'')
-            buf_add_str(out, STR("'\\''"));
-        else
-            buf_add_char(out, *text);
-    }
-    buf_add_char(out, '\'');
-}
-
 static int start_process(struct node_process *n, struct error *e)
 {
     const struct placement *p = n->all;
@@ -260,7 +248,7 @@ static int start_process(struct node_process *n, struct error *e)
     }
     struct buf command = {0};
     buf_add_str(&command, STR("exec "));
-    add_quoted(&command, program);
+    escape_for_shell(&command, str_of(program));
     buf_add_str(&command, STR(" node"));
     char *text = (char *)(uintptr_t)buf_cstr(&command);
     // A partition that is shorter than what a node waits for shall not break the connection.

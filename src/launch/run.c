@@ -214,6 +214,10 @@ static int start_aggregator(struct launch *l, struct error *e)
     if (l->o->cors)
         child_command_add(&c, "--cors-origin=%s", l->o->cors);
     child_command_add(&c, "--dragon-compatible=%s", l->o->dragon_compatible ? "true" : "false");
+    if (l->o->dump_dir)
+        child_command_add(&c, "--dump-dir=%s", l->o->dump_dir);
+    if (l->o->dump_node)
+        child_command_add(&c, "--dump-node=%s", l->o->dump_node);
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
     if (nodes_restartable(l->nodes))

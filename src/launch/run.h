@@ -33,6 +33,7 @@ struct launch_options {
     const char *runs;    // where those are; NULL = the default
     bool no_record;
     bool dragon_compatible;
+    const char *dump_node, *dump_dir; // where `sonde dump` puts its files; NULL = not said
     const char *cors;               // origins whose pages may read over HTTP; NULL: none
     const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
     uint64_t query_memory_bytes;    // limits of the HTTP server
