@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct dump {
@@ -281,6 +282,23 @@ static int copy_all(struct dumping *d, struct error *e)
     return rc;
 }
 
+// Copies that lie beside our own file would be answered from as well.
+static int check_folder(const struct dumping *d, struct error *e)
+{
+    const struct sources_view *view = &d->reading.view;
+    struct stat to, own;
+    char folder[DUMP_PATH_MAX];
+    if (d->node[0] || stat(d->to, &to) != 0)
+        return 0;
+    for (size_t i = 0; i < view->count; i++) {
+        const char *path = source_path(view->files[i]), *slash = strrchr(path, '/');
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+        if (stat(folder, &own) == 0 && own.st_dev == to.st_dev && own.st_ino == to.st_ino)
+            return error_set(e, -EINVAL, "%s is the job's own folder: choose another", d->to);
+    }
+    return 0;
+}
+
 static int make(struct dumping *d, struct answer *a, struct error *e)
 {
     struct json_writer w = json_to(&a->body);
@@ -289,6 +307,8 @@ static int make(struct dumping *d, struct answer *a, struct error *e)
         return rc;
     if (!d->service->hub)
         rc = relay_view(&d->reading.view, &d->request->arena, &d->reading.local, e);
+    if (!rc)
+        rc = check_folder(d, e);
     if (!rc && d->node[0])
         rc = dump_send_prepare(d->node, d->to, workers_watch(), e);
     if (!rc && d->node[0])
