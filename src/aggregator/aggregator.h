@@ -82,8 +82,12 @@ struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
 //          node HOST up        it has connected
 //          node HOST lost      its connection has ended
 //          reboot HOST,HOST    where it was told that the launcher restarts: the command is to be started again without these
+//          fetched HOST PATH   its recording is here
+//          unfetched HOST TEXT it could not be had
+//          fetching BYTES      how much has come, about once a second while something does
 //   takes  expect HOST,HOST    these nodes should be there, too
 //          exclude HOST,HOST   these are no longer nodes of the job
+//          fetch HOST DIR      its recording is to be copied into that folder; the node's agent has closed it
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e);
 
 #endif
