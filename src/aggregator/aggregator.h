@@ -56,6 +56,8 @@ struct aggregator_options {
     bool
         replay; // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells runs apart, one has to be there
     bool as_if_now; // times are shifted, by whole minutes, so that the last point lies within the last minute
+    const char *dump_node,
+        *dump_dir; // where a dump goes when nobody says where: a folder on a node that is reached by ssh; NULL = this node; NULL = nowhere
     aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names
     bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
     aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
@@ -80,8 +82,12 @@ struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
 //          node HOST up        it has connected
 //          node HOST lost      its connection has ended
 //          reboot HOST,HOST    where it was told that the launcher restarts: the command is to be started again without these
+//          fetched HOST PATH   its recording is here
+//          unfetched HOST TEXT it could not be had
+//          fetching BYTES      how much has come, about once a second while something does
 //   takes  expect HOST,HOST    these nodes should be there, too
 //          exclude HOST,HOST   these are no longer nodes of the job
+//          fetch HOST DIR      its recording is to be copied into that folder; the node's agent has closed it
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e);
 
 #endif

@@ -1,4 +1,5 @@
 // native.c - sonde's own face: what is served, whether we are up, and a page for people who open the address.
+#include "aggregator/dump.h"
 #include "aggregator/reading.h"
 #include "aggregator/routes.h"
 #include "aggregator/workers.h"
@@ -202,6 +203,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     json_key_u64(&w, "decoded_bytes", query_cache_bytes(view.cache));
     if (service->hub)
         write_hub(&w, service->hub, &r->arena);
+    if (service->agent_socket.size)
+        dump_write(service->dump, service, &w);
     json_key(&w, STR("files"));
     json_array(&w);
     for (size_t i = 0; i < view.count; i++)

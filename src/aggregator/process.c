@@ -2,13 +2,17 @@
 #include "aggregator/aggregator.h"
 #include "aggregator/control.h"
 #include "aggregator/request_times.h"
+#include "aggregator/fetch.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "wire/hub.h"
 
-enum { LOOK_MS = 200 }; // at the nodes
+enum {
+    LOOK_MS = 200, // at the nodes
+    SAY_BYTES_MS = 1000,
+};
 static const int64_t CLOCK_OFFSET_MAX_NS = 10 * INT64_C(1000000);
 
 // What was said of each node.
@@ -19,6 +23,10 @@ struct process {
     struct hub *hub;
     struct map said;    // by host
     struct arena hosts; // the names in it
+    struct str job;
+    struct fetch *fetch; // NULL before the first is fetched
+    uint64_t bytes_said;
+    int64_t bytes_said_ns;
 };
 
 static void look_at_node(struct process *p, const struct hub_node *n)
@@ -52,10 +60,39 @@ static void look_at_nodes(struct process *p)
     arena_free(&arena);
 }
 
+static void say_fetched(void *user, struct str host, const char *path, const char *problem)
+{
+    struct process *p = user;
+    control_say(&p->control, "%s %.*s %s", path ? "fetched" : "unfetched", STR_ARG(host), path ? path : problem);
+}
+
+static void fetch_file(struct process *p, struct str rest)
+{
+    struct str host = str_cut(&rest, ' ');
+    int rc = p->fetch ? 0 : fetch_create(p->hub, p->job, say_fetched, p, &p->fetch);
+    if (!rc && host.size && rest.size)
+        rc = fetch_add(p->fetch, host, rest);
+    if (rc)
+        say_fetched(p, host, NULL, strerror(-rc));
+}
+
+static void say_bytes(struct process *p)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    uint64_t bytes = p->fetch ? fetch_bytes(p->fetch) : 0;
+    if (bytes == p->bytes_said || now_ns - p->bytes_said_ns < (int64_t)SAY_BYTES_MS * NS_PER_MS)
+        return;
+    control_say(&p->control, "fetching %llu", (unsigned long long)bytes);
+    p->bytes_said = bytes;
+    p->bytes_said_ns = now_ns;
+}
+
 static void take_line(void *user, struct str line)
 {
     struct process *p = user;
     struct str hosts = line, word = str_cut(&hosts, ' ');
+    if (str_eq(word, STR("fetch")))
+        fetch_file(p, hosts);
     bool expect = str_eq(word, STR("expect")), exclude = str_eq(word, STR("exclude"));
     while ((expect || exclude) && hosts.data) {
         struct str host = str_trim(str_cut(&hosts, ','));
@@ -79,15 +116,17 @@ static void serve(struct process *p)
             ;
         return;
     }
-    do
+    do {
         look_at_nodes(p);
-    while (control_wait(&p->control, LOOK_MS, take_line, p));
+        say_bytes(p);
+    } while (control_wait(&p->control, LOOK_MS, take_line, p));
+    fetch_destroy(p->fetch);
 }
 
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e)
 {
     struct error own = {0};
-    struct process p = {0};
+    struct process p = {.job = str_of(options->job ? options->job : "")};
     struct aggregator *g = NULL;
     request_times_open(options->agent_socket, options->level);
     int rc = control_open(&p.control, control_fd, &own);

@@ -38,7 +38,7 @@ static bool is_missing(const struct reading *d, struct str host)
            bsearch(&wanted, d->missing, d->missing_count, sizeof *d->missing, compare_missing) != NULL;
 }
 
-static int note_missing(struct reading *d, const struct hub_absent *absent, struct error *e)
+int reading_note_missing(struct reading *d, const struct hub_absent *absent, struct error *e)
 {
     if (!absent->count)
         return 0;
@@ -191,7 +191,7 @@ int reading_query(struct reading *d, const struct query *q, struct arena *arena,
     if (!rc)
         rc = hub_query(d->service->hub, q, &limits, &where, arena, out, &absent, e);
     struct error lost = {0};
-    int noted = note_missing(d, &absent, &lost);
+    int noted = reading_note_missing(d, &absent, &lost);
     if (noted && !rc)
         *e = lost;
     return rc ? rc : noted;
@@ -209,7 +209,7 @@ int reading_names(struct reading *d, struct str kind, struct str text, bool anyw
     int rc = make_where(d, &where, e);
     if (!rc)
         rc = hub_names(d->service->hub, &m, &where, arena, out, count, &absent, e);
-    return rc ? rc : note_missing(d, &absent, e);
+    return rc ? rc : reading_note_missing(d, &absent, e);
 }
 
 int reading_series(struct reading *d, const struct series_filter *filter, const struct listed_series **out,
@@ -233,7 +233,7 @@ int reading_series(struct reading *d, const struct series_filter *filter, const 
     if (!rc)
         rc = hub_series(d->service->hub, &m, &where, arena, &all, count, &absent, e);
     if (!rc)
-        rc = note_missing(d, &absent, e);
+        rc = reading_note_missing(d, &absent, e);
     struct listed_series *listed = rc ? NULL : arena_array(arena, *count, sizeof *listed);
     if (!listed)
         return rc ? rc : no_memory(e);
@@ -312,7 +312,7 @@ int reading_events(struct reading *d, int64_t from_ns, int64_t to_ns, reading_ev
     if (!rc)
         rc = hub_events(d->service->hub, &m, &where, &d->request->arena, &all, &count, &absent, e);
     if (!rc)
-        rc = note_missing(d, &absent, e);
+        rc = reading_note_missing(d, &absent, e);
     for (size_t i = 0; i < count && !rc; i++)
         if (!take(&all[i].event, all[i].host, NULL, user))
             break;
@@ -350,5 +350,5 @@ int reading_status(struct reading *d, const struct wire_status **out, size_t *co
     int rc = make_where(d, &where, e);
     if (!rc)
         rc = hub_status(d->service->hub, &where, &d->request->arena, out, count, &absent, e);
-    return rc ? rc : note_missing(d, &absent, e);
+    return rc ? rc : reading_note_missing(d, &absent, e);
 }

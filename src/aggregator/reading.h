@@ -59,6 +59,9 @@ int reading_events(struct reading *d, int64_t from_ns, int64_t to_ns, reading_ev
 // One for each file.
 int reading_status(struct reading *d, const struct wire_status **out, size_t *count, struct error *e);
 
+// Names those that a question of our own (with `local`) has found missing. -ENOMEM.
+int reading_note_missing(struct reading *d, const struct hub_absent *absent, struct error *e);
+
 // "missing":[{"host":…,"reason":…}]; nothing without a hub.
 void reading_write_missing(const struct reading *d, struct json_writer *w);
 

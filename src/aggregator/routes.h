@@ -22,8 +22,10 @@ struct service {
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;
-    struct str cors;              // origins whose pages may read, separated by commas, or "*"; empty = none
-    struct str job, agent_socket; // agent_socket: NUL-terminated, empty for recordings
+    struct str cors;                  // origins whose pages may read, separated by commas, or "*"; empty = none
+    struct dump *dump;                // the one that is being made
+    const char *dump_node, *dump_dir; // where it goes when nobody says where; empty: not configured, this node
+    struct str job, agent_socket;     // agent_socket: NUL-terminated, empty for recordings
     int level;
     bool dragon_compatible;
     aggregator_reboot_fn *reboot; // NULL: the command cannot be started again
@@ -104,6 +106,8 @@ void opentsdb_drop_caches(struct service *service, struct request *r, struct ans
 void opentsdb_assign(struct service *service, struct request *r, struct answer *a);
 void dragon_token(struct service *service, struct request *r, struct answer *a);
 void dragon_shutdown(struct service *service, struct request *r, struct answer *a);
+// dump.c
+void native_dump(struct service *service, struct request *r, struct answer *a);
 // reboot.c
 void native_reboot(struct service *service, struct request *r, struct answer *a);
 void dragon_reboot(struct service *service, struct request *r, struct answer *a);

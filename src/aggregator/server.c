@@ -9,6 +9,7 @@
 //                  └── connections: limits and time-outs
 #include "aggregator/acceptor.h"
 #include "aggregator/aggregator.h"
+#include "aggregator/dump.h"
 #include "aggregator/feeds.h"
 #include "aggregator/listen.h"
 #include "aggregator/routes.h"
@@ -65,7 +66,7 @@ struct aggregator {
     struct wire_loop *loop;    // the hub's
     int listening;             // with an acceptor; else -1
     int port;
-    char *token, *listen, *job, *agent_socket, *cors;
+    char *token, *listen, *job, *agent_socket, *cors, *dump_node, *dump_dir;
 };
 
 // One request on its way.
@@ -369,7 +370,9 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     g->job = strdup(o->job ? o->job : "");
     g->agent_socket = strdup(o->agent_socket ? o->agent_socket : "");
     g->cors = strdup(o->cors ? o->cors : "");
-    if (!g->cors || !g->token || !g->listen || !g->job || !g->agent_socket)
+    g->dump_node = strdup(o->dump_node ? o->dump_node : "");
+    g->dump_dir = strdup(o->dump_dir ? o->dump_dir : "");
+    if (!g->cors || !g->dump_node || !g->dump_dir || !g->token || !g->listen || !g->job || !g->agent_socket)
         return error_set(e, -ENOMEM, "no memory for the server");
     if (o->token && !auth_token_valid(str_of(g->token)))
         return error_set(e, -EINVAL, "the token has to consist of 1 to 512 of A-Z a-z 0-9 - . _ ~");
@@ -380,6 +383,8 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .cors = str_of(g->cors),
         .job = str_of(g->job),
         .agent_socket = str_of(g->agent_socket),
+        .dump_node = g->dump_node,
+        .dump_dir = g->dump_dir,
         .level = o->level,
         .dragon_compatible = o->dragon_compatible,
         .reboot = o->reboot,
@@ -512,11 +517,14 @@ static void free_aggregator(struct aggregator *g)
         wire_loop_stop(g->loop);
     connections_destroy(g->service.connections);
     sources_destroy(g->service.sources);
+    dump_destroy(g->service.dump);
     free(g->token);
     free(g->listen);
     free(g->job);
     free(g->agent_socket);
     free(g->cors);
+    free(g->dump_node);
+    free(g->dump_dir);
     free(g);
 }
 
@@ -584,6 +592,8 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
     g->port = g->service.auth.port = listener.port;
     if (!rc && options->hub)
         rc = start_hub(g, options->hub, e);
+    if (!rc)
+        rc = dump_create(&g->service.dump, e);
     if (!rc)
         rc = feeds_create(g->service.connections, &g->feeds, e);
     if (!rc)

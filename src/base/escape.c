@@ -35,3 +35,23 @@ struct str unescape_word(struct str word, struct arena *arena)
     }
     return (struct str){out, out ? n : 0};
 }
+
+void escape_for_shell(struct buf *out, struct str text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%^";
+    size_t n = 0;
+    while (n < text.size && memchr(plain, text.data[n], sizeof plain - 1))
+        n++;
+    if (text.size && n == text.size) {
+        buf_add_str(out, text);
+        return;
+    }
+    buf_add_char(out, '\'');
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] == '\'')
+            buf_add_str(out, STR("'\\''"));
+        else
+            buf_add_char(out, text.data[i]);
+    }
+    buf_add_char(out, '\'');
+}

@@ -1,4 +1,4 @@
-// escape.h - any text as one word of a line, and back.
+// escape.h - any text as one word of a line, and back; and as one word for a shell.
 //
 //   blank \s   newline \n   carriage return \r   tab \t   backslash \\      all other bytes are themselves
 #ifndef SONDE_BASE_ESCAPE_H
@@ -11,5 +11,8 @@ void escape_word(struct buf *out, struct str text);
 // The text that the word stands for: the word itself where nothing is escaped, else in `arena` (data NULL: no room there). A backslash before
 // anything else is a backslash.
 struct str unescape_word(struct str word, struct arena *arena);
+
+// As it is where a shell (sh and its like) takes it as one word, else 'in quotes'. The text has no NUL.
+void escape_for_shell(struct buf *out, struct str text);
 
 #endif

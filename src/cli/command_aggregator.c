@@ -44,6 +44,8 @@ int command_aggregator(const struct options *o)
             .job = options_text(o, OPT_JOB),
             // SONDE_SOCKET in the environment is that of the job around us, too.
             .agent_socket = o->value[OPT_SOCKET].source == FROM_FLAG ? options_text(o, OPT_SOCKET) : NULL,
+            .dump_node = options_text(o, OPT_DUMP_NODE),
+            .dump_dir = options_text(o, OPT_DUMP_DIR),
             .limits = serve_limits(o),
             .level = options_int(o, OPT_LEVEL),
             .resolve_alias = serve_other_name,

@@ -26,6 +26,10 @@ int command_run(const struct options *o)
     }
     if (options_flag(o, OPT_EXHAUST) && !options_flag(o, OPT_RESILIENT))
         return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--exhaust-resources needs --resilient"), &e));
+    const char *dump_dir = options_text(o, OPT_DUMP_DIR);
+    if (dump_dir ? dump_dir[0] != '/' : options_text(o, OPT_DUMP_NODE) != NULL)
+        return command_failed(
+            EXIT_USAGE, (error_set(&e, -EINVAL, "a dump needs a folder: --dump-dir DIR, an absolute path"), &e));
     bool no_record = options_flag(o, OPT_NO_RECORD) && o->value[OPT_NO_RECORD].source >= o->value[OPT_RECORD].source;
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
     struct launch_options launch = {
@@ -51,6 +55,8 @@ int command_run(const struct options *o)
         .tls_cert = options_text(o, OPT_TLS_CERT),
         .tls_key = options_text(o, OPT_TLS_KEY),
         .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
+        .dump_node = options_text(o, OPT_DUMP_NODE),
+        .dump_dir = dump_dir,
         .quiet = options_flag(o, OPT_QUIET),
         .verbose = options_flag(o, OPT_VERBOSE),
         .stop_timeout_s = options_number(o, OPT_STOP_TIMEOUT),

@@ -1,6 +1,7 @@
 #include "launch/job.h"
 
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/json_writer.h"
 
 #include <dirent.h>
@@ -62,30 +63,13 @@ void job_host(char out[JOB_HOST_MAX + 1])
     copy_name(name, out, JOB_HOST_MAX);
 }
 
-static void add_quoted(struct buf *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%^";
-    if (word[0] && word[strspn(word, plain)] == 0) {
-        buf_add_str(out, str_of(word));
-        return;
-    }
-    buf_add_char(out, '\'');
-    for (; *word; word++) {
-        if (*word == '\'')
-            buf_add_str(out, STR("'\\''"));
-        else
-            buf_add_char(out, *word);
-    }
-    buf_add_char(out, '\'');
-}
-
 char *job_command_text(char *const *command)
 {
     struct buf text = {0};
     for (size_t i = 0; command[i] && text.size < JOB_COMMAND_MAX; i++) {
         if (i > 0)
             buf_add_char(&text, ' ');
-        add_quoted(&text, command[i]);
+        escape_for_shell(&text, str_of(command[i]));
     }
     if (text.size > JOB_COMMAND_MAX) {
         text.size = JOB_COMMAND_MAX;

@@ -35,6 +35,7 @@ struct node {
     char *agent_arguments[NODE_AGENT_ARGUMENTS_MAX];
     size_t agent_argument_count;
     int64_t beat_ms, orphan_ms, stop_ms;
+    char mark[80]; // what tells a shared folder; empty: not told
 
     struct buf said; // standard input, up to the end of its line
     bool versioned, told, ending;
@@ -43,6 +44,8 @@ struct node {
     struct child agent, relay;
     int agent_starts, relay_starts, lock_fd;
     bool ready;
+    bool finishing, closed, dropped;
+    int64_t finish_ns;
 };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -133,6 +136,12 @@ static int take_line(struct node *n, struct str line, struct error *e)
         take_ms(value, &n->orphan_ms);
     } else if (str_eq(key, STR("stop-ms"))) {
         take_ms(value, &n->stop_ms);
+    } else if (str_eq(key, STR("finish"))) {
+        take_text(value, n->mark, sizeof n->mark);
+        n->finishing = n->ready;
+        n->finish_ns = clock_monotonic_ns();
+    } else if (str_eq(key, STR("drop"))) {
+        n->dropped = n->ending = true;
     } else if (str_eq(key, STR("go"))) {
         n->told = true;
     }
@@ -363,6 +372,33 @@ static int wait_for_agent(struct node *n, struct error *e)
                      n->agent.state == CHILD_STARTING ? "is not ready in time" : "has ended at its start");
 }
 
+// A folder for the recording that is there already is the launcher's, on a file system that the nodes share, unless it has said by what that is known. It writes
+// run.json there. One that is made here is this node's alone, and tells of its run itself.
+static bool is_shared(const struct node *n)
+{
+    char path[FOLDER_PATH_MAX + sizeof n->mark];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", n->job.record, n->mark);
+    return n->job.record[0] && stat(path, &info) == 0;
+}
+
+// What "finish" asks for, a piece at a time.
+static void finish(struct node *n)
+{
+    if (!n->finishing || n->closed)
+        return;
+    child_stop(&n->agent);
+    if (child_runs(&n->agent)) {
+        if (clock_monotonic_ns() > n->finish_ns + n->stop_ms * NS_PER_MS)
+            kill(n->agent.pid, SIGKILL); // what it had taken over is in its file
+        return;
+    }
+    n->closed = true;
+    n->ending = is_shared(n);
+    if (!n->ending)
+        say("closed");
+}
+
 static int serve(struct node *n, struct error *e)
 {
     n->ready = true;
@@ -371,8 +407,14 @@ static int serve(struct node *n, struct error *e)
     int status = 0;
     while (status == 0 && !n->ending) {
         start_relay(n);
+        finish(n);
+        if (n->ending)
+            break;
         int64_t beat_ns = n->beaten_ns + n->beat_ms * NS_PER_MS, orphan_ns = n->heard_ns + n->orphan_ms * NS_PER_MS;
-        status = turn(n, beat_ns < orphan_ns ? beat_ns : orphan_ns, e);
+        int64_t next_ns = beat_ns < orphan_ns ? beat_ns : orphan_ns, stop_ns = n->finish_ns + n->stop_ms * NS_PER_MS;
+        if (n->finishing && !n->closed && stop_ns < next_ns)
+            next_ns = stop_ns;
+        status = turn(n, next_ns, e);
         int64_t now_ns = clock_monotonic_ns();
         if (now_ns >= n->beaten_ns + n->beat_ms * NS_PER_MS) {
             say("beat");
@@ -404,17 +446,15 @@ static void stop_children(struct node *n)
         turn(n, deadline_ns, NULL);
 }
 
-// A folder for the recording that is there already is the launcher's, on a file system that the nodes share: it writes run.json there. One
-// that is made here is this node's alone, and tells of its run itself.
 static int keep_recording(struct node *n, struct error *e)
 {
     const char *to = n->job.record;
     char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
     struct stat info;
     snprintf(file, sizeof file, "%s/%s.sonde", to, n->job.host);
-    if (stat(file, &info) == 0 || runs_is_run(to))
+    bool shared = is_shared(n);
+    if (stat(file, &info) == 0 || (!shared && runs_is_run(to)))
         return error_set(e, -EEXIST, "%s holds a recording already", to);
-    bool shared = stat(to, &info) == 0;
     int status = folder_make_all(to, e);
     if (status == 0)
         status = runs_move(n->job.folder, to, e);
@@ -435,7 +475,7 @@ static void conclude(struct node *n)
     struct stat info;
     snprintf(file, sizeof file, "%s/%s.sonde", n->job.folder, n->job.host);
     bool recorded = stat(file, &info) == 0;
-    if (recorded && n->job.record[0] && keep_recording(n, &e) < 0)
+    if (recorded && n->job.record[0] && !n->dropped && keep_recording(n, &e) < 0)
         say("stays %s: %s", n->job.folder, e.text);
     else if (folder_remove(n->job.folder, &e) < 0)
         log_warning("%s", e.text);

@@ -18,6 +18,10 @@
 //   go                      that was all
 //   parent ADDRESS PORT     the aggregator listens there: the relay is started; may come before or after "go"
 //   beat                    … from time to time
+//   finish MARK             the end is near: the agent closes its file. Where MARK is in the recording's folder, all nodes share that: the file is kept there, and the
+//                           end follows. Elsewhere the relay goes on answering from the closed file until one of
+//   drop                    the file has been brought to the first node: it is not kept here
+//                           or the end of these lines, which means: keep it here
 //
 // and it says on its standard output, each line with NODE_PREFIX in front:
 //
@@ -26,6 +30,7 @@
 //   beat
 //   agent TEXT              the agent has ended and was started again, or not any more
 //   relay TEXT              the same of the relay
+//   closed                  after "finish": the file is closed, and is here alone
 //   kept PATH               at the end: the recording is here
 //   stays PATH: TEXT        at the end: it could not be brought there
 //

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "launch/gather.h"
 #include "launch/placement.h"
 #include "launch/reach.h"
 
@@ -29,6 +30,7 @@ struct nodes {
     bool begun, stopped;
     char address[REACH_ADDRESS_MAX]; // ours, for the others; empty: not known
     bool *expected;                  // by the aggregator
+    struct gather *gather;           // NULL: not begun
 };
 
 // ---------------------------------------------------------------- who takes part
@@ -97,6 +99,7 @@ void nodes_close(struct nodes *n)
 {
     if (!n)
         return;
+    gather_free(n->gather);
     placement_destroy(n->placement);
     restart_free(&n->restart);
     allocation_free(&n->allocation);
@@ -435,13 +438,38 @@ enum restart_verb nodes_verdict(const struct nodes *n)
 
 // ---------------------------------------------------------------- the end
 
-void nodes_stop(struct nodes *n)
+void nodes_gather_begin(struct nodes *n)
 {
-    if (!n->placement || n->stopped)
+    struct error e;
+    if (!n->placement || n->stopped || !n->job->record[0])
         return;
     n->stopped = true;
+    if (gather_begin(n->placement, &n->allocation, n->job, &n->gather, &e) < 0)
+        log_warning("%s; the other nodes keep their recordings", e.text);
+}
+
+bool nodes_gather(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text), void *user,
+                  char *words, size_t size)
+{
+    bool more = n->gather && gather_turn(n->gather, tell, user);
+    words[0] = 0;
+    if (more && !n->o->quiet)
+        gather_words(n->gather, words, size);
+    return more;
+}
+
+bool nodes_gather_heard(struct nodes *n, const char *line)
+{
+    return n->gather && gather_heard(n->gather, line);
+}
+
+void nodes_stop(struct nodes *n)
+{
     struct error e;
-    if (n->job->record[0] && folder_make_all(n->job->record, &e) < 0)
+    n->stopped = true;
+    if (!n->placement)
+        return;
+    if (!n->gather && n->job->record[0] && folder_make_all(n->job->record, &e) < 0)
         log_warning("%s", e.text);
     placement_stop_all(n->placement);
 }
@@ -462,10 +490,17 @@ static bool lies_here(const char *path)
 void nodes_report(const struct nodes *n)
 {
     struct buf elsewhere = {0};
+    if (n->gather)
+        gather_end(n->gather);
     for (size_t i = 0; n->placement && i < n->restart.count; i++) {
         bool stays;
         const char *path = placement_recording(n->placement, i, &stays);
         enum node_state state = placement_state(n->placement, i);
+        const char *problem = n->gather ? gather_problem(n->gather, i) : NULL;
+        if (n->gather && gather_has(n->gather, i))
+            continue;
+        if (problem)
+            log_warning("the recording of node %s could not be brought here: %s", name_of(n, i), problem);
         if (stays)
             log_warning("the recording of node %s is not kept; it is still there, in %s", name_of(n, i), path);
         else if (path[0] && !lies_here(path))

@@ -1,7 +1,7 @@
 // nodes.h - the nodes of a run, for the launcher's loop: allocation, placement and the rules of restarts put together.
 //
 //   nodes_find ─▶ nodes_place ─▶ (turn, until nothing starts any more) ─▶ nodes_begin ─▶ the command ─▶ nodes_verdict ─▶ nodes_begin …
-//   ─▶ nodes_stop ─▶ (turn, until nothing runs any more) ─▶ nodes_report ─▶ nodes_close
+//   ─▶ nodes_gather_begin ─▶ (turn, while nodes_gather) ─▶ nodes_stop ─▶ (turn, until nothing runs any more) ─▶ nodes_report ─▶ nodes_close
 //
 // What happens to nodes is said here, by name, as it happens. On one machine there is one node, and all of this is the rules alone.
 #ifndef SONDE_LAUNCH_NODES_H
@@ -79,7 +79,14 @@ bool nodes_command_ended(struct nodes *n, int exit_code, int64_t ended_ns);
 // What then follows: AGAIN, GIVE_UP or OVER.
 enum restart_verb nodes_verdict(const struct nodes *n);
 
-// The nodes are to end: the folder of the recording is made first, by which a node tells a file system that all share.
+// The recordings of the other nodes come here (gather.h): begin; then, as long as nodes_gather says so, turn. `words`: a line for people, or empty.
+void nodes_gather_begin(struct nodes *n);
+bool nodes_gather(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text), void *user,
+                  char *words, size_t size);
+bool nodes_gather_heard(struct nodes *n, const char *line); // what the aggregator says; true: it was about this
+
+// The nodes are to end; those whose recordings are not here keep them. Where nothing was gathered, the folder of the recording is made first, by which a node tells a
+// file system that all share.
 void nodes_stop(struct nodes *n);
 void nodes_kill(struct nodes *n);
 

@@ -1,6 +1,7 @@
 #include "launch/placement.h"
 
 #include "base/clock.h"
+#include "base/escape.h"
 #include "launch/channel.h"
 #include "launch/child.h"
 #include "launch/job.h"
@@ -31,7 +32,8 @@ struct node_process {
     char host[JOB_HOST_MAX + 1];
     char reason[REASON_MAX]; // the last thing that it, srun or ssh complained about
     bool refused;            // it said "error"
-    char *recording;         // owned; NULL unknown
+    enum node_finish finish;
+    char *recording; // owned; NULL unknown
     bool stays;
 };
 
@@ -171,6 +173,10 @@ static void on_answer(void *user, const char *line)
         free(n->recording);
         n->recording = strdup(rest);
         n->stays = line[0] == 's';
+        if (n->finish != NODE_NOT_FINISHING && n->state == NODE_UP)
+            set_state(n, NODE_ENDING);
+    } else if (takes(line, "closed", &rest) && n->finish == NODE_CLOSING) {
+        n->finish = NODE_CLOSED;
     }
 }
 
@@ -221,19 +227,6 @@ static char *make_told(const struct placement_options *o, int64_t beat_ms)
     return out;
 }
 
-// 'text' for a shell.
-static void add_quoted(struct buf *out, const char *text)
-{
-    buf_add_char(out, '\'');
-    for (; *text; text++) {
-        if (*text == '\'')
-            buf_add_str(out, STR("'\\''"));
-        else
-            buf_add_char(out, *text);
-    }
-    buf_add_char(out, '\'');
-}
-
 static int start_process(struct node_process *n, struct error *e)
 {
     const struct placement *p = n->all;
@@ -260,7 +253,7 @@ static int start_process(struct node_process *n, struct error *e)
     }
     struct buf command = {0};
     buf_add_str(&command, STR("exec "));
-    add_quoted(&command, program);
+    escape_for_shell(&command, str_of(program));
     buf_add_str(&command, STR(" node"));
     char *text = (char *)(uintptr_t)buf_cstr(&command);
     // A partition that is shorter than what a node waits for shall not break the connection.
@@ -464,6 +457,36 @@ void placement_turn(struct placement *p)
 }
 
 // ---------------------------------------------------------------- the end
+
+void placement_finish(struct placement *p, const char *mark)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        struct node_process *n = &p->nodes[i];
+        if (n->state != NODE_UP) {
+            placement_stop(p, i);
+            continue;
+        }
+        n->finish = NODE_CLOSING;
+        channel_send(&n->channel, STR("finish "));
+        channel_send(&n->channel, str_of(mark));
+        send_text(n, STR("\n"));
+    }
+}
+
+enum node_finish placement_finishing(const struct placement *p, size_t node)
+{
+    const struct node_process *n = &p->nodes[node];
+    return n->state == NODE_UP ? n->finish : NODE_NOT_FINISHING;
+}
+
+void placement_drop(struct placement *p, size_t node)
+{
+    struct node_process *n = &p->nodes[node];
+    if (n->state != NODE_UP)
+        return;
+    send_text(n, STR("drop\n"));
+    set_state(n, NODE_ENDING);
+}
 
 void placement_stop(struct placement *p, size_t node)
 {

@@ -41,6 +41,13 @@ enum node_state {
     NODE_LOST,
 };
 
+// What a node that was told to finish has done so far.
+enum node_finish {
+    NODE_NOT_FINISHING, // or through, or lost
+    NODE_CLOSING,       // its agent closes the file
+    NODE_CLOSED,        // and that is on the node alone: its relay still answers, until it is dropped or stopped
+};
+
 // What the launcher is told. `words` is the reason, for people.
 enum node_event {
     NODE_EVENT_UP,
@@ -86,6 +93,11 @@ void placement_tell_hosts(struct placement *p, const char *hosts);
 
 // Where the aggregator listens for nodes: told to all that run, and to each that is started later.
 void placement_tell_parent(struct placement *p, const char *address, int port);
+
+// Tells all nodes that are up to finish, the others to end; a node that finds the mark in the recording's folder shares it with us. "drop": we have its file.
+void placement_finish(struct placement *p, const char *mark);
+enum node_finish placement_finishing(const struct placement *p, size_t node);
+void placement_drop(struct placement *p, size_t node);
 
 // Asks a node, or all, to end. Idempotent.
 void placement_stop(struct placement *p, size_t node);

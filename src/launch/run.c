@@ -34,6 +34,7 @@ enum {
     KILL_WAIT_MS = 2000,  // for a process that was killed to be gone
     KEEP_WAIT_MS = 30000, // for other nodes to bring their recordings to their places
     LOOK_MS = 50,         // between two looks at what has no event of its own
+    LOOK_SELDOM_MS = 1000,
     NODE_ARGUMENTS_MAX = 8,
 };
 
@@ -188,6 +189,8 @@ static void on_aggregator_line(void *user, const char *line)
 {
     struct launch *l = user;
     struct str rest = str_of(line), word = str_cut(&rest, ' ');
+    if (nodes_gather_heard(l->nodes, line))
+        return;
     if (str_eq(word, STR("reboot")))
         nodes_reboot(l->nodes, rest.data ? rest.data : "");
 }
@@ -214,6 +217,10 @@ static int start_aggregator(struct launch *l, struct error *e)
     if (l->o->cors)
         child_command_add(&c, "--cors-origin=%s", l->o->cors);
     child_command_add(&c, "--dragon-compatible=%s", l->o->dragon_compatible ? "true" : "false");
+    if (l->o->dump_dir)
+        child_command_add(&c, "--dump-dir=%s", l->o->dump_dir);
+    if (l->o->dump_node)
+        child_command_add(&c, "--dump-node=%s", l->o->dump_node);
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
     if (nodes_restartable(l->nodes))
@@ -236,7 +243,7 @@ static int start_aggregator(struct launch *l, struct error *e)
     return status;
 }
 
-static void tell_expected(void *user, const char *verb, const char *host)
+static void tell_aggregator(void *user, const char *verb, const char *host)
 {
     struct launch *l = user;
     child_tell(&l->aggregator, "%s %s", verb, host);
@@ -248,7 +255,7 @@ static void open_hub(struct launch *l)
     const char *second = strchr(l->aggregator.line, ' ');
     if (l->aggregator.state != CHILD_READY || !l->key[0] || !second)
         return;
-    nodes_tell_expected(l->nodes, true, tell_expected, l);
+    nodes_tell_expected(l->nodes, true, tell_aggregator, l);
     if (l->hub_port == 0)
         nodes_tell_port(l->nodes, atoi(second + 1));
     l->hub_port = atoi(second + 1);
@@ -492,7 +499,7 @@ static int run_attempt(struct launch *l)
     if (nodes_begin(l->nodes, &e) < 0)
         log_warning("%s", e.text);
     if (l->aggregator.state == CHILD_READY && l->hub_port)
-        nodes_tell_expected(l->nodes, false, tell_expected, l);
+        nodes_tell_expected(l->nodes, false, tell_aggregator, l);
     if (nodes_restartable(l->nodes) && child_runs(&l->agent))
         attempt_annotate(l->socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
     set_environment(l, &env);
@@ -552,11 +559,28 @@ static void stop_nodes(struct launch *l, int64_t began_ns)
         turn(l, deadline_ns);
 }
 
-static void stop_telemetry(struct launch *l)
+// Other nodes close their files; what does not lie in a folder that we share with them is brought here, by the aggregator.
+static void gather(struct launch *l)
 {
+    char words[160];
+    if (!l->hub_port || l->aggregator.state != CHILD_READY)
+        return;
+    nodes_gather_begin(l->nodes);
+    while (nodes_gather(l->nodes, tell_aggregator, l, words, sizeof words) && l->aggregator.state == CHILD_READY &&
+           !l->hurry) {
+        if (words[0])
+            fprintf(stderr, "sonde: %s\n", words);
+        turn(l, clock_monotonic_ns() + (int64_t)LOOK_SELDOM_MS * NS_PER_MS);
+    }
+}
+
+static void stop_telemetry(struct launch *l, bool keep)
+{
+    child_stop(&l->agent);
+    if (keep)
+        gather(l);
     int64_t began_ns = clock_monotonic_ns();
     nodes_stop(l->nodes);
-    child_stop(&l->agent);
     child_stop(&l->aggregator);
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)(l->o->stop_timeout_s * NS_PER_S);
     while ((child_runs(&l->agent) || child_runs(&l->aggregator)) && !l->hurry && clock_monotonic_ns() < deadline_ns)
@@ -654,7 +678,7 @@ static void conclude(struct launch *l)
 // The command has not been started, and will not be.
 static int run_nothing(struct launch *l, int code)
 {
-    stop_telemetry(l);
+    stop_telemetry(l, false);
     folder_remove(l->job.folder, NULL);
     rmdir(l->base);
     return code;
@@ -669,7 +693,7 @@ static int run_with_telemetry(struct launch *l, struct error *e)
         return run_nothing(l, 1);
     say_where(l);
     l->job.exit_code = run_command(l);
-    stop_telemetry(l);
+    stop_telemetry(l, true);
     l->job.agent_restarts = l->agent_starts > 0 ? l->agent_starts - 1 : 0;
     conclude(l);
     return l->job.exit_code;

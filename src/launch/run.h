@@ -33,9 +33,10 @@ struct launch_options {
     const char *runs;    // where those are; NULL = the default
     bool no_record;
     bool dragon_compatible;
-    const char *cors;               // origins whose pages may read over HTTP; NULL: none
-    const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
-    uint64_t query_memory_bytes;    // limits of the HTTP server
+    const char *dump_node, *dump_dir; // where `sonde dump` puts its files; NULL = not said
+    const char *cors;                 // origins whose pages may read over HTTP; NULL: none
+    const char *tls_cert, *tls_key;   // the HTTP server speaks TLS; both or neither
+    uint64_t query_memory_bytes;      // limits of the HTTP server
     double query_deadline_s;
     int connections;
     bool quiet, verbose;

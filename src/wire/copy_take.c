@@ -1,6 +1,5 @@
 // copy_take.c - the receiving end of COPY: records of many nodes, each into a store that is written beside its name until it is whole.
 #include "base/hash.h"
-#include "base/map.h"
 #include "wire/copy_wire.h"
 #include "wire/numbers.h"
 
@@ -11,21 +10,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum {
+    PROBLEM_MAX = 512,
+    COPY_MEMORY_BYTES = 32 << 20, // of each file's store
+};
+
 struct copying {
     struct str host; // malloc'd
     uint64_t file;
-    char *path, *part; // its name, and the one that it has until it is whole
+    char *path, *part; // its name, and the one that it has until it is whole; NULL before its head has come
     struct store *store;
     uint32_t *metrics, *series; // our ids of its own
     size_t metric_count, metric_capacity, series_count, series_capacity;
-    uint64_t points, events;
+    uint64_t points, events, bytes;
     uint32_t crc;
-    bool whole, unchanged, failed;
+    bool made, whole, unchanged, failed; // made: the file under its first name
+    char problem[PROBLEM_MAX];           // why it could not be written; empty: it was damaged, or nothing is wrong
+};
+
+// A recording that is in the folder already.
+struct there {
+    struct str name, from;           // HOST.sonde; how the node was called that it is of
+    uint64_t file;                   // of that node
+    bool ours, same_range, all_time; // a copy of our job; of the time that is asked for; of all
 };
 
 struct wire_copy {
+    struct wire_copy_options o;
     char *folder;
     char range[64]; // of time, in words
+    struct arena arena;
+    struct there *there;
+    struct wire_copy_known *known;
+    size_t there_count, known_count;
     struct copying *all;
     size_t count, capacity;
     int64_t *times;
@@ -33,15 +50,66 @@ struct wire_copy {
     struct store_point *points;
 };
 
-int wire_copy_create(const char *folder, int64_t from_ns, int64_t to_ns, struct wire_copy **out, struct error *e)
+static const char all_time[] = "0..9223372036854775807";
+
+// ---- what is there ----
+
+static int note_there(struct wire_copy *c, const char *name, const struct store_reader *r)
+{
+    struct there *t = &c->there[c->there_count];
+    struct str range = store_reader_meta(r, STR("copied_range")), from = store_reader_meta(r, STR("copied_from"));
+    uint64_t version = 0;
+    bool copy = str_to_u64(store_reader_meta(r, STR("copied_version")), &version);
+    *t = (struct there){.name = arena_str(&c->arena, str_of(name)),
+                        .from = arena_str(&c->arena, from),
+                        .ours = copy && (!c->o.job.size || str_eq(store_reader_meta(r, STR("job")), c->o.job)),
+                        .same_range = str_eq(range, str_of(c->range)),
+                        .all_time = str_eq(range, str_of(all_time))};
+    if (!t->name.data || !t->from.data)
+        return -ENOMEM;
+    str_to_u64(store_reader_meta(r, STR("copied_file")), &t->file);
+    c->there_count++;
+    if (t->ours && t->same_range && t->file == 0)
+        c->known[c->known_count++] = (struct wire_copy_known){t->from, version};
+    return 0;
+}
+
+// A file that cannot be read is there as well, and is no copy.
+static int look_through(struct wire_copy *c)
+{
+    DIR *dir = opendir(c->folder);
+    c->there = arena_array(&c->arena, WIRE_COPY_FILES_MAX, sizeof *c->there);
+    c->known = arena_array(&c->arena, WIRE_COPY_FILES_MAX, sizeof *c->known);
+    int status = !dir ? -errno : c->there && c->known ? 0 : -ENOMEM;
+    for (struct dirent *d = dir ? readdir(dir) : NULL; d && status == 0 && c->there_count < WIRE_COPY_FILES_MAX;
+         d = readdir(dir)) {
+        struct store_reader *r;
+        char *path = NULL;
+        if (!str_ends(str_of(d->d_name), STR(".sonde")))
+            continue;
+        if (asprintf(&path, "%s/%s", c->folder, d->d_name) < 0)
+            status = -ENOMEM;
+        else if (store_reader_open(path, &r, NULL) == 0) {
+            status = note_there(c, d->d_name, r);
+            store_reader_close(r);
+        }
+        free(path);
+    }
+    if (dir)
+        closedir(dir);
+    return status;
+}
+
+int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out, struct error *e)
 {
     *out = NULL;
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return error_set(e, -errno, "cannot make the folder %s: %s", folder, strerror(errno));
+    if (mkdir(options->folder, 0700) != 0 && errno != EEXIST)
+        return error_set(e, -errno, "cannot make the folder %s: %s", options->folder, strerror(errno));
     struct wire_copy *c = calloc(1, sizeof *c);
     if (c) {
-        c->folder = strdup(folder);
-        snprintf(c->range, sizeof c->range, "%lld..%lld", (long long)from_ns, (long long)to_ns);
+        c->o = *options;
+        c->folder = strdup(options->folder);
+        snprintf(c->range, sizeof c->range, "%lld..%lld", (long long)options->from_ns, (long long)options->to_ns);
         c->times = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->times);
         c->values = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->values);
         c->points = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->points);
@@ -50,8 +118,20 @@ int wire_copy_create(const char *folder, int64_t from_ns, int64_t to_ns, struct 
         wire_copy_destroy(c);
         return error_set(e, -ENOMEM, "no memory for a copy");
     }
+    int status = look_through(c);
+    if (status) {
+        error_set(e, status, "cannot look through %s: %s", options->folder, strerror(-status));
+        wire_copy_destroy(c);
+        return status;
+    }
     *out = c;
     return 0;
+}
+
+const struct wire_copy_known *wire_copy_known(const struct wire_copy *c, size_t *count)
+{
+    *count = c->known_count;
+    return c->known;
 }
 
 // ---- files ----
@@ -61,7 +141,7 @@ static void abandon(struct copying *f)
 {
     if (f->store)
         store_abandon(f->store);
-    if (f->store || !f->whole)
+    if (f->made && !f->whole)
         unlink(f->part);
     f->store = NULL;
 }
@@ -80,6 +160,7 @@ void wire_copy_destroy(struct wire_copy *c)
         free(f->series);
     }
     free(c->all);
+    arena_free(&c->arena);
     free(c->folder);
     free(c->times);
     free(c->values);
@@ -108,20 +189,22 @@ static int add_file(struct wire_copy *c, struct str host, uint64_t number, struc
     }
     struct copying *f = &c->all[c->count];
     *f = (struct copying){.host = {strndup(host.data, host.size), host.size}, .file = number};
-    char suffix[32] = "";
-    if (number)
-        snprintf(suffix, sizeof suffix, "+%llu", (unsigned long long)number);
-    int path = asprintf(&f->path, "%s/%.*s%s.sonde", c->folder, STR_ARG(host), suffix);
-    int part = asprintf(&f->part, "%s/%.*s%s.part", c->folder, STR_ARG(host), suffix);
-    if (!f->host.data || path < 0 || part < 0) {
-        free((char *)f->host.data);
-        free(path < 0 ? NULL : f->path);
-        free(part < 0 ? NULL : f->part);
+    if (!f->host.data)
         return error_set(e, -ENOMEM, "no memory for a copy");
-    }
     c->count++;
     *out = f;
     return 0;
+}
+
+// `name`: HOST.sonde.
+static int name_file(const struct wire_copy *c, struct copying *f, struct str name, struct error *e)
+{
+    name.size -= strlen(".sonde");
+    if (asprintf(&f->path, "%s/%.*s.sonde", c->folder, STR_ARG(name)) < 0)
+        f->path = NULL;
+    if (asprintf(&f->part, "%s/%.*s.part", c->folder, STR_ARG(name)) < 0)
+        f->part = NULL;
+    return f->path && f->part ? 0 : error_set(e, -ENOMEM, "no memory for a copy");
 }
 
 static struct copying *find_file(struct wire_copy *c, struct str host, uint64_t number)
@@ -140,9 +223,13 @@ static int damaged(struct error *e)
     return error_set(e, -EBADMSG, "a damaged copy");
 }
 
-static int refused(const struct copying *f, int code, struct error *e)
+// It cannot be written. Only a lack of memory is a reason to stop altogether.
+static int refused(struct copying *f, int code, struct error *e)
 {
-    return error_set(e, code, "cannot write %s: %s", f->part, strerror(-code));
+    if (code == -ENOMEM)
+        return error_set(e, code, "no memory for a copy");
+    snprintf(f->problem, sizeof f->problem, "cannot write %s: %s", f->path, strerror(-code));
+    return code;
 }
 
 static int read_labels(struct bytes *b, struct store_label labels[STORE_LABELS_MAX], size_t *count)
@@ -158,19 +245,74 @@ static int read_labels(struct bytes *b, struct store_label labels[STORE_LABELS_M
     return b->failed ? -EBADMSG : 0;
 }
 
+// Whether a new copy may take the place of what is there.
+static int check_place(const struct wire_copy *c, struct copying *f)
+{
+    const char *name = strrchr(f->path, '/') + 1;
+    bool twice = false;
+    for (size_t i = 0; i < c->count && !twice; i++)
+        twice = &c->all[i] != f && c->all[i].path && strcmp(c->all[i].path, f->path) == 0;
+    const struct there *t = NULL;
+    for (size_t i = 0; i < c->there_count && !t; i++)
+        if (str_eq(c->there[i].name, str_of(name)))
+            t = &c->there[i];
+    struct stat info;
+    if (twice)
+        snprintf(f->problem, sizeof f->problem, "two nodes would have the file %s", f->path);
+    else if (t ? !t->ours : lstat(f->path, &info) == 0)
+        snprintf(f->problem, sizeof f->problem, "%s is there already and is no copy of this job: choose another folder",
+                 f->path);
+    else if (t && t->all_time && strcmp(c->range, all_time) != 0)
+        snprintf(f->problem, sizeof f->problem,
+                 "%s is there already and is a copy of all time: choose another folder for some of it", f->path);
+    return f->problem[0] ? -EEXIST : 0;
+}
+
 static int take_head(const struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
-    struct store_label meta[STORE_LABELS_MAX + 2];
+    struct store_label meta[STORE_LABELS_MAX + 4];
     size_t count;
-    char version[32];
+    char version[32], file[32], name[256];
     int size = snprintf(version, sizeof version, "%llu", (unsigned long long)bytes_u64(b));
-    if (read_labels(b, meta, &count) || f->store)
+    if (read_labels(b, meta, &count) || f->path)
         return damaged(e);
+    struct str host = f->host;
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(meta[i].key, STR("host")) && is_file_name(meta[i].value))
+            host = meta[i].value;
     meta[count++] = (struct store_label){STR("copied_version"), {version, (size_t)size}};
     meta[count++] = (struct store_label){STR("copied_range"), str_of(c->range)};
-    struct store_options o = {.meta = meta, .meta_count = count, .size_limit_bytes = UINT64_MAX};
+    meta[count++] = (struct store_label){STR("copied_from"), f->host};
+    size = snprintf(file, sizeof file, "%llu", (unsigned long long)f->file);
+    meta[count++] = (struct store_label){STR("copied_file"), {file, (size_t)size}};
+    snprintf(name, sizeof name, "%.*s%s%s.sonde", STR_ARG(host), f->file ? "+" : "", f->file ? file : "");
+    struct store_options o = {
+        .meta = meta, .meta_count = count, .size_limit_bytes = UINT64_MAX, .memory_limit_bytes = COPY_MEMORY_BYTES};
+    int r = name_file(c, f, str_of(name), e);
+    if (r == 0)
+        r = check_place(c, f);
+    if (r)
+        return r;
     unlink(f->part);
-    return store_open(f->part, &o, &f->store, e);
+    f->made = true;
+    struct error why;
+    r = store_open(f->part, &o, &f->store, &why);
+    if (r && r != -ENOMEM)
+        snprintf(f->problem, sizeof f->problem, "%s", why.text);
+    return r == -ENOMEM ? error_set(e, r, "no memory for a copy") : r;
+}
+
+// What is there has the state that the node's has.
+static int take_unchanged(const struct wire_copy *c, struct copying *f, struct error *e)
+{
+    for (size_t i = 0; i < c->there_count; i++) {
+        const struct there *t = &c->there[i];
+        if (!t->ours || !t->same_range || t->file != f->file || !str_eq(t->from, f->host))
+            continue;
+        f->whole = f->unchanged = true;
+        return name_file(c, f, t->name, e);
+    }
+    return damaged(e); // who has said so?
 }
 
 static int remember(uint32_t **ids, size_t *count, size_t *capacity, uint32_t id, struct error *e)
@@ -224,6 +366,8 @@ static int take_points(struct wire_copy *c, struct copying *f, struct bytes *b, 
         c->points[i] = (struct store_point){c->times[i], c->values[i], f->series[series]};
     int r = store_append_points(f->store, c->points, (size_t)count, NULL);
     f->points += count;
+    if (c->o.progress)
+        atomic_fetch_add(&c->o.progress->points, count);
     return r ? refused(f, r, e) : 0;
 }
 
@@ -246,7 +390,7 @@ static int take_event(struct copying *f, struct bytes *b, struct error *e)
 }
 
 // It is whole when everything is there, and only then has its name.
-static int take_tail(struct copying *f, struct bytes *b, struct error *e)
+static int take_tail(const struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     uint64_t metrics = bytes_u64(b), series = bytes_u64(b), points = bytes_u64(b), events = bytes_u64(b);
     uint32_t crc = bytes_u32(b);
@@ -254,20 +398,23 @@ static int take_tail(struct copying *f, struct bytes *b, struct error *e)
         events != f->events || crc != f->crc)
         return damaged(e);
     struct store *store = f->store;
+    struct error why;
     f->store = NULL;
-    int r = store_close(store, e);
+    int r = store_close(store, &why);
     if (r == 0 && rename(f->part, f->path) != 0)
-        r = error_set(e, -errno, "cannot rename %s: %s", f->part, strerror(errno));
-    f->whole = r == 0;
-    return r;
+        r = -errno;
+    if (r)
+        return refused(f, r, e);
+    f->whole = true;
+    if (c->o.progress)
+        atomic_fetch_add(&c->o.progress->files, 1);
+    return 0;
 }
 
 static int take_body(struct wire_copy *c, struct copying *f, unsigned kind, struct bytes *b, struct error *e)
 {
-    if (kind == 'u') {
-        f->whole = f->unchanged = true;
-        return 0;
-    }
+    if (kind == 'u')
+        return f->path ? damaged(e) : take_unchanged(c, f, e);
     if (kind != 'h' && !f->store)
         return damaged(e);
     switch (kind) {
@@ -282,7 +429,7 @@ static int take_body(struct wire_copy *c, struct copying *f, unsigned kind, stru
     case 'e':
         return take_event(f, b, e);
     case 'z':
-        return take_tail(f, b, e);
+        return take_tail(c, f, b, e);
     default:
         return damaged(e);
     }
@@ -309,15 +456,30 @@ int wire_copy_take(struct wire_copy *c, struct str record, struct error *e)
         f->failed = true;
         f->whole = false;
         abandon(f);
-        return r;
+        return f->problem[0] ? 0 : r;
     }
     f->crc = crc32c(f->crc, record.data, record.size);
+    if (c->o.progress)
+        atomic_fetch_add(&c->o.progress->bytes, record.size);
     return 0;
 }
 
 static int compare_files(const void *a, const void *b)
 {
     return strcmp(((const struct wire_copy_file *)a)->path, ((const struct wire_copy_file *)b)->path);
+}
+
+static bool describe(const struct copying *f, struct arena *arena, struct wire_copy_file *out)
+{
+    struct stat info;
+    const char *problem = f->problem[0] ? arena_strdup(arena, str_of(f->problem)) : NULL;
+    *out = (struct wire_copy_file){.path = arena_strdup(arena, str_of(f->path)),
+                                   .host = arena_str(arena, f->host),
+                                   .unchanged = f->unchanged,
+                                   .problem = problem,
+                                   .points = f->points,
+                                   .bytes = f->whole && stat(f->path, &info) == 0 ? (uint64_t)info.st_size : 0};
+    return out->path && out->host.data && (problem || !f->problem[0]);
 }
 
 int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire_copy_file **out, size_t *count)
@@ -328,15 +490,9 @@ int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire
         return -ENOMEM;
     for (size_t i = 0; i < c->count; i++) {
         struct copying *f = &c->all[i];
-        if (!f->whole) {
+        if (!f->whole)
             abandon(f);
-            continue;
-        }
-        files[n] = (struct wire_copy_file){.path = arena_strdup(arena, str_of(f->path)),
-                                           .host = arena_str(arena, f->host),
-                                           .unchanged = f->unchanged,
-                                           .points = f->points};
-        if (!files[n].path || !files[n++].host.data)
+        if ((f->whole || f->problem[0]) && !describe(f, arena, &files[n++]))
             return -ENOMEM;
     }
     if (n)
@@ -348,67 +504,37 @@ int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire
 
 // ---- all at once ----
 
-// Which state, of that range of time, of which host's file is in the folder.
-static int known_files(const char *folder, const char *range, struct arena *arena, const struct wire_copy_known **out,
-                       size_t *count)
-{
-    DIR *dir = opendir(folder);
-    struct wire_copy_known *known = arena_array(arena, WIRE_COPY_FILES_MAX, sizeof *known);
-    size_t n = 0;
-    if (!dir || !known) {
-        if (dir)
-            closedir(dir);
-        return known ? -errno : -ENOMEM;
-    }
-    for (struct dirent *d = readdir(dir); d && n < WIRE_COPY_FILES_MAX; d = readdir(dir)) {
-        struct str name = str_of(d->d_name);
-        char path[4096];
-        struct store_reader *r;
-        uint64_t version;
-        if (!str_ends(name, STR(".sonde")) ||
-            snprintf(path, sizeof path, "%s/%s", folder, d->d_name) >= (int)sizeof path ||
-            store_reader_open(path, &r, NULL))
-            continue;
-        name.size -= strlen(".sonde");
-        if (str_to_u64(store_reader_meta(r, STR("copied_version")), &version) &&
-            str_eq(store_reader_meta(r, STR("copied_range")), str_of(range)))
-            known[n++] = (struct wire_copy_known){arena_str(arena, name), version};
-        store_reader_close(r);
-        if (n && !known[n - 1].host.data) {
-            closedir(dir);
-            return -ENOMEM;
-        }
-    }
-    closedir(dir);
-    *out = known;
-    *count = n;
-    return 0;
-}
-
 static int on_record(void *user, struct str host, struct str record, struct error *e)
 {
     (void)host;
     return wire_copy_take(user, record, e);
 }
 
-int hub_copy(struct hub *h, const char *folder, int64_t from_ns, int64_t to_ns, const struct hub_where *where,
-             struct arena *arena, const struct wire_copy_file **out, size_t *count, struct hub_absent *absent,
-             struct error *e)
+int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *options, const struct hub_where *where,
+             struct arena *arena, struct wire_copied *out, struct error *e)
 {
     struct wire_copy *c;
-    struct wire_copy_request m = {.from_ns = from_ns, .to_ns = to_ns};
+    struct wire_copy_request m = {.from_ns = options->from_ns, .to_ns = options->to_ns};
     struct buf request = {0};
-    *absent = (struct hub_absent){0};
-    int r = wire_copy_create(folder, from_ns, to_ns, &c, e);
+    *out = (struct wire_copied){0};
+    int r = wire_copy_create(options, &c, e);
     if (r)
         return r;
-    r = known_files(folder, c->range, arena, &m.known, &m.known_count);
+    m.known = wire_copy_known(c, &m.known_count);
     wire_copy_request_write(&m, &request);
-    if (r || request.failed)
-        r = error_set(e, r ? r : -ENOMEM, "cannot look through %s: %s", folder, strerror(r ? -r : ENOMEM));
-    else
-        r = hub_ask_all(h, WIRE_COPY, buf_str(&request), where, on_record, c, arena, absent, e);
-    if (r == 0 && wire_copy_finish(c, arena, out, count))
+    if (request.failed) {
+        r = error_set(e, -ENOMEM, "no memory for a copy");
+    } else if (h) {
+        r = hub_ask_all(h, WIRE_COPY, buf_str(&request), where, on_record, c, arena, &out->absent, e);
+    } else {
+        struct hub_ask ask = {.question = WIRE_COPY,
+                              .request = buf_str(&request),
+                              .deadline_ns = where->deadline_ns,
+                              .watch = where->watch,
+                              .user = c};
+        r = hub_answer_here(&ask, where->local, host, on_record, e);
+    }
+    if (r == 0 && wire_copy_finish(c, arena, &out->files, &out->count))
         r = error_set(e, -ENOMEM, "no memory for a copy");
     buf_free(&request);
     wire_copy_destroy(c);

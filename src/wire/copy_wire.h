@@ -12,8 +12,11 @@
 //
 // A node reads one snapshot, so what comes is consistent however much is appended meanwhile; it is read in slices, so that its other answers go on.
 // The points of a file travel, not its blocks: the copy is written by our own store, and is a recording like any other. It appears under its name when it is
-// whole: HOST.sonde (of a node's second file HOST+1.sonde, …), never half of it. Its meta "copied_version" and
-// "copied_range" say which state of the original, and which time of it, it has.
+// whole: HOST.sonde, where HOST is what the file itself says (its meta "host"; of a node's second file HOST+1.sonde, …), never half of it. Its meta
+// "copied_version" and "copied_range" say which state of the original, and which time of it, it has, "copied_from" how the node was called.
+//
+// A copy takes the place of an older copy of the same job, and of nothing else: a recording that is no copy, another job's, or a copy of all time where only some of it is
+// asked for, stays, and the new one fails in words.
 #ifndef SONDE_WIRE_COPY_WIRE_H
 #define SONDE_WIRE_COPY_WIRE_H
 
@@ -26,9 +29,11 @@ enum {
 
 struct wire_copy_file {
     const char *path;
-    struct str host;
-    bool unchanged; // since the last time
-    uint64_t points;
+    struct str host;     // as the node is called
+    bool unchanged;      // since the last time
+    const char *problem; // NULL: the file is whole. Else why it is not there
+    uint64_t points;     // that travelled
+    uint64_t bytes;      // of the file
 };
 
 struct wire_copy_known {
@@ -43,19 +48,36 @@ struct wire_copy_request {
 void wire_copy_request_write(const struct wire_copy_request *m, struct buf *out);
 int wire_copy_request_read(struct str request, struct arena *arena, struct wire_copy_request *out);
 
-// The receiving end: records of any number of nodes, mixed, into files of `folder` (made where it is not there, mode 0700).
+struct wire_copy_progress {
+    _Atomic uint64_t files, points, bytes; // that are whole; that have come
+};
+struct wire_copy_options {
+    const char *folder;                  // made where it is not there, mode 0700; what is above it has to be there
+    struct str job;                      // whose copies are replaced; empty: any job's
+    int64_t from_ns, to_ns;              // 0 and INT64_MAX: all
+    struct wire_copy_progress *progress; // goes on from what is in it; may be NULL
+};
+
+// The receiving end: records of any number of nodes, mixed, into files of the folder.
 struct wire_copy;
-int wire_copy_create(const char *folder, int64_t from_ns, int64_t to_ns, struct wire_copy **out, struct error *e);
-// -EBADMSG: damaged; the file that it is of will not appear. Other failures (a full disk) end the copying.
+int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out, struct error *e);
+// What is there already, for the request; as long as c.
+const struct wire_copy_known *wire_copy_known(const struct wire_copy *c, size_t *count);
+// -EBADMSG: damaged; the file that it is of will not appear. A file that cannot be written (a full disk) is given up, with a reason, and the others go on: 0.
+// -ENOMEM ends the copying.
 int wire_copy_take(struct wire_copy *c, struct str record, struct error *e);
-// The files that became whole, sorted by path, in `arena`. What is not whole is removed.
+// The files that became whole and those that could not be written, sorted by path, in `arena`. What is not whole is removed.
 int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire_copy_file **out, size_t *count);
 void wire_copy_destroy(struct wire_copy *c);
 
-// All at once: every node's files into `folder`; of all time when from_ns is 0 and to_ns INT64_MAX. Files that are there, and have the state that the node's has, stay.
-// Give it a deadline that suits the size of the data, and at most some 100 nodes at a time (where->hosts): each has an open store meanwhile. Nodes that did not finish are in *absent.
-int hub_copy(struct hub *h, const char *folder, int64_t from_ns, int64_t to_ns, const struct hub_where *where,
-             struct arena *arena, const struct wire_copy_file **out, size_t *count, struct hub_absent *absent,
-             struct error *e);
+// All at once: every node's files. Files that are there, and have the state that the node's has, stay. h NULL: where->local alone, which is called `host`.
+// Give it a deadline that suits the size of the data, and at most some 30 nodes at a time (where->hosts): each has an open store meanwhile. Nodes that did not finish are in *absent.
+struct wire_copied {
+    const struct wire_copy_file *files; // in `arena`, as wire_copy_finish has them
+    size_t count;
+    struct hub_absent absent;
+};
+int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *options, const struct hub_where *where,
+             struct arena *arena, struct wire_copied *out, struct error *e);
 
 #endif

@@ -117,10 +117,13 @@ struct hub_absent {
     const struct wire_missing *nodes;
     size_t count;
 };
+typedef int hub_record_fn(void *user, struct str host, struct str record, struct error *e);
+// Our own answer alone: question, request, deadline (not 0), watch and user of `ask` count. -ETIMEDOUT: the deadline; else what `record` or the watch returned.
+int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, struct str host, hub_record_fn *record,
+                    struct error *e);
 // `record` gets each record, with the host that it comes from (for our own: hub_host), and returns what hub_ask's returns. When our own answer is late
 // we are in *absent ourselves.
 int hub_ask_all(struct hub *h, enum wire_question question, struct str request, const struct hub_where *where,
-                int (*record)(void *user, struct str host, struct str record, struct error *e), void *user,
-                struct arena *arena, struct hub_absent *absent, struct error *e);
+                hub_record_fn *record, void *user, struct arena *arena, struct hub_absent *absent, struct error *e);
 
 #endif

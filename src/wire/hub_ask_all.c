@@ -8,12 +8,9 @@
 
 struct all {
     struct hub *hub;
-    enum wire_question question;
-    struct str request;
+    const struct hub_ask *ask;
     const struct wire_view *local;
-    const struct query_watch *watch;
-    int64_t deadline_ns;
-    int (*record)(void *user, struct str host, struct str record, struct error *e);
+    hub_record_fn *record;
     void *user;
     struct error *e;
     bool late; // our own answer
@@ -25,27 +22,35 @@ static int on_record(void *user, struct str host, struct str record)
     return a->record(a->user, host, record, a->e);
 }
 
+int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, struct str host, hub_record_fn *record,
+                    struct error *e)
+{
+    struct wire_answer answer;
+    struct buf made = {0};
+    int r = wire_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns, e);
+    while (r == 0) {
+        made.size = 0;
+        r = ask->watch ? ask->watch->look(ask->watch->user, e) : 0;
+        if (r)
+            break;
+        r = wire_answer_step(&answer, &made, e);
+        if (r <= 0)
+            break;
+        r = made.failed ? error_set(e, -ENOMEM, "no memory for an answer") : record(ask->user, host, buf_str(&made), e);
+    }
+    wire_answer_end(&answer);
+    buf_free(&made);
+    return r;
+}
+
 static int answer_ourselves(void *user)
 {
     struct all *a = user;
-    struct wire_answer answer;
-    struct buf record = {0};
     if (!a->local)
         return 0;
-    int r = wire_answer_begin(&answer, a->question, a->request, a->local, hub_host(a->hub), a->deadline_ns, a->e);
-    while (r == 0) {
-        record.size = 0;
-        r = a->watch ? a->watch->look(a->watch->user, a->e) : 0;
-        if (r)
-            break;
-        r = wire_answer_step(&answer, &record, a->e);
-        if (r <= 0)
-            break;
-        r = record.failed ? error_set(a->e, -ENOMEM, "no memory for an answer")
-                          : a->record(a->user, hub_host(a->hub), buf_str(&record), a->e);
-    }
-    wire_answer_end(&answer);
-    buf_free(&record);
+    struct hub_ask own = *a->ask;
+    own.user = a->user;
+    int r = hub_answer_here(&own, a->local, hub_host(a->hub), a->record, a->e);
     a->late = r == -ETIMEDOUT;
     return a->late ? 0 : r;
 }
@@ -81,31 +86,27 @@ static bool is_asked(const struct hub *h, const struct hub_where *where)
 }
 
 int hub_ask_all(struct hub *h, enum wire_question question, struct str request, const struct hub_where *where,
-                int (*record)(void *user, struct str host, struct str record, struct error *e), void *user,
-                struct arena *arena, struct hub_absent *absent, struct error *e)
+                hub_record_fn *record, void *user, struct arena *arena, struct hub_absent *absent, struct error *e)
 {
     *absent = (struct hub_absent){0};
-    struct all a = {.hub = h,
-                    .question = question,
-                    .request = request,
-                    .local = is_asked(h, where) ? where->local : NULL,
-                    .watch = where->watch,
-                    .deadline_ns = where->deadline_ns,
-                    .record = record,
-                    .user = user,
-                    .e = e};
-    if (!a.deadline_ns)
-        a.deadline_ns = clock_monotonic_ns() + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
     struct hub_ask ask = {.question = question,
                           .request = request,
                           .hosts = where->hosts,
                           .host_count = where->host_count,
-                          .deadline_ns = a.deadline_ns,
+                          .deadline_ns = where->deadline_ns,
                           .cancel = where->cancel,
                           .watch = where->watch,
                           .begun = answer_ourselves,
-                          .record = on_record,
-                          .user = &a};
+                          .record = on_record};
+    struct all a = {.hub = h,
+                    .ask = &ask,
+                    .local = is_asked(h, where) ? where->local : NULL,
+                    .record = record,
+                    .user = user,
+                    .e = e};
+    ask.user = &a;
+    if (!ask.deadline_ns)
+        ask.deadline_ns = clock_monotonic_ns() + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
     int r = hub_ask(h, &ask, arena, &absent->nodes, &absent->count, e);
     if (r == 0 && a.late && add_ourselves(h, arena, absent))
         r = error_set(e, -ENOMEM, "no memory for an answer");

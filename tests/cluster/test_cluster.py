@@ -272,11 +272,15 @@ class Cluster(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, "n1,n2,n3|n1 n2 n3|3|/tmp/sonde-0/over-ssh/hostfile|{x}\nn1\nn2\nn3\n")
         kept = "/root/.local/state/sonde/runs/over-ssh"
-        self.assertIn(f"recorded on the other nodes: n2:{kept}/n2.sonde, n3:{kept}/n3.sonde", done.stderr)
+        self.assertNotIn("recorded on the other nodes", done.stderr)
+        # All of it is on the first node, and nothing is left on the others.
+        self.assertEqual(sorted(p.name for p in lab.file("n1", kept).iterdir()), [*(f"{host}.sonde" for host in HOSTS), "run.json"])
+        series = self.series("over-ssh")
         for host in HOSTS:
-            self.assertEqual(sorted(p.name for p in lab.file(host, kept).iterdir()), [f"{host}.sonde", "run.json"])
-            listed = lab.run(host, "sonde", "query", "--list", "over-ssh")
-            self.assertIn("by_ssh", listed.stdout)
+            self.assertGreater(series[("by_ssh", host)], 0)
+            self.assertGreater(series[("cpu_percent", host)], 0)
+        for host in HOSTS[1:]:
+            self.assertFalse(lab.file(host, kept).exists(), host)
 
     def test_hostfile_and_pbs(self):
         (lab.shared / "hosts").write_text("n1 slots=2\nn3:2\n\n# n2\nn1\n")

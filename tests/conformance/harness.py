@@ -34,9 +34,9 @@ def strict_json(text):
 class Writer:
     """A recording that is being written, until close()."""
 
-    def __init__(self, path, job="test"):
+    def __init__(self, path, job="test", host="node1"):
         self.path = path
-        self.process = subprocess.Popen([os.environ["SONDE_MAKE_STORE"], path, job], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([os.environ["SONDE_MAKE_STORE"], path, job, host], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def _say(self, line):
         self.process.stdin.write(line + "\n")

@@ -1,6 +1,6 @@
 // make_store - writes a recording from what it reads on standard input. For tests.
 //
-//   make_store FILE [JOB]
+//   make_store FILE [JOB [HOST]]
 //
 //   point METRIC K=V,K=V… NS VALUE
 //   metric NAME counter|gauge UNIT HELP  before its points ("-" for no unit)
@@ -99,12 +99,13 @@ int main(int argc, char **argv)
 {
     struct store *s;
     struct error e = {0};
-    struct store_label meta[] = {{STR("host"), STR("node1")}, {STR("job"), str_of(argc > 2 ? argv[2] : "test")}};
+    struct store_label meta[] = {{STR("host"), str_of(argc > 3 ? argv[3] : "node1")},
+                                 {STR("job"), str_of(argc > 2 ? argv[2] : "test")}};
     struct store_options options = {.meta = meta, .meta_count = meta[1].value.size ? 2 : 1};
     char *line = NULL;
     size_t capacity = 0;
-    if (argc != 2 && argc != 3)
-        return fail("usage: make_store FILE [JOB]", -EINVAL);
+    if (argc < 2 || argc > 4)
+        return fail("usage: make_store FILE [JOB [HOST]]", -EINVAL);
     if (store_open(argv[1], &options, &s, &e) != 0)
         return fail(e.text, e.code);
     for (ssize_t size; (size = getline(&line, &capacity, stdin)) > 0;) {

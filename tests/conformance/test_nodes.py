@@ -63,7 +63,7 @@ class Nodes(unittest.TestCase):
         self.writers = {}
         for i, host in enumerate(NODES):
             os.mkdir(os.path.join(self.place.name, host))
-            w = self.writers[host] = Writer(os.path.join(self.place.name, host, f"{host}.sonde"), "j")
+            w = self.writers[host] = Writer(os.path.join(self.place.name, host, f"{host}.sonde"), "j", host)
             w.metric("loss", "gauge", "-", "Loss.")
             w.points("loss", {"host": host, "k": str(i)}, [(T + s, 10 * (i + 1) + s) for s in range(5)])
             w.points(f"only_{host}", {"host": host}, [(T, i)])
@@ -72,7 +72,7 @@ class Nodes(unittest.TestCase):
             w.sync()
         self.ends += [w.close for w in self.writers.values()]
         self.aggregator = Process("aggregator", "--key-file", self.key, "--hub-listen=127.0.0.1", "--host=n1", "--expect=n2,n3", "--job=j", "--token-file", self.token,
-                                  os.path.join(self.place.name, "n1"))
+                                  "--socket", os.path.join(self.place.name, "agent.sock"), os.path.join(self.place.name, "n1"))
         self.ends.append(self.aggregator.close)
         word, port, hub_port = self.aggregator.first.split()
         self.assertEqual(word, "ready")
@@ -223,6 +223,77 @@ class Nodes(unittest.TestCase):
             self.assertIn(self.ask("/sonde/v1/reboot", body)[0], (400, 413))
         until(lambda: len(own.said) == 3, "three are passed on")
         self.assertEqual(own.said, ["reboot n2,n3", "reboot n4", "reboot a,b"])
+
+    def dumped(self, folder):
+        """What a folder of copies answers, as `sonde replay` serves it."""
+        replay = Process("aggregator", "--token-file", self.token, folder)
+        self.ends.append(replay.close)
+        self.port, port = int(replay.first.split()[1]), self.port
+        try:
+            return self.get(self.QUERY + quote("sum:1s-sum:loss") + "&m=" + quote("none:loss{host=*}") + "&global_annotations")[0]
+        finally:
+            self.port = port
+
+    def test_a_dump_is_the_job_in_files(self):
+        self.all_up()
+        to = os.path.join(self.place.name, "to")
+        answer, missing = self.get("/sonde/v1/dump", {"to": to})
+        self.assertEqual([(f["host"], f["path"], f["state"], f["points"], f["message"]) for f in answer["files"]], [(h, f"{to}/{h}.sonde", "copied", 6, "") for h in NODES])
+        self.assertEqual([f["bytes"] for f in answer["files"]], [os.path.getsize(f["path"]) for f in answer["files"]])
+        self.assertEqual((answer["job"], answer["to"], answer["missing"], missing), ("j", to, [], None))
+        self.assertEqual(oct(os.stat(to).st_mode & 0o777), "0o700")
+        self.assertEqual(self.dumped(to), self.get(self.QUERY + quote("sum:1s-sum:loss") + "&m=" + quote("none:loss{host=*}") + "&global_annotations")[0])
+        # Again: only what is new.
+        before = {h: os.stat(f"{to}/{h}.sonde").st_ino for h in NODES}
+        self.writers["n2"].points("loss", {"host": "n2", "k": "1"}, [(T + 5, 25)])
+        self.writers["n2"].sync()
+        answer, _ = self.get("/sonde/v1/dump", {"to": to})
+        self.assertEqual([f["state"] for f in answer["files"]], ["unchanged", "copied", "unchanged"])
+        self.assertEqual([os.stat(f"{to}/{h}.sonde").st_ino == before[h] for h in NODES], [True, False, True])
+        self.assertEqual(sorted(os.listdir(to)), [f"{h}.sonde" for h in NODES])
+        self.assertEqual(self.dumped(to)[0]["dps"][str(T + 5)], 25)
+        # Some of it: into a folder of its own.
+        answer, _ = self.get("/sonde/v1/dump", {"to": to, "since": "10m"})
+        self.assertEqual({f["state"] for f in answer["files"]}, {"failed"})
+        self.assertIn("a copy of all time", answer["files"][0]["message"])
+        answer, _ = self.get("/sonde/v1/dump", {"to": to + "2", "since": str(T + 2)})
+        self.assertEqual([f["points"] for f in answer["files"]], [3, 4, 3])
+        self.assertFalse(self.get("/sonde/v1/status")[0]["dump"]["running"])
+
+    def test_what_a_dump_cannot_have_is_named(self):
+        self.relay("n2")
+        until(lambda: "node n2 up" in self.aggregator.said, "n2 is up")
+        to = os.path.join(self.place.name, "to")
+        answer, missing = self.get("/sonde/v1/dump", {"to": to})
+        self.assertEqual([f["host"] for f in answer["files"]], ["n1", "n2"])
+        self.assertEqual(answer["missing"], [{"host": "n3", "reason": "not connected"}])
+        self.assertEqual(missing, "n3 (not connected)")
+        # A folder that it cannot be; the job's own files.
+        for body, words in (({}, b"to is missing"), ({"to": "to"}, b"absolute path"), ({"to": "/nowhere/at/all"}, b"cannot make the folder"), ({"to": to, "since": "ten"}, b"Invalid time"),
+                            ({"to": "/" + "x" * 5000}, b"too long")):
+            status, _, raw = self.ask("/sonde/v1/dump", body)
+            self.assertEqual(status, 400, raw)
+            self.assertIn(words, raw)
+        own = os.path.join(self.place.name, "n1")
+        self.assertIn(b"the job's own folder", self.ask("/sonde/v1/dump", {"to": own})[2])
+        self.assertEqual(os.listdir(own), ["n1.sonde"])
+
+    def test_one_dump_at_a_time_and_who_hangs_up_ends_it(self):
+        self.all_up()
+        to = os.path.join(self.place.name, "to")
+        os.kill(self.relays["n2"].process.pid, signal.SIGSTOP)
+        self.ends.append(lambda: os.kill(self.relays["n2"].process.pid, signal.SIGCONT))
+        body = json.dumps({"to": to}).encode()
+        with socket.create_connection(("127.0.0.1", self.port)) as client:
+            client.sendall(f"POST /sonde/v1/dump HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer test-token\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            until(lambda: self.get("/sonde/v1/status")[0]["dump"].get("files") == 2, "two files are there")
+            dump = self.get("/sonde/v1/status")[0]["dump"]
+            self.assertEqual((dump["running"], dump["to"], dump["nodes"], dump["points"]), (True, to, 3, 12))
+            status, _, raw = self.ask("/sonde/v1/dump", {"to": to + "2"})
+            self.assertEqual(status, 503, raw)
+            self.assertIn(b"being made already", raw)
+        until(lambda: not self.get("/sonde/v1/status")[0]["dump"]["running"], "it has ended")
+        self.assertEqual(sorted(os.listdir(to)), ["n1.sonde", "n3.sonde"])
 
     def test_without_the_key_there_is_no_hub(self):
         refused = subprocess.run([SONDE, "aggregator", "--expect=n2", self.place.name], capture_output=True, text=True)

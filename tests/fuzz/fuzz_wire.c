@@ -224,7 +224,7 @@ static void copy_records(const uint8_t *data, size_t size)
 {
     struct wire_copy *c;
     struct error e;
-    if (wire_copy_create(folder, 0, INT64_MAX, &c, &e))
+    if (wire_copy_create(&(struct wire_copy_options){.folder = folder, .to_ns = INT64_MAX}, &c, &e))
         abort();
     struct bytes b = bytes_of(data, size);
     while (bytes_left(&b)) {

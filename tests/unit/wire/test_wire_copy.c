@@ -108,9 +108,14 @@ static int copy(struct world *w, int64_t from_ns, int64_t to_ns, int64_t patienc
 {
     struct error e;
     struct hub_where where = {.deadline_ns = clock_monotonic_ns() + patience_ns};
-    int r = hub_copy(w->hub, w->to, from_ns, to_ns, &where, &w->arena, files, count, absent, &e);
+    struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .from_ns = from_ns, .to_ns = to_ns};
+    struct wire_copied copied;
+    int r = hub_copy(w->hub, STR(""), &o, &where, &w->arena, &copied, &e);
     if (r)
         fail_msg("%s", e.text);
+    *files = copied.files;
+    *count = copied.count;
+    *absent = copied.absent;
     return r;
 }
 
@@ -221,7 +226,12 @@ static void what_has_not_changed_is_not_copied_again(void **state)
     stat(files[0].path, &after);
     assert_int_equal(before.st_ino, after.st_ino);
     assert_true(net_stats(w->hub).bytes_in - bytes < 10000);
+    // Some of it does not take the place of all.
+    copy(w, 1000 * 1000, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    assert_non_null(strstr(files[0].problem, "a copy of all time"));
+    assert_int_equal(check_copy(files[0].path, 0), POINTS);
     // Another time, or new data: another file.
+    unlink(files[0].path);
     copy(w, 1000 * 1000, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
     assert_false(files[0].unchanged);
     assert_int_equal(check_copy(files[0].path, 1000), POINTS - 1000);
@@ -257,6 +267,45 @@ static void a_node_that_is_lost_leaves_no_half_a_file(void **state)
     assert_int_equal(check_copy(files[0].path, 0), POINTS);
 }
 
+// What is there and is no copy of this job stays as it is, and the reason is said.
+static void other_files_are_not_replaced(void **state)
+{
+    struct world *w = *state;
+    const struct wire_copy_file *files;
+    size_t count;
+    struct hub_absent absent;
+    char path[160];
+    struct store *store;
+    snprintf(path, sizeof path, "%s/n1.sonde", w->to);
+    const char *const jobs[] = {"7", "8"};
+    for (int i = 0; i < 3; i++) {
+        mkdir(w->to, 0700);
+        // A recording; a copy of another job; something else.
+        struct store_label meta[] = {
+            {STR("host"), STR("n1")}, {STR("job"), str_of(jobs[i == 1])}, {STR("copied_version"), STR("1")}};
+        struct store_options o = {.meta = meta, .meta_count = i == 1 ? 3 : 2};
+        if (i < 2) {
+            assert_int_equal(store_open(path, &o, &store, NULL), 0);
+            assert_int_equal(store_close(store, NULL), 0);
+        } else {
+            FILE *f = fopen(path, "w");
+            fputs("notes", f);
+            fclose(f);
+        }
+        struct stat before, after;
+        stat(path, &before);
+        copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+        assert_int_equal(absent.count, 0);
+        assert_int_equal(count, 1);
+        assert_non_null(strstr(files[0].problem, "no copy of this job"));
+        stat(path, &after);
+        assert_int_equal(before.st_ino, after.st_ino);
+        assert_int_equal(before.st_size, after.st_size);
+        assert_int_equal(files_in(w->to), 1);
+        unlink(path);
+    }
+}
+
 // Whatever is changed in whatever record, or left out: the file is not there, and nothing else is.
 static void a_damaged_record_spoils_its_file_only(void **state)
 {
@@ -279,7 +328,8 @@ static void a_damaged_record_spoils_its_file_only(void **state)
             struct wire_copy *c;
             const struct wire_copy_file *files;
             size_t count;
-            assert_int_equal(wire_copy_create(w->to, 0, INT64_MAX, &c, &e), 0);
+            assert_int_equal(wire_copy_create(&(struct wire_copy_options){.folder = w->to, .to_ns = INT64_MAX}, &c, &e),
+                             0);
             int r = 0;
             for (size_t i = 0; i < n && r == 0; i++) {
                 struct str record = buf_str(&records[i]);
@@ -303,7 +353,7 @@ static void a_damaged_record_spoils_its_file_only(void **state)
     // A name that would lead elsewhere.
     struct wire_copy *c;
     struct buf evil = {0};
-    assert_int_equal(wire_copy_create(w->to, 0, INT64_MAX, &c, &e), 0);
+    assert_int_equal(wire_copy_create(&(struct wire_copy_options){.folder = w->to, .to_ns = INT64_MAX}, &c, &e), 0);
     buf_short(&evil, STR("../n1"));
     buf_varint(&evil, 0);
     buf_u8(&evil, 'u');
@@ -321,6 +371,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_copy_is_of_one_moment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_has_not_changed_is_not_copied_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_node_that_is_lost_leaves_no_half_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_files_are_not_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_record_spoils_its_file_only, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

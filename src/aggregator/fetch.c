@@ -1,0 +1,212 @@
+#include "aggregator/fetch.h"
+
+#include "base/clock.h"
+#include "wire/copy_wire.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LOOK_MS = 20 }; // whether who is awaited has come
+
+struct wanted {
+    struct wanted *next;
+    char *host, *folder; // owned
+    int64_t since_ns;
+};
+
+struct fetch {
+    struct hub *hub;
+    char *job;
+    fetch_said_fn *said;
+    void *user;
+    pthread_t thread;
+    pthread_mutex_t lock; // of the queue
+    pthread_cond_t news;
+    struct wanted *first, **last;
+    atomic_bool stop;
+    struct wire_copy_progress progress;
+};
+
+static void free_wanted(struct wanted *w)
+{
+    free(w->host);
+    free(w->folder);
+    free(w);
+}
+
+int fetch_add(struct fetch *f, struct str host, struct str folder)
+{
+    struct wanted *w = calloc(1, sizeof *w);
+    if (w) {
+        w->host = strndup(host.data, host.size);
+        w->folder = strndup(folder.data, folder.size);
+        w->since_ns = clock_monotonic_ns();
+    }
+    if (!w || !w->host || !w->folder) {
+        if (w)
+            free_wanted(w);
+        return -ENOMEM;
+    }
+    pthread_mutex_lock(&f->lock);
+    *f->last = w;
+    f->last = &w->next;
+    pthread_cond_signal(&f->news);
+    pthread_mutex_unlock(&f->lock);
+    return 0;
+}
+
+uint64_t fetch_bytes(const struct fetch *f)
+{
+    return atomic_load(&f->progress.bytes);
+}
+
+// ---------------------------------------------------------------- the thread
+
+static const struct hub_node *find_node(const struct hub_node *nodes, size_t count, const char *host)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(nodes[i].host, str_of(host)))
+            return &nodes[i];
+    return NULL;
+}
+
+// Takes those out of the queue that can be asked, and those whose time to come is over; all of one folder.
+static size_t take_some(struct fetch *f, struct arena *arena, struct wanted *out[FETCH_NODES_AT_ONCE])
+{
+    const struct hub_node *nodes;
+    size_t count = 0, n = 0;
+    if (hub_nodes(f->hub, arena, &nodes, &count))
+        return 0; // no memory: later
+    int64_t late_ns = clock_monotonic_ns() - (int64_t)FETCH_CONNECT_MS * NS_PER_MS;
+    pthread_mutex_lock(&f->lock);
+    for (struct wanted **at = &f->first; *at && n < FETCH_NODES_AT_ONCE;) {
+        struct wanted *w = *at;
+        const struct hub_node *node = find_node(nodes, count, w->host);
+        bool ready = (node && node->connected) || w->since_ns < late_ns;
+        if (!ready || (n && strcmp(w->folder, out[0]->folder) != 0)) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        if (f->last == &w->next)
+            f->last = at;
+        w->next = NULL;
+        out[n++] = w;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return n;
+}
+
+static void say_one(struct fetch *f, struct str host, const struct wire_copied *copied, const char *failed)
+{
+    const char *path = NULL;
+    char words[256];
+    for (size_t i = 0; i < copied->count && !failed; i++) {
+        if (!str_eq(copied->files[i].host, host))
+            continue;
+        failed = copied->files[i].problem;
+        path = copied->files[i].path;
+    }
+    for (size_t i = 0; i < copied->absent.count && !failed; i++) {
+        const struct wire_missing *m = &copied->absent.nodes[i];
+        if (!str_eq(m->host, host))
+            continue;
+        snprintf(words, sizeof words, "%s%s%.*s", wire_reason_name(m->reason), m->text.size ? ": " : "",
+                 m->text.size > 150 ? 150 : (int)m->text.size, m->text.size ? m->text.data : "");
+        failed = words;
+    }
+    if (!path && !failed)
+        failed = "it has none";
+    f->said(f->user, host, failed ? NULL : path, failed);
+}
+
+static void fetch_some(struct fetch *f, struct arena *arena, struct wanted *const wanted[], size_t count)
+{
+    struct str hosts[FETCH_NODES_AT_ONCE];
+    struct error e = {0};
+    struct wire_copied copied = {0};
+    for (size_t i = 0; i < count; i++)
+        hosts[i] = str_of(wanted[i]->host);
+    struct wire_copy_options o = {
+        .folder = wanted[0]->folder, .job = str_of(f->job), .to_ns = INT64_MAX, .progress = &f->progress};
+    struct hub_where where = {.hosts = hosts,
+                              .host_count = count,
+                              .deadline_ns = clock_monotonic_ns() + (int64_t)FETCH_DEADLINE_S * NS_PER_S,
+                              .cancel = &f->stop};
+    int rc = hub_copy(f->hub, STR(""), &o, &where, arena, &copied, &e);
+    for (size_t i = 0; i < count; i++)
+        say_one(f, hosts[i], &copied, rc ? e.text : NULL);
+}
+
+static void *work(void *user)
+{
+    struct fetch *f = user;
+    while (!atomic_load(&f->stop)) {
+        struct arena arena = {0};
+        struct wanted *some[FETCH_NODES_AT_ONCE];
+        size_t n = take_some(f, &arena, some);
+        if (n)
+            fetch_some(f, &arena, some, n);
+        for (size_t i = 0; i < n; i++)
+            free_wanted(some[i]);
+        arena_free(&arena);
+        if (n)
+            continue;
+        pthread_mutex_lock(&f->lock);
+        int64_t until_ns = clock_realtime_ns() + (int64_t)LOOK_MS * NS_PER_MS;
+        struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
+        if (!f->first && !atomic_load(&f->stop))
+            pthread_cond_wait(&f->news, &f->lock);
+        else
+            pthread_cond_timedwait(&f->news, &f->lock, &until);
+        pthread_mutex_unlock(&f->lock);
+    }
+    return NULL;
+}
+
+int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *user, struct fetch **out)
+{
+    struct fetch *f = *out = calloc(1, sizeof *f);
+    if (!f)
+        return -ENOMEM;
+    f->hub = hub;
+    f->job = strndup(job.data, job.size);
+    f->said = said;
+    f->user = user;
+    f->last = &f->first;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->news, NULL);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = f->job ? pthread_create(&f->thread, NULL, work, f) : ENOMEM;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return 0;
+    free(f->job);
+    free(f);
+    *out = NULL;
+    return -failed;
+}
+
+void fetch_destroy(struct fetch *f)
+{
+    if (!f)
+        return;
+    pthread_mutex_lock(&f->lock);
+    atomic_store(&f->stop, true);
+    pthread_cond_signal(&f->news);
+    pthread_mutex_unlock(&f->lock);
+    pthread_join(f->thread, NULL);
+    for (struct wanted *w = f->first, *next; w; w = next) {
+        next = w->next;
+        free_wanted(w);
+    }
+    pthread_cond_destroy(&f->news);
+    pthread_mutex_destroy(&f->lock);
+    free(f->job);
+    free(f);
+}

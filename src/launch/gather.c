@@ -1,0 +1,181 @@
+#include "launch/gather.h"
+
+#include "base/clock.h"
+#include "launch/summary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum file_state {
+    FILE_THERE,   // on its node, being closed or not wanted
+    FILE_ASKED,   // the aggregator fetches it
+    FILE_FETCHED, // it is here
+    FILE_STAYS,
+};
+
+struct gathered {
+    enum file_state state;
+    char *problem; // owned; NULL: nothing was said
+};
+
+struct gather {
+    struct placement *placement;
+    const struct allocation *nodes;
+    const struct job *job;
+    char mark[80];
+    struct gathered *all;
+    size_t count, closing; // closing: as they were counted last
+    uint64_t bytes;
+    int64_t began_ns, moved_ns, said_ns;
+};
+
+// A name that nobody else has.
+static int make_mark(struct gather *g, struct error *e)
+{
+    char path[FOLDER_PATH_MAX];
+    snprintf(g->mark, sizeof g->mark, ".sonde-%lld-%d", (long long)clock_realtime_ns(), (int)getpid());
+    int n = snprintf(path, sizeof path, "%s/%s", g->job->record, g->mark);
+    if (n >= (int)sizeof path)
+        return error_set(e, -ENAMETOOLONG, "the path %.60s… is too long", g->job->record);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set(e, -errno, "cannot write %s: %s", path, strerror(errno));
+    close(fd);
+    return 0;
+}
+
+int gather_begin(struct placement *p, const struct allocation *nodes, const struct job *job, struct gather **out,
+                 struct error *e)
+{
+    struct gather *g = *out = calloc(1, sizeof *g);
+    struct gathered *all = calloc(nodes->hosts.count, sizeof *all);
+    if (!g || !all) {
+        free(g);
+        free(all);
+        *out = NULL;
+        return error_set(e, -ENOMEM, "out of memory");
+    }
+    *g = (struct gather){.placement = p, .nodes = nodes, .job = job, .all = all, .count = nodes->hosts.count};
+    g->began_ns = g->moved_ns = g->said_ns = clock_monotonic_ns();
+    int status = folder_make_all(job->record, e);
+    if (status == 0)
+        status = make_mark(g, e);
+    if (status < 0) {
+        gather_free(g);
+        *out = NULL;
+        return status;
+    }
+    placement_finish(p, g->mark);
+    return 0;
+}
+
+static const char *name_of(const struct gather *g, size_t node)
+{
+    return g->nodes->hosts.names[node];
+}
+
+bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, const char *text), void *user)
+{
+    size_t closing = 0, asked = 0;
+    for (size_t i = 0; i < g->count; i++) {
+        struct gathered *one = &g->all[i];
+        enum node_finish finish = placement_finishing(g->placement, i);
+        if (finish == NODE_CLOSED && one->state == FILE_THERE) {
+            char text[FOLDER_PATH_MAX + 256];
+            snprintf(text, sizeof text, "%s %s", name_of(g, i), g->job->record);
+            tell(user, "fetch", text);
+            one->state = FILE_ASKED;
+        }
+        closing += finish == NODE_CLOSING;
+        asked += finish == NODE_CLOSED && one->state == FILE_ASKED;
+    }
+    int64_t now_ns = clock_monotonic_ns();
+    if (closing != g->closing)
+        g->moved_ns = now_ns;
+    g->closing = closing;
+    return closing + asked > 0 && now_ns - g->moved_ns < (int64_t)GATHER_STALL_MS * NS_PER_MS &&
+           now_ns - g->began_ns < (int64_t)GATHER_MAX_MS * NS_PER_MS;
+}
+
+static struct gathered *find(struct gather *g, struct str host, size_t *node)
+{
+    ptrdiff_t i = hosts_find(&g->nodes->hosts, host);
+    *node = i < 0 ? 0 : (size_t)i;
+    return i < 0 || g->all[i].state != FILE_ASKED ? NULL : &g->all[i];
+}
+
+bool gather_heard(struct gather *g, const char *line)
+{
+    struct str rest = str_of(line), word = str_cut(&rest, ' ');
+    bool fetched = str_eq(word, STR("fetched"));
+    size_t node;
+    if (str_eq(word, STR("fetching"))) {
+        str_to_u64(rest, &g->bytes);
+    } else if (fetched || str_eq(word, STR("unfetched"))) {
+        struct gathered *one = find(g, str_cut(&rest, ' '), &node);
+        if (one && fetched)
+            placement_drop(g->placement, node);
+        else if (one)
+            one->problem = strndup(rest.data ? rest.data : "", rest.size);
+        if (one && !fetched)
+            placement_stop(g->placement, node);
+        if (one)
+            one->state = fetched ? FILE_FETCHED : FILE_STAYS;
+    } else {
+        return false;
+    }
+    g->moved_ns = clock_monotonic_ns();
+    return true;
+}
+
+void gather_words(struct gather *g, char *out, size_t size)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    out[0] = 0;
+    if (now_ns - g->said_ns < (int64_t)GATHER_SAY_MS * NS_PER_MS)
+        return;
+    g->said_ns = now_ns;
+    size_t here = 0, awaited = g->closing;
+    for (size_t i = 0; i < g->count; i++) {
+        here += g->all[i].state == FILE_FETCHED;
+        awaited += g->all[i].state == FILE_ASKED;
+    }
+    char bytes[32];
+    summary_bytes_text((double)g->bytes, bytes, sizeof bytes);
+    snprintf(out, size, "bringing the recordings of the other nodes here: %zu of %zu, %s; Ctrl-C leaves them there",
+             here, here + awaited, bytes);
+}
+
+void gather_end(struct gather *g)
+{
+    char path[FOLDER_PATH_MAX + 80];
+    if (!g->mark[0])
+        return;
+    snprintf(path, sizeof path, "%s/%s", g->job->record, g->mark);
+    unlink(path);
+    g->mark[0] = 0;
+}
+
+void gather_free(struct gather *g)
+{
+    if (!g)
+        return;
+    gather_end(g);
+    for (size_t i = 0; i < g->count; i++)
+        free(g->all[i].problem);
+    free(g->all);
+    free(g);
+}
+
+bool gather_has(const struct gather *g, size_t node)
+{
+    return g->all[node].state == FILE_FETCHED;
+}
+
+const char *gather_problem(const struct gather *g, size_t node)
+{
+    return g->all[node].problem;
+}

@@ -1,0 +1,44 @@
+// gather.h - at the end of a run: the recordings of the other nodes come to the folder of the first node's.
+//
+//   gather_begin   the folder is made, with a mark in it; every node is told to finish: its agent closes its file, its relay still answers
+//   node           "kept PATH": the mark is there, so all nodes share the folder, and its file lies there now
+//                  "closed": the folder is this node's alone ─▶ the aggregator fetches the file ─▶ "drop": the node's own is no longer needed
+//   gather_end     who is not through by then keeps its file, on itself
+//
+// Bounded: GATHER_STALL_MS without anything new, GATHER_MAX_MS in all, or until nobody wants to wait.
+#ifndef SONDE_LAUNCH_GATHER_H
+#define SONDE_LAUNCH_GATHER_H
+
+#include "launch/job.h"
+#include "launch/placement.h"
+
+enum {
+    GATHER_STALL_MS = 30000,
+    GATHER_MAX_MS = 15 * 60 * 1000,
+    GATHER_SAY_MS = 5000, // between two lines of how far it is
+};
+
+struct gather;
+
+// All arguments outlive it. Where nothing can be gathered it fails, with words; nodes_stop is then as good as before.
+int gather_begin(struct placement *p, const struct allocation *nodes, const struct job *job, struct gather **out,
+                 struct error *e);
+
+// Asks, by tell("fetch", "HOST DIR"), for the files of nodes that have closed them. False: it is over.
+bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, const char *text), void *user);
+
+// What the aggregator has said of it: "fetched HOST PATH", "unfetched HOST TEXT", "fetching BYTES". False: that is another line.
+bool gather_heard(struct gather *g, const char *line);
+
+// One line for people, when it takes long; empty: nothing new to say.
+void gather_words(struct gather *g, char *out, size_t size);
+
+// Removes the mark. What is known of each node stays.
+void gather_end(struct gather *g);
+void gather_free(struct gather *g); // NULL is allowed
+
+// Whether the node's file is here; why not (NULL: it was not asked for, or nothing was said).
+bool gather_has(const struct gather *g, size_t node);
+const char *gather_problem(const struct gather *g, size_t node);
+
+#endif

@@ -1,0 +1,117 @@
+"""`sonde dump`: a running job's data as files."""
+
+import json
+import os
+import pathlib
+import socket
+import threading
+
+from place import Place, main, until
+
+
+class Dump(Place):
+    def setUp(self):
+        super().setUp()
+        self.run = self.start("run", "-q", "-l", "1", "--dump-dir", self.root / "kept", "--", "sleep", "1000", env={"SONDE_JOB": "one"})
+        self.job()
+        put = self.sonde("put", stdin="".join(f"loss {i} rank={i % 3}\n" for i in range(300)))
+        self.assertEqual(put.returncode, 0, put.stderr)
+
+    def tearDown(self):
+        self.run.terminate()
+        self.ends(self.run)
+        super().tearDown()
+
+    def files(self, *parts):
+        return sorted(p.name for p in pathlib.Path(self.root, *parts).iterdir())
+
+    def query(self, *where):
+        answer = self.sonde("query", "--json", "none:loss{rank=*}", *where)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        return json.loads(answer.stdout)
+
+    def test_a_folder_of_copies(self):
+        host = socket.gethostname().split(".")[0]
+        done = self.sonde("dump", "--to", "copies")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.split("\n")[0].split(), ["node", "points", "bytes", "state", "file"])
+        node, points, size, state, path = done.stdout.split("\n")[1].split()
+        self.assertEqual((node, state, path), (host, "copied", f"{self.root}/copies/{host}.sonde"))
+        self.assertEqual(int(size), os.path.getsize(path))
+        self.assertGreaterEqual(int(points), 300)
+        self.assertEqual(self.files("copies"), [f"{host}.sonde"])
+        self.assertEqual(self.query(self.root / "copies"), self.query("one"))
+        checked = self.sonde("inspect", self.root / "copies")
+        self.assertEqual(checked.returncode, 0, checked.stdout)
+        # Once more, of this job by its name.
+        more = self.sonde("put", "later", "1")
+        self.assertEqual(more.returncode, 0, more.stderr)
+        done = self.sonde("dump", "one", "--to", "copies", "--json")
+        answer = json.loads(done.stdout)
+        self.assertEqual([(f["host"], f["state"], f["message"]) for f in answer["files"]], [(host, "copied", "")])
+        self.assertEqual((answer["job"], answer["missing"]), ("one", []))
+        self.assertIn("later", self.names(self.root / "copies"))
+
+    def test_where_it_goes(self):
+        # What is configured; its folder has to be there.
+        done = self.sonde("dump")
+        self.one_line(done, 1, "cannot make the folder", "kept/sonde-dump-one")
+        (self.root / "kept").mkdir()
+        self.assertEqual(self.sonde("dump").returncode, 0)
+        self.assertEqual(self.files("kept"), ["sonde-dump-one"])
+        # Here, where nothing is.
+        self.run.terminate()
+        self.ends(self.run)
+        self.run = self.start("run", "-q", "-l", "1", "--", "sleep", "1000", env={"SONDE_JOB": "two"})
+        until(lambda: self.job()["job"] == "two", "the second job")
+        self.assertEqual(self.sonde("dump").returncode, 0)
+        self.assertEqual(len(self.files("sonde-dump-two")), 1)
+        # Another job's folder stays as it is.
+        self.one = self.query(self.root / "kept/sonde-dump-one")
+        done = self.sonde("dump", "--to", self.root / "kept/sonde-dump-one")
+        self.one_line(done, 1, "no data of node", "no copy of this job")
+        self.assertEqual(self.query(self.root / "kept/sonde-dump-one"), self.one)
+
+    def test_some_of_it(self):
+        done = self.sonde("dump", "--to", "new", "--since", "10m")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.names(self.root / "new")["loss"], 300)
+        done = self.sonde("dump", "--to", "none", "--since", "2100/01/01")
+        self.assertEqual((done.returncode, done.stdout.split("\n")[1].split()[1]), (0, "0"), done.stderr)
+
+    def test_mistakes(self):
+        self.one_line(self.sonde("dump", "--since", "soon"), 1, "Invalid time: 'soon'")
+        self.one_line(self.sonde("dump", "--to", "/nowhere/at/all"), 1, "cannot make the folder /nowhere/at/all: No such file")
+        self.one_line(self.sonde("dump", "three"), 1, "three")
+        self.one_line(self.sonde("run", "--dump-dir", "here", "true"), 2, "an absolute path")
+        self.one_line(self.sonde("run", "--dump-node", "n2", "true"), 2, "--dump-dir")
+        (self.root / "plain").write_text("")
+        self.one_line(self.sonde("dump", "--to", "plain"), 1, "plain: Not a directory")
+
+    def test_recordings_are_not_dumped(self):
+        self.sonde("run", "-q", "-l", "1", "--", "true", env={"SONDE_JOB": "old"})
+        replay = self.start("replay", "old")
+        url, token = replay.stderr.readline().split()[1].split("/?token=")
+        (self.root / "token").write_text(token)
+        self.one_line(self.sonde("dump", env={"SONDE_URL": url, "SONDE_TOKEN_FILE": str(self.root / "token")}), 1, "only running jobs")
+        replay.terminate()
+        self.ends(replay)
+
+    def test_several_at_once(self):
+        """Whoever comes while one is being made is told so; each that says it is done has left a whole file."""
+        done = []
+        threads = [threading.Thread(target=lambda i=i: done.append((i, self.sonde("dump", "--to", f"copy{i}")))) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertIn(0, [d.returncode for _, d in done])
+        for i, d in done:
+            if d.returncode == 0:
+                self.assertEqual(self.query(self.root / f"copy{i}"), self.query("one"))
+            else:
+                self.assertIn("being made already", d.stderr)
+
+
+if __name__ == "__main__":
+    main()
