@@ -113,8 +113,8 @@ static int write_metrics(struct service *service, struct request *r, struct read
 {
     struct map seen = {0};
     struct str q = STR("");
-    struct series_filter f = {.from_ns = INT64_MIN};
-    const struct listed_series *all;
+    struct query_series_filter f = {.from_ns = INT64_MIN};
+    const struct query_listed *all;
     size_t count = 0;
     int rc = service->hub ? reading_series(d, &f, &all, &count, e) : 0;
     request_parameter(r, "q", &q);
@@ -150,12 +150,9 @@ static int write_series(struct service *service, struct request *r, struct readi
                         struct error *e)
 {
     struct store_label tags[NATIVE_TAGS_MAX];
-    struct series_filter f = {.latest = request_flag(r, "latest"),
-                              .from_ns = INT64_MIN,
-                              .tags = tags,
-                              .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
+    struct query_series_filter f = {.latest = request_flag(r, "latest"), .from_ns = INT64_MIN, .tags = tags};
     struct str match;
-    const struct listed_series *all;
+    const struct query_listed *all;
     size_t count, limit;
     int rc = read_limit(r, SERIES_LIST_MAX, &limit, e);
     if (!rc && request_parameter(r, "match", &match) && match.size)

@@ -83,7 +83,7 @@ static void write_head(struct buf *out, struct str family, const struct store_me
 }
 
 // Label names that become one get _ behind them: which one is which is in their order.
-static void write_labels(struct buf *out, const struct listed_series *s)
+static void write_labels(struct buf *out, const struct query_listed *s)
 {
     struct str names[LABELS_MAX];
     struct buf text = {0};
@@ -123,14 +123,14 @@ static void write_value(struct buf *out, double value)
         buf_add(out, text, number_format(text, value));
 }
 
-static void write_all(struct buf *out, const struct listed_series *all, size_t count, int64_t shift_ns,
+static void write_all(struct buf *out, const struct query_listed *all, size_t count, int64_t shift_ns,
                       struct arena *arena)
 {
     struct map taken = {0};
     struct str family = {0};
     bool counter = false;
     for (size_t i = 0; i < count && !out->failed; i++) {
-        const struct listed_series *s = &all[i];
+        const struct query_listed *s = &all[i];
         if (i == 0 || !str_eq(s->metric->name, all[i - 1].metric->name)) {
             family = family_of(s->metric, &taken, arena);
             write_head(out, family, s->metric);
@@ -174,10 +174,9 @@ void openmetrics_latest(struct service *service, struct request *r, struct answe
 {
     struct error e = {0};
     struct reading d;
-    const struct listed_series *all;
+    const struct query_listed *all;
     size_t count;
-    struct series_filter f = {.latest = true, .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    f.from_ns = INT64_MIN;
+    struct query_series_filter f = {.latest = true, .from_ns = INT64_MIN};
     if (reading_open(service, r, &d, &e) != 0) {
         answer_failure(a, &e);
         return;

@@ -71,8 +71,8 @@ struct known_series {
 static bool add_tags_of(void *user, struct str wanted, struct buf *line)
 {
     const struct known_series *k = user;
-    struct series_filter f = {.deadline_ns = k->r->arrived_ns + k->service->limits.query_deadline_ns};
-    const struct listed_series *all;
+    struct query_series_filter f = {0};
+    const struct query_listed *all;
     struct reading d;
     size_t count = 0;
     bool found = false;

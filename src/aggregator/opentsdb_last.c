@@ -13,11 +13,11 @@ enum { LAST_TAGS_MAX = 64, BACK_SCAN_MAX_HOURS = 1000000 };
 
 struct last {
     bool resolve;
-    int64_t from_ns, deadline_ns, shift_ns;
+    int64_t from_ns, shift_ns;
     struct json_writer w;
 };
 
-static void write_last(struct last *l, struct str metric, const struct listed_series *s)
+static void write_last(struct last *l, struct str metric, const struct query_listed *s)
 {
     char tsuid[OPENTSDB_TSUID_SIZE], value[NUMBER_TEXT_MAX];
     opentsdb_tsuid(tsuid, metric, s->labels, s->label_count);
@@ -42,7 +42,7 @@ static void write_last(struct last *l, struct str metric, const struct listed_se
 static int of_series(struct reading *d, struct last *l, struct str text, struct error *e)
 {
     struct store_label tags[LAST_TAGS_MAX];
-    struct series_filter f = {.latest = true, .from_ns = l->from_ns, .deadline_ns = l->deadline_ns, .tags = tags};
+    struct query_series_filter f = {.latest = true, .from_ns = l->from_ns, .tags = tags};
     int rc = series_parse(text, &f.metric, tags, LAST_TAGS_MAX, &f.tag_count, e);
     struct str asked = f.metric;
     if (!rc && !reading_metric_known(d, f.metric)) {
@@ -51,7 +51,7 @@ static int of_series(struct reading *d, struct last *l, struct str text, struct 
             return error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(str_slice(asked, 0, 100)));
         f.metric = other;
     }
-    const struct listed_series *all;
+    const struct query_listed *all;
     size_t count = 0;
     if (!rc)
         rc = reading_series(d, &f, &all, &count, e);
@@ -63,8 +63,8 @@ static int of_series(struct reading *d, struct last *l, struct str text, struct 
 // A tsuid is a hash: it is looked for among all of them.
 static int of_tsuids(struct reading *d, struct last *l, struct str wanted, struct error *e)
 {
-    struct series_filter f = {.latest = true, .from_ns = l->from_ns, .deadline_ns = l->deadline_ns};
-    const struct listed_series *all;
+    struct query_series_filter f = {.latest = true, .from_ns = l->from_ns};
+    const struct query_listed *all;
     size_t count = 0;
     int rc = reading_series(d, &f, &all, &count, e);
     for (size_t i = 0; i < count && !rc; i++) {
@@ -80,10 +80,7 @@ static int of_tsuids(struct reading *d, struct last *l, struct str wanted, struc
 
 static int answer_last(struct service *service, struct request *r, struct answer *a, struct error *e)
 {
-    struct last l = {.from_ns = INT64_MIN,
-                     .shift_ns = service->shift_ns,
-                     .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns,
-                     .w = json_to(&a->body)};
+    struct last l = {.from_ns = INT64_MIN, .shift_ns = service->shift_ns, .w = json_to(&a->body)};
     int64_t hours = 0;
     bool any = false;
     int rc = json_body_take_last(r, e);

@@ -156,14 +156,6 @@ static int check_names(struct reading *d, const struct lookup *l, struct error *
     return 0;
 }
 
-static const struct store_label *label_of(const struct store_series_info *s, struct str key)
-{
-    for (uint32_t i = 0; i < s->label_count; i++)
-        if (str_eq(s->labels[i].key, key))
-            return &s->labels[i];
-    return NULL;
-}
-
 // Whether some tag of the lookup with the key of `like` takes the value.
 static bool value_taken(const struct lookup *l, const struct store_label *like, struct str value)
 {
@@ -185,8 +177,8 @@ static bool matches(const struct lookup *l, const struct store_series_info *s)
                 return false;
             continue;
         }
-        const struct store_label *label = label_of(s, wanted->key);
-        if (!label || !value_taken(l, wanted, label->value))
+        const struct str *value = query_labels_get(s, wanted->key);
+        if (!value || !value_taken(l, wanted, *value))
             return false;
     }
     return true;
@@ -245,8 +237,8 @@ static int find_in_metric(struct finding *f, const struct sources_view *view, si
 // Where other nodes are asked: from the list of all series of the metric.
 static int find_in_list(struct finding *f, struct reading *d, struct error *e)
 {
-    struct series_filter filter = {.metric = f->what->metric, .from_ns = INT64_MIN, .deadline_ns = f->deadline_ns};
-    const struct listed_series *all;
+    struct query_series_filter filter = {.metric = f->what->metric, .from_ns = INT64_MIN};
+    const struct query_listed *all;
     size_t count;
     int rc = reading_series(d, &filter, &all, &count, e);
     for (size_t i = 0; !rc && i < count && f->count < f->most; i++) {

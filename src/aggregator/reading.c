@@ -72,31 +72,37 @@ static void add_plain(struct buf *out, struct str text)
     }
 }
 
+// "HOST (REASON: TEXT)" behind others. False: there is no room for more.
+static bool add_name(struct buf *value, size_t left, struct str host, const char *reason, struct str text)
+{
+    if (value->size > MISSING_HEADER_MAX) {
+        buf_printf(value, ", and %zu more", left);
+        return false;
+    }
+    buf_add_str(value, value->size ? STR(", ") : STR(""));
+    add_plain(value, host);
+    buf_printf(value, " (%s%s", reason, text.size ? ": " : "");
+    add_plain(value, text);
+    buf_add_char(value, ')');
+    return true;
+}
+
 static void add_header(struct answer *a, struct arena *arena, struct buf *value)
 {
-    answer_header(a, "X-Sonde-Missing", value->failed ? NULL : arena_strdup(arena, buf_str(value)));
+    if (value->size)
+        answer_header(a, "X-Sonde-Missing", value->failed ? NULL : arena_strdup(arena, buf_str(value)));
     buf_free(value);
 }
 
 void reading_close(struct reading *d, struct answer *a)
 {
     struct buf value = {0};
-    for (size_t i = 0; i < d->missing_count; i++) {
-        const struct wire_missing *m = &d->missing[i];
-        if (value.size > MISSING_HEADER_MAX) {
-            buf_printf(&value, ", and %zu more", d->missing_count - i);
+    const struct wire_missing *m = d->missing;
+    for (size_t i = 0; a && i < d->missing_count; i++)
+        if (!add_name(&value, d->missing_count - i, m[i].host, wire_reason_name(m[i].reason), m[i].text))
             break;
-        }
-        buf_add_str(&value, i ? STR(", ") : STR(""));
-        add_plain(&value, m->host);
-        buf_printf(&value, " (%s%s", wire_reason_name(m->reason), m->text.size ? ": " : "");
-        add_plain(&value, m->text);
-        buf_add_char(&value, ')');
-    }
-    if (a && d->missing_count)
+    if (a)
         add_header(a, &d->request->arena, &value);
-    else
-        buf_free(&value);
     sources_close(&d->view);
 }
 
@@ -107,17 +113,10 @@ void reading_name_others(struct service *service, struct request *r, struct answ
     struct buf value = {0};
     if (!service->hub || hub_nodes(service->hub, &r->arena, &nodes, &count) != 0)
         return;
-    for (size_t i = 0; i < count; i++) {
-        if (value.size > MISSING_HEADER_MAX) {
-            buf_printf(&value, ", and %zu more", count - i);
+    for (size_t i = 0; i < count; i++)
+        if (!add_name(&value, count - i, nodes[i].host, reason, (struct str){0}))
             break;
-        }
-        buf_add_str(&value, i ? STR(", ") : STR(""));
-        add_plain(&value, nodes[i].host);
-        buf_printf(&value, " (%s)", reason);
-    }
-    if (count)
-        add_header(a, &r->arena, &value);
+    add_header(a, &r->arena, &value);
 }
 
 void reading_write_missing(const struct reading *d, struct json_writer *w)
@@ -212,36 +211,20 @@ int reading_names(struct reading *d, struct str kind, struct str text, bool anyw
     return rc ? rc : reading_note_missing(d, &absent, e);
 }
 
-int reading_series(struct reading *d, const struct series_filter *filter, const struct listed_series **out,
+int reading_series(struct reading *d, const struct query_series_filter *filter, const struct query_listed **out,
                    size_t *count, struct error *e)
 {
     struct arena *arena = &d->request->arena;
     if (!d->service->hub)
-        return series_list(&d->view, filter, arena, out, count, e);
-    struct wire_series_request m = {.metric = filter->metric,
-                                    .tags = filter->tags,
-                                    .tag_count = filter->tag_count,
-                                    .latest = filter->latest,
-                                    .from_ns = filter->from_ns,
-                                    .most = filter->most};
-    const struct wire_listed_series *all;
+        return series_list(&d->view, filter, deadline_of(d), arena, out, count, e);
     struct hub_where where;
     struct hub_absent absent = {0};
     *out = NULL;
     *count = 0;
     int rc = make_where(d, &where, e);
     if (!rc)
-        rc = hub_series(d->service->hub, &m, &where, arena, &all, count, &absent, e);
-    if (!rc)
-        rc = reading_note_missing(d, &absent, e);
-    struct listed_series *listed = rc ? NULL : arena_array(arena, *count, sizeof *listed);
-    if (!listed)
-        return rc ? rc : no_memory(e);
-    for (size_t i = 0; i < *count; i++)
-        listed[i] = (struct listed_series){all[i].metric,    all[i].labels, all[i].label_count,
-                                           all[i].has_point, all[i].t_ns,   all[i].value};
-    *out = listed;
-    return 0;
+        rc = hub_series(d->service->hub, filter, &where, arena, out, count, &absent, e);
+    return rc ? rc : reading_note_missing(d, &absent, e);
 }
 
 bool reading_metric_known(struct reading *d, struct str metric)
@@ -261,8 +244,8 @@ const struct store_metric *reading_metric(struct reading *d, struct str metric)
     for (size_t i = 0; i < d->view.count; i++)
         if (store_metric_find(d->view.snapshots[i], metric, &id))
             return store_metric_get(d->view.snapshots[i], id);
-    struct series_filter f = {.metric = metric, .from_ns = INT64_MIN, .deadline_ns = deadline_of(d)};
-    const struct listed_series *all;
+    struct query_series_filter f = {.metric = metric, .from_ns = INT64_MIN};
+    const struct query_listed *all;
     size_t count;
     bool found = d->service->hub && reading_series(d, &f, &all, &count, NULL) == 0 && count;
     return found ? all[0].metric : NULL;

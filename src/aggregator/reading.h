@@ -40,7 +40,7 @@ int reading_names(struct reading *d, struct str kind, struct str text, bool anyw
                   const struct str **out, size_t *count, struct error *e);
 
 // As series_list.
-int reading_series(struct reading *d, const struct series_filter *filter, const struct listed_series **out,
+int reading_series(struct reading *d, const struct query_series_filter *filter, const struct query_listed **out,
                    size_t *count, struct error *e);
 
 // Whether anybody knows the metric.

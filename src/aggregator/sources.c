@@ -389,25 +389,13 @@ bool sources_series(const struct sources_view *view, size_t i, uint32_t series, 
 {
     if (!store_series_get(view->snapshots[i], series, out))
         return false;
-    if (!view->labels)
+    const struct store_label *more = view->labels ? &view->labels[i] : NULL;
+    if (!query_labels_lack(out, more))
         return true;
-    const struct store_label *more = &view->labels[i];
-    size_t at = 0, count = out->label_count;
-    while (at < count && str_compare(out->labels[at].key, more->key) < 0)
-        at++;
-    if (at < count && str_eq(out->labels[at].key, more->key))
-        return true;
-    struct store_label *labels = arena_array(arena, count + 1, sizeof *labels);
-    if (!labels)
-        return false;
-    if (at)
-        memcpy(labels, out->labels, at * sizeof *labels);
-    labels[at] = *more;
-    if (at < count)
-        memcpy(labels + at + 1, out->labels + at, (count - at) * sizeof *labels);
-    out->labels = labels;
-    out->label_count++;
-    return true;
+    struct store_label *labels = arena_array(arena, out->label_count + 1u, sizeof *labels);
+    if (labels)
+        query_labels_add(out, more, labels);
+    return labels != NULL;
 }
 
 const char *source_path(const struct source *file)

@@ -90,19 +90,6 @@ void stream_close(struct stream *s)
     free(s);
 }
 
-static bool matches(const struct selection *one, const struct store_series_info *info)
-{
-    for (size_t i = 0; i < one->tag_count; i++) {
-        bool found = false;
-        for (uint32_t k = 0; k < info->label_count && !found; k++)
-            found = str_eq(info->labels[k].key, one->tags[i].key) &&
-                    (str_eq(one->tags[i].value, STR("*")) || str_eq(one->tags[i].value, info->labels[k].value));
-        if (!found)
-            return false;
-    }
-    return true;
-}
-
 // The series' number; -1 where there is no room for one more.
 static int64_t id_of(struct stream *s, struct str text)
 {
@@ -199,7 +186,7 @@ static size_t follow_file(struct stream *s, const struct sources_view *view, siz
     const uint32_t *ids = store_metric_series(snapshot, metric, &count);
     for (size_t i = 0; i < count && written < room && !out->failed; i++) {
         struct store_series_info info;
-        if (!sources_series(view, file, ids[i], arena, &info) || !matches(one, &info))
+        if (!sources_series(view, file, ids[i], arena, &info) || !query_labels_carry(&info, one->tags, one->tag_count))
             continue;
         name.size = 0;
         describe(&name, one->metric, &info);

@@ -33,18 +33,6 @@ struct selector {
     size_t key_capacity;
 };
 
-int query_labels_compare(const struct store_label *a, size_t a_count, const struct store_label *b, size_t b_count)
-{
-    for (size_t i = 0; i < a_count && i < b_count; i++) {
-        int order = str_compare(a[i].key, b[i].key);
-        if (order == 0)
-            order = str_compare(a[i].value, b[i].value);
-        if (order)
-            return order;
-    }
-    return (a_count > b_count) - (a_count < b_count);
-}
-
 static int compare_strings(const void *a, const void *b)
 {
     return str_compare(*(const struct str *)a, *(const struct str *)b);
@@ -62,14 +50,6 @@ static int compare_ids(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
-}
-
-static const struct str *label_of(const struct store_series_info *s, struct str key)
-{
-    for (size_t i = 0; i < s->label_count; i++)
-        if (str_eq(s->labels[i].key, key))
-            return &s->labels[i].value;
-    return NULL;
 }
 
 // ---- filters ----
@@ -102,7 +82,7 @@ static bool has_exactly_filtered_keys(const struct query *q, const struct store_
         if (!filtered_key(q, series->labels[i].key))
             return false;
     for (size_t i = 0; i < q->filter_count; i++)
-        if (q->filters[i].kind != QUERY_NOT_KEY && !label_of(series, q->filters[i].key))
+        if (q->filters[i].kind != QUERY_NOT_KEY && !query_labels_get(series, q->filters[i].key))
             return false;
     return true;
 }
@@ -112,7 +92,7 @@ static int passes(struct selector *s, const struct store_series_info *series, bo
     *yes = true;
     for (size_t i = 0; i < s->judge_count && *yes; i++) {
         const struct query_filter *f = &s->q->filters[i];
-        const struct str *value = label_of(series, f->key);
+        const struct str *value = query_labels_get(series, f->key);
         if (!value) {
             *yes = query_filter_passes_without_key(f->kind);
             continue;
@@ -205,7 +185,7 @@ static struct str group_key(struct selector *s, const struct store_series_info *
         return identity_key(s, series);
     char *at = s->key;
     for (size_t i = 0; i < s->group_key_count; i++) {
-        const struct str *value = label_of(series, s->group_keys[i]);
+        const struct str *value = query_labels_get(series, s->group_keys[i]);
         *at++ = value ? 1 : 0;
         if (value)
             put_text(&at, *value);
@@ -322,21 +302,12 @@ static int add_series(struct selector *s, struct store_snapshot *store, uint32_t
 // The series' labels and the one that its store as a whole has.
 static int add_label(struct selector *s, const struct store_label *label, struct store_series_info *series)
 {
-    if (label_of(series, label->key))
+    if (!query_labels_lack(series, label))
         return 0;
     struct store_label *labels = query_alloc(s->c, &s->c->plan, series->label_count + 1u, sizeof *labels);
     if (!labels)
         return query_alloc_failed(s->c);
-    size_t at = 0;
-    while (at < series->label_count && str_compare(series->labels[at].key, label->key) < 0)
-        at++;
-    if (at)
-        memcpy(labels, series->labels, at * sizeof *labels);
-    labels[at] = *label;
-    if (at < series->label_count)
-        memcpy(labels + at + 1, series->labels + at, (series->label_count - at) * sizeof *labels);
-    series->labels = labels;
-    series->label_count++;
+    query_labels_add(series, label, labels);
     return 0;
 }
 
@@ -361,7 +332,7 @@ static int select_in(struct selector *s, struct store_snapshot *store, const str
             continue;
         bool yes;
         int r = query_tick(s->c, SELECT_SERIES_WORK);
-        if (r == 0 && label)
+        if (r == 0)
             r = add_label(s, label, &series);
         if (r == 0)
             r = passes(s, &series, &yes);

@@ -6,6 +6,7 @@
 #define SONDE_QUERY_SELECT_H
 
 #include "query/context.h"
+#include "query/labels.h"
 
 struct query_part {
     struct store_snapshot *store;
@@ -36,8 +37,5 @@ struct query_selection {
 // -ENOENT: no store knows the metric.
 int query_select(struct query_context *c, struct store_snapshot *const *stores, size_t store_count,
                  struct query_selection *out);
-
-// Order by labels: keys first, then values.
-int query_labels_compare(const struct store_label *a, size_t a_count, const struct store_label *b, size_t b_count);
 
 #endif

@@ -1,4 +1,5 @@
 // lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record holds as much as fits RECORD_BYTES, or a little more.
+#include "base/clock.h"
 #include "query/query.h"
 #include "wire/answers.h"
 #include "wire/lists_wire.h"
@@ -85,7 +86,7 @@ static void write_labels(const struct store_label *labels, size_t count, struct 
     }
 }
 
-void wire_series_request_write(const struct wire_series_request *m, struct buf *out)
+void wire_series_request_write(const struct query_series_filter *m, struct buf *out)
 {
     buf_short(out, m->metric);
     write_labels(m->tags, m->tag_count, out);
@@ -94,10 +95,10 @@ void wire_series_request_write(const struct wire_series_request *m, struct buf *
     buf_varint(out, m->most);
 }
 
-int wire_series_request_read(struct str request, struct arena *arena, struct wire_series_request *out)
+int wire_series_request_read(struct str request, struct arena *arena, struct query_series_filter *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
-    *out = (struct wire_series_request){.metric = bytes_short(&b)};
+    *out = (struct query_series_filter){.metric = bytes_short(&b)};
     uint64_t count = bytes_varint(&b);
     if (b.failed || count > WIRE_TAGS_MAX)
         return -EBADMSG;
@@ -118,10 +119,10 @@ int wire_series_request_read(struct str request, struct arena *arena, struct wir
 }
 
 struct series_state {
-    struct wire_series_request request;
-    size_t store; // the next of each
-    uint32_t metric;
-    size_t series;
+    struct query_series_filter request;
+    struct query_listing walk;
+    struct query_listed next; // not written yet, if has_next
+    bool has_next, over;
     size_t sent;
 };
 
@@ -130,112 +131,59 @@ static int series_begin(struct wire_answer *a, struct str request, struct error 
     struct series_state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
     if (!s)
         return no_memory(e);
+    s->walk = (struct query_listing){
+        .stores = a->view->stores, .store_labels = a->view->labels, .count = a->view->count, .filter = &s->request};
     return wire_series_request_read(request, &a->arena, &s->request) ? bad_request(e) : 0;
 }
 
-// A series' labels and the one that its store as a whole has, where it lacks the key. `room` has space for one more.
-static void all_labels(const struct wire_view *view, size_t store, struct store_series_info *info,
-                       struct store_label *room)
+static void put_series(const struct query_listed *one, struct buf *out)
 {
-    const struct store_label *more = view->labels ? &view->labels[store] : NULL;
-    uint32_t at = 0;
-    if (!more || more->key.size == 0 || info->label_count > STORE_LABELS_MAX)
-        return;
-    while (at < info->label_count && str_compare(info->labels[at].key, more->key) < 0)
-        at++;
-    if (at < info->label_count && str_eq(info->labels[at].key, more->key))
-        return;
-    for (uint32_t i = 0; i <= info->label_count; i++)
-        room[i] = i < at ? info->labels[i] : i == at ? *more : info->labels[i - 1];
-    info->labels = room;
-    info->label_count++;
+    write_labels(one->labels, one->label_count, out);
+    buf_u8(out, one->has_point);
+    if (one->has_point) {
+        buf_u64(out, (uint64_t)one->t_ns);
+        buf_f64(out, one->value);
+    }
 }
 
-static bool has_tags(const struct wire_series_request *m, const struct store_series_info *info)
+// Looks for the next series. False: time is over.
+static bool find_next(struct wire_answer *a)
 {
-    for (size_t t = 0; t < m->tag_count; t++) {
-        bool found = false;
-        for (uint32_t i = 0; i < info->label_count && !found; i++)
-            found = str_eq(info->labels[i].key, m->tags[t].key) &&
-                    (str_eq(m->tags[t].value, STR("*")) || str_eq(info->labels[i].value, m->tags[t].value));
-        if (!found)
+    struct series_state *s = a->state;
+    int more = -EAGAIN;
+    while (!s->has_next && !s->over && (more = query_listing_next(&s->walk, &s->next)) == -EAGAIN)
+        if (clock_monotonic_ns() > a->deadline_ns)
             return false;
-    }
+    s->has_next |= more == 1;
+    s->over |= more == 0;
     return true;
 }
 
-// One series, if it is asked for.
-static void put_series(struct wire_answer *a, uint32_t id, struct buf *out)
-{
-    struct series_state *s = a->state;
-    struct store_snapshot *store = a->view->stores[s->store];
-    struct store_series_info info;
-    struct store_label room[STORE_LABELS_MAX + 1];
-    if (!store_series_get(store, id, &info))
-        return;
-    all_labels(a->view, s->store, &info, room);
-    if (!has_tags(&s->request, &info))
-        return;
-    int64_t t_ns = 0;
-    double value = 0;
-    bool has_point = s->request.latest && store_point_before(store, id, INT64_MAX, &t_ns, &value);
-    if (s->request.latest && (!has_point || t_ns < s->request.from_ns))
-        return;
-    write_labels(info.labels, info.label_count, out);
-    buf_u8(out, has_point);
-    if (has_point) {
-        buf_u64(out, (uint64_t)t_ns);
-        buf_f64(out, value);
-    }
-    s->sent++;
-}
-
-// Goes on to the next metric that is asked for. False: there are no more.
-static bool next_metric(struct wire_answer *a)
-{
-    struct series_state *s = a->state;
-    for (; s->store < a->view->count; s->store++, s->metric = 0) {
-        uint32_t named, count = (uint32_t)store_metric_count(a->view->stores[s->store]);
-        if (s->request.metric.size) {
-            if (store_metric_find(a->view->stores[s->store], s->request.metric, &named) && s->metric <= named) {
-                s->metric = named;
-                return true;
-            }
-        } else if (s->metric < count) {
-            return true;
-        }
-    }
-    return false;
-}
-
+// Series of one metric a record.
 static int series_step(struct wire_answer *a, struct buf *out, struct error *e)
 {
     struct series_state *s = a->state;
-    while (next_metric(a)) {
-        struct store_snapshot *store = a->view->stores[s->store];
-        const struct store_metric *m = store_metric_get(store, s->metric);
-        size_t count, from = out->size, sent = s->sent;
-        const uint32_t *ids = store_metric_series(store, s->metric, &count);
-        if (m) {
-            buf_short(out, m->name);
-            buf_short(out, m->unit);
-            buf_short(out, m->help);
-            buf_u8(out, (uint8_t)m->kind);
-            buf_u8(out, m->level);
+    const struct store_metric *metric = NULL;
+    size_t from = out->size;
+    do {
+        if (!find_next(a))
+            return error_set(e, -ETIMEDOUT, "the answer was not ready in time");
+        if (!s->has_next || (metric && s->next.metric != metric))
+            break;
+        if (!metric) {
+            metric = s->next.metric;
+            buf_short(out, metric->name);
+            buf_short(out, metric->unit);
+            buf_short(out, metric->help);
+            buf_u8(out, (uint8_t)metric->kind);
+            buf_u8(out, metric->level);
         }
-        while (m && s->series < count && out->size - from < RECORD_BYTES)
-            put_series(a, ids[s->series++], out);
-        if (!m || s->series == count) {
-            s->metric++;
-            s->series = 0;
-        }
-        if (s->sent > s->request.most)
+        put_series(&s->next, out);
+        s->has_next = false;
+        if (++s->sent > s->request.most)
             return error_set(e, -E2BIG, "more than %zu series match; name a metric or tags", s->request.most);
-        if (s->sent > sent)
-            return 1;
-        out->size = from;
-    }
-    return 0;
+    } while (out->size - from < RECORD_BYTES);
+    return metric != NULL;
 }
 
 const struct wire_question_row wire_series_row = {"series", false, series_begin, series_step, NULL};

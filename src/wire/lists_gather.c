@@ -150,7 +150,7 @@ int wire_series_take(struct wire_series_list *list, struct str record)
     size_t before = list->count;
     int r = read_metric(&b, list->arena, &metric);
     while (r == 0 && bytes_left(&b)) {
-        struct wire_listed_series one = {.metric = metric};
+        struct query_listed one = {.metric = metric};
         r = read_labels(&b, list->arena, STORE_LABELS_MAX + 1, &one.labels, &one.label_count);
         unsigned has_point = bytes_u8(&b);
         one.has_point = has_point;
@@ -174,13 +174,6 @@ int wire_series_take(struct wire_series_list *list, struct str record)
     return r;
 }
 
-static int compare_series(const void *a, const void *b)
-{
-    const struct wire_listed_series *x = a, *y = b;
-    int order = str_compare(x->metric->name, y->metric->name);
-    return order ? order : query_labels_compare(x->labels, x->label_count, y->labels, y->label_count);
-}
-
 static int take_series(void *user, struct str host, struct str record, struct error *e)
 {
     struct wire_series_list *list = user;
@@ -188,8 +181,8 @@ static int take_series(void *user, struct str host, struct str record, struct er
     return put(wire_series_take(list, record), list->most, e);
 }
 
-int hub_series(struct hub *h, const struct wire_series_request *m, const struct hub_where *where, struct arena *arena,
-               const struct wire_listed_series **out, size_t *count, struct hub_absent *absent, struct error *e)
+int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where, struct arena *arena,
+               const struct query_listed **out, size_t *count, struct hub_absent *absent, struct error *e)
 {
     struct buf request = {0};
     struct wire_series_list list = {.arena = arena,
@@ -200,11 +193,11 @@ int hub_series(struct hub *h, const struct wire_series_request *m, const struct 
                 : hub_ask_all(h, WIRE_SERIES, buf_str(&request), where, take_series, &list, arena, absent, e);
     buf_free(&request);
     if (list.count)
-        qsort(list.series, list.count, sizeof *list.series, compare_series);
+        qsort(list.series, list.count, sizeof *list.series, query_listed_compare);
     size_t unique = 0;
     for (size_t i = 0; i < list.count; i++) {
-        struct wire_listed_series *last = unique ? &list.series[unique - 1] : NULL;
-        if (!last || compare_series(last, &list.series[i]) != 0)
+        struct query_listed *last = unique ? &list.series[unique - 1] : NULL;
+        if (!last || query_listed_compare(last, &list.series[i]) != 0)
             list.series[unique++] = list.series[i];
         else if (list.series[i].has_point && (!last->has_point || list.series[i].t_ns >= last->t_ns))
             *last = list.series[i];

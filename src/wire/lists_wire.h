@@ -15,6 +15,7 @@
 #ifndef SONDE_WIRE_LISTS_WIRE_H
 #define SONDE_WIRE_LISTS_WIRE_H
 
+#include "query/listing.h"
 #include "wire/hub.h"
 #include "wire/query_wire.h"
 
@@ -31,29 +32,13 @@ struct wire_names_request {
 void wire_names_request_write(const struct wire_names_request *m, struct buf *out);
 int wire_names_request_read(struct str request, struct wire_names_request *out);
 
-struct wire_series_request {
-    struct str metric;              // empty: any
-    const struct store_label *tags; // all of them have to be there; "*" is any value
-    size_t tag_count;
-    bool latest;     // with the latest point
-    int64_t from_ns; // with `latest`: only series with a point at or after it
-    size_t most;     // more: -E2BIG
-};
-void wire_series_request_write(const struct wire_series_request *m, struct buf *out);
-int wire_series_request_read(struct str request, struct arena *arena, struct wire_series_request *out);
+void wire_series_request_write(const struct query_series_filter *m, struct buf *out);
+int wire_series_request_read(struct str request, struct arena *arena, struct query_series_filter *out);
 
-struct wire_listed_series {
-    const struct store_metric *metric; // shared by all of its series
-    const struct store_label *labels;  // sorted by key
-    size_t label_count;
-    bool has_point;
-    int64_t t_ns;
-    double value;
-};
 // One record, into a list that grows. -EBADMSG, -ENOMEM, -E2BIG.
 struct wire_series_list {
     struct arena *arena;
-    struct wire_listed_series *series;
+    struct query_listed *series;
     size_t count, capacity, most;
 };
 int wire_series_take(struct wire_series_list *list, struct str record);
@@ -92,8 +77,8 @@ int hub_names(struct hub *h, const struct wire_names_request *m, const struct hu
               const struct str **out, size_t *count, struct hub_absent *absent, struct error *e);
 
 // Sorted by metric, then by labels; a series that several nodes have is there once, with its latest point. -E2BIG: more than `most`.
-int hub_series(struct hub *h, const struct wire_series_request *m, const struct hub_where *where, struct arena *arena,
-               const struct wire_listed_series **out, size_t *count, struct hub_absent *absent, struct error *e);
+int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where, struct arena *arena,
+               const struct query_listed **out, size_t *count, struct hub_absent *absent, struct error *e);
 
 // Sorted by start.
 int hub_events(struct hub *h, const struct wire_events_request *m, const struct hub_where *where, struct arena *arena,

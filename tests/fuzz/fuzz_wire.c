@@ -142,7 +142,7 @@ static void read_messages(struct str payload)
     while (bytes_left(&rest) && wire_missing_read(&rest, &missing) == 0)
         ;
     struct wire_names_request names;
-    struct wire_series_request series;
+    struct query_series_filter series;
     struct wire_events_request wanted;
     struct wire_copy_request copy;
     wire_copy_request_read(payload, &arena, &copy);

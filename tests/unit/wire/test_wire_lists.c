@@ -165,10 +165,10 @@ static void series_of_all_nodes_with_their_latest_points(void **state)
     struct arena arena = {0};
     struct hub_where where = everywhere();
     struct hub_absent absent;
-    const struct wire_listed_series *s;
+    const struct query_listed *s;
     size_t count;
     struct error e;
-    struct wire_series_request m = {.latest = true};
+    struct query_series_filter m = {.latest = true};
     assert_int_equal(hub_series(net.root, &m, &where, &arena, &s, &count, &absent, &e), 0);
     assert_int_equal(count, 10 + FLOOD_SERIES); // three of each, and the one that all have
     assert_str_equal(s[0].metric->name, "busy");
@@ -181,14 +181,14 @@ static void series_of_all_nodes_with_their_latest_points(void **state)
     assert_str_equal(s[6 + FLOOD_SERIES].metric->name, "shared");
     assert_true(s[6 + FLOOD_SERIES].value == 2 && s[6 + FLOOD_SERIES].t_ns == 12 * (int64_t)NS_PER_S); // the newest
     struct store_label tag = {STR("core"), STR("*")};
-    m = (struct wire_series_request){.tags = &tag, .tag_count = 1};
+    m = (struct query_series_filter){.tags = &tag, .tag_count = 1};
     assert_int_equal(hub_series(net.root, &m, &where, &arena, &s, &count, &absent, &e), 0);
     assert_int_equal(count, 3);
     assert_false(s[0].has_point);
     struct str only = STR("n2");
     where.hosts = &only;
     where.host_count = 1;
-    m = (struct wire_series_request){.metric = STR("load"), .latest = true, .from_ns = 1};
+    m = (struct query_series_filter){.metric = STR("load"), .latest = true, .from_ns = 1};
     assert_int_equal(hub_series(net.root, &m, &where, &arena, &s, &count, &absent, &e), 0);
     assert_int_equal(count, 1);
     assert_true(s[0].value == 2);
@@ -196,7 +196,7 @@ static void series_of_all_nodes_with_their_latest_points(void **state)
     assert_int_equal(hub_series(net.root, &m, &where, &arena, &s, &count, &absent, &e), 0);
     assert_int_equal(count, 0);
     where = everywhere();
-    m = (struct wire_series_request){.most = 3};
+    m = (struct query_series_filter){.most = 3};
     assert_int_equal(hub_series(net.root, &m, &where, &arena, &s, &count, &absent, &e), -E2BIG);
     arena_free(&arena);
 }
