@@ -22,6 +22,9 @@ static const struct route routes[] = {
     {STR("/sonde/v1/stream"), READ, false, native_stream, "new points as they come, as server-sent events", "m! since"},
     {STR("/sonde/v1/reboot"), METHOD_POST, false, native_reboot,
      "starts the command again without some hosts; resilient jobs only", "hosts"},
+    {STR("/sonde/v1/collectors"), METHOD_POST, false, native_collectors,
+     "runs a command on every node, whose lines are points, or no more; only from this machine, with the token",
+     "name! command input rate timeout per_gpu"},
     {STR("/sonde/v1/openapi.json"), READ, false, native_openapi, "these routes as an OpenAPI document", NULL},
     {STR("/api/query"), ASK, false, opentsdb_query, "points, as OpenTSDB answers",
      "start! m! end ms arrays show_query show_tsuids show_summary show_stats no_annotations global_annotations tz "
