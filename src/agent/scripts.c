@@ -6,6 +6,7 @@
 
 #include "agent/instants.h"
 #include "base/clock.h"
+#include "base/forked.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -296,14 +296,7 @@ static void on_errors(uv_poll_t *poll, int status, int events)
 static _Noreturn void become(const struct script *s, int out, int err, pid_t parent)
 {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    forked_begin(parent, SIGKILL);
     int in = s->input >= 0 ? s->input : open("/dev/null", O_RDONLY);
     if (in < 0 || lseek(in, 0, SEEK_SET) < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(err, STDERR_FILENO) < 0)
