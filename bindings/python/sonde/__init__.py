@@ -19,5 +19,6 @@ from ._detect import Judge, Verdict
 from ._emit import Group, Metric, __version__, annotate, counter, dropped, emit, gauge, group, level
 from ._log import log
 from ._span import span
+from .telemetry import Telemetry
 
-__all__ = ["AnalysisClient", "ClientError", "Group", "Judge", "Metric", "Verdict", "__version__", "annotate", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
+__all__ = ["AnalysisClient", "ClientError", "Group", "Judge", "Metric", "Telemetry", "Verdict", "__version__", "annotate", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
