@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "wire/collector_line.h"
 #include "wire/hub.h"
 
 enum {
@@ -109,6 +110,12 @@ static void say_reboot(void *user, struct str hosts)
     control_say(&p->control, "reboot %.*s", STR_ARG(hosts));
 }
 
+static void say_collector(void *user, struct str wanted)
+{
+    struct process *p = user;
+    control_say(&p->control, COLLECTOR_VERB " %.*s", STR_ARG(wanted));
+}
+
 static void serve(struct process *p)
 {
     if (!p->hub) {
@@ -134,6 +141,10 @@ int aggregator_run(const struct aggregator_options *options, int control_fd, str
     if (options->restarts && control_fd >= 0) {
         with.reboot = say_reboot;
         with.reboot_user = &p;
+    }
+    if (options->agent_socket && control_fd >= 0) {
+        with.collector = say_collector;
+        with.collector_user = &p;
     }
     if (!rc)
         rc = aggregator_start(&with, &g, &own);

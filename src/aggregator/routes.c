@@ -27,6 +27,9 @@ static const struct route routes[] = {
      "starts the command again without some hosts; resilient jobs only", "hosts"},
     {STR("/sonde/v1/dump"), METHOD_POST, false, native_dump,
      "copies every node's data into a folder on the first node; running jobs only", "to since"},
+    {STR("/sonde/v1/collectors"), METHOD_POST, false, native_collectors,
+     "runs a command on every node, whose lines are points, or no more; only from this machine, with the token",
+     "name! command input rate timeout per_gpu"},
     {STR("/sonde/v1/openapi.json"), READ, false, native_openapi, "these routes as an OpenAPI document", NULL},
     {STR("/api/query"), ASK, false, opentsdb_query, "points, as OpenTSDB answers",
      "start! m! end ms arrays show_query show_tsuids show_summary show_stats no_annotations global_annotations tz "

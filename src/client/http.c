@@ -23,6 +23,8 @@ struct http_client {
     pid_t pid;             // who opened the connection
     CURL *easy;
     CURLM *multi;
+    bool (*stop)(void *user);
+    void *stop_user;
 };
 
 // ---------------------------------------------------------------- where the job is
@@ -159,6 +161,23 @@ int http_client_create_for_job(const char *job, struct http_client **out, struct
     return done(c, c ? find_job(c, job, e) : -ENOMEM, out);
 }
 
+int http_client_create_like(const struct http_client *other, struct http_client **out, struct error *e)
+{
+    struct http_client *c = make(e);
+    if (!c)
+        return done(c, -ENOMEM, out);
+    c->from_environment = other->from_environment;
+    c->url = strdup(other->url);
+    c->token = other->token ? strdup(other->token) : NULL;
+    return done(c, c->url && (c->token || !other->token) ? 0 : no_memory(e), out);
+}
+
+void http_client_on_look(struct http_client *c, bool (*stop)(void *user), void *user)
+{
+    c->stop = stop;
+    c->stop_user = user;
+}
+
 void http_client_destroy(struct http_client *c)
 {
     if (!c)
@@ -290,14 +309,20 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     return 0;
 }
 
+static bool cancelled(const struct http_client *c, const atomic_bool *cancel)
+{
+    return (cancel && atomic_load(cancel)) || (c->stop && c->stop(c->stop_user));
+}
+
 // Until it is done (CURLE_OK or what went wrong), or cancelled.
 static int run(struct http_client *c, const atomic_bool *cancel, CURLcode *out)
 {
     int running = 1, left;
+    bool stopped = false;
     *out = CURLE_OUT_OF_MEMORY;
     if (curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
         return 0;
-    while (running && !(cancel && atomic_load(cancel)))
+    while (running && !(stopped = cancelled(c, cancel)))
         if (curl_multi_perform(c->multi, &running) != CURLM_OK ||
             (running && curl_multi_poll(c->multi, NULL, 0, HTTP_LOOK_MS, NULL) != CURLM_OK))
             break;
@@ -305,7 +330,7 @@ static int run(struct http_client *c, const atomic_bool *cancel, CURLcode *out)
         if (m->msg == CURLMSG_DONE)
             *out = m->data.result;
     curl_multi_remove_handle(c->multi, c->easy);
-    return running && cancel && atomic_load(cancel) ? -ECANCELED : 0;
+    return stopped ? -ECANCELED : 0;
 }
 
 // ---------------------------------------------------------------- what went wrong

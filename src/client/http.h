@@ -39,8 +39,13 @@ struct http_answer {
 int http_client_create(const char *url, const char *token, struct http_client **out, struct error *e);
 // For the live job of this id alone, through its run folder. -ENOENT: it does not run here.
 int http_client_create_for_job(const char *job, struct http_client **out, struct error *e);
+// One more connection to the same place.
+int http_client_create_like(const struct http_client *other, struct http_client **out, struct error *e);
 void http_client_destroy(struct http_client *c);          // NULL is allowed
 const char *http_client_url(const struct http_client *c); // without the token
+
+// `stop` is asked wherever `cancel` is looked at, in the same thread: true cancels. NULL: nobody is asked.
+void http_client_on_look(struct http_client *c, bool (*stop)(void *user), void *user);
 
 // `path` begins with '/', query included; `body` with data NULL: GET, else POST with `type`. timeout_ms 0: the default. `cancel` (may be NULL) is looked at
 // every HTTP_LOOK_MS: -ECANCELED. Nobody there: -ECONNREFUSED, -EHOSTUNREACH; too late: -ETIMEDOUT; the connection ended in the middle of the answer: -ECONNRESET; a

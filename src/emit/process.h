@@ -1,6 +1,7 @@
 // process.h - what libsonde knows about the process it lives in. Internal to src/emit.
 //
-// One struct emit_process; its life: new → on or off, decided at the first call by the environment; off is for good. A fork()ed
+// One struct emit_process; its life: new → on or off, decided at the first call by the environment; off until sonde_connect() says where the
+// agent is; on for good. A fork()ed
 // child finds `mark` changed, and makes itself a new segment at the same address the first time it has something to say.
 // `lock` is held for the first call of a thread and for definitions, never for a point.
 #ifndef SONDE_EMIT_PROCESS_H

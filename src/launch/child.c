@@ -123,16 +123,15 @@ static void take_line(struct child *c)
 // A byte of a line that comes once it is ready.
 static void add_later(struct child *c, char byte)
 {
+    c->later.limit = CHILD_LATER_MAX;
     if (byte != '\n') {
-        if (c->later_size < CHILD_LATER_MAX)
-            c->later[c->later_size++] = byte;
+        buf_add_char(&c->later, byte);
         return;
     }
-    bool whole = c->later_size < CHILD_LATER_MAX;
-    c->later[whole ? c->later_size : 0] = 0;
-    c->later_size = 0;
-    if (c->take && whole)
-        c->take(c->user, c->later);
+    if (c->take && !c->later.failed)
+        c->take(c->user, buf_cstr(&c->later));
+    c->later.size = 0;
+    c->later.failed = false;
 }
 
 void child_read(struct child *c)
@@ -186,6 +185,7 @@ void child_reaped(struct child *c, int status)
 {
     child_read(c); // its last words
     close_control(c);
+    buf_free(&c->later);
     c->state = CHILD_GONE;
     c->status = status;
 }

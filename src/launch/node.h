@@ -22,6 +22,7 @@
 //                           end follows. Elsewhere the relay goes on answering from the closed file until one of
 //   drop                    the file has been brought to the first node: it is not kept here
 //                           or the end of these lines, which means: keep it here
+//   collector NAME …        at any time: for the agent, and for each that is started after it (wire/collector_line.h)
 //
 // and it says on its standard output, each line with NODE_PREFIX in front:
 //
