@@ -36,6 +36,7 @@ struct dumping {
     const char *node;           // empty: this one
     char staged[DUMP_PATH_MAX]; // where files for another node wait; empty: nowhere
     int64_t from_ns;
+    struct str own; // how this node is called
     struct json_writer *w;
 };
 
@@ -202,10 +203,18 @@ static void write_file(const struct dumping *d, const struct wire_copy_file *f, 
     json_object_end(w);
 }
 
-static int take_files(const struct dumping *d, const struct wire_copied *copied, struct error *e)
+static bool lacks_space(const struct wire_copy_file *f)
+{
+    return f->code == -ENOSPC || f->code == -EDQUOT;
+}
+
+// Of those that did not find room when there were several, nothing is said yet: they come again, alone.
+static int take_files(const struct dumping *d, const struct wire_copied *copied, bool alone, struct error *e)
 {
     for (size_t i = 0; i < copied->count; i++) {
         const struct wire_copy_file *f = &copied->files[i];
+        if (lacks_space(f) && !alone)
+            continue;
         const char *name = strrchr(f->path, '/') + 1, *problem = f->problem;
         struct error why = {0};
         if (d->node[0] && !problem) {
@@ -236,12 +245,15 @@ static int copy_some(struct dumping *d, const struct str *hosts, size_t count, s
                               .watch = workers_watch(),
                               .local = &d->reading.local};
     struct wire_copied copied;
-    int rc = hub_copy(d->service->hub, hosts[0], &o, &where, &d->request->arena, &copied, e);
+    int rc = hub_copy(d->service->hub, d->own, &o, &where, &d->request->arena, &copied, e);
     if (!rc)
-        rc = take_files(d, &copied, e);
+        rc = take_files(d, &copied, count == 1, e);
     if (!rc)
         rc = reading_note_missing(&d->reading, &copied.absent, e);
-    atomic_fetch_add(&d->dump->nodes_done, count);
+    // One large file may have taken the room of all others.
+    for (size_t i = 0; i < copied.count && !rc && count > 1; i++)
+        if (lacks_space(&copied.files[i]))
+            rc = copy_some(d, &copied.files[i].host, 1, e);
     return rc;
 }
 
@@ -273,11 +285,14 @@ static int copy_all(struct dumping *d, struct error *e)
     const struct str *hosts = NULL;
     size_t count = 0, n;
     int rc = list_hosts(d, &hosts, &count, e);
-    if (!rc)
+    if (!rc) {
+        d->own = hosts[0];
         atomic_store(&d->dump->nodes, count);
+    }
     for (size_t i = 0; i < count && !rc; i += n) {
         n = count - i < DUMP_NODES_AT_ONCE ? count - i : DUMP_NODES_AT_ONCE;
         rc = copy_some(d, hosts + i, n, e);
+        atomic_fetch_add(&d->dump->nodes_done, n);
     }
     return rc;
 }

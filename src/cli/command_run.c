@@ -28,8 +28,11 @@ int command_run(const struct options *o)
         return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--exhaust-resources needs --resilient"), &e));
     const char *dump_dir = options_text(o, OPT_DUMP_DIR);
     if (dump_dir ? dump_dir[0] != '/' : options_text(o, OPT_DUMP_NODE) != NULL)
-        return command_failed(
-            EXIT_USAGE, (error_set(&e, -EINVAL, "a dump needs a folder: --dump-dir DIR, an absolute path"), &e));
+        return command_failed(EXIT_USAGE,
+                              (error_set(&e, -EINVAL, "a dump needs a folder: --dump-dir DIR, an absolute path"), &e));
+    if (options_int(o, OPT_REMOTE_TUNNEL_PORT) && !options_text(o, OPT_REMOTE_TUNNEL_NODE))
+        return command_failed(EXIT_USAGE,
+                              (error_set(&e, -EINVAL, "a tunnel needs another end: --remote-tunnel-node NODE"), &e));
     bool no_record = options_flag(o, OPT_NO_RECORD) && o->value[OPT_NO_RECORD].source >= o->value[OPT_RECORD].source;
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
     struct launch_options launch = {
@@ -55,6 +58,8 @@ int command_run(const struct options *o)
         .tls_cert = options_text(o, OPT_TLS_CERT),
         .tls_key = options_text(o, OPT_TLS_KEY),
         .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
+        .tunnel_node = options_text(o, OPT_REMOTE_TUNNEL_NODE),
+        .tunnel_port = options_int(o, OPT_REMOTE_TUNNEL_PORT),
         .dump_node = options_text(o, OPT_DUMP_NODE),
         .dump_dir = dump_dir,
         .quiet = options_flag(o, OPT_QUIET),

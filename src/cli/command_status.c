@@ -5,6 +5,7 @@
 #include "base/json_writer.h"
 #include "launch/job.h"
 #include "launch/summary.h"
+#include "launch/tunnel.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -33,8 +34,10 @@ static void write_json(struct buf *out, const struct job *jobs, size_t count)
         const struct job *j = &jobs[i];
         struct summary s = {0};
         char url[JOB_URL_MAX + 300], token_file[FOLDER_PATH_MAX + 16];
+        char tunnel[TUNNEL_LINE_MAX];
         bool known = summary_add_folder(j->folder, &s, NULL) == 0;
         full_url(j, url, sizeof url);
+        tunnel_line(j, tunnel);
         snprintf(token_file, sizeof token_file, "%s/token", j->folder);
         json_object(&w);
         json_key_string(&w, "job", str_of(j->id));
@@ -47,6 +50,7 @@ static void write_json(struct buf *out, const struct job *jobs, size_t count)
         json_key_string(&w, "url", str_of(j->url));
         json_key_string(&w, "url_with_token", str_of(url));
         json_key_string(&w, "token_file", str_of(token_file));
+        json_key_string(&w, "tunnel", str_of(tunnel));
         if (known) {
             json_key_u64(&w, "points", s.points);
             json_key_u64(&w, "series", s.series);
@@ -117,6 +121,14 @@ static void write_failing(struct buf *out, const char *job, const struct summary
     }
 }
 
+// Under the table, where the browser is likely to be elsewhere.
+static void write_tunnel(struct buf *out, const struct job *j)
+{
+    char line[TUNNEL_LINE_MAX];
+    if (tunnel_needed() && tunnel_line(j, line))
+        buf_printf(out, "%s: to open it on another machine, there first: %s\n", j->id, line);
+}
+
 static void write_table(struct buf *out, const struct job *jobs, size_t count)
 {
     static const char *const titles[] = {"job", "since", "points", "dropped", "command", "URL"};
@@ -132,6 +144,7 @@ static void write_table(struct buf *out, const struct job *jobs, size_t count)
         time_text(j->start_ns, since);
         write_cut_off(&notes, j->id, &s);
         write_failing(&notes, j->id, &s);
+        write_tunnel(&notes, j);
         columns_cell(&table, "%s", j->id);
         columns_cell(&table, "%s", since);
         add_count(&table, known, s.points);

@@ -510,7 +510,7 @@ void nodes_report(const struct nodes *n)
             log_warning("the recording of node %s could not be brought here: %s", name_of(n, i), problem);
         if (stays)
             log_warning("the recording of node %s is not kept; it is still there, in %s", name_of(n, i), path);
-        else if (path[0] && !lies_here(path))
+        else if (path[0] && (problem || !lies_here(path)))
             buf_printf(&elsewhere, "%s%s:%s", elsewhere.size ? ", " : "", name_of(n, i), path);
         else if (!path[0] && n->job->record[0] && (state == NODE_LOST || state == NODE_SILENT || state == NODE_ENDING))
             log_warning("where the recording of node %s is, it has not said; look on it in %s and %s", name_of(n, i),

@@ -15,6 +15,7 @@
 #include "launch/summary.h"
 #include "launch/sweep.h"
 #include "launch/wanted.h"
+#include "launch/tunnel.h"
 #include "wire/settings.h"
 
 #include <errno.h>
@@ -61,6 +62,7 @@ struct launch {
     bool end_asked;   // somebody wants the command to end: it is not started again
     struct nodes *nodes;
     struct wanted wanted;
+    struct tunnel tunnel;
     char *node_arguments[NODE_ARGUMENTS_MAX + 1]; // owned: for the agents of other nodes
 };
 
@@ -315,6 +317,7 @@ static void publish(struct launch *l)
     bool v6 = strchr(host, ':') != NULL;
     snprintf(l->job.url, sizeof l->job.url, "http%s://%s%.200s%s:%d", l->o->tls_cert ? "s" : "", v6 ? "[" : "", host,
              v6 ? "]" : "", atoi(l->aggregator.line));
+    tunnel_target(&l->tunnel, l->o->listen, atoi(l->aggregator.line));
     struct error e;
     if (job_write(&l->job, l->job.folder, JOB_FILE, &e) < 0)
         log_warning("%s", e.text);
@@ -348,7 +351,7 @@ static void reap(struct launch *l)
             child_reaped(&l->aggregator, status);
             if (!l->aggregator.stopping)
                 on_lost(l, &l->aggregator, l->aggregator_starts, start_aggregator);
-        } else if (!stopped) {
+        } else if (!stopped && !tunnel_reaped(&l->tunnel, pid, status)) {
             nodes_reaped(l->nodes, pid, status);
         }
     }
@@ -374,6 +377,9 @@ static void on_signal(struct launch *l, int number, bool from_terminal)
 static void turn(struct launch *l, int64_t deadline_ns)
 {
     int timeout_ms = -1;
+    int64_t tunnel_ns = tunnel_due_ns(&l->tunnel);
+    if (tunnel_ns && (!deadline_ns || tunnel_ns < deadline_ns))
+        deadline_ns = tunnel_ns;
     if (deadline_ns) {
         int64_t left_ns = deadline_ns - clock_monotonic_ns();
         timeout_ms = left_ns <= 0 ? 0 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
@@ -381,8 +387,11 @@ static void turn(struct launch *l, int64_t deadline_ns)
     struct pollfd fds[] = {{.fd = l->signals.fd, .events = POLLIN},
                            {.fd = l->agent.control, .events = POLLIN},
                            {.fd = l->aggregator.control, .events = POLLIN},
-                           {.fd = nodes_fd(l->nodes), .events = POLLIN}};
-    if (poll(fds, sizeof fds / sizeof fds[0], timeout_ms) <= 0)
+                           {.fd = nodes_fd(l->nodes), .events = POLLIN},
+                           {.fd = tunnel_fd(&l->tunnel), .events = POLLIN}};
+    int ready = poll(fds, sizeof fds / sizeof fds[0], timeout_ms);
+    tunnel_turn(&l->tunnel);
+    if (ready <= 0)
         return;
     if (fds[1].revents) {
         bool was_ready = l->agent.state == CHILD_READY;
@@ -464,6 +473,9 @@ static void say_where(const struct launch *l)
     if (l->o->quiet || !l->job.url[0] || !(l->o->verbose || isatty(STDERR_FILENO)))
         return;
     fprintf(stderr, "sonde: job %s: %s/?token=%s (sonde status shows it again)\n", l->job.id, l->job.url, l->token);
+    char line[TUNNEL_LINE_MAX];
+    if (tunnel_needed() && tunnel_line(&l->job, line))
+        fprintf(stderr, "sonde: to open it on another machine, there first: %s\n", line);
 }
 
 static void set_environment(const struct launch *l, struct command_environment *env)
@@ -499,7 +511,8 @@ static char **command_words(const struct launch *l)
 static bool is_telemetry(void *user, pid_t child)
 {
     const struct launch *l = user;
-    return child == l->agent.pid || child == l->aggregator.pid || nodes_owns(l->nodes, child);
+    return child == l->agent.pid || child == l->aggregator.pid || child == tunnel_pid(&l->tunnel) ||
+           nodes_owns(l->nodes, child);
 }
 
 // Ends the command and all that it has left running.
@@ -601,6 +614,17 @@ static void gather(struct launch *l)
     }
 }
 
+static void stop_tunnel(struct launch *l)
+{
+    static const int signals[] = {SIGTERM, SIGKILL};
+    for (size_t i = 0; i < 2; i++) {
+        int64_t deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
+        tunnel_stop(&l->tunnel, signals[i]);
+        while (tunnel_pid(&l->tunnel) && clock_monotonic_ns() < deadline_ns)
+            turn(l, deadline_ns);
+    }
+}
+
 static void stop_telemetry(struct launch *l, bool keep)
 {
     child_stop(&l->agent);
@@ -624,6 +648,7 @@ static void stop_telemetry(struct launch *l, bool keep)
     while ((child_runs(&l->agent) || child_runs(&l->aggregator)) && clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
     stop_nodes(l, began_ns);
+    stop_tunnel(l);
 }
 
 static void print_figure(const char *name, const struct summary_figure *figure, bool bytes)
@@ -747,6 +772,7 @@ int launch_run(const struct launch_options *options, struct error *e)
         return 1;
     }
     l->o = options;
+    tunnel_init(&l->tunnel, options->tunnel_node, options->tunnel_port);
     l->lock_fd = l->agent.control = l->aggregator.control = -1;
     l->job.start_ns = clock_realtime_ns();
     l->job.pid = getpid();

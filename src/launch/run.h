@@ -34,6 +34,8 @@ struct launch_options {
     const char *runs;    // where those are; NULL = the default
     bool no_record;
     bool dragon_compatible;
+    const char *tunnel_node;          // whose port leads to the HTTP server (tunnel.h); NULL = none
+    int tunnel_port;                  // 0 = the server's own
     const char *dump_node, *dump_dir; // where `sonde dump` puts its files; NULL = not said
     const char *cors;                 // origins whose pages may read over HTTP; NULL: none
     const char *tls_cert, *tls_key;   // the HTTP server speaks TLS; both or neither

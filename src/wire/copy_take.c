@@ -25,6 +25,7 @@ struct copying {
     uint64_t points, events, bytes;
     uint32_t crc;
     bool made, whole, unchanged, failed; // made: the file under its first name
+    int code;                            // of the problem
     char problem[PROBLEM_MAX];           // why it could not be written; empty: it was damaged, or nothing is wrong
 };
 
@@ -456,6 +457,7 @@ int wire_copy_take(struct wire_copy *c, struct str record, struct error *e)
         f->failed = true;
         f->whole = false;
         abandon(f);
+        f->code = f->problem[0] ? r : 0;
         return f->problem[0] ? 0 : r;
     }
     f->crc = crc32c(f->crc, record.data, record.size);
@@ -476,6 +478,7 @@ static bool describe(const struct copying *f, struct arena *arena, struct wire_c
     *out = (struct wire_copy_file){.path = arena_strdup(arena, str_of(f->path)),
                                    .host = arena_str(arena, f->host),
                                    .unchanged = f->unchanged,
+                                   .code = f->code,
                                    .problem = problem,
                                    .points = f->points,
                                    .bytes = f->whole && stat(f->path, &info) == 0 ? (uint64_t)info.st_size : 0};

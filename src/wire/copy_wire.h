@@ -31,6 +31,7 @@ struct wire_copy_file {
     const char *path;
     struct str host;     // as the node is called
     bool unchanged;      // since the last time
+    int code;            // 0, or the negative errno of the problem
     const char *problem; // NULL: the file is whole. Else why it is not there
     uint64_t points;     // that travelled
     uint64_t bytes;      // of the file

@@ -236,11 +236,25 @@ class Reachable(Place):
         self.assertEqual(refused.exception.code, 401)
         refused.exception.close()
         shown = self.sonde("status").stdout
+        port = job["url"].rsplit(":", 1)[1]
+        self.assertEqual(job["tunnel"], f"ssh -NL {port}:127.0.0.1:{port} {job['host']}")
+        for env in ({"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"}, {"SLURM_JOB_ID": "7"}):
+            self.assertIn(f"on another machine, there first: {job['tunnel']}\n", self.sonde("status", env=env).stdout)
+        self.assertNotIn("ssh", self.sonde("status", env={"SSH_CONNECTION": ""}).stdout)
         for word in (job["job"], "sleep 1000", job["url"], token):
             self.assertIn(word, shown)
         until(lambda: "cpu_percent" in self.names(), "cpu_percent while it runs")
         answer = self.sonde("query", "avg:memory_total_bytes")
         self.assertIn(f"running job {job['job']}", answer.stderr)
+
+    def test_the_way_from_another_machine(self):
+        came = {"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"}
+        said = self.sonde("run", "-v", "-l", "1", "true", env=came).stderr
+        self.assertRegex(said, r"on another machine, there first: ssh -NL (\d+):127\.0\.0\.1:\1 \S+\n")
+        # Who listens for others needs none; nor who has asked for silence.
+        self.assertNotIn("ssh", self.sonde("run", "-v", "-l", "1", "--listen", "0.0.0.0", "true", env=came).stderr)
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "true", env=came).stderr, "")
+        self.one_line(self.sonde("run", "--remote-tunnel-port", "5000", "true"), 2, "--remote-tunnel-node")
 
     def test_limits_of_the_server(self):
         """Given to `sonde run`, they are the aggregator's."""

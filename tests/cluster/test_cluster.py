@@ -51,16 +51,19 @@ class Cluster(unittest.TestCase):
         self.started = []
 
     def tearDown(self):
-        for process in self.started:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
         for host in HOSTS:
             lab.heal(host)
             lab.slow(host)
+        failed = any(process.poll() is None for process in self.started)  # in the middle of the test
+        for host in HOSTS if failed else []:
+            lab.kill(host)
+        for process in self.started:
+            process.kill()
+            process.communicate()
         lab.run("n1", "scancel", "--user=root")
         try:
-            self.nothing_left()
+            if not failed:
+                self.nothing_left()
         finally:  # one that fails does not spoil the next
             for host in HOSTS:
                 for pid in self.ours(host):
@@ -149,6 +152,30 @@ class Cluster(unittest.TestCase):
         until(all_there, lambda: f"all hosts are in one answer: {seen} {[self.ours(h) for h in HOSTS]}")
         self.assertEqual([(a["tags"]["host"], max(a["dps"].values())) for a in seen[1]], [(host, i) for i, host in enumerate(HOSTS)])
 
+    def emit(self, points=300):
+        """So many points of a metric on every host, by its agent; all of them are there."""
+        lines = "".join(f"emitted {(i * 7919 % 1009) / 8}\n" for i in range(points))
+        for host in HOSTS:
+            put = lab.run(host, "sonde", "put", stdin=lines)
+            self.assertEqual(put.returncode, 0, put.stderr)
+
+    def private(self, folder):
+        """A folder that hosts have to themselves is gone after the test."""
+        for host in HOSTS:
+            self.addCleanup(lab.run, host, "rm", "-rf", folder)
+
+    def replayed(self, folder, path):
+        """What a folder on n1 answers, as `sonde replay` serves it."""
+        replay = self.start("sonde", "replay", folder)
+        url, token = replay.stderr.readline().split()[1].split("/?token=")
+        code = "import json, sys, urllib.request; print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={'Authorization': 'Bearer ' + sys.argv[2]})).read().decode())"
+        asked = lab.run("n1", "python3", "-c", code, url + path, token)
+        for pid in lab.processes("n1", "sonde replay"):
+            os.kill(pid, signal.SIGTERM)
+        replay.communicate(timeout=60)
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+        return json.loads(asked.stdout)
+
     # ---- several nodes in one answer
 
     def test_one_answer_of_all_nodes_under_slurm(self):
@@ -207,6 +234,164 @@ class Cluster(unittest.TestCase):
         until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [] and [n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]] == ["n1", "n3"], "n3 is in its place")
         self.up(["n1", "n3"])
         self.stop(run)
+
+    # ---- dumps
+
+    def test_a_dump_is_the_job_in_files(self):
+        self.private("/root/dumped")
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        self.emit()
+        until_ms = int(time.time() * 1000)
+        until(lambda: len(self.ask(f"/api/query?ms&start={until_ms + 1}&m=none:cpu_percent%7Bhost=*%7D")[1]) == len(HOSTS), "every host has sampled since")
+        path = f"/api/query?ms&start=1h-ago&end={until_ms}&no_annotations&m=none:emitted%7Bhost=*%7D&m=sum:1m-count:cpu_percent%7Bhost=*%7D"
+        done = lab.run("n1", "sonde", "dump", "--to", "dumped")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()[1:]], HOSTS)
+        self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/dumped").iterdir()), [f"{h}.sonde" for h in HOSTS])
+        live = self.ask(path)[1]
+        self.assertEqual(len(live), 2 * len(HOSTS))
+        self.assertEqual(sum(len(a["dps"]) for a in live if a["metric"] == "emitted" and a["tags"]["host"] == "n2"), len(live[1]["dps"]))
+        self.assertEqual(self.replayed("/root/dumped", path), live)
+        # A second one, of nodes one of which has ended: its file stays, the others' are new.
+        before = {h: lab.file("n1", f"/root/dumped/{h}.sonde").stat().st_ino for h in HOSTS}
+        lab.kill("n3")
+        self.assertIn("node n3 is lost", run.stderr.readline())
+        until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == ["n3"], "n3 is missed")
+        done = lab.run("n1", "sonde", "dump", "--to", "/root/dumped")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("no data of node n3: not connected", done.stderr)
+        self.assertEqual([lab.file("n1", f"/root/dumped/{h}.sonde").stat().st_ino == before[h] for h in HOSTS], [False, False, True])
+        self.assertEqual(self.replayed("/root/dumped", path), live)
+        self.stop(run)
+        self.ssh("--no-record", "true")  # sweeps what the killed node has left
+
+    def test_a_node_that_dies_in_a_dump(self):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
+        self.private("/root/dumped")
+        self.up()
+        self.all_answer()
+        (relay,) = lab.processes("n3", "sonde relay ")
+        os.kill(relay, signal.SIGSTOP)
+        dump = self.start("sonde", "dump", "--to", "dumped")
+        until(lambda: self.ask("/sonde/v1/status")[1]["dump"].get("files") == 2, "the others are through")
+        lab.kill("n3")
+        out, err = dump.communicate(timeout=60)
+        self.assertEqual(dump.returncode, 4, err)
+        self.assertIn("no data of node n3: connection lost", err)
+        self.assertEqual([line.split()[0] for line in out.splitlines()[1:]], ["n1", "n2"])
+        self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/dumped").iterdir()), ["n1.sonde", "n2.sonde"])
+        self.stop(run)
+        self.ssh("--no-record", "true")
+
+    def test_a_dump_onto_a_full_disk(self):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        lines = "".join(f"random {int.from_bytes(os.urandom(6), 'big')}\n" for _ in range(500000))
+        self.assertEqual(lab.run("n2", "sonde", "put", stdin=lines).returncode, 0)
+        self.private("/root/small")
+        small = lab.run("n1", "sh", "-c", "mkdir /root/small && mount -t tmpfs -o size=4m small /root/small")
+        self.addCleanup(lab.run, "n1", "umount", "/root/small")
+        self.assertEqual(small.returncode, 0, small.stderr)
+        done = lab.run("n1", "sonde", "dump", "--to", "/root/small")
+        self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, "no data of node n2: .*No space left on device")
+        there = sorted(p.name for p in lab.file("n1", "/root/small").iterdir())
+        self.assertEqual(there, ["n1.sonde", "n3.sonde"])
+        checked = lab.run("n1", "sonde", "inspect", "/root/small")
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        self.stop(run)
+
+    def test_a_dump_by_ssh(self):
+        self.private("/root/it's here")
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "--dump-node=n3", "--dump-dir=/root/it's here", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        done = lab.run("n1", "sonde", "dump")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("n3: mkdir: cannot create directory", done.stderr)
+        lab.run("n3", "mkdir", "/root/it's here")
+        done = lab.run("n1", "sonde", "dump", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = json.loads(done.stdout)
+        folder = f"/root/it's here/sonde-dump-{answer['job']}"
+        self.assertEqual([f["path"] for f in answer["files"]], [f"n3:{folder}/{h}.sonde" for h in HOSTS])
+        self.assertEqual({p.name: p.stat().st_size for p in lab.file("n3", folder).iterdir()}, {f"{f['host']}.sonde": f["bytes"] for f in answer["files"]})
+        self.assertEqual(lab.run("n3", "sonde", "inspect", folder).returncode, 0)
+        # Nothing waits on the first node.
+        (job,) = lab.file("n1", "/tmp/sonde-0").iterdir()
+        self.assertEqual([p.name for p in job.iterdir() if p.name.startswith("dump")], [])
+        self.stop(run)
+
+    # ---- recordings
+
+    def test_every_nodes_recording_is_on_the_first(self):
+        """What the agents had taken to the end is there, under --record on a disk of the first node's own."""
+        self.private("/root/kept")
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--record=/root/kept", "sleep", "1000")
+        self.up()
+        self.emit(1000)
+        _, err = self.stop(run)
+        self.assertNotIn("other nodes", err)
+        self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in HOSTS), "run.json"])
+        series = self.series("/root/kept")
+        self.assertEqual([series[("emitted", h)] for h in HOSTS], [1000] * 3)
+        for host in HOSTS[1:]:
+            self.assertFalse(lab.file(host, "/root/kept").exists(), host)
+
+    def test_a_recording_that_cannot_come_stays(self):
+        """In the way of n2's file there is another one; n3 has such a folder itself, which is not ours."""
+        self.private("/root/kept")
+        lab.run("n1", "sh", "-c", "mkdir /root/kept && echo mine > /root/kept/n2.sonde")
+        lab.run("n3", "mkdir", "/root/kept")
+        done = lab.run("n1", "sonde", "run", "--hosts=n[1-3]", "--record=/root/kept", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "the recording of node n2 could not be brought here: .*n2.sonde is there already")
+        self.assertIn("recorded on the other nodes", done.stderr)
+        self.assertEqual(lab.file("n1", "/root/kept/n2.sonde").read_text(), "mine\n")
+        self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in HOSTS), "run.json"])
+        self.assertEqual(lab.run("n2", "sonde", "inspect", "/root/kept").returncode, 0)
+        self.assertEqual(list(lab.file("n3", "/root/kept").iterdir()), [])
+
+    # ---- tunnels
+
+    def answers(self, host, port):
+        asked = lab.run(host, "python3", "-c", f"import urllib.request; print(urllib.request.urlopen('http://localhost:{port}/healthz', timeout=5).read())")
+        return "ok" in asked.stdout
+
+    def test_a_reverse_tunnel(self):
+        # Both of what localhost is there: ssh is content with one.
+        taken = lab.start("n2", "python3", "-c", "import signal, socket; a = [socket.create_server((i[4][0], 5151), family=i[0]) for i in "
+                          "socket.getaddrinfo(None, 5151, type=socket.SOCK_STREAM)]; print('up', flush=True); signal.pause()")
+        self.started.append(taken)
+        self.assertEqual(taken.stdout.readline(), "up\n")
+        run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5151", "sleep", "1000")
+        # The port is taken there: said once, and tried again.
+        self.assertRegex(run.stderr.readline(), "the tunnel from n2 is not open: .*port.* 5151")
+        for pid in lab.processes("n2", "signal.pause"):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: self.answers("n2", 5151), "the tunnel is open")
+        # One that ends is opened again.
+        (ssh,) = lab.processes("n1", "ssh -N")
+        os.kill(ssh, signal.SIGKILL)
+        until(lambda: list(lab.processes("n1", "ssh -N")) not in ([], [ssh]) and self.answers("n2", 5151), "the tunnel is open again")
+        _, err = self.stop(run)
+        self.assertNotIn("tunnel", err)
+        self.assertFalse(lab.processes("n1", "ssh -N"))
+        until(lambda: not self.answers("n2", 5151), "the tunnel is gone with its job")
+
+    def test_a_tunnel_goes_with_a_killed_launcher(self):
+        run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5152", "sleep", "1000")
+        until(lambda: self.answers("n2", 5152), "the tunnel is open")
+        (launcher,) = lab.processes("n1", "sonde run")
+        os.kill(launcher, signal.SIGKILL)
+        run.communicate(timeout=60)
+        until(lambda: not lab.processes("n1", "ssh -N"), "the tunnel is gone")
+        for pid in lab.processes("n1", "sleep 1000"):
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(lab.run("n1", "sonde", "run", "--no-record", "true").returncode, 0)
 
     # ---- Slurm
 
