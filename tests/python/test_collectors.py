@@ -25,13 +25,16 @@ class Pid(sonde.CollectorGroup):
     def collector_test(collector_args):
         return os.getpid()
 
-def await_points(wanted, **tags):
+def await_points(wanted, distinct=False, **tags):
     client = sonde.AnalysisClient()
     client.connect(60)
     end = time.monotonic() + 60
     while True:
-        found = {m: sum(len(s["t_ns"]) for s in client._ask("query", {"start": "1h-ago", "queries": [{"metric": m, "aggregator": "none", "tags": tags}]})["series"])
-                 for m in wanted if m in client.get_metrics()}
+        found = {}
+        for m in client.get_metrics() & set(wanted):
+            answer = client._ask("query", {"start": "1h-ago", "queries": [{"metric": m, "aggregator": "none", "tags": tags}]})
+            values = [v for s in answer["series"] for v in s["values"]]
+            found[m] = len(set(values) if distinct else values)
         if all(found.get(m, 0) >= n for m, n in wanted.items()):
             return
         assert time.monotonic() < end, (wanted, found)
@@ -177,12 +180,7 @@ class Groups(Program):
             await_points({"pid": 2})
             agent = next(int(p) for p in os.listdir("/proc") if p.isdigit() and sonde_agent(p))
             os.kill(agent, signal.SIGKILL)
-            before = time.time()
-            while True:
-                client = sonde.AnalysisClient(); client.connect(60)
-                if len({v for s in client.get_data("pid") for v in s["dps"].values()}) > 1: break
-                assert time.time() < before + 60
-                time.sleep(0.05)
+            await_points({"pid": 2}, distinct=True)
         """, classes=inspect.cleandoc("""
             def sonde_agent(pid):
                 try: command = open(f"/proc/{pid}/cmdline").read()
@@ -192,33 +190,39 @@ class Groups(Program):
         self.assertEqual(len(set(self.values("pid"))), 2)
         self.nothing_left()
 
-    def test_nothing_is_left(self):
-        """When everything is killed at once, and what a function has started itself when the launcher is."""
-        self.write(HEAD + inspect.cleandoc("""
+    def begin(self, text, classes=""):
+        """A program that goes on when it has said that it is ready."""
+        body = "\n".join("    " + line for line in inspect.cleandoc(text).splitlines())
+        self.write(HEAD + "\n" + inspect.cleandoc(classes) + "\nif __name__ == '__main__':\n" + body + "\n    print('ready', flush=True)\n    signal.pause()\n")
+        process = self.start("run", "-q", "-l", "1", "--", sys.executable, self.program)
+        self.assertEqual(process.stdout.readline(), "ready\n", process)
+        return process
+
+    def test_nothing_is_left_of_a_launcher_that_is_killed(self):
+        """Not even what a function has started itself."""
+        process = self.begin("""
+            Starts("starts", collection_rate=1000).start()
+            await_points({"starts": 1})
+        """, """
             import subprocess
             class Starts(sonde.CollectorGroup):
                 @staticmethod
                 def collector_test(collector_args):
                     subprocess.Popen(["sleep", "1000"])
                     return 1
-            if __name__ == "__main__":
-                Pid("pid", collection_rate=0.05).start()
-                Starts("starts", collection_rate=1000).start()
-                await_points({"pid": 2, "starts": 1})
-                print("ready", flush=True)
-                signal.pause()
-        """))
-        process = self.start("run", "-q", "-l", "1", "--", sys.executable, self.program)
-        self.assertEqual(process.stdout.readline(), "ready\n")
+        """)
         process.kill()
         until(lambda: not self.alive(), "all ended")
-        self.write(self.program.read_text().replace("Starts(", "Pid("))
-        process = self.start("run", "-q", "-l", "1", "--", sys.executable, self.program, env={"SONDE_JOB": "second"})
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        for pid in self.alive("sonde"):
-            if "python" not in self.alive().get(pid, "python"):
-                os.kill(pid, signal.SIGKILL)
-        until(lambda: not self.alive("_collector"), "the collectors ended")
+
+    def test_nothing_is_left_when_all_are_killed(self):
+        self.begin("Pid('pid', collection_rate=0.05).start()\nawait_points({'pid': 2})")
+        ours = [pid for pid in self.alive() if os.path.samefile(f"/proc/{pid}/exe", os.environ["SONDE"])]
+        self.assertEqual(len(ours), 3)
+        for pid in ours:
+            os.kill(pid, signal.SIGSTOP)  # so that none sees another's end
+        for pid in ours:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not self.alive(), "all ended")
 
 
 class Asking(Program):
@@ -248,11 +252,14 @@ class Asking(Program):
         self.assertEqual(self.ask({"name": "each", "command": "echo each $$", "rate": "0.05"})[0], 200)
         until(lambda: self.names().get("said") == 1 and self.names().get("each", 0) > 3, "points")
         self.assertEqual(self.ask({"name": "mine", "command": "echo other 1; sleep 1000"})[0], 200)  # in its place
-        until(lambda: self.names().get("other") == 1, "a point of the new one")
-        self.assertEqual(len(self.alive("sleep 1000")), 3)  # the shell, its sleep, the job's
+        until(lambda: self.names().get("other") == 1 and self.sleeps() == 2, "a point of the new one, and the old one's end")
         self.assertEqual(self.ask({"name": "mine"})[0], 200)
         self.assertEqual(self.ask({"name": "unknown"})[0], 200)
-        until(lambda: len(self.alive("sleep 1000")) == 1, "it ended")
+        until(lambda: self.sleeps() == 1, "it ended")
+
+    def sleeps(self):
+        """The job's, and those of collectors."""
+        return list(self.alive().values()).count("sleep 1000")
 
     def test_who_may(self):
         for status, more in ((401, {"token": None}), (403, {"token": None, "cookie": True})):
