@@ -1,5 +1,6 @@
 """CollectorGroup: functions that the agents run, in processes that come and go with it, that fail, hang and crash; none is left at the end."""
 
+import importlib.util
 import inspect
 import json
 import os
@@ -91,6 +92,19 @@ class Groups(Program):
         (self.root / "mine.py").write_text("import sonde\nclass Seven(sonde.CollectorGroup):\n    collector_test = staticmethod(lambda collector_args: 7)\n")
         self.collect("import mine\nmine.Seven('seven', collection_rate=0.05).start()\nawait_points({'seven': 2})")
         self.assertEqual(set(self.values("seven")), {7})
+
+    @unittest.skipUnless(importlib.util.find_spec("cloudpickle"), "cloudpickle is not here")
+    def test_class_of_the_program_as_a_whole(self):
+        """With cloudpickle nothing of the program's file is run again."""
+        self.collect("Sum('sum', collection_rate=0.05).start()\nawait_points({'sum': 2})", classes=inspect.cleandoc("""
+            five = 5
+            with open("run", "a") as f: f.write("x")
+            class Sum(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args):
+                    return five
+        """))
+        self.assertEqual(((self.root / "run").read_text(), set(self.values("sum"))), ("x", {5}))
 
     def test_level_0(self):
         self.assertEqual(self.collect("g = Pid()\ng.start()\ng.stop()\nprint('well')", level=0), "well\n")

@@ -117,7 +117,7 @@ class Started(Program):
     def check_recording(self, *points):
         until(lambda: not self.alive(), "all ended")
         names = [self.names(recording) for recording in self.recordings()]
-        self.assertEqual([n["mine"] for n in names], list(points))
+        self.assertCountEqual([n["mine"] for n in names], points)
         self.assertTrue(all("memory_used_bytes" in n for n in names))
         self.nothing_left()
 
