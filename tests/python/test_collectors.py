@@ -164,6 +164,20 @@ class Groups(Program):
         process.terminate()
         self.ends(process)
 
+    def test_under_a_service_that_the_program_has_started(self):
+        self.write(HEAD + inspect.cleandoc("""
+            if __name__ == "__main__":
+                telemetry = sonde.Telemetry()
+                telemetry.start(1)
+                Pid("pid", collection_rate=0.05).start()
+                await_points({"pid": 2})
+                telemetry.finalize()
+        """))
+        result = subprocess.run([sys.executable, str(self.program)], env=self.env, capture_output=True, text=True, timeout=120)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.assertGreaterEqual(self.names(self.recordings()[0])["pid"], 2)
+        self.nothing_left()
+
     def test_one_for_each_gpu(self):
         gpus = self.root / "gpus.txt"
         gpus.write_text("gpus 2\n")
