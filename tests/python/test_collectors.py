@@ -202,14 +202,24 @@ class Groups(Program):
         self.collect("Pid('none', per_gpu=True).start()\nPid('well', collection_rate=0.1).start()\nawait_points({'well': 2})")
         self.assertIn("there is none here", self.said)
 
+    STARTS = inspect.cleandoc("""
+        import subprocess
+        class Starts(sonde.CollectorGroup):
+            @staticmethod
+            def collector_test(collector_args):
+                return subprocess.Popen(["sleep", "1000"]).pid
+    """) + "\n"
+
     def test_agent_that_is_started_again_knows_them(self):
+        """And nothing is left of what the dead one had running."""
         self.collect("""
             Pid("pid", collection_rate=0.05).start()
-            await_points({"pid": 2})
+            Starts("starts", collection_rate=1000).start()
+            await_points({"pid": 2, "starts": 1})
             agent = next(int(p) for p in os.listdir("/proc") if p.isdigit() and sonde_agent(p))
             os.kill(agent, signal.SIGKILL)
-            await_points({"pid": 2}, distinct=True)
-        """, classes=inspect.cleandoc("""
+            await_points({"pid": 2, "starts": 2}, distinct=True)
+        """, classes=self.STARTS + inspect.cleandoc("""
             def sonde_agent(pid):
                 try: command = open(f"/proc/{pid}/cmdline").read()
                 except OSError: return False
@@ -231,14 +241,7 @@ class Groups(Program):
         process = self.begin("""
             Starts("starts", collection_rate=1000).start()
             await_points({"starts": 1})
-        """, """
-            import subprocess
-            class Starts(sonde.CollectorGroup):
-                @staticmethod
-                def collector_test(collector_args):
-                    subprocess.Popen(["sleep", "1000"])
-                    return 1
-        """)
+        """, self.STARTS)
         process.kill()
         until(lambda: not self.alive(), "all ended")
 
