@@ -393,6 +393,42 @@ class Cluster(unittest.TestCase):
             os.kill(pid, signal.SIGKILL)
         self.assertEqual(lab.run("n1", "sonde", "run", "--no-record", "true").returncode, 0)
 
+    def post(self, path, body):
+        asked = lab.run("n1", "python3", "-c", ASK.replace("headers=", f"data={json.dumps(body).encode()!r}, headers="), path)
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+        return json.loads(asked.stdout)[2]
+
+    def test_collectors_run_on_every_node(self):
+        """Also on one that is swapped in, and under an agent that is started again; one that was ended runs nowhere."""
+        def where(metric="where"):
+            """host → the process"""
+            found = self.ask(f"/sonde/v1/series?match={metric}&latest")[1].get("series", [])
+            return {s["tags"]["host"]: s["value"] for s in found}
+
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--listen=0.0.0.0", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
+        self.assertEqual(run.stdout.readline(), "n1,n2\n")
+        # Over the network nobody may, and the first node asks itself.
+        url = lab.run("n1", "sh", "-c", "cat /tmp/sonde-*/*/job.json").stdout
+        url = json.loads(url)["url"]
+        self.assertIn("http://n1:", url)
+        other = ASK.replace("headers=", "data=b'{\"name\":\"c\",\"command\":\"sleep 1000\"}', headers=").replace('json.load(open(folder + "/job.json"))["url"]', repr(url))
+        asked = lab.run("n2", "python3", "-c", other, "/sonde/v1/collectors")
+        self.assertEqual(json.loads(asked.stdout)[0], 403, asked)
+        self.assertEqual(self.post("/sonde/v1/collectors", {"name": "a", "command": "while echo where $$; do sleep 0.1; done"}), {"asked": "collector", "name": "a"})
+        self.post("/sonde/v1/collectors", {"name": "b", "command": "while echo other $$; do sleep 0.1; done"})
+        until(lambda: set(where()) == set(where("other")) == {"n1", "n2"}, lambda: f"points of both nodes: {where()}")
+        self.post("/sonde/v1/collectors", {"name": "b"})
+        first = where()["n1"]
+        self.post("/sonde/v1/reboot", {"hosts": ["n2"]})
+        self.assertEqual(run.stdout.readline(), "n1,n3\n")
+        until(lambda: "n3" in where(), lambda: f"points of the node that was swapped in: {where()}")
+        self.assertNotIn("n3", where("other"))
+        self.assertEqual(where()["n1"], first)  # it was left alone
+        before = where()["n3"]
+        os.kill(self.agents("n3")[0], signal.SIGKILL)
+        until(lambda: where().get("n3", before) != before, lambda: f"the new agent of n3 runs it: {where()}")
+        self.stop(run)
+
     # ---- Slurm
 
     def test_salloc_points_land_in_the_file_of_their_node(self):

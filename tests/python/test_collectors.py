@@ -1,5 +1,6 @@
 """CollectorGroup: functions that the agents run, in processes that come and go with it, that fail, hang and crash; none is left at the end."""
 
+import importlib.util
 import inspect
 import json
 import os
@@ -25,13 +26,16 @@ class Pid(sonde.CollectorGroup):
     def collector_test(collector_args):
         return os.getpid()
 
-def await_points(wanted, **tags):
+def await_points(wanted, distinct=False, **tags):
     client = sonde.AnalysisClient()
     client.connect(60)
     end = time.monotonic() + 60
     while True:
-        found = {m: sum(len(s["t_ns"]) for s in client._ask("query", {"start": "1h-ago", "queries": [{"metric": m, "aggregator": "none", "tags": tags}]})["series"])
-                 for m in wanted if m in client.get_metrics()}
+        found = {}
+        for m in client.get_metrics() & set(wanted):
+            answer = client._ask("query", {"start": "1h-ago", "queries": [{"metric": m, "aggregator": "none", "tags": tags}]})
+            values = [v for s in answer["series"] for v in s["values"]]
+            found[m] = len(set(values) if distinct else values)
         if all(found.get(m, 0) >= n for m, n in wanted.items()):
             return
         assert time.monotonic() < end, (wanted, found)
@@ -88,6 +92,19 @@ class Groups(Program):
         (self.root / "mine.py").write_text("import sonde\nclass Seven(sonde.CollectorGroup):\n    collector_test = staticmethod(lambda collector_args: 7)\n")
         self.collect("import mine\nmine.Seven('seven', collection_rate=0.05).start()\nawait_points({'seven': 2})")
         self.assertEqual(set(self.values("seven")), {7})
+
+    @unittest.skipUnless(importlib.util.find_spec("cloudpickle"), "cloudpickle is not here")
+    def test_class_of_the_program_as_a_whole(self):
+        """With cloudpickle nothing of the program's file is run again."""
+        self.collect("Sum('sum', collection_rate=0.05).start()\nawait_points({'sum': 2})", classes=inspect.cleandoc("""
+            five = 5
+            with open("run", "a") as f: f.write("x")
+            class Sum(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args):
+                    return five
+        """))
+        self.assertEqual(((self.root / "run").read_text(), set(self.values("sum"))), ("x", {5}))
 
     def test_level_0(self):
         self.assertEqual(self.collect("g = Pid()\ng.start()\ng.stop()\nprint('well')", level=0), "well\n")
@@ -147,6 +164,20 @@ class Groups(Program):
         process.terminate()
         self.ends(process)
 
+    def test_under_a_service_that_the_program_has_started(self):
+        self.write(HEAD + inspect.cleandoc("""
+            if __name__ == "__main__":
+                telemetry = sonde.Telemetry()
+                telemetry.start(1)
+                Pid("pid", collection_rate=0.05).start()
+                await_points({"pid": 2})
+                telemetry.finalize()
+        """))
+        result = subprocess.run([sys.executable, str(self.program)], env=self.env, capture_output=True, text=True, timeout=120)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.assertGreaterEqual(self.names(self.recordings()[0])["pid"], 2)
+        self.nothing_left()
+
     def test_one_for_each_gpu(self):
         gpus = self.root / "gpus.txt"
         gpus.write_text("gpus 2\n")
@@ -171,19 +202,24 @@ class Groups(Program):
         self.collect("Pid('none', per_gpu=True).start()\nPid('well', collection_rate=0.1).start()\nawait_points({'well': 2})")
         self.assertIn("there is none here", self.said)
 
+    STARTS = inspect.cleandoc("""
+        import subprocess
+        class Starts(sonde.CollectorGroup):
+            @staticmethod
+            def collector_test(collector_args):
+                return subprocess.Popen(["sleep", "1000"]).pid
+    """) + "\n"
+
     def test_agent_that_is_started_again_knows_them(self):
+        """And nothing is left of what the dead one had running."""
         self.collect("""
             Pid("pid", collection_rate=0.05).start()
-            await_points({"pid": 2})
+            Starts("starts", collection_rate=1000).start()
+            await_points({"pid": 2, "starts": 1})
             agent = next(int(p) for p in os.listdir("/proc") if p.isdigit() and sonde_agent(p))
             os.kill(agent, signal.SIGKILL)
-            before = time.time()
-            while True:
-                client = sonde.AnalysisClient(); client.connect(60)
-                if len({v for s in client.get_data("pid") for v in s["dps"].values()}) > 1: break
-                assert time.time() < before + 60
-                time.sleep(0.05)
-        """, classes=inspect.cleandoc("""
+            await_points({"pid": 2, "starts": 2}, distinct=True)
+        """, classes=self.STARTS + inspect.cleandoc("""
             def sonde_agent(pid):
                 try: command = open(f"/proc/{pid}/cmdline").read()
                 except OSError: return False
@@ -192,33 +228,32 @@ class Groups(Program):
         self.assertEqual(len(set(self.values("pid"))), 2)
         self.nothing_left()
 
-    def test_nothing_is_left(self):
-        """When everything is killed at once, and what a function has started itself when the launcher is."""
-        self.write(HEAD + inspect.cleandoc("""
-            import subprocess
-            class Starts(sonde.CollectorGroup):
-                @staticmethod
-                def collector_test(collector_args):
-                    subprocess.Popen(["sleep", "1000"])
-                    return 1
-            if __name__ == "__main__":
-                Pid("pid", collection_rate=0.05).start()
-                Starts("starts", collection_rate=1000).start()
-                await_points({"pid": 2, "starts": 1})
-                print("ready", flush=True)
-                signal.pause()
-        """))
+    def begin(self, text, classes=""):
+        """A program that goes on when it has said that it is ready."""
+        body = "\n".join("    " + line for line in inspect.cleandoc(text).splitlines())
+        self.write(HEAD + "\n" + inspect.cleandoc(classes) + "\nif __name__ == '__main__':\n" + body + "\n    print('ready', flush=True)\n    signal.pause()\n")
         process = self.start("run", "-q", "-l", "1", "--", sys.executable, self.program)
-        self.assertEqual(process.stdout.readline(), "ready\n")
+        self.assertEqual(process.stdout.readline(), "ready\n", process)
+        return process
+
+    def test_nothing_is_left_of_a_launcher_that_is_killed(self):
+        """Not even what a function has started itself."""
+        process = self.begin("""
+            Starts("starts", collection_rate=1000).start()
+            await_points({"starts": 1})
+        """, self.STARTS)
         process.kill()
         until(lambda: not self.alive(), "all ended")
-        self.write(self.program.read_text().replace("Starts(", "Pid("))
-        process = self.start("run", "-q", "-l", "1", "--", sys.executable, self.program, env={"SONDE_JOB": "second"})
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        for pid in self.alive("sonde"):
-            if "python" not in self.alive().get(pid, "python"):
-                os.kill(pid, signal.SIGKILL)
-        until(lambda: not self.alive("_collector"), "the collectors ended")
+
+    def test_nothing_is_left_when_all_are_killed(self):
+        self.begin("Pid('pid', collection_rate=0.05).start()\nawait_points({'pid': 2})")
+        ours = [pid for pid in self.alive() if os.path.samefile(f"/proc/{pid}/exe", os.environ["SONDE"])]
+        self.assertEqual(len(ours), 3)
+        for pid in ours:
+            os.kill(pid, signal.SIGSTOP)  # so that none sees another's end
+        for pid in ours:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not self.alive(), "all ended")
 
 
 class Asking(Program):
@@ -248,11 +283,14 @@ class Asking(Program):
         self.assertEqual(self.ask({"name": "each", "command": "echo each $$", "rate": "0.05"})[0], 200)
         until(lambda: self.names().get("said") == 1 and self.names().get("each", 0) > 3, "points")
         self.assertEqual(self.ask({"name": "mine", "command": "echo other 1; sleep 1000"})[0], 200)  # in its place
-        until(lambda: self.names().get("other") == 1, "a point of the new one")
-        self.assertEqual(len(self.alive("sleep 1000")), 3)  # the shell, its sleep, the job's
+        until(lambda: self.names().get("other") == 1 and self.sleeps() == 2, "a point of the new one, and the old one's end")
         self.assertEqual(self.ask({"name": "mine"})[0], 200)
         self.assertEqual(self.ask({"name": "unknown"})[0], 200)
-        until(lambda: len(self.alive("sleep 1000")) == 1, "it ended")
+        until(lambda: self.sleeps() == 1, "it ended")
+
+    def sleeps(self):
+        """The job's, and those of collectors."""
+        return list(self.alive().values()).count("sleep 1000")
 
     def test_who_may(self):
         for status, more in ((401, {"token": None}), (403, {"token": None, "cookie": True})):
