@@ -13,10 +13,15 @@ Run it with ``sonde run -l 2 -- python program.py``. Without that, or at level 0
 Nothing here blocks, raises for a value that is no number (it warns once), or needs a call at exit; forked and spawned processes, threads and asyncio work as they are.
 """
 
-from ._analysis import AnalysisClient
+from ._analysis import AnalysisClient, AsyncAnalysisClient
 from ._client import ClientError
 from ._emit import Group, Metric, __version__, annotate, counter, dropped, emit, gauge, group, level
 from ._log import log
+from ._result import Frame, Result, Series
 from ._span import span
+from ._watch import Watch
 
-__all__ = ["AnalysisClient", "ClientError", "Group", "Metric", "__version__", "annotate", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
+__all__ = [
+    "AnalysisClient", "AsyncAnalysisClient", "ClientError", "Frame", "Group", "Metric", "Result", "Series", "Watch", "__version__", "annotate", "counter", "dropped", "emit",
+    "gauge", "group", "level", "log", "span",
+]
