@@ -69,7 +69,25 @@ void inside_close(struct inside *in)
     free(in);
 }
 
-void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out)
+// Files that cannot be read are missing in the answer, as nodes are that do not answer. NULL: there are none.
+static char *name_unreadable(struct inside *in, struct arena *arena)
+{
+    struct sources_view view;
+    struct buf names = {0};
+    if (sources_open(in->sources, arena, &view, NULL) != 0)
+        return NULL;
+    for (size_t i = 0; i < view.unreadable_count; i++) {
+        const char *path = source_path(view.unreadable[i]), *name = strrchr(path, '/');
+        buf_printf(&names, "%s%s (unreadable)", i ? ", " : "", name ? name + 1 : path);
+    }
+    sources_close(&view);
+    char *text = names.size ? strdup(buf_cstr(&names)) : NULL;
+    buf_free(&names);
+    return text;
+}
+
+void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out,
+                char **missing)
 {
     struct service service = {
         .sources = in->sources,
@@ -94,6 +112,7 @@ void inside_ask(struct inside *in, struct str target, struct str body, int64_t t
         answer_error(out, 404, "a recording cannot be asked this; a running job can", NULL);
     else
         paths[i].handle(&service, &r, out);
+    *missing = name_unreadable(in, &r.arena);
     answer_finish(out, &r);
     request_free(&r);
 }

@@ -19,7 +19,8 @@ int inside_open(const char *const *paths, size_t count, aggregator_alias_fn *res
                 struct error *e);
 void inside_close(struct inside *in); // NULL is allowed; after all questions
 
-// Thread-safe. Fills *out in any case (its status says how it went); the caller frees it.
-void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out);
+// Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and *missing: the files that cannot be read and so are not in it (NULL: none).
+void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out,
+                char **missing);
 
 #endif

@@ -1,6 +1,7 @@
 #include "client/client.h"
 
 #include "base/json_writer.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@ int sonde_client_open(const char *where, const struct sonde_client_options *opti
 {
     struct sonde_client *c = calloc(1, sizeof *c);
     *out = NULL;
+    log_setup(LOG_ERROR, "sonde"); // what is warned of (files that are left out) is in sonde_result_missing
     if (!c)
         return error_set(error_inside(error), -ENOMEM, "out of memory");
     int rc = origin_open(where, options ? options->token : NULL, &c->origin, error_inside(error));

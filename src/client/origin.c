@@ -132,7 +132,7 @@ static int ask_recording(struct origin *o, const char *path, struct str body, in
 {
     struct answer answer;
     inside_ask(o->inside, str_of(path), body,
-               (int64_t)(timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS) * NS_PER_MS, &answer);
+               (int64_t)(timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS) * NS_PER_MS, &answer, &out->missing);
     out->status = answer.status;
     snprintf(out->type, sizeof out->type, "%s", answer.content_type ? answer.content_type : "");
     out->body = answer.body;
