@@ -334,6 +334,21 @@ def sonde_data(where, metric):
         return client.get_data(metric)
 
 
+class Https(Asking):
+    def test_the_jobs_own_certificate_is_trusted_inside(self):
+        certificate, key = self.root / "cert.pem", self.root / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=sonde",
+                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        out = self.run_it("""
+            import os
+            with sonde.AnalysisClient() as client: print(repr(client)[:30], client.nodes() != [])
+            del os.environ["SONDE_CA"]
+            try: sonde.AnalysisClient().connect()
+            except sonde.ClientError as error: print("SONDE_CA" in str(error))
+        """, "-l", "1", "--no-record", "--tls-cert", certificate, "--tls-key", key)
+        self.assertEqual(out, "<sonde.AnalysisClient https:// True\nTrue\n")
+
+
 class Watching(Asking):
     def test_reacts(self):
         """Every point that meets the condition, once, and nothing from before; what a callback raises does not end it."""
