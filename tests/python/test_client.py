@@ -219,6 +219,42 @@ class Both(Asking):
         self.assertEqual(said['c.peaks("loss", start=1_700_010_000)'], [""])
         self.assertEqual(len(said['c.series("*", limit=2)']), 2)
 
+    def test_per_span_on_the_command_line(self):
+        """The same as the client says."""
+        self.recording = self.root / "recording"
+        self.run_it("""
+            for i in range(3):
+                with sonde.span("epoch", number=i):
+                    sonde.emit("loss", i); sonde.emit("loss", 10 * i)
+        """, "-l", "1", "--record", self.recording)
+        with sonde.AnalysisClient(self.recording) as client:
+            wanted = {s.tags["number"]: {str(t // 1_000_000): v for t, v in s} for s in client.query(metric="loss", span="epoch", downsample="max")}
+        result = self.sonde("query", "--json", "--per-span", "epoch", "none:0all-max:loss", self.recording)
+        self.assertEqual({s["tags"]["number"]: s["dps"] for s in json.loads(result.stdout)}, wanted)
+        self.assertEqual(sorted(next(iter(dps.values())) for dps in wanted.values()), [0, 10, 20])
+        wrong = self.sonde("query", "--per-span", "epoch", "none:1s-max:loss", self.recording)
+        self.one_line(wrong, 1, "0all-FUNCTION")
+
+    def test_in_c(self):
+        """examples/peaks.c, with the shared library: the same peaks, and a wait for a value."""
+        self.record()
+        with sonde.AnalysisClient(self.recording) as client:
+            [peak] = client.peaks("loss", "host")
+        result = subprocess.run([os.environ["PEAKS"], "loss", self.recording], env=self.env, capture_output=True, text=True)
+        self.assertEqual(result.stdout.split(), [peak.tags["host"], "2023-11-14", "22:13:22", str(peak.values[0]), "nats"], result.stderr)
+        result = subprocess.run([os.environ["PEAKS"], "loss"], env=self.env, capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("no job runs here", result.stderr)
+        self.start_job()
+        until(lambda: not self.sonde("put", "x", "1").returncode, "an agent")
+        waiting = subprocess.Popen([os.environ["PEAKS"], "-w", "90", "x"], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.started.append(waiting)
+        value = 0
+        while waiting.poll() is None:  # it may not look yet
+            value += 1
+            self.sonde("put", "x", value % 100)
+        self.assertGreater(float(waiting.stdout.read().split()[3]), 90)
+
     def test_where(self):
         self.record()
         [file] = self.recording.glob("*.sonde")
