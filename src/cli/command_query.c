@@ -7,6 +7,7 @@
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "query/query.h"
+#include "query/spans.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -136,13 +137,50 @@ static struct str unit_of(const struct recordings *r, const struct query *q)
     return m && q->aggregator != QUERY_COUNT && q->aggregator != QUERY_SQUARE_SUM ? m->unit : (struct str){"", 0};
 }
 
+static int run_here(void *user, const struct query *q, struct arena *arena, struct query_result *out, struct error *e)
+{
+    const struct recordings *r = user;
+    return query_run(q, r->snapshots, r->count, NULL, arena, out, e);
+}
+
+struct spans_of_file {
+    struct query_span_list *list;
+    struct str host;
+    struct error *e;
+    int status;
+};
+
+static bool take_span(const struct store_event *event, void *user)
+{
+    struct spans_of_file *f = user;
+    f->status = query_span_take(f->list, event, f->host, NULL, f->e);
+    return f->status == 0;
+}
+
+static int run_per_span(struct query *q, const struct recordings *r, struct arena *arena, struct query_result *out,
+                        struct error *e)
+{
+    struct query_span_list list = {.query = q, .arena = arena};
+    int status = 0;
+    for (size_t i = 0; i < r->count && status == 0; i++) {
+        struct spans_of_file f = {&list, store_reader_meta(r->readers[i], STR("host")), e, 0};
+        status = store_events(r->snapshots[i], q->start_ns, q->end_ns, take_span, &f);
+        if (status == 0)
+            status = f.status;
+        else
+            error_set(e, status, "cannot read the spans of %s: %s", r->paths[i], strerror(-status));
+    }
+    return status ? status : query_per_span(q, &list, run_here, (void *)(uintptr_t)r, arena, out, e);
+}
+
 static int ask(const struct options *o, const struct recordings *r, struct query *q, struct arena *arena,
                struct error *e)
 {
     struct query_result result;
     struct str asked = q->metric;
     question_resolve(r, q);
-    int status = query_run(q, r->snapshots, r->count, NULL, arena, &result, e);
+    int status = q->spans.name.size ? run_per_span(q, r, arena, &result, e)
+                                    : run_here((void *)(uintptr_t)r, q, arena, &result, e);
     if (status == -ENOENT)
         question_unknown(r, asked, e);
     if (status < 0)
@@ -186,12 +224,16 @@ int command_query(const struct options *o)
     if (r.what[0])
         fprintf(stderr, "sonde: %s\n", r.what);
     int code;
-    if (listing)
+    if (listing) {
         code = list(o, &r);
-    else if (question_range(o, &r, &q, &e) < 0)
+    } else if (question_range(o, &r, &q, &e) < 0) {
         code = command_failed(EXIT_USAGE, &e);
-    else
+    } else {
+        q.spans.name = str_of(options_text(o, OPT_PER_SPAN));
+        if (q.spans.name.size && !options_text(o, OPT_START))
+            q.start_ns = 0; // a span may begin before its first point
         code = ask(o, &r, &q, &arena, &e);
+    }
     question_report_damage(&r);
     recordings_close(&r);
     arena_free(&arena);
