@@ -1,6 +1,7 @@
 // process.c - the aggregator as a process of its own: what it says to who started it, and what it is told.
 #include "aggregator/aggregator.h"
 #include "aggregator/control.h"
+#include "aggregator/told.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -54,15 +55,7 @@ static void look_at_nodes(struct process *p)
 static void take_line(void *user, struct str line)
 {
     struct process *p = user;
-    struct str hosts = line, word = str_cut(&hosts, ' ');
-    bool expect = str_eq(word, STR("expect")), exclude = str_eq(word, STR("exclude"));
-    while ((expect || exclude) && hosts.data) {
-        struct str host = str_trim(str_cut(&hosts, ','));
-        if (exclude && host.size)
-            hub_exclude(p->hub, host);
-        else if (host.size && hub_expect(p->hub, host, STR("")) != 0)
-            log_warning("the node %.*s cannot be asked", STR_ARG(str_slice(host, 0, 100)));
-    }
+    hub_told(p->hub, line);
 }
 
 static void say_reboot(void *user, struct str hosts)

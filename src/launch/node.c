@@ -9,7 +9,7 @@
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
-#include "wire/settings.h"
+#include "wire/link.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,15 +23,16 @@
 
 enum {
     LINE_MAX_BYTES = HOSTLIST_BYTES_MAX + 16, // the longest is "hosts …"
-    PARENT_MAX = HOST_NAME_MAX + 16,
+    PARENTS_MAX = WIRE_PARENTS_MAX * (HOST_NAME_MAX + 16),
     KILL_WAIT_MS = 2000, // for an agent that was killed to be gone
 };
 
 struct node {
     struct job job;
     char folder[FOLDER_PATH_MAX], token[256];
-    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1], parent[PARENT_MAX]; // parent: "ADDRESS PORT"
-    char *hosts;                                                                   // owned
+    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1],
+        parents[PARENTS_MAX]; // parents: "ADDRESS PORT ADDRESS PORT"
+    char *hosts, *children;   // owned; children: NULL: none
     char *agent_arguments[NODE_AGENT_ARGUMENTS_MAX];
     size_t agent_argument_count;
     int64_t beat_ms, orphan_ms, stop_ms;
@@ -42,7 +43,7 @@ struct node {
     struct signals signals;
     struct child agent, relay;
     int agent_starts, relay_starts, lock_fd;
-    bool ready;
+    bool ready, hub_said;
 };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -89,6 +90,29 @@ static void take_ms(struct str value, int64_t *out)
         *out = ms;
 }
 
+// The relay is told of each of them.
+static void tell_each(struct node *n, const char *verb, const char *hosts)
+{
+    struct str rest = str_of(hosts);
+    while (rest.data) {
+        struct str host = str_cut(&rest, ',');
+        if (host.size)
+            child_tell(&n->relay, "%s %.*s", verb, STR_ARG(host));
+    }
+}
+
+static void take_children(struct node *n, struct str hosts)
+{
+    char *list = strndup(hosts.data, hosts.size);
+    if (n->relay.state == CHILD_READY && n->children && list) {
+        // Those that are no more first: who stays is expected again.
+        tell_each(n, "exclude", n->children);
+        tell_each(n, "expect", list);
+    }
+    free(n->children);
+    n->children = list;
+}
+
 static int take_line(struct node *n, struct str line, struct error *e)
 {
     struct str value = line, key = str_cut(&value, ' ');
@@ -112,7 +136,11 @@ static int take_line(struct node *n, struct str line, struct error *e)
     } else if (str_eq(key, STR("name"))) {
         take_text(value, n->name, sizeof n->name);
     } else if (str_eq(key, STR("parent"))) {
-        take_text(value, n->parent, sizeof n->parent);
+        take_text(value, n->parents, sizeof n->parents);
+        if (n->relay.state == CHILD_READY)
+            child_tell(&n->relay, "parent %s", n->parents);
+    } else if (str_eq(key, STR("children"))) {
+        take_children(n, value);
     } else if (str_eq(key, STR("record"))) {
         take_text(value, n->job.record, sizeof n->job.record);
     } else if (str_eq(key, STR("command"))) {
@@ -189,14 +217,15 @@ static int start_agent(struct node *n, struct error *e)
 // Once the agent serves and it is known where the aggregator is. An end that nobody asked for is a reason to try again, a few times.
 static void start_relay(struct node *n)
 {
-    if (n->ending || !n->key[0] || !n->parent[0] || child_runs(&n->relay) || n->relay_starts > LAUNCH_RESTARTS_MAX)
+    if (n->ending || !n->key[0] || !n->parents[0] || child_runs(&n->relay) || n->relay_starts > LAUNCH_RESTARTS_MAX)
         return;
     struct child_command c = {0};
-    struct str port = str_of(n->parent), address = str_cut(&port, ' ');
     child_command_add(&c, "sonde");
     child_command_add(&c, "relay");
     child_command_add(&c, "--key-file=%s/key", n->job.folder);
-    child_command_add(&c, "--parent=%.*s:%.*s", STR_ARG(address), STR_ARG(port.data ? port : STR("")));
+    child_command_add(&c, "--parent=%s", n->parents);
+    if (n->children)
+        child_command_add(&c, "--children");
     child_command_add(&c, "--host=%s", n->name[0] ? n->name : n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
@@ -209,10 +238,23 @@ static void start_relay(struct node *n)
     n->relay_starts++;
 }
 
+// "ready PORT": other nodes can come.
+static void on_relay_ready(struct node *n)
+{
+    if (!n->children || n->hub_said || n->relay.state != CHILD_READY)
+        return;
+    tell_each(n, "expect", n->children);
+    say("hub %d", atoi(n->relay.line));
+    n->hub_said = true;
+}
+
 static void on_relay_end(struct node *n, int status)
 {
     char how[64];
     child_reaped(&n->relay, status);
+    if (n->hub_said)
+        say("hub 0");
+    n->hub_said = false;
     if (n->relay.stopping || n->ending)
         return;
     child_status_text(status, how, sizeof how);
@@ -270,6 +312,7 @@ static int turn(struct node *n, int64_t deadline_ns, struct error *e)
         child_read(&n->agent);
     if (fds[2].revents)
         child_read(&n->relay);
+    on_relay_ready(n);
     bool from_terminal;
     for (int number = signals_next(&n->signals, &from_terminal); number;
          number = signals_next(&n->signals, &from_terminal)) {
@@ -483,6 +526,7 @@ int node_run(struct error *e)
         free(n->agent_arguments[i]);
     buf_free(&n->said);
     free(n->hosts);
+    free(n->children);
     job_free(&n->job);
     free(n);
     return status < 0 ? 1 : 0;

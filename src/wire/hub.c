@@ -500,13 +500,21 @@ struct listing {
     int result;
 };
 
-static bool describe(const struct node *n, struct arena *arena, struct hub_node *out)
+static bool is_within_reach(const struct hub *h, const struct node *n)
+{
+    for (int depth = 0; n && !n->peer && n->via.size && depth < HUB_DEPTH_MAX; depth++)
+        n = find_node(h, n->via);
+    return n && n->peer;
+}
+
+static bool describe(const struct hub *h, const struct node *n, struct arena *arena, struct hub_node *out)
 {
     *out = (struct hub_node){.host = arena_str(arena, n->host),
                              .via = arena_str(arena, n->via),
                              .expected = n->expected,
                              .connected = n->peer != NULL,
                              .relay = n->relay,
+                             .within_reach = is_within_reach(h, n),
                              .heard_ns = n->peer ? wire_session_heard_ns(n->peer->session) : 0,
                              .connections = n->connections,
                              .bytes_in = n->bytes_in,
@@ -530,7 +538,7 @@ static void list(void *user)
     for (size_t i = 0; i < l->hub->node_count && l->result == 0; i++) {
         if (l->hub->nodes[i]->excluded)
             continue;
-        if (!describe(l->hub->nodes[i], l->arena, &l->nodes[l->count++]))
+        if (!describe(l->hub, l->hub->nodes[i], l->arena, &l->nodes[l->count++]))
             l->result = -ENOMEM;
     }
 }

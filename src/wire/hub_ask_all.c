@@ -13,6 +13,7 @@ struct all {
     const struct wire_view *local;
     const struct query_watch *watch;
     int64_t deadline_ns;
+    bool must; // our own answer has a deadline of its own, past which there is no answer at all
     int (*record)(void *user, struct str host, struct str record, struct error *e);
     void *user;
     struct error *e;
@@ -46,7 +47,7 @@ static int answer_ourselves(void *user)
     }
     wire_answer_end(&answer);
     buf_free(&record);
-    a->late = r == -ETIMEDOUT;
+    a->late = r == -ETIMEDOUT && !a->must;
     return a->late ? 0 : r;
 }
 
@@ -90,17 +91,21 @@ int hub_ask_all(struct hub *h, enum wire_question question, struct str request, 
                     .request = request,
                     .local = is_asked(h, where) ? where->local : NULL,
                     .watch = where->watch,
-                    .deadline_ns = where->deadline_ns,
+                    .deadline_ns = where->local_deadline_ns ? where->local_deadline_ns : where->deadline_ns,
+                    .must = where->local_deadline_ns != 0,
                     .record = record,
                     .user = user,
                     .e = e};
+    int64_t deadline_ns = where->deadline_ns;
+    if (!deadline_ns)
+        deadline_ns = clock_monotonic_ns() + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
     if (!a.deadline_ns)
-        a.deadline_ns = clock_monotonic_ns() + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
+        a.deadline_ns = deadline_ns;
     struct hub_ask ask = {.question = question,
                           .request = request,
                           .hosts = where->hosts,
                           .host_count = where->host_count,
-                          .deadline_ns = a.deadline_ns,
+                          .deadline_ns = deadline_ns,
                           .cancel = where->cancel,
                           .watch = where->watch,
                           .begun = answer_ourselves,
