@@ -63,6 +63,7 @@ struct wire_link {
     struct hub *children;
     struct wire_session *session; // NULL: none
     uv_timer_t *timer, *children_timer;
+    int64_t armed_ns;  // when the timer was set
     unsigned failures; // since it was open
     unsigned dead_ms;  // as the parent says
     struct run *runs;
@@ -572,7 +573,10 @@ static void on_timer(uv_timer_t *timer)
         bool open = l->stats.state == WIRE_LINK_OPEN;
         int64_t since = open ? wire_session_heard_ns(l->session) : wire_session_began_ns(l->session);
         int64_t most_ms = open ? l->dead_ms : l->settings.handshake_ms;
-        if (wire_monotonic_ns(&l->settings) - since > most_ms * NS_PER_MS) {
+        int64_t now_ns = wire_monotonic_ns(&l->settings);
+        // Who stood still itself reads what has come meanwhile before it takes the parent for dead.
+        bool stood_still = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
+        if (!stood_still && now_ns - since > most_ms * NS_PER_MS) {
             l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries; // that one would not answer now
             disconnect(l, open ? "the parent was not heard for too long" : "the parent did not answer",
                        "nothing heard for too long");
@@ -586,6 +590,7 @@ static void arm(struct wire_link *l)
     enum { LOOKS = 8 }; // while a time-out passes
     unsigned watched = l->stats.state == WIRE_LINK_OPEN ? l->dead_ms : l->settings.handshake_ms;
     uint64_t wait = l->session ? watched / LOOKS + 1 : retry_wait_ms(l);
+    l->armed_ns = wire_monotonic_ns(&l->settings);
     uv_timer_start(l->timer, on_timer, wait, 0);
 }
 
