@@ -25,6 +25,7 @@ struct aggregator_limits {
     unsigned connections_per_client; // from one address: half of them, likewise
     int64_t idle_timeout_ns;         // without a whole request: 30 s, then the connection is closed
     int64_t query_deadline_ns;       // 30 s (408)
+    int64_t node_deadline_ns;        // 2 s: another node that has not answered a question by then is left out and named
     size_t query_memory_bytes;       // 256 MiB (413)
     size_t answer_bytes;             // 512 MiB (413)
     size_t total_memory_bytes;       // of all queries and answers under way: 1 GiB, at least query_memory_bytes (503)
@@ -91,8 +92,7 @@ struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
 //          unfetched HOST TEXT it could not be had
 //          fetching BYTES      how much has come, about once a second while something does
 //          collector NAME …    of a job with an agent, also without a hub (wire/collector_line.h)
-//   takes  expect HOST,HOST    these nodes should be there, too
-//          exclude HOST,HOST   these are no longer nodes of the job
+//   takes  what told.h says: who should be there
 //          fetch HOST DIR      its recording is to be copied into that folder; the node's agent has closed it
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e);
 

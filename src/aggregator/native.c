@@ -121,6 +121,7 @@ static void write_limits(struct json_writer *w, const struct aggregator_limits *
     json_key_u64(w, "connections", l->connections);
     json_key_u64(w, "connections_per_client", l->connections_per_client);
     json_key_double(w, "query_deadline_seconds", (double)l->query_deadline_ns / NS_PER_S);
+    json_key_double(w, "node_deadline_seconds", (double)l->node_deadline_ns / NS_PER_S);
     json_key_u64(w, "query_memory_bytes", l->query_memory_bytes);
     json_key_u64(w, "total_memory_bytes", l->total_memory_bytes);
     json_object_end(w);
@@ -131,6 +132,8 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
     json_object(w);
     json_key_string(w, "host", n->host);
     json_key_bool(w, "connected", n->connected);
+    if (n->via.size)
+        json_key_string(w, "via", n->via);
     json_key_bool(w, "expected", n->expected);
     json_key_u64(w, "connections", n->connections);
     if (n->connected)
@@ -145,7 +148,7 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
     json_object_end(w);
 }
 
-// The other nodes, as far as the hub knows them without asking; who is not connected is missing.
+// The other nodes, as far as the hub knows them without asking; who is not connected, and not behind one that is, is missing.
 static void write_hub(struct json_writer *w, struct hub *hub, struct arena *arena)
 {
     struct hub_stats s;
@@ -158,7 +161,7 @@ static void write_hub(struct json_writer *w, struct hub *hub, struct arena *aren
     json_key(w, STR("missing"));
     json_array(w);
     for (size_t i = 0; i < count; i++)
-        if (!nodes[i].connected)
+        if (!nodes[i].within_reach)
             json_string(w, nodes[i].host);
     json_array_end(w);
     json_key(w, STR("hub"));

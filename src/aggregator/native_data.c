@@ -432,6 +432,4 @@ void native_stream(struct service *service, struct request *r, struct answer *a)
         answer_failure(a, &e);
     else
         a->content_type = "text/event-stream; charset=UTF-8";
-    if (!rc) // points of other nodes are not followed
-        reading_name_others(service, r, a, "not streamed");
 }

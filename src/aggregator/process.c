@@ -3,6 +3,7 @@
 #include "aggregator/control.h"
 #include "aggregator/request_times.h"
 #include "aggregator/fetch.h"
+#include "aggregator/told.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -91,17 +92,10 @@ static void say_bytes(struct process *p)
 static void take_line(void *user, struct str line)
 {
     struct process *p = user;
-    struct str hosts = line, word = str_cut(&hosts, ' ');
+    struct str folder = line, word = str_cut(&folder, ' ');
     if (str_eq(word, STR("fetch")))
-        fetch_file(p, hosts);
-    bool expect = str_eq(word, STR("expect")), exclude = str_eq(word, STR("exclude"));
-    while ((expect || exclude) && hosts.data) {
-        struct str host = str_trim(str_cut(&hosts, ','));
-        if (exclude && host.size)
-            hub_exclude(p->hub, host);
-        else if (host.size && hub_expect(p->hub, host, STR("")) != 0)
-            log_warning("the node %.*s cannot be asked", STR_ARG(str_slice(host, 0, 100)));
-    }
+        fetch_file(p, folder);
+    hub_told(p->hub, line);
 }
 
 static void say_reboot(void *user, struct str hosts)

@@ -87,13 +87,6 @@ static bool add_name(struct buf *value, size_t left, struct str host, const char
     return true;
 }
 
-static void add_header(struct answer *a, struct arena *arena, struct buf *value)
-{
-    if (value->size)
-        answer_header(a, "X-Sonde-Missing", value->failed ? NULL : arena_strdup(arena, buf_str(value)));
-    buf_free(value);
-}
-
 void reading_close(struct reading *d, struct answer *a)
 {
     struct buf value = {0};
@@ -101,22 +94,10 @@ void reading_close(struct reading *d, struct answer *a)
     for (size_t i = 0; a && i < d->missing_count; i++)
         if (!add_name(&value, d->missing_count - i, m[i].host, wire_reason_name(m[i].reason), m[i].text))
             break;
-    if (a)
-        add_header(a, &d->request->arena, &value);
+    if (value.size)
+        answer_header(a, "X-Sonde-Missing", value.failed ? NULL : arena_strdup(&d->request->arena, buf_str(&value)));
+    buf_free(&value);
     sources_close(&d->view);
-}
-
-void reading_name_others(struct service *service, struct request *r, struct answer *a, const char *reason)
-{
-    const struct hub_node *nodes;
-    size_t count = 0;
-    struct buf value = {0};
-    if (!service->hub || hub_nodes(service->hub, &r->arena, &nodes, &count) != 0)
-        return;
-    for (size_t i = 0; i < count; i++)
-        if (!add_name(&value, count - i, nodes[i].host, reason, (struct str){0}))
-            break;
-    add_header(a, &r->arena, &value);
 }
 
 void reading_write_missing(const struct reading *d, struct json_writer *w)
@@ -146,9 +127,11 @@ static int64_t deadline_of(const struct reading *d)
 // All nodes; after one was missing, those that were not.
 static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 {
-    int64_t deadline_ns = clock_monotonic_ns() + (int64_t)NODE_DEADLINE_MS * NS_PER_MS, last_ns = deadline_of(d);
-    *out = (struct hub_where){
-        .deadline_ns = deadline_ns < last_ns ? deadline_ns : last_ns, .watch = workers_watch(), .local = &d->local};
+    int64_t deadline_ns = clock_monotonic_ns() + d->service->limits.node_deadline_ns, last_ns = deadline_of(d);
+    *out = (struct hub_where){.deadline_ns = deadline_ns < last_ns ? deadline_ns : last_ns,
+                              .watch = workers_watch(),
+                              .local = &d->local,
+                              .local_deadline_ns = last_ns};
     if (!d->missing_count)
         return 0;
     struct arena *arena = &d->request->arena;
@@ -159,9 +142,7 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
         hub_nodes(d->service->hub, arena, &nodes, &count) ? NULL : arena_array(arena, count + 1, sizeof *hosts);
     if (!hosts)
         return no_memory(e);
-    if (is_missing(d, own))
-        out->local = NULL;
-    hosts[n++] = own; // never an empty list, which would mean all
+    hosts[n++] = own; // it is asked in any case; and an empty list would mean all
     for (size_t i = 0; i < count; i++)
         if (!is_missing(d, nodes[i].host))
             hosts[n++] = nodes[i].host;

@@ -3,8 +3,8 @@
 //   handler ─▶ reading ─┬─▶ sources_view (snapshots of our own files)
 //                       └─▶ hub ─▶ every node                          who does not answer in time is named: X-Sonde-Missing
 //
-// Each question to the nodes has NODE_DEADLINE_MS. A node that was missing once is not asked again by the same request, so that it delays the answer
-// once and is in all of it or named. Without a hub there is nobody to be missing.
+// Each question to the nodes has limits.node_deadline_ns; our own files may be read for as long as the request may take. A node that was missing once is not
+// asked again by the same request, so that it delays the answer once and is in all of it or named. Without a hub there is nobody to be missing.
 #ifndef SONDE_AGGREGATOR_READING_H
 #define SONDE_AGGREGATOR_READING_H
 
@@ -13,7 +13,6 @@
 #include "wire/lists_wire.h"
 
 enum {
-    NODE_DEADLINE_MS = 2000,
     MISSING_HEADER_MAX = 4096, // bytes of X-Sonde-Missing; how many more there are stands at its end
 };
 
@@ -64,8 +63,5 @@ int reading_note_missing(struct reading *d, const struct hub_absent *absent, str
 
 // "missing":[{"host":…,"reason":…}]; nothing without a hub.
 void reading_write_missing(const struct reading *d, struct json_writer *w);
-
-// For answers that come from our own files alone although there are other nodes: names all of those.
-void reading_name_others(struct service *service, struct request *r, struct answer *a, const char *reason);
 
 #endif

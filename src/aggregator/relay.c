@@ -2,7 +2,9 @@
 
 #include "aggregator/control.h"
 #include "aggregator/sources.h"
+#include "aggregator/told.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,52 +56,114 @@ static void close_view(void *user, struct wire_view *view)
     free(o);
 }
 
-static int start(const struct relay_options *o, struct sources *sources, struct wire_loop *loop, struct wire_link **out,
-                 struct error *e)
+struct relay {
+    struct control control;
+    struct sources *sources;
+    struct wire_loop *loop;
+    struct hub *children; // NULL: none
+    struct wire_link *link;
+};
+
+static int start(struct relay *r, const struct relay_options *o, struct error *e)
 {
-    struct wire_link_options link = {
-        .settings = {.job = str_of(o->job)},
-        .parent_host = o->parent_host,
-        .parent_port = o->parent_port,
-        .host = str_of(o->host),
-        .session = (uint64_t)clock_realtime_ns(),
-        .source = {open_view, close_view, sources},
-    };
-    int r = wire_key_read(o->key_file, link.settings.key, e);
-    if (r == 0)
-        r = wire_link_create(loop, &link, out, e);
-    explicit_bzero(link.settings.key, sizeof link.settings.key);
-    return r;
+    struct wire_settings settings = {.job = str_of(o->job)};
+    int rc = sources_create(&o->folder, 1, false, &r->sources, e);
+    if (rc == 0)
+        rc = wire_loop_start(&r->loop, e);
+    if (rc == 0)
+        rc = wire_key_read(o->key_file, settings.key, e);
+    if (rc == 0 && o->children) {
+        struct hub_options hub = {.settings = settings, .host = str_of(o->host), .relay = true};
+        rc = hub_create(r->loop, &hub, &r->children, e);
+        explicit_bzero(hub.settings.key, sizeof hub.settings.key);
+    }
+    if (rc == 0) {
+        struct wire_link_options link = {
+            .settings = settings,
+            .parent_host = o->parents[0].host,
+            .parent_port = o->parents[0].port,
+            .host = str_of(o->host),
+            .session = (uint64_t)clock_realtime_ns(),
+            .source = {open_view, close_view, r->sources},
+            .children = r->children,
+        };
+        rc = wire_link_create(r->loop, &link, &r->link, e);
+        explicit_bzero(link.settings.key, sizeof link.settings.key);
+    }
+    explicit_bzero(settings.key, sizeof settings.key);
+    if (rc == 0 && o->parent_count > 1)
+        rc = wire_link_set_parents(r->link, o->parents, o->parent_count);
+    return rc;
+}
+
+size_t relay_parents(struct str text, struct arena *arena, struct wire_parent out[WIRE_PARENTS_MAX])
+{
+    size_t count = 0;
+    while (text.data && text.size && count < WIRE_PARENTS_MAX) {
+        // Up to the next comma, or two words.
+        struct str one = text, rest = text, host = str_cut(&rest, ' '), number = rest;
+        if (rest.data) {
+            number = str_cut(&rest, ' ');
+        } else {
+            rest = text;
+            one = str_cut(&rest, ',');
+            size_t colon = one.size;
+            while (colon > 0 && one.data[colon - 1] != ':')
+                colon--;
+            host = str_slice(one, 0, colon ? colon - 1 : 0);
+            number = str_slice(one, colon, one.size);
+        }
+        int64_t port;
+        char *name = arena_strdup(arena, host);
+        if (!name || !host.size || host.size > WIRE_HOST_MAX || !str_to_i64(number, &port) || port < 1 || port > 65535)
+            return 0;
+        out[count++] = (struct wire_parent){name, (int)port};
+        text = rest;
+    }
+    return count;
+}
+
+static void take_line(void *user, struct str line)
+{
+    struct relay *r = user;
+    struct str rest = line;
+    if (str_eq(str_cut(&rest, ' '), STR("parent"))) {
+        struct wire_parent parents[WIRE_PARENTS_MAX];
+        struct arena arena = {0};
+        size_t count = relay_parents(rest, &arena, parents);
+        if (count == 0 || wire_link_set_parents(r->link, parents, count) != 0)
+            log_warning("no parents: %.*s", STR_ARG(str_slice(line, 0, 200)));
+        arena_free(&arena);
+    } else if (r->children) {
+        hub_told(r->children, line);
+    }
 }
 
 int relay_run(const struct relay_options *options, int control_fd, struct error *e)
 {
     struct error own = {0};
-    struct control control;
-    struct sources *sources = NULL;
-    struct wire_loop *loop = NULL;
-    struct wire_link *link = NULL;
-    int r = control_open(&control, control_fd, &own);
-    if (r == 0)
-        r = sources_create(&options->folder, 1, false, &sources, &own);
-    if (r == 0)
-        r = wire_loop_start(&loop, &own);
-    if (r == 0)
-        r = start(options, sources, loop, &link, &own);
-    if (r) {
-        control_say(&control, "error %s", own.text);
+    struct relay r = {0};
+    int rc = control_open(&r.control, control_fd, &own);
+    if (rc == 0)
+        rc = start(&r, options, &own);
+    if (rc) {
+        control_say(&r.control, "error %s", own.text);
     } else {
-        control_say(&control, "ready");
-        while (control_wait(&control, -1, NULL, NULL))
+        if (r.children)
+            control_say(&r.control, "ready %d", hub_port(r.children));
+        else
+            control_say(&r.control, "ready");
+        while (control_wait(&r.control, -1, take_line, &r))
             ;
-        wire_link_destroy(link);
     }
-    if (loop)
-        wire_loop_stop(loop);
-    if (sources)
-        sources_destroy(sources);
-    control_close(&control);
-    if (r && e)
+    wire_link_destroy(r.link);
+    hub_destroy(r.children);
+    if (r.loop)
+        wire_loop_stop(r.loop);
+    if (r.sources)
+        sources_destroy(r.sources);
+    control_close(&r.control);
+    if (rc && e)
         *e = own;
-    return r;
+    return rc;
 }

@@ -2,23 +2,31 @@
 //
 //   HOST.sonde (the agent writes) ──▶ snapshots (sources.h) ──▶ link (wire/link.h) ──one TCP connection──▶ the aggregator's hub
 //
-// A process of its own beside the agent: a question can neither delay nor crash that one.
+// A process of its own beside the agent: a question can neither delay nor crash that one. With `children` it has a hub, too: other nodes connect to it, their
+// partial results are merged here, and what goes up is one answer.
 #ifndef SONDE_AGGREGATOR_RELAY_H
 #define SONDE_AGGREGATOR_RELAY_H
 
 #include "wire/link.h"
 
 struct relay_options {
-    const char *folder;      // its *.sonde files are served, new ones as they appear
-    const char *parent_host; // a name or a number
-    int parent_port;
+    const char *folder;                // its *.sonde files are served, new ones as they appear
+    const struct wire_parent *parents; // the one to be preferred first
+    size_t parent_count;
+    bool children;          // takes in other nodes
     const char *key_file;   // wire_key_read
     const char *job, *host; // the node's name, as the aggregator calls it
 };
 
-// Says "ready" on control_fd (or "error TEXT"), serves until SIGTERM, SIGINT or the end of control_fd. A parent that is not there yet, or no more, is tried again
-// and again.
+// Says "ready" on control_fd, with children "ready PORT" (or "error TEXT"), serves until SIGTERM, SIGINT or the end of control_fd. A parent that is not there yet, or
+// no more, is tried again and again. Takes on control_fd:
+//
+//   parent HOST PORT HOST PORT   the parents are these from now on
+//   what told.h says             of its children
 int relay_run(const struct relay_options *options, int control_fd, struct error *e);
+
+// "HOST:PORT,HOST:PORT" or "HOST PORT HOST PORT": how many there are; 0: it is no such list. Names go into `arena`.
+size_t relay_parents(struct str text, struct arena *arena, struct wire_parent out[WIRE_PARENTS_MAX]);
 
 // A view of sources for the wire: what hub and link answer from. Arrays live in `arena`.
 struct sources_view;

@@ -50,6 +50,7 @@ static const struct aggregator_limits default_limits = {
     .connections = 256,
     .idle_timeout_ns = INT64_C(30) * NS_PER_S,
     .query_deadline_ns = INT64_C(30) * NS_PER_S,
+    .node_deadline_ns = INT64_C(2) * NS_PER_S,
     .query_memory_bytes = 256u << 20,
     .answer_bytes = 512u << 20,
     .total_memory_bytes = 1u << 30,
@@ -350,6 +351,7 @@ static struct aggregator_limits limits_of(const struct aggregator_limits *given)
     TAKE_LIMIT(connections);
     TAKE_LIMIT(idle_timeout_ns);
     TAKE_LIMIT(query_deadline_ns);
+    TAKE_LIMIT(node_deadline_ns);
     TAKE_LIMIT(query_memory_bytes);
     TAKE_LIMIT(answer_bytes);
     TAKE_LIMIT(total_memory_bytes);

@@ -1,24 +1,22 @@
-// stream.c - looks at the selected series for points behind the last one sent.
+// stream.c - looks at the selected series for points behind the last one sent: our own files here, the other nodes in a thread (stream_nodes.h).
 //
 //   event: series   data: {"id":0,"metric":"loss","tags":{…}}        before a series' first point
 //   event: points   data: {"id":0,"t_ns":[…],"values":[…]}
+//   event: missing  data: {"host":"n2","reason":"late"}              a node that is not followed for now
+//   event: back     data: {"host":"n2"}
 //   : nothing new                                                    a comment, which clients pass over
 #include "aggregator/stream.h"
 
 #include "aggregator/series_list.h"
+#include "aggregator/stream_nodes.h"
 #include "base/clock.h"
 #include "base/map.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-enum { STREAM_TAGS_MAX = 16 };
-
-struct selection {
-    struct str metric;
-    struct store_label tags[STREAM_TAGS_MAX];
-    size_t tag_count;
-};
+static_assert((int)STREAM_SELECTIONS_MAX <= (int)WIRE_RECENT_SELECTIONS_MAX, "all of them are asked for");
 
 struct followed {
     int64_t sent_ns; // of the last point sent
@@ -28,13 +26,15 @@ struct followed {
 struct stream {
     struct service *service;
     struct arena arena; // selections, keys
-    struct selection selections[STREAM_SELECTIONS_MAX];
+    struct wire_selection selections[STREAM_SELECTIONS_MAX];
+    struct store_label tags[STREAM_SELECTIONS_MAX][WIRE_RECENT_TAGS_MAX];
     size_t selection_count;
     struct map ids; // a series' text → its number + 1
     struct followed *series;
     size_t series_count;
     int64_t from_ns, spoke_ns;
     bool full, said_full;
+    struct stream_nodes *nodes; // NULL: there are no others
 };
 
 int stream_open(struct service *service, const struct request *r, struct stream **out, struct error *e)
@@ -66,13 +66,19 @@ int stream_open(struct service *service, const struct request *r, struct stream 
             rc = error_set(e, -EINVAL, "m may be given %d times", STREAM_SELECTIONS_MAX);
             break;
         }
-        struct selection *one = &s->selections[s->selection_count++];
+        struct store_label *tags = s->tags[s->selection_count];
+        struct wire_selection *one = &s->selections[s->selection_count++];
         struct str text = arena_str(&s->arena, r->parameters[i].value);
-        rc = text.data ? series_parse(text, &one->metric, one->tags, STREAM_TAGS_MAX, &one->tag_count, e)
+        rc = text.data ? series_parse(text, &one->metric, tags, WIRE_RECENT_TAGS_MAX, &one->tag_count, e)
                        : error_set(e, -ENOMEM, "no memory for the stream");
+        one->tags = tags;
+        if (!rc && service->resolve_alias)
+            one->other = service->resolve_alias(one->metric);
     }
     if (!rc && !s->selection_count)
         rc = error_set(e, -EINVAL, "Missing the parameter m: what to follow: m=metric{tag=value}");
+    if (!rc && service->hub)
+        rc = stream_nodes_open(service, s->selections, s->selection_count, s->from_ns, &s->nodes, e);
     if (rc) {
         stream_close(s);
         return rc;
@@ -83,6 +89,7 @@ int stream_open(struct service *service, const struct request *r, struct stream 
 
 void stream_close(struct stream *s)
 {
+    stream_nodes_close(s->nodes);
     atomic_fetch_sub(&s->service->streams, 1);
     map_free(&s->ids);
     arena_free(&s->arena);
@@ -123,10 +130,13 @@ static void describe(struct buf *out, struct str metric, const struct store_seri
     json_object_end(&w);
 }
 
-static size_t write_run(struct stream *s, int64_t id, const int64_t *t_ns, const double *values, size_t count,
-                        struct buf *out)
+static size_t write_run(struct stream *s, int64_t id, struct str name, const int64_t *t_ns, const double *values,
+                        size_t count, struct buf *out)
 {
     struct followed *f = &s->series[id];
+    if (!f->named)
+        buf_printf(out, "event: series\ndata: {\"id\":%lld,%.*s}\n\n", (long long)id, STR_ARG(name));
+    f->named = true;
     buf_printf(out, "event: points\ndata: {\"id\":%lld,\"t_ns\":[", (long long)id);
     for (size_t i = 0; i < count; i++)
         buf_printf(out, "%s%lld", i ? "," : "", (long long)(t_ns[i] + s->service->shift_ns));
@@ -160,18 +170,15 @@ static size_t follow(struct stream *s, struct store_snapshot *snapshot, uint32_t
         size_t count;
         if (store_cursor_points(cursor, &t_ns, &values, &count) != 0 || !count)
             continue;
-        if (!f->named)
-            buf_printf(out, "event: series\ndata: {\"id\":%lld,%.*s}\n\n", (long long)id, STR_ARG(name));
-        f->named = true;
-        written += write_run(s, id, t_ns, values, count < room - written ? count : room - written, out);
+        written += write_run(s, id, name, t_ns, values, count < room - written ? count : room - written, out);
     }
     if (cursor)
         store_cursor_close(cursor);
     return written;
 }
 
-static size_t follow_file(struct stream *s, const struct sources_view *view, size_t file, const struct selection *one,
-                          size_t room, struct arena *arena, struct buf *out)
+static size_t follow_file(struct stream *s, const struct sources_view *view, size_t file,
+                          const struct wire_selection *one, size_t room, struct arena *arena, struct buf *out)
 {
     struct store_snapshot *snapshot = view->snapshots[file];
     struct buf name = {0};
@@ -179,7 +186,7 @@ static size_t follow_file(struct stream *s, const struct sources_view *view, siz
     uint32_t metric;
     struct str wanted = one->metric;
     if (!store_metric_find(snapshot, wanted, &metric)) {
-        wanted = s->service->resolve_alias ? s->service->resolve_alias(wanted) : STR("");
+        wanted = one->other;
         if (!wanted.size || !store_metric_find(snapshot, wanted, &metric))
             return 0;
     }
@@ -198,6 +205,38 @@ static size_t follow_file(struct stream *s, const struct sources_view *view, siz
     return written;
 }
 
+// A record of another node: what of it was not sent yet.
+static size_t follow_record(struct stream *s, struct str record, struct arena *arena, struct buf *out)
+{
+    struct wire_recent r;
+    if (wire_recent_read(record, arena, &r) || r.selection >= s->selection_count)
+        return 0; // damaged, or no memory: the overlap of the next question may bring it
+    struct store_series_info info = {.labels = r.labels, .label_count = (uint32_t)r.label_count};
+    struct buf name = {0};
+    describe(&name, s->selections[r.selection].metric, &info);
+    int64_t id = name.failed ? -1 : id_of(s, buf_str(&name));
+    size_t at = 0;
+    while (id >= 0 && at < r.count && r.t_ns[at] <= s->series[id].sent_ns)
+        at++;
+    size_t written =
+        id >= 0 && at < r.count ? write_run(s, id, buf_str(&name), r.t_ns + at, r.values + at, r.count - at, out) : 0;
+    buf_free(&name);
+    return written;
+}
+
+// What the other nodes have sent meanwhile; a little more than `room` where a record has it.
+static void follow_nodes(struct stream *s, size_t room, struct arena *arena, struct buf *out)
+{
+    struct stream_news *news;
+    for (size_t written = 0; written < room && (news = stream_nodes_take(s->nodes)); free(news)) {
+        struct str data = {news->data, news->size};
+        if (news->event)
+            buf_add_str(out, data);
+        else
+            written += follow_record(s, data, arena, out);
+    }
+}
+
 int stream_next(struct stream *s, struct buf *out, struct error *e)
 {
     struct arena arena = {0};
@@ -212,6 +251,8 @@ int stream_next(struct stream *s, struct buf *out, struct error *e)
         for (size_t i = 0; i < s->selection_count && room; i++)
             room -= follow_file(s, &view, file, &s->selections[i], room, &arena, out);
     sources_close(&view);
+    if (s->nodes)
+        follow_nodes(s, room, &arena, out);
     arena_free(&arena);
     if (s->full && !s->said_full) {
         buf_printf(out, "event: error\ndata: {\"message\":\"more than %d series match; the rest is left out\"}\n\n",

@@ -54,6 +54,7 @@ int command_run(const struct options *o)
         .cors = options_text(o, OPT_CORS_ORIGIN),
         .query_memory_bytes = (uint64_t)options_number(o, OPT_QUERY_MEMORY),
         .query_deadline_s = options_number(o, OPT_QUERY_DEADLINE),
+        .node_deadline_s = options_number(o, OPT_NODE_DEADLINE),
         .connections = options_int(o, OPT_CONNECTIONS),
         .tls_cert = options_text(o, OPT_TLS_CERT),
         .tls_key = options_text(o, OPT_TLS_KEY),
@@ -71,6 +72,7 @@ int command_run(const struct options *o)
                 .hostfile = options_text(o, OPT_HOSTFILE),
                 .remote_sonde = options_text(o, OPT_REMOTE_SONDE),
                 .strict = options_flag(o, OPT_STRICT),
+                .fanout = options_int(o, OPT_FANOUT),
                 .node_timeout_s = options_number(o, OPT_NODE_TIMEOUT),
                 .stop_timeout_s = options_number(o, OPT_STOP_TIMEOUT),
                 .rules =

@@ -64,7 +64,7 @@ void option_expects(const struct option_row *row, char *out, size_t size)
         snprintf(out, size, "a whole number from %.0f to %.0f", row->least, row->most);
         break;
     case OPTION_SECONDS:
-        snprintf(out, size, "seconds from %.15g to %.15g", row->least, row->most);
+        snprintf(out, size, "seconds from %.15g to %.15g (90, 5m, 2h…)", row->least, row->most);
         break;
     case OPTION_SIZE:
         snprintf(out, size, "a size of at least %.0f bytes (512M, 2G…)", row->least);
@@ -118,6 +118,27 @@ static bool parse_size(struct str s, double *out)
     return true;
 }
 
+// "90", "90s", "1.5m", "2h", "1d".
+static bool parse_seconds(struct str s, double *out)
+{
+    static const struct {
+        char unit;
+        double seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    double factor = 1;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (s.size > 1 && s.data[s.size - 1] == units[i].unit) {
+            factor = units[i].seconds;
+            s.size--;
+            break;
+        }
+    double number;
+    if (!str_to_double(s, &number))
+        return false;
+    *out = number * factor;
+    return true;
+}
+
 static bool among(struct str choices, struct str s)
 {
     while (choices.data) {
@@ -139,7 +160,7 @@ static bool parse_value(const struct option_row *row, struct str s, double *numb
         *number = (double)whole;
         break;
     case OPTION_SECONDS:
-        if (!str_to_double(s, number))
+        if (!parse_seconds(s, number))
             return false;
         break;
     case OPTION_SIZE:

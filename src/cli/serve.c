@@ -34,6 +34,7 @@ struct aggregator_limits serve_limits(const struct options *o)
 {
     return (struct aggregator_limits){
         .connections = (unsigned)options_int(o, OPT_CONNECTIONS),
+        .node_deadline_ns = (int64_t)(options_number(o, OPT_NODE_DEADLINE) * NS_PER_S),
         .query_deadline_ns = (int64_t)(options_number(o, OPT_QUERY_DEADLINE) * NS_PER_S),
         .query_memory_bytes = (size_t)options_number(o, OPT_QUERY_MEMORY),
     };

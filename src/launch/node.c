@@ -10,6 +10,7 @@
 #include "launch/signals.h"
 #include "launch/sweep.h"
 #include "launch/wanted.h"
+#include "wire/link.h"
 #include "wire/settings.h"
 
 #include <errno.h>
@@ -24,15 +25,16 @@
 
 enum {
     LINE_MAX_BYTES = HOSTLIST_BYTES_MAX + 16, // the longest is "hosts …"
-    PARENT_MAX = HOST_NAME_MAX + 16,
+    PARENTS_MAX = WIRE_PARENTS_MAX * (HOST_NAME_MAX + 16),
     KILL_WAIT_MS = 2000, // for an agent that was killed to be gone
 };
 
 struct node {
     struct job job;
     char folder[FOLDER_PATH_MAX], token[256];
-    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1], parent[PARENT_MAX]; // parent: "ADDRESS PORT"
-    char *hosts;                                                                   // owned
+    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1],
+        parents[PARENTS_MAX]; // parents: "ADDRESS PORT ADDRESS PORT"
+    char *hosts, *children;   // owned; children: NULL: none
     char *agent_arguments[NODE_AGENT_ARGUMENTS_MAX];
     size_t agent_argument_count;
     int64_t beat_ms, orphan_ms, stop_ms;
@@ -44,7 +46,7 @@ struct node {
     struct signals signals;
     struct child agent, relay;
     int agent_starts, relay_starts, lock_fd;
-    bool ready;
+    bool ready, hub_said;
     bool finishing, closed, dropped;
     int64_t finish_ns;
     struct wanted wanted;
@@ -111,6 +113,29 @@ static void take_collector(struct node *n, struct str wanted)
         child_tell(&n->agent, COLLECTOR_VERB " %.*s", STR_ARG(wanted));
 }
 
+// The relay is told of each of them.
+static void tell_each(struct node *n, const char *verb, const char *hosts)
+{
+    struct str rest = str_of(hosts);
+    while (rest.data) {
+        struct str host = str_cut(&rest, ',');
+        if (host.size)
+            child_tell(&n->relay, "%s %.*s", verb, STR_ARG(host));
+    }
+}
+
+static void take_children(struct node *n, struct str hosts)
+{
+    char *list = strndup(hosts.data, hosts.size);
+    if (n->relay.state == CHILD_READY && n->children && list) {
+        // Those that are no more first: who stays is expected again.
+        tell_each(n, "exclude", n->children);
+        tell_each(n, "expect", list);
+    }
+    free(n->children);
+    n->children = list;
+}
+
 static int take_line(struct node *n, struct str line, struct error *e)
 {
     struct str value = line, key = str_cut(&value, ' ');
@@ -134,7 +159,11 @@ static int take_line(struct node *n, struct str line, struct error *e)
     } else if (str_eq(key, STR("name"))) {
         take_text(value, n->name, sizeof n->name);
     } else if (str_eq(key, STR("parent"))) {
-        take_text(value, n->parent, sizeof n->parent);
+        take_text(value, n->parents, sizeof n->parents);
+        if (n->relay.state == CHILD_READY)
+            child_tell(&n->relay, "parent %s", n->parents);
+    } else if (str_eq(key, STR("children"))) {
+        take_children(n, value);
     } else if (str_eq(key, STR("record"))) {
         take_text(value, n->job.record, sizeof n->job.record);
     } else if (str_eq(key, STR("command"))) {
@@ -219,14 +248,15 @@ static int start_agent(struct node *n, struct error *e)
 // Once the agent serves and it is known where the aggregator is. An end that nobody asked for is a reason to try again, a few times.
 static void start_relay(struct node *n)
 {
-    if (n->ending || !n->key[0] || !n->parent[0] || child_runs(&n->relay) || n->relay_starts > LAUNCH_RESTARTS_MAX)
+    if (n->ending || !n->key[0] || !n->parents[0] || child_runs(&n->relay) || n->relay_starts > LAUNCH_RESTARTS_MAX)
         return;
     struct child_command c = {0};
-    struct str port = str_of(n->parent), address = str_cut(&port, ' ');
     child_command_add(&c, "sonde");
     child_command_add(&c, "relay");
     child_command_add(&c, "--key-file=%s/key", n->job.folder);
-    child_command_add(&c, "--parent=%.*s:%.*s", STR_ARG(address), STR_ARG(port.data ? port : STR("")));
+    child_command_add(&c, "--parent=%s", n->parents);
+    if (n->children)
+        child_command_add(&c, "--children");
     child_command_add(&c, "--host=%s", n->name[0] ? n->name : n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
@@ -239,10 +269,23 @@ static void start_relay(struct node *n)
     n->relay_starts++;
 }
 
+// "ready PORT": other nodes can come.
+static void on_relay_ready(struct node *n)
+{
+    if (!n->children || n->hub_said || n->relay.state != CHILD_READY)
+        return;
+    tell_each(n, "expect", n->children);
+    say("hub %d", atoi(n->relay.line));
+    n->hub_said = true;
+}
+
 static void on_relay_end(struct node *n, int status)
 {
     char how[64];
     child_reaped(&n->relay, status);
+    if (n->hub_said)
+        say("hub 0");
+    n->hub_said = false;
     if (n->relay.stopping || n->ending)
         return;
     child_status_text(status, how, sizeof how);
@@ -304,6 +347,7 @@ static int turn(struct node *n, int64_t deadline_ns, struct error *e)
     }
     if (fds[2].revents)
         child_read(&n->relay);
+    on_relay_ready(n);
     bool from_terminal;
     for (int number = signals_next(&n->signals, &from_terminal); number;
          number = signals_next(&n->signals, &from_terminal)) {
@@ -549,6 +593,7 @@ int node_run(struct error *e)
     buf_free(&n->said);
     free(n->hosts);
     wanted_free(&n->wanted);
+    free(n->children);
     job_free(&n->job);
     free(n);
     return status < 0 ? 1 : 0;

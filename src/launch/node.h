@@ -16,7 +16,8 @@
 //   stop-ms 10000           how long the agent may take to end
 //   hosts n1,n2,n3          goes into FOLDER/hostfile; may come again later
 //   go                      that was all
-//   parent ADDRESS PORT     the aggregator listens there: the relay is started; may come before or after "go"
+//   children n4,n5          these nodes connect to this one, whose relay merges what they answer; may come again, with all of them
+//   parent ADDRESS PORT ADDRESS PORT   who asks this node listens there: a relay, then who can stand in for it; the relay is started; may come before or after "go", and again
 //   beat                    … from time to time
 //   finish MARK             the end is near: the agent closes its file. Where MARK is in the recording's folder, all nodes share that: the file is kept there, and the
 //                           end follows. Elsewhere the relay goes on answering from the closed file until one of
@@ -29,6 +30,7 @@
 //   ready HOST              the agent serves; HOST is the name that its file and its series carry
 //   error TEXT              it cannot; the end follows
 //   beat
+//   hub PORT                the relay takes in the children there; 0: it does not at the moment
 //   agent TEXT              the agent has ended and was started again, or not any more
 //   relay TEXT              the same of the relay
 //   closed                  after "finish": the file is closed, and is here alone

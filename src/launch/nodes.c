@@ -5,6 +5,7 @@
 #include "launch/gather.h"
 #include "launch/placement.h"
 #include "launch/reach.h"
+#include "wire/tree.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +19,15 @@ enum {
         2, // names that are looked up to find our own address: a name service that is down takes seconds for each
 };
 
+// A node's place in the tree of those that are asked through each other. ROOT is the aggregator.
+enum { NOT_TOLD = -2, ROOT = -1 };
+
+struct branch {
+    ptrdiff_t expected; // the aggregator knows it behind this one; NOT_TOLD: it does not expect it
+    int port;           // where it takes in children; 0: it does not, or not yet
+    bool gone;          // it will not, as far as is known: its children go past it
+};
+
 struct nodes {
     const struct nodes_options *o;
     const struct job *job;
@@ -29,8 +39,11 @@ struct nodes {
     enum restart_verb pending, verdict;
     bool begun, stopped;
     char address[REACH_ADDRESS_MAX]; // ours, for the others; empty: not known
-    bool *expected;                  // by the aggregator
     struct gather *gather;           // NULL: not begun
+    int port;                        // where the aggregator listens for them; 0: not known yet
+    struct branch *tree;             // a place each
+    struct buf line;
+    bool changed; // since the aggregator was told
 };
 
 // ---------------------------------------------------------------- who takes part
@@ -84,9 +97,11 @@ int nodes_find(const struct nodes_options *options, const struct job *job, struc
         status = restart_init(&n->restart, &options->rules, count, e);
     if (status == 0)
         status = make_lists(n, e);
-    n->expected = calloc(count, sizeof *n->expected);
-    if (status == 0 && !n->expected)
+    n->tree = calloc(count, sizeof *n->tree);
+    if (status == 0 && !n->tree)
         status = error_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < count && n->tree; i++)
+        n->tree[i].expected = NOT_TOLD;
     if (status < 0) {
         nodes_close(n);
         return status;
@@ -105,7 +120,8 @@ void nodes_close(struct nodes *n)
     allocation_free(&n->allocation);
     free(n->list);
     free(n->words);
-    free(n->expected);
+    free(n->tree);
+    buf_free(&n->line);
     free(n);
 }
 
@@ -122,6 +138,8 @@ static void take_answer(struct nodes *n, const struct restart_answer *answer)
 }
 
 static void start_missing(struct nodes *n);
+static void relay_changed(struct nodes *n, size_t node, int port, bool gone);
+static void tell_tree(struct nodes *n);
 
 static void on_lost(struct nodes *n, size_t node, const char *what, const char *why)
 {
@@ -145,18 +163,26 @@ static void on_event(void *user, size_t node, enum node_event event, const char 
     switch (event) {
     case NODE_EVENT_UP:
         log_info("node %s is up", name_of(n, node));
+        relay_changed(n, node, n->tree[node].port, false);
         break;
     case NODE_EVENT_FAILED:
+        relay_changed(n, node, 0, true);
         on_lost(n, node, "has not come up", words);
         break;
     case NODE_EVENT_LOST:
+        relay_changed(n, node, 0, true);
         on_lost(n, node, "is lost", words);
         break;
     case NODE_EVENT_SILENT:
+        relay_changed(n, node, n->tree[node].port, true); // it may be back, and listen where it did
         on_lost(n, node, "is lost", words);
         break;
     case NODE_EVENT_BACK:
         log_warning("node %s is back", name_of(n, node));
+        relay_changed(n, node, n->tree[node].port, false);
+        break;
+    case NODE_EVENT_HUB:
+        relay_changed(n, node, atoi(words), atoi(words) == 0);
         break;
     case NODE_EVENT_WORDS:
         fprintf(stderr, "sonde: node %s: %s\n", name_of(n, node), words);
@@ -176,6 +202,7 @@ static void start_missing(struct nodes *n)
         if (restart_takes_part(&n->restart, i) && !is_own(n, i))
             placement_start(n->placement, i, n->list);
     }
+    tell_tree(n);
 }
 
 bool nodes_others(const struct nodes *n)
@@ -201,22 +228,113 @@ const char *nodes_address(const struct nodes *n)
     return n->address[0] ? n->address : NULL;
 }
 
+// ---------------------------------------------------------------- who is asked through whom
+
+static size_t fanout_of(const struct nodes *n)
+{
+    return n->o->fanout ? (size_t)n->o->fanout : WIRE_FANOUT_DEFAULT;
+}
+
+// Of this machine as the root where it is node 0; where it is none of them, it stands before them.
+static size_t member_of(const struct nodes *n, size_t node)
+{
+    return n->allocation.here ? node : node + 1;
+}
+
+static ptrdiff_t node_of(const struct nodes *n, size_t member)
+{
+    return member == 0 ? ROOT : (ptrdiff_t)(n->allocation.here ? member : member - 1);
+}
+
+static bool has_children(const struct nodes *n, size_t node)
+{
+    return wire_tree_is_relay(member_of(n, node), member_of(n, n->restart.count), fanout_of(n));
+}
+
+// The nearest above it that is there or may still come.
+static ptrdiff_t parent_of(const struct nodes *n, size_t node)
+{
+    size_t member = member_of(n, node);
+    for (;;) {
+        member = wire_tree_parent(member, fanout_of(n));
+        ptrdiff_t parent = node_of(n, member);
+        if (parent == ROOT || (restart_takes_part(&n->restart, (size_t)parent) && !n->tree[parent].gone))
+            return parent;
+    }
+}
+
+// Its relay, and where that does not answer we ourselves. Where the relay is still to come it waits.
+static void tell_parents(struct nodes *n, size_t node)
+{
+    ptrdiff_t parent = parent_of(n, node);
+    if (!n->port || (parent != ROOT && !n->tree[parent].port))
+        return;
+    n->line.size = 0;
+    if (parent != ROOT)
+        buf_printf(&n->line, "%s %d ", name_of(n, (size_t)parent), n->tree[parent].port);
+    buf_printf(&n->line, "%s %d", n->address[0] ? n->address : nodes_own_name(n), n->port);
+    if (!n->line.failed)
+        placement_tell_parents(n->placement, node, buf_cstr(&n->line));
+}
+
+static void tell_children(struct nodes *n, size_t node)
+{
+    size_t first = member_of(n, node) * fanout_of(n) + 1, members = member_of(n, n->restart.count);
+    n->line.size = 0;
+    for (size_t m = first; m < first + fanout_of(n) && m < members; m++) {
+        size_t child = (size_t)node_of(n, m);
+        if (restart_takes_part(&n->restart, child))
+            buf_printf(&n->line, "%s%s", n->line.size ? "," : "", name_of(n, child));
+    }
+    if (!n->line.failed)
+        placement_tell_children(n->placement, node, buf_cstr(&n->line));
+}
+
+// Something has changed.
+static void tell_tree(struct nodes *n)
+{
+    n->changed = true;
+    for (size_t i = 0; n->placement && i < n->restart.count; i++) {
+        if (is_own(n, i) || !restart_takes_part(&n->restart, i))
+            continue;
+        if (has_children(n, i))
+            tell_children(n, i);
+        tell_parents(n, i);
+    }
+}
+
+static void relay_changed(struct nodes *n, size_t node, int port, bool gone)
+{
+    n->tree[node].port = port;
+    n->tree[node].gone = gone;
+    if (has_children(n, node))
+        tell_tree(n);
+}
+
 void nodes_tell_port(struct nodes *n, int port)
 {
-    if (n->placement)
-        placement_tell_parent(n->placement, n->address[0] ? n->address : nodes_own_name(n), port);
+    n->port = port;
+    tell_tree(n);
 }
 
 void nodes_tell_expected(struct nodes *n, bool anew, void (*tell)(void *user, const char *verb, const char *host),
                          void *user)
 {
+    if (!anew && !n->changed)
+        return;
+    n->changed = false;
     for (size_t i = 0; i < n->restart.count; i++) {
         bool part = !is_own(n, i) && restart_takes_part(&n->restart, i);
-        if (part && (anew || !n->expected[i]))
-            tell(user, "expect", name_of(n, i));
-        else if (!part && !anew && n->expected[i])
+        ptrdiff_t parent = part ? parent_of(n, i) : NOT_TOLD;
+        if (part && (anew || n->tree[i].expected != parent)) {
+            n->line.size = 0;
+            buf_printf(&n->line, "%s%s", parent == ROOT ? "expect" : "behind ",
+                       parent == ROOT ? "" : name_of(n, (size_t)parent));
+            tell(user, buf_cstr(&n->line), name_of(n, i));
+        } else if (!part && !anew && n->tree[i].expected != NOT_TOLD) {
             tell(user, "exclude", name_of(n, i));
-        n->expected[i] = part;
+        }
+        n->tree[i].expected = parent;
     }
 }
 

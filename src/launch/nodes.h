@@ -22,6 +22,7 @@ struct nodes_options {
     const char *remote_sonde;     // NULL = our own path
     bool strict;                  // a node that does not come up ends the run before it begins
     double node_timeout_s, stop_timeout_s;
+    int fanout; // more nodes than that are asked through each other (wire/tree.h); 0 = WIRE_FANOUT_DEFAULT
     struct restart_rules rules;
     bool quiet, verbose;
 };
@@ -46,8 +47,8 @@ const char *nodes_own_name(const struct nodes *n); // of this machine, as the la
 const char *nodes_address(const struct nodes *n);
 void nodes_tell_port(struct nodes *n, int port); // it listens
 
-// Calls tell("expect", HOST) or tell("exclude", HOST) for each other node that takes part, or no more, and of which that was not said yet; `anew`: as if nothing had
-// been said.
+// Calls tell("expect", HOST), tell("behind RELAY", HOST) or tell("exclude", HOST) for each other node that takes part, behind a relay or not, or no more, and of which that
+// was not said yet; `anew`: as if nothing had been said.
 void nodes_tell_expected(struct nodes *n, bool anew, void (*tell)(void *user, const char *verb, const char *host),
                          void *user);
 

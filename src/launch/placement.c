@@ -35,6 +35,7 @@ struct node_process {
     enum node_finish finish;
     char *recording; // owned; NULL unknown
     bool stays;
+    char *parents, *children; // owned: what it is told of the tree; NULL: nothing yet
 };
 
 struct placement {
@@ -45,9 +46,8 @@ struct placement {
     size_t next_waiting; // nodes before it do not wait
     int epoll, timer;
     int64_t tick_ms, beat_ms, beaten_ns;
-    char *told;                         // owned: what every node is told first, without its hosts
-    char *hosts;                        // owned: the newest list
-    char parent[64 + INET6_ADDRSTRLEN]; // a line; empty: it is not known yet
+    char *told;  // owned: what every node is told first, without its hosts
+    char *hosts; // owned: the newest list
 };
 
 // epoll's user data: the node and which of its descriptors.
@@ -76,6 +76,16 @@ static void send_text(struct node_process *n, struct str text)
 {
     channel_send(&n->channel, text);
     watch_room(n);
+}
+
+static void send_line(struct node_process *n, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    channel_send(&n->channel, str_of(key));
+    channel_send(&n->channel, STR(" "));
+    channel_send(&n->channel, str_of(value));
+    send_text(n, STR("\n"));
 }
 
 static void set_tick(struct placement *p)
@@ -169,6 +179,8 @@ static void on_answer(void *user, const char *line)
         char words[REASON_MAX];
         snprintf(words, sizeof words, "the %s", line);
         tell(n, NODE_EVENT_WORDS, words);
+    } else if (takes(line, "hub", &rest)) {
+        tell(n, NODE_EVENT_HUB, rest);
     } else if (takes(line, "kept", &rest) || takes(line, "stays", &rest)) {
         free(n->recording);
         n->recording = strdup(rest);
@@ -308,7 +320,8 @@ static void start_one(struct node_process *n)
     channel_send(&n->channel, STR("name "));
     channel_send(&n->channel, str_of(p->o.allocation->hosts.names[n->index]));
     channel_send(&n->channel, STR("\n"));
-    channel_send(&n->channel, str_of(p->parent));
+    send_line(n, "children", n->children); // first: with it the relay is another one
+    send_line(n, "parent", n->parents);
     if (p->hosts) {
         channel_send(&n->channel, STR("hosts "));
         channel_send(&n->channel, str_of(p->hosts));
@@ -367,14 +380,26 @@ void placement_tell_collector(struct placement *p, const char *wanted)
             tell_wanted(&p->nodes[i], wanted);
 }
 
-void placement_tell_parent(struct placement *p, const char *address, int port)
+// Keeps it for when the node is started, and says it when that is done.
+static void tell_and_keep(struct node_process *n, char **kept, const char *key, const char *value)
 {
-    snprintf(p->parent, sizeof p->parent, "parent %s %d\n", address, port);
-    for (size_t i = 0; i < p->count; i++) {
-        struct node_process *n = &p->nodes[i];
-        if (n->state == NODE_STARTING || n->state == NODE_UP || n->state == NODE_SILENT)
-            send_text(n, str_of(p->parent));
-    }
+    char *copy = *kept && strcmp(*kept, value) == 0 ? NULL : strdup(value);
+    if (!copy)
+        return;
+    free(*kept);
+    *kept = copy;
+    if (n->state == NODE_STARTING || n->state == NODE_UP || n->state == NODE_SILENT)
+        send_line(n, key, value);
+}
+
+void placement_tell_parents(struct placement *p, size_t node, const char *parents)
+{
+    tell_and_keep(&p->nodes[node], &p->nodes[node].parents, "parent", parents);
+}
+
+void placement_tell_children(struct placement *p, size_t node, const char *children)
+{
+    tell_and_keep(&p->nodes[node], &p->nodes[node].children, "children", children);
 }
 
 // ---------------------------------------------------------------- what happens
@@ -578,6 +603,8 @@ void placement_destroy(struct placement *p)
             kill(p->nodes[i].channel.pid, SIGKILL);
         channel_close(&p->nodes[i].channel);
         free(p->nodes[i].recording);
+        free(p->nodes[i].parents);
+        free(p->nodes[i].children);
     }
     if (p->epoll >= 0)
         close(p->epoll);

@@ -57,6 +57,7 @@ enum node_event {
     NODE_EVENT_SILENT, // nothing was heard for the node time-out: lost, as long as nothing is heard
     NODE_EVENT_BACK,   // heard again
     NODE_EVENT_WORDS,  // something to pass on
+    NODE_EVENT_HUB,    // words: the port on which its relay takes in other nodes; "0": no more
 };
 
 struct placement_options {
@@ -93,8 +94,10 @@ bool placement_owns(const struct placement *p, pid_t pid);
 void placement_start(struct placement *p, size_t node, const char *hosts);
 void placement_tell_hosts(struct placement *p, const char *hosts);
 
-// Where the aggregator listens for nodes: told to all that run, and to each that is started later.
-void placement_tell_parent(struct placement *p, const char *address, int port);
+// Told to the node when it runs, and each time when it is started: "ADDRESS PORT ADDRESS PORT", who asks it, the one to be preferred first; and the nodes that it
+// takes in, separated by commas. Nothing is said twice.
+void placement_tell_parents(struct placement *p, size_t node, const char *parents);
+void placement_tell_children(struct placement *p, size_t node, const char *children);
 
 // Tells all nodes that are up to finish, the others to end; a node that finds the mark in the recording's folder shares it with us. "drop": we have its file.
 void placement_finish(struct placement *p, const char *mark);

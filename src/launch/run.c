@@ -238,6 +238,7 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--query-memory=%llu", (unsigned long long)l->o->query_memory_bytes);
     child_command_add(&c, "--query-deadline=%g", l->o->query_deadline_s);
+    child_command_add(&c, "--node-deadline=%g", l->o->node_deadline_s);
     child_command_add(&c, "--connections=%d", l->o->connections);
     if (l->o->cors)
         child_command_add(&c, "--cors-origin=%s", l->o->cors);
@@ -272,6 +273,12 @@ static void tell_aggregator(void *user, const char *verb, const char *host)
 {
     struct launch *l = user;
     child_tell(&l->aggregator, "%s %s", verb, host);
+}
+
+static void tell_expected_now(struct launch *l)
+{
+    if (l->aggregator.state == CHILD_READY && l->hub_port)
+        nodes_tell_expected(l->nodes, false, tell_aggregator, l);
 }
 
 // "ready PORT HUBPORT": the nodes can come.
@@ -407,8 +414,10 @@ static void turn(struct launch *l, int64_t deadline_ns)
             open_hub(l);
         }
     }
-    if (fds[3].revents)
+    if (fds[3].revents) {
         nodes_turn(l->nodes);
+        tell_expected_now(l);
+    }
     bool from_terminal;
     for (int number = signals_next(&l->signals, &from_terminal); number;
          number = signals_next(&l->signals, &from_terminal))
@@ -540,8 +549,7 @@ static int run_attempt(struct launch *l)
     struct error e;
     if (nodes_begin(l->nodes, &e) < 0)
         log_warning("%s", e.text);
-    if (l->aggregator.state == CHILD_READY && l->hub_port)
-        nodes_tell_expected(l->nodes, false, tell_aggregator, l);
+    tell_expected_now(l);
     if (nodes_restartable(l->nodes) && child_runs(&l->agent))
         attempt_annotate(l->socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
     set_environment(l, &env);

@@ -40,7 +40,7 @@ struct launch_options {
     const char *cors;                 // origins whose pages may read over HTTP; NULL: none
     const char *tls_cert, *tls_key;   // the HTTP server speaks TLS; both or neither
     uint64_t query_memory_bytes;      // limits of the HTTP server
-    double query_deadline_s;
+    double query_deadline_s, node_deadline_s;
     int connections;
     bool quiet, verbose;
     double stop_timeout_s;

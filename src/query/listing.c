@@ -30,7 +30,7 @@ static bool take(struct query_listing *l, const struct store_metric *metric, uin
         query_labels_add(&s, more, l->room);
     if (!query_labels_carry(&s, f->tags, f->tag_count))
         return false;
-    *out = (struct query_listed){.metric = metric, .labels = s.labels, .label_count = s.label_count};
+    *out = (struct query_listed){.metric = metric, .id = id, .labels = s.labels, .label_count = s.label_count};
     if (f->latest)
         out->has_point = store_point_before(store, id, INT64_MAX, &out->t_ns, &out->value);
     return !f->latest || (out->has_point && out->t_ns >= f->from_ns);

@@ -17,6 +17,7 @@ struct query_series_filter {
 
 struct query_listed {
     const struct store_metric *metric;
+    uint32_t id;                      // in its store; of no meaning where it comes from other nodes
     const struct store_label *labels; // sorted by key
     size_t label_count;
     bool has_point; // with `latest`; without it always false

@@ -37,15 +37,23 @@ static void name_missing(struct asking *a, struct str host, enum wire_reason rea
     a->events.missing(a->user, &(struct wire_missing){host, reason, text});
 }
 
-// A node, and all that are behind it.
+// A node, and all that are behind it but have come another way: those answer for themselves.
+static void name_behind(struct asking *a, struct str host, enum wire_reason reason, unsigned depth)
+{
+    for (size_t i = 0; i < a->hub->node_count; i++) {
+        const struct node *n = a->hub->nodes[i];
+        if (!n->expected || n->excluded || n->peer || n->via.size == 0 || !str_eq(n->via, host))
+            continue;
+        name_missing(a, n->host, reason, STR("its relay is missing"));
+        if (depth > 1)
+            name_behind(a, n->host, reason, depth - 1);
+    }
+}
+
 static void name_with_children(struct asking *a, struct str host, enum wire_reason reason, struct str text)
 {
     name_missing(a, host, reason, text);
-    for (size_t i = 0; i < a->hub->node_count; i++) {
-        const struct node *n = a->hub->nodes[i];
-        if (n->expected && !n->excluded && n->via.size && str_eq(n->via, host))
-            name_missing(a, n->host, reason, STR("its relay is missing"));
-    }
+    name_behind(a, host, reason, HUB_DEPTH_MAX);
 }
 
 // ---- ends ----
@@ -177,7 +185,11 @@ static bool take_missing(struct asked *k, struct str payload, const char **why)
             *why = "a damaged list of missing nodes";
             return false;
         }
-        k->asking->events.missing(k->asking->user, &m);
+        // Its relay misses it because it has come to us instead.
+        const uint64_t *known = map_get(&k->peer->hub->by_host, m.host);
+        const struct node *n = known ? k->peer->hub->nodes[*known] : NULL;
+        if (!n || !n->peer || n->peer == k->peer)
+            k->asking->events.missing(k->asking->user, &m);
     }
     return true;
 }

@@ -268,6 +268,11 @@ static void on_tick(uv_timer_t *timer)
     int64_t greeting_ns = (int64_t)h->settings.handshake_ms * NS_PER_MS,
             dead_ns = (int64_t)h->settings.dead_ms * NS_PER_MS;
     int64_t heartbeat_ns = (int64_t)h->settings.heartbeat_ms * NS_PER_MS;
+    // Who stood still itself (a machine that is far too busy, a debugger) reads what has come meanwhile before it takes anybody for dead.
+    bool stood_still = h->ticked_ns && now - h->ticked_ns > dead_ns / 2;
+    h->ticked_ns = now;
+    if (stood_still)
+        return;
     while (h->strangers && now - wire_session_began_ns(h->strangers->session) > greeting_ns) {
         h->stats.refused_time++;
         drop(h->strangers, NULL);
@@ -500,13 +505,21 @@ struct listing {
     int result;
 };
 
-static bool describe(const struct node *n, struct arena *arena, struct hub_node *out)
+static bool is_within_reach(const struct hub *h, const struct node *n)
+{
+    for (int depth = 0; n && !n->peer && n->via.size && depth < HUB_DEPTH_MAX; depth++)
+        n = find_node(h, n->via);
+    return n && n->peer;
+}
+
+static bool describe(const struct hub *h, const struct node *n, struct arena *arena, struct hub_node *out)
 {
     *out = (struct hub_node){.host = arena_str(arena, n->host),
                              .via = arena_str(arena, n->via),
                              .expected = n->expected,
                              .connected = n->peer != NULL,
                              .relay = n->relay,
+                             .within_reach = is_within_reach(h, n),
                              .heard_ns = n->peer ? wire_session_heard_ns(n->peer->session) : 0,
                              .connections = n->connections,
                              .bytes_in = n->bytes_in,
@@ -530,7 +543,7 @@ static void list(void *user)
     for (size_t i = 0; i < l->hub->node_count && l->result == 0; i++) {
         if (l->hub->nodes[i]->excluded)
             continue;
-        if (!describe(l->hub->nodes[i], l->arena, &l->nodes[l->count++]))
+        if (!describe(l->hub, l->hub->nodes[i], l->arena, &l->nodes[l->count++]))
             l->result = -ENOMEM;
     }
 }

@@ -26,6 +26,7 @@ enum {
     HUB_HELD_MAX = 16 << 20,
     HUB_RECORD_MAX = 256 << 20, // bytes of one record
     HUB_DEADLINE_DEFAULT_MS = 2000,
+    HUB_DEPTH_MAX = 14,      // of relays below one: 16,384 nodes with a fanout of 2
     HUB_QUESTIONS_MAX = 256, // at a time on one connection; more are refused: -EBUSY
 };
 
@@ -62,6 +63,7 @@ int hub_wait(struct hub *h, size_t count, int64_t deadline_ns);
 struct hub_node {
     struct str host, via;
     bool expected, connected, relay;
+    bool within_reach; // it is connected, or a relay that it is behind
     int64_t heard_ns;     // monotonic; 0: never
     uint64_t connections; // how often it has come
     bool offset_known;    // of its clock
@@ -112,6 +114,8 @@ struct hub_where {
     const atomic_bool *cancel;
     const struct query_watch *watch;
     const struct wire_view *local; // our own stores, answered in the asking thread while the nodes answer; may be NULL
+    int64_t
+        local_deadline_ns; // for those; past it: -ETIMEDOUT. 0: they have as long as the nodes, and are named as missing past it
 };
 struct hub_absent {
     const struct wire_missing *nodes;

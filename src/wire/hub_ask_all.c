@@ -11,6 +11,8 @@ struct all {
     const struct hub_ask *ask;
     const struct wire_view *local;
     hub_record_fn *record;
+    int64_t deadline_ns; // for our own answer
+    bool must;           // it is one past which there is no answer at all
     void *user;
     struct error *e;
     bool late; // our own answer
@@ -50,8 +52,9 @@ static int answer_ourselves(void *user)
         return 0;
     struct hub_ask own = *a->ask;
     own.user = a->user;
+    own.deadline_ns = a->deadline_ns;
     int r = hub_answer_here(&own, a->local, hub_host(a->hub), a->record, a->e);
-    a->late = r == -ETIMEDOUT;
+    a->late = r == -ETIMEDOUT && !a->must;
     return a->late ? 0 : r;
 }
 
@@ -89,11 +92,14 @@ int hub_ask_all(struct hub *h, enum wire_question question, struct str request, 
                 hub_record_fn *record, void *user, struct arena *arena, struct hub_absent *absent, struct error *e)
 {
     *absent = (struct hub_absent){0};
+    int64_t deadline_ns = where->deadline_ns;
+    if (!deadline_ns)
+        deadline_ns = clock_monotonic_ns() + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
     struct hub_ask ask = {.question = question,
                           .request = request,
                           .hosts = where->hosts,
                           .host_count = where->host_count,
-                          .deadline_ns = where->deadline_ns,
+                          .deadline_ns = deadline_ns,
                           .cancel = where->cancel,
                           .watch = where->watch,
                           .begun = answer_ourselves,
@@ -101,12 +107,12 @@ int hub_ask_all(struct hub *h, enum wire_question question, struct str request, 
     struct all a = {.hub = h,
                     .ask = &ask,
                     .local = is_asked(h, where) ? where->local : NULL,
+                    .deadline_ns = where->local_deadline_ns ? where->local_deadline_ns : deadline_ns,
+                    .must = where->local_deadline_ns != 0,
                     .record = record,
                     .user = user,
                     .e = e};
     ask.user = &a;
-    if (!ask.deadline_ns)
-        ask.deadline_ns = clock_monotonic_ns() + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
     int r = hub_ask(h, &ask, arena, &absent->nodes, &absent->count, e);
     if (r == 0 && a.late && add_ourselves(h, arena, absent))
         r = error_set(e, -ENOMEM, "no memory for an answer");

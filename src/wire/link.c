@@ -45,18 +45,25 @@ struct run {
     struct error error;          // code 0: none
 };
 
+struct parent {
+    char *host; // owned
+    int port;
+};
+
 struct wire_link {
     struct wire_loop *loop;
     struct wire_settings settings;
     const struct wire_transport *transport;
-    char *parent_host;
-    int parent_port;
+    struct parent parents[WIRE_PARENTS_MAX];
+    size_t parent_count;
+    unsigned tries;       // which parent is next: counts from the first that is to be tried
     struct str host, job; // malloc'd
     uint64_t session_number;
     struct wire_source source;
     struct hub *children;
     struct wire_session *session; // NULL: none
     uv_timer_t *timer, *children_timer;
+    int64_t armed_ns;  // when the timer was set
     unsigned failures; // since it was open
     unsigned dead_ms;  // as the parent says
     struct run *runs;
@@ -433,6 +440,7 @@ static bool take_welcome(struct wire_link *l, struct str payload)
         return false;
     l->dead_ms = welcome.dead_ms;
     l->failures = 0;
+    l->tries = 0; // when it is lost, it begins with the first
     l->stats.state = WIRE_LINK_OPEN;
     l->stats.opened++;
     l->stats.problem[0] = 0;
@@ -471,6 +479,11 @@ static bool take(struct wire_link *l, const struct wire_header *h, struct str pa
 
 // ---- the connection ----
 
+static const struct parent *parent_of(const struct wire_link *l)
+{
+    return &l->parents[l->stats.parent];
+}
+
 static void disconnect(struct wire_link *l, const char *problem, const char *why)
 {
     while (l->runs)
@@ -493,7 +506,7 @@ static void on_frame(void *user, const struct wire_header *h, struct str payload
     struct wire_link *l = user;
     if (take(l, h, payload))
         return;
-    log_warning("the parent %s sent a damaged or untimely %s; connecting again", l->parent_host,
+    log_warning("the parent %s sent a damaged or untimely %s; connecting again", parent_of(l)->host,
                 wire_frame_row(h->type)->name);
     disconnect(l, "the parent sent a damaged or untimely frame", "a damaged or untimely frame");
     arm(l);
@@ -512,7 +525,7 @@ static void on_closed(void *user, int why, const char *text)
     (void)why;
     // Once is enough: a parent that is gone stays gone for a while.
     if (l->stats.state == WIRE_LINK_OPEN || l->failures == 0)
-        log_info("no connection to %s:%d: %s", l->parent_host, l->parent_port, text);
+        log_info("no connection to %s:%d: %s", parent_of(l)->host, parent_of(l)->port, text);
     disconnect(l, text, NULL);
     arm(l);
 }
@@ -533,7 +546,8 @@ static void connect_now(struct wire_link *l)
     struct error e;
     l->dead_ms = l->settings.dead_ms;
     l->stats.state = WIRE_LINK_CONNECTING;
-    if (wire_session_connect(&o, l->parent_host, l->parent_port, &l->session, &e))
+    l->stats.parent = (int)(l->tries++ % l->parent_count);
+    if (wire_session_connect(&o, parent_of(l)->host, parent_of(l)->port, &l->session, &e))
         disconnect(l, e.text, NULL);
 }
 
@@ -559,9 +573,14 @@ static void on_timer(uv_timer_t *timer)
         bool open = l->stats.state == WIRE_LINK_OPEN;
         int64_t since = open ? wire_session_heard_ns(l->session) : wire_session_began_ns(l->session);
         int64_t most_ms = open ? l->dead_ms : l->settings.handshake_ms;
-        if (wire_monotonic_ns(&l->settings) - since > most_ms * NS_PER_MS)
+        int64_t now_ns = wire_monotonic_ns(&l->settings);
+        // Who stood still itself reads what has come meanwhile before it takes the parent for dead.
+        bool stood_still = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
+        if (!stood_still && now_ns - since > most_ms * NS_PER_MS) {
+            l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries; // that one would not answer now
             disconnect(l, open ? "the parent was not heard for too long" : "the parent did not answer",
                        "nothing heard for too long");
+        }
     }
     arm(l);
 }
@@ -571,6 +590,7 @@ static void arm(struct wire_link *l)
     enum { LOOKS = 8 }; // while a time-out passes
     unsigned watched = l->stats.state == WIRE_LINK_OPEN ? l->dead_ms : l->settings.handshake_ms;
     uint64_t wait = l->session ? watched / LOOKS + 1 : retry_wait_ms(l);
+    l->armed_ns = wire_monotonic_ns(&l->settings);
     uv_timer_start(l->timer, on_timer, wait, 0);
 }
 
@@ -586,9 +606,15 @@ static void start(void *user)
     arm(l);
 }
 
+static void free_parents(struct parent *parents, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(parents[i].host);
+}
+
 static void free_link(struct wire_link *l)
 {
-    free(l->parent_host);
+    free_parents(l->parents, l->parent_count);
     free((char *)l->host.data);
     free((char *)l->job.data);
     free(l);
@@ -609,8 +635,8 @@ int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o, 
         .loop = loop,
         .settings = wire_settings_of(&o->settings),
         .transport = o->transport ? o->transport : &wire_tcp,
-        .parent_host = strdup(o->parent_host),
-        .parent_port = o->parent_port,
+        .parents = {{strdup(o->parent_host), o->parent_port}},
+        .parent_count = 1,
         .host = {strndup(o->host.data, o->host.size), o->host.size},
         .job = {strndup(o->settings.job.size ? o->settings.job.data : "", o->settings.job.size), o->settings.job.size},
         .session_number = o->session,
@@ -619,7 +645,7 @@ int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o, 
         .timer = calloc(1, sizeof *l->timer),
         .children_timer = calloc(1, sizeof *l->children_timer)};
     l->settings.job = l->job;
-    if (!l->parent_host || !l->host.data || !l->job.data || !l->timer || !l->children_timer) {
+    if (!l->parents[0].host || !l->host.data || !l->job.data || !l->timer || !l->children_timer) {
         free(l->timer);
         free(l->children_timer);
         free_link(l);
@@ -649,6 +675,47 @@ void wire_link_destroy(struct wire_link *l)
         return;
     wire_loop_call(l->loop, stop, l);
     free_link(l);
+}
+
+struct new_parents {
+    struct wire_link *link;
+    struct parent parents[WIRE_PARENTS_MAX];
+    size_t count;
+};
+
+static void set_parents(void *user)
+{
+    struct new_parents *p = user;
+    struct wire_link *l = p->link;
+    const struct parent *now = parent_of(l);
+    bool stays = l->session && now->port == p->parents[0].port && strcmp(now->host, p->parents[0].host) == 0;
+    free_parents(l->parents, l->parent_count);
+    memcpy(l->parents, p->parents, sizeof l->parents);
+    l->parent_count = p->count;
+    l->stats.parent = 0;
+    l->tries = stays ? 1 : 0;
+    if (stays)
+        return;
+    disconnect(l, "", "another parent is to be preferred");
+    l->failures = 0;
+    arm(l);
+}
+
+int wire_link_set_parents(struct wire_link *l, const struct wire_parent *parents, size_t count)
+{
+    struct new_parents p = {.link = l};
+    int r = count == 0 || count > WIRE_PARENTS_MAX ? -EINVAL : 0;
+    for (; p.count < count && r == 0; p.count++) {
+        p.parents[p.count] = (struct parent){strdup(parents[p.count].host), parents[p.count].port};
+        r = parents[p.count].port < 1 || parents[p.count].port > 65535 ? -EINVAL
+            : !p.parents[p.count].host                                 ? -ENOMEM
+                                                                       : 0;
+    }
+    if (r)
+        free_parents(p.parents, p.count);
+    else
+        wire_loop_call(l->loop, set_parents, &p);
+    return r;
 }
 
 struct stats_call {

@@ -5,6 +5,9 @@
 // a CANCEL is seen between two groups of series.
 //
 // With `children` it is a relay: it asks them too, merges their partial results with its own, and names who of them is missing.
+//
+// A node behind a relay has several parents: the relay, then who is above that one. They are tried in turn, so that a relay that is gone costs its children
+// seconds and no data. Who has found a parent stays with it until it is lost, or other parents are set.
 #ifndef SONDE_WIRE_LINK_H
 #define SONDE_WIRE_LINK_H
 
@@ -12,17 +15,23 @@
 
 enum {
     WIRE_LINK_QUEUED_MAX = 1 << 20, // bytes that the connection has not taken yet: then answers wait
+    WIRE_PARENTS_MAX = 4,
+};
+
+struct wire_parent {
+    const char *host; // a name or a number
+    int port;
 };
 
 struct wire_link_options {
     struct wire_settings settings;
     const struct wire_transport *transport; // NULL: wire_tcp
     const char *parent_host;                // a name or a number
-    int parent_port;
-    struct str host;           // our own name
-    uint64_t session;          // ns since the epoch at which this process began
-    struct wire_source source; // what is answered from
-    struct hub *children;      // on the same loop; NULL: none
+    int parent_port;                        // wire_link_set_parents tells of more
+    struct str host;                        // our own name
+    uint64_t session;                       // ns since the epoch at which this process began
+    struct wire_source source;              // what is answered from
+    struct hub *children;                   // on the same loop; NULL: none
 };
 
 enum wire_link_state { WIRE_LINK_WAITING, WIRE_LINK_CONNECTING, WIRE_LINK_OPEN };
@@ -32,6 +41,7 @@ struct wire_link_stats {
     uint64_t attempts, opened, questions, cancelled;
     uint64_t bytes_in, bytes_out;
     int running;       // answers in the making
+    int parent;        // which of them it is connected to, or tries
     char problem[160]; // why the last connection ended; empty: none did
 };
 
@@ -41,6 +51,11 @@ struct wire_link;
 int wire_link_create(struct wire_loop *loop, const struct wire_link_options *options, struct wire_link **out,
                      struct error *e);
 void wire_link_destroy(struct wire_link *l);
+
+// Other parents, the one to be preferred first. A connection to it stays; one to another is given up, and what is being answered with it. -EINVAL, -ENOMEM:
+// nothing has changed.
+int wire_link_set_parents(struct wire_link *l, const struct wire_parent *parents, size_t count);
+
 void wire_link_get_stats(struct wire_link *l, struct wire_link_stats *out);
 
 #endif

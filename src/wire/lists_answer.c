@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "query/query.h"
 #include "wire/answers.h"
+#include "wire/labels_wire.h"
 #include "wire/lists_wire.h"
 
 #include <errno.h>
@@ -77,19 +78,10 @@ const struct wire_question_row wire_names_row = {"names", false, names_begin, na
 
 // ---- series ----
 
-static void write_labels(const struct store_label *labels, size_t count, struct buf *out)
-{
-    buf_varint(out, count);
-    for (size_t i = 0; i < count; i++) {
-        buf_short(out, labels[i].key);
-        buf_short(out, labels[i].value);
-    }
-}
-
 void wire_series_request_write(const struct query_series_filter *m, struct buf *out)
 {
     buf_short(out, m->metric);
-    write_labels(m->tags, m->tag_count, out);
+    wire_labels_write(m->tags, m->tag_count, out);
     buf_u8(out, m->latest);
     buf_u64(out, (uint64_t)m->from_ns);
     buf_varint(out, m->most);
@@ -99,18 +91,11 @@ int wire_series_request_read(struct str request, struct arena *arena, struct que
 {
     struct bytes b = bytes_of(request.data, request.size);
     *out = (struct query_series_filter){.metric = bytes_short(&b)};
-    uint64_t count = bytes_varint(&b);
-    if (b.failed || count > WIRE_TAGS_MAX)
-        return -EBADMSG;
-    struct store_label *tags = arena_array(arena, (size_t)count, sizeof *tags);
-    if (!tags)
-        return -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        tags[i].key = bytes_short(&b);
-        tags[i].value = bytes_short(&b);
-    }
+    struct store_label *tags;
+    int r = wire_labels_read(&b, arena, WIRE_TAGS_MAX, &tags, &out->tag_count);
+    if (r)
+        return r;
     out->tags = tags;
-    out->tag_count = (size_t)count;
     unsigned latest = bytes_u8(&b);
     out->latest = latest;
     out->from_ns = (int64_t)bytes_u64(&b);
@@ -138,7 +123,7 @@ static int series_begin(struct wire_answer *a, struct str request, struct error 
 
 static void put_series(const struct query_listed *one, struct buf *out)
 {
-    write_labels(one->labels, one->label_count, out);
+    wire_labels_write(one->labels, one->label_count, out);
     buf_u8(out, one->has_point);
     if (one->has_point) {
         buf_u64(out, (uint64_t)one->t_ns);
@@ -223,7 +208,7 @@ static bool add_event(const struct store_event *event, void *user)
     buf_short(&s->all, event->text);
     buf_u64(&s->all, event->id);
     buf_u64(&s->all, event->parent);
-    write_labels(event->labels, event->label_count, &s->all);
+    wire_labels_write(event->labels, event->label_count, &s->all);
     s->count++;
     return true;
 }

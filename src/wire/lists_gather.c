@@ -1,5 +1,6 @@
 // lists_gather.c - the asking side of NAMES, SERIES, EVENTS and STATUS: records into lists, lists in order.
 #include "query/select.h"
+#include "wire/labels_wire.h"
 #include "wire/lists_wire.h"
 
 #include <errno.h>
@@ -107,23 +108,13 @@ int hub_names(struct hub *h, const struct wire_names_request *m, const struct hu
 
 static int read_labels(struct bytes *b, struct arena *arena, size_t most, const struct store_label **out, size_t *count)
 {
-    uint64_t n = bytes_varint(b);
-    if (b->failed || n > most)
-        return -EBADMSG;
-    struct store_label *labels = arena_array(arena, (size_t)n, sizeof *labels);
-    if (!labels)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        labels[i] = (struct store_label){.key = bytes_short(b)};
-        labels[i].value = bytes_short(b);
-        if (b->failed)
-            return -EBADMSG;
+    struct store_label *labels;
+    int r = wire_labels_read(b, arena, most, &labels, count);
+    for (size_t i = 0; r == 0 && i < *count; i++)
         if (!keep(arena, &labels[i].key) || !keep(arena, &labels[i].value))
-            return -ENOMEM;
-    }
-    *out = labels;
-    *count = (size_t)n;
-    return 0;
+            r = -ENOMEM;
+    *out = r ? NULL : labels;
+    return r;
 }
 
 static int read_metric(struct bytes *b, struct arena *arena, const struct store_metric **out)

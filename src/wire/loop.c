@@ -28,6 +28,7 @@ struct wire_loop {
     struct wire_task *tasks, **last_task;
     bool stopping; // with the lock
     struct queue work, flushes;
+    char *room; // NULL: not needed yet
 };
 
 // ---- queues of work ----
@@ -221,6 +222,7 @@ static void free_loop(struct wire_loop *l)
 {
     uv_loop_close(&l->uv);
     pthread_mutex_destroy(&l->lock);
+    free(l->room);
     free(l);
 }
 
@@ -270,4 +272,11 @@ void wire_loop_stop(struct wire_loop *l)
 uv_loop_t *wire_loop_uv(struct wire_loop *l)
 {
     return &l->uv;
+}
+
+char *wire_loop_room(struct wire_loop *l)
+{
+    if (!l->room)
+        l->room = malloc(WIRE_LOOP_ROOM);
+    return l->room;
 }

@@ -23,6 +23,10 @@ void wire_loop_stop(struct wire_loop *l);
 
 uv_loop_t *wire_loop_uv(struct wire_loop *l);
 
+// Room for what a socket gives, until the callback that looks at it returns: one for all of the loop's sockets, as there is one at a time. NULL: no memory.
+enum { WIRE_LOOP_ROOM = 64 << 10 };
+char *wire_loop_room(struct wire_loop *l);
+
 // Runs fn(user) in the loop's thread and waits for it; called in that thread, at once.
 void wire_loop_call(struct wire_loop *l, void (*fn)(void *user), void *user);
 

@@ -8,6 +8,7 @@
 static const struct wire_question_row *const rows[WIRE_QUESTION_COUNT] = {
     [WIRE_QUERY] = &wire_query_row,   [WIRE_NAMES] = &wire_names_row,   [WIRE_SERIES] = &wire_series_row,
     [WIRE_EVENTS] = &wire_events_row, [WIRE_STATUS] = &wire_status_row, [WIRE_COPY] = &wire_copy_row,
+    [WIRE_RECENT] = &wire_recent_row,
 };
 
 const struct wire_question_row *wire_question_row(unsigned question)

@@ -17,6 +17,7 @@ enum wire_question {
     WIRE_EVENTS, // spans and annotations
     WIRE_STATUS, // figures of the node's files
     WIRE_COPY,   // all that they hold
+    WIRE_RECENT, // points of the last moments
     WIRE_QUESTION_COUNT
 };
 

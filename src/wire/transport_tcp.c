@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BACKLOG = 1024,      // knocks that wait for the loop
-    READ_SIZE = 64 << 10 // at a time
-};
+enum { BACKLOG = 1024 }; // knocks that wait for the loop
 
 struct wire_channel {
     uv_tcp_t tcp; // first: the handle is the channel
@@ -20,7 +17,6 @@ struct wire_channel {
     uv_connect_t connect;
     size_t queued;
     bool resolving, closing, closed; // closed: the handle is
-    char *piece;                     // what was just read
 };
 
 struct wire_listener {
@@ -36,7 +32,6 @@ static void free_when_over(struct wire_channel *c)
 {
     if (!c->closed || c->resolving)
         return;
-    free(c->piece);
     free(c);
 }
 
@@ -71,20 +66,17 @@ static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *out)
 {
     struct wire_channel *c = (struct wire_channel *)handle;
     (void)wanted;
-    c->piece = malloc(READ_SIZE);
-    *out = uv_buf_init(c->piece, c->piece ? READ_SIZE : 0);
+    char *room = wire_loop_room(c->loop);
+    *out = uv_buf_init(room, room ? WIRE_LOOP_ROOM : 0);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *piece)
 {
     struct wire_channel *c = (struct wire_channel *)stream;
-    char *data = piece->base;
-    c->piece = NULL;
     if (n > 0)
-        c->events->received(c->user, (struct str){data, (size_t)n});
+        c->events->received(c->user, (struct str){piece->base, (size_t)n});
     else if (n < 0)
         fail(c, n == UV_EOF ? 0 : (int)n);
-    free(data);
 }
 
 // ---- sending ----

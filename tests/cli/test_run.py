@@ -262,7 +262,7 @@ class Reachable(Place):
         job = self.job()
         token = pathlib.Path(job["token_file"]).read_text().strip()
         with urllib.request.urlopen(urllib.request.Request(job["url"] + "/sonde/v1/status", headers={"Authorization": f"Bearer {token}"})) as answer:
-            self.assertEqual(json.load(answer)["limits"], {"connections": 16, "connections_per_client": 8, "query_deadline_seconds": 2.5, "query_memory_bytes": 2 << 30, "total_memory_bytes": 2 << 30})
+            self.assertEqual(json.load(answer)["limits"], {"connections": 16, "connections_per_client": 8, "query_deadline_seconds": 2.5, "node_deadline_seconds": 2, "query_memory_bytes": 2 << 30, "total_memory_bytes": 2 << 30})
         self.one_line(self.sonde("run", "--connections=3", "true"), 2, "--connections")
 
     def test_other_origins(self):

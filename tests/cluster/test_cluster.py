@@ -35,7 +35,7 @@ lab = None
 def setUpModule():
     global lab
     began = time.monotonic()
-    lab = Lab([SONDE, EMITTER])
+    lab = Lab([SONDE, EMITTER], names=(*HOSTS, "n4"))  # n4 is for the tree
     print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
 
 
@@ -51,7 +51,7 @@ class Cluster(unittest.TestCase):
         self.started = []
 
     def tearDown(self):
-        for host in HOSTS:
+        for host in lab.names:
             lab.heal(host)
             lab.slow(host)
         failed = any(process.poll() is None for process in self.started)  # in the middle of the test
@@ -65,7 +65,7 @@ class Cluster(unittest.TestCase):
             if not failed:
                 self.nothing_left()
         finally:  # one that fails does not spoil the next
-            for host in HOSTS:
+            for host in lab.names:
                 for pid in self.ours(host):
                     os.kill(pid, signal.SIGKILL)
                 lab.run(host, "sh", "-c", "rm -rf /tmp/*")
@@ -101,7 +101,7 @@ class Cluster(unittest.TestCase):
     def nothing_left(self):
         """No process of ours, and nothing in any host's folder of running jobs."""
         def clean():
-            return not any(self.ours(host) or list(lab.file(host, "/tmp").iterdir()) for host in HOSTS)
+            return not any(self.ours(host) or list(lab.file(host, "/tmp").iterdir()) for host in lab.names)
         until(clean, lambda: f"hosts are clean: {[(h, self.ours(h), [str(p) for p in lab.file(h, '/tmp').rglob('*')]) for h in HOSTS]}")
 
     def series(self, path):
@@ -138,9 +138,9 @@ class Cluster(unittest.TestCase):
         self.assertEqual(status, 200, answer)
         return missing, answer
 
-    def all_answer(self):
+    def all_answer(self, hosts=HOSTS):
         """Every host has a point of its own in one answer, and nobody is missing in it."""
-        for i, host in enumerate(HOSTS):
+        for i, host in enumerate(hosts):
             put = lab.run(host, "sonde", "put", "custom", str(i))
             self.assertEqual(put.returncode, 0, put.stderr)
         seen = []
@@ -148,9 +148,9 @@ class Cluster(unittest.TestCase):
         def all_there():
             missing, answer = self.ask(CUSTOM)
             seen[:] = [missing, answer]
-            return answer and missing is None and len(answer) == len(HOSTS)
-        until(all_there, lambda: f"all hosts are in one answer: {seen} {[self.ours(h) for h in HOSTS]}")
-        self.assertEqual([(a["tags"]["host"], max(a["dps"].values())) for a in seen[1]], [(host, i) for i, host in enumerate(HOSTS)])
+            return answer and missing is None and len(answer) == len(hosts)
+        until(all_there, lambda: f"all hosts are in one answer: {seen} {[self.ours(h) for h in hosts]}")
+        self.assertEqual([(a["tags"]["host"], max(a["dps"].values())) for a in seen[1]], [(host, i) for i, host in enumerate(hosts)])
 
     def emit(self, points=300):
         """So many points of a metric on every host, by its agent; all of them are there."""
@@ -221,6 +221,33 @@ class Cluster(unittest.TestCase):
         for pid in lab.processes("n3", "wrong-key"):
             os.kill(pid, signal.SIGKILL)
         lab.run("n3", "rm", "-r", "/tmp/wrong-key", "/tmp/nothing")
+        self.stop(run)
+
+    def test_a_tree(self):
+        """With a fanout of 2 the fourth node is asked through the second; when that is away, directly."""
+        four = [*HOSTS, "n4"]
+        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--node-timeout=2", "--node-deadline=1.5", "--no-record", "sleep", "1000")
+        self.up(four)
+        self.all_answer(four)
+
+        def connected():
+            return {n["host"]: (n["connected"], n.get("via")) for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"]}
+        behind = {"n2": (True, None), "n3": (True, None), "n4": (False, "n2")}
+        self.assertEqual(connected(), behind)
+        # A relay that is away takes nobody with it for long.
+        lab.partition("n2")
+        missing, answer = self.ask(CUSTOM)
+        self.assertEqual((missing, [a["tags"]["host"] for a in answer]), ("n2 (late), n4 (late: its relay is missing)", ["n1", "n3"]))
+        until(lambda: self.ask(CUSTOM)[0] in ("n2 (late)", "n2 (not connected)"), lambda: f"n4 answers without n2: {self.ask(CUSTOM)} {connected()}")
+        self.assertEqual([a["tags"]["host"] for a in self.ask(CUSTOM)[1]], ["n1", "n3", "n4"])
+        lab.heal("n2")
+        self.all_answer(four)
+        until(lambda: connected() == behind, lambda: f"n4 is behind n2 again: {connected()}")
+        # One that dies is started again, and its children come back.
+        (pid,) = lab.processes("n2", "sonde relay ")
+        os.kill(pid, signal.SIGKILL)
+        self.all_answer(four)
+        until(lambda: connected() == behind, lambda: f"n4 is behind n2 again: {connected()}")
         self.stop(run)
 
     def test_a_restart_is_asked_for_over_http(self):

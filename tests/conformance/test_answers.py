@@ -315,7 +315,7 @@ class Answers:
         self.assertRegex(got["version"], r"^\d+\.\d+\.\d+")
         self.assertGreaterEqual(got["uptime_seconds"], 0)
         self.assertGreater(got["memory_bytes"], 0)
-        self.assertEqual(got["limits"], {"connections": 256, "connections_per_client": 128, "query_deadline_seconds": 30, "query_memory_bytes": 256 << 20, "total_memory_bytes": 1 << 30})
+        self.assertEqual(got["limits"], {"connections": 256, "connections_per_client": 128, "query_deadline_seconds": 30, "node_deadline_seconds": 2, "query_memory_bytes": 256 << 20, "total_memory_bytes": 1 << 30})
         workers = got["workers"]
         self.assertGreaterEqual(workers["threads"], 1)
         self.assertEqual((workers["running"], workers["refused_slow"], workers["refused_memory"]), (1, 0, 0))

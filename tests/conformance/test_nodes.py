@@ -188,11 +188,70 @@ class Nodes(unittest.TestCase):
         self.aggregator.tell("expect n4")
         until(lambda: self.get(self.QUERY + quote("sum:1s-sum:loss"))[1] == "n4 (not connected)", "n4 is expected")
 
-    def test_the_stream_says_whom_it_does_not_follow(self):
-        self.all_up()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/sonde/v1/stream?m=loss", headers={"Authorization": "Bearer test-token"})
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            self.assertEqual(answer.headers["X-Sonde-Missing"], "n2 (not streamed), n3 (not streamed)")
+    def test_the_stream_follows_all_nodes(self):
+        self.relay("n2")
+        until(lambda: "node n2 up" in self.aggregator.said, "n2 is up")
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/sonde/v1/stream?since={T}&m=" + quote("loss{k=*}"), headers={"Authorization": "Bearer test-token"})
+        heard, lines = [], urllib.request.urlopen(request, timeout=PATIENCE_S)
+        self.ends.append(lines.close)
+
+        def listen():
+            kind = None
+            try:
+                for line in lines:
+                    word, _, rest = line.decode().strip().partition(": ")
+                    kind = rest if word == "event" else kind
+                    if word == "data":
+                        heard.append((kind, json.loads(rest)))
+            except (OSError, AttributeError, ValueError):
+                pass  # closed
+        threading.Thread(target=listen, daemon=True).start()
+
+        def points():
+            """host → values, in the order in which they came."""
+            names = {event["id"]: event["tags"]["host"] for kind, event in heard if kind == "series"}
+            out = {}
+            for kind, event in list(heard):
+                if kind == "points":
+                    out.setdefault(names[event["id"]], []).extend(event["values"])
+            return out
+
+        def said(kind):
+            return [event for name, event in heard if name == kind]
+        until(lambda: points() == {"n1": [10, 11, 12, 13, 14], "n2": [20, 21, 22, 23, 24]}, f"both nodes' points: {heard}")
+        until(lambda: said("missing") == [{"host": "n3", "reason": "not connected"}], f"n3 is named: {heard}")
+        # What is new comes once, of every node.
+        for i, host in enumerate(NODES):
+            self.writers[host].points("loss", {"host": host, "k": str(i)}, [(T + 5, i)])
+            self.writers[host].sync()
+        until(lambda: points() == {"n1": [10, 11, 12, 13, 14, 0], "n2": [20, 21, 22, 23, 24, 1]}, "the new points")
+        # One that comes is caught up with; one that stands still is named, holds up nobody, and loses nothing.
+        self.relay("n3")
+        until(lambda: points().get("n3") == [30, 31, 32, 33, 34, 2], "n3's points")
+        until(lambda: said("back") == [{"host": "n3"}], "n3 is back")
+        os.kill(self.relays["n2"].process.pid, signal.SIGSTOP)
+        until(lambda: {"host": "n2", "reason": "late"} in said("missing"), "n2 is late")
+        for i, host in enumerate(NODES):
+            self.writers[host].points("loss", {"host": host, "k": str(i)}, [(T + 6, 100 + i)])
+            self.writers[host].sync()
+        until(lambda: points()["n1"][-1] == 100 and points()["n3"][-1] == 102, "the others go on")
+        os.kill(self.relays["n2"].process.pid, signal.SIGCONT)
+        until(lambda: points()["n2"] == [20, 21, 22, 23, 24, 1, 101], "n2's points")
+        self.assertIn({"host": "n2"}, said("back"))
+        self.assertEqual(points()["n1"], [10, 11, 12, 13, 14, 0, 100])
+
+    def test_the_deadline_of_nodes(self):
+        own = Process("aggregator", "--key-file", self.key, "--hub-listen=127.0.0.1", "--host=n1", "--expect=n2", "--job=j", "--token-file", self.token, "--node-deadline=0.2",
+                      os.path.join(self.place.name, "n1"))
+        self.ends.append(own.close)
+        _, self.port, self.hub_port = (int(word) if word.isdigit() else word for word in own.first.split())
+        relay = self.relay("n2")
+        until(lambda: "node n2 up" in own.said, "n2 is up")
+        os.kill(relay.process.pid, signal.SIGSTOP)
+        self.ends.append(lambda: os.kill(relay.process.pid, signal.SIGCONT))
+        self.assertEqual(self.get("/sonde/v1/status")[0]["limits"]["node_deadline_seconds"], 0.2)
+        answer, missing = self.get(self.QUERY + quote("sum:1s-sum:loss"))
+        self.assertEqual((missing, answer[0]["dps"][str(T)]), ("n2 (late)", 10))
 
     def test_a_wrong_key_is_refused_and_counted(self):
         self.relay("n2", self.write_key("wrong", bytes(32)))

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "wire/copy_wire.h"
 #include "wire/lists_wire.h"
+#include "wire/recent_wire.h"
 #include "wire/session.h"
 
 #include <stdio.h>
@@ -145,10 +146,12 @@ static void read_messages(struct str payload)
     struct query_series_filter series;
     struct wire_events_request wanted;
     struct wire_copy_request copy;
+    struct wire_recent_request recent;
     wire_copy_request_read(payload, &arena, &copy);
     wire_names_request_read(payload, &names);
     wire_series_request_read(payload, &arena, &series);
     wire_events_request_read(payload, &wanted);
+    wire_recent_request_read(payload, &arena, &recent);
     arena_free(&arena);
 }
 
@@ -213,9 +216,11 @@ static void read_lists(struct str record)
     struct wire_series_list series = {.arena = &arena, .most = 1000};
     struct wire_event_list list = {.arena = &arena, .most = 1000};
     struct wire_status status;
+    struct wire_recent recent;
     wire_series_take(&series, record);
     wire_events_take(&list, record);
     wire_status_read(record, &arena, &status);
+    wire_recent_read(record, &arena, &recent);
     arena_free(&arena);
 }
 

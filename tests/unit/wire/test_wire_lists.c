@@ -3,6 +3,7 @@
 #include "store/store.h"
 #include "unit/wire/net.h"
 #include "wire/lists_wire.h"
+#include "wire/recent_wire.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -201,6 +202,90 @@ static void series_of_all_nodes_with_their_latest_points(void **state)
     arena_free(&arena);
 }
 
+// The deadline of nodes is not that of our own files.
+static void our_own_files_have_a_deadline_of_their_own(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct hub_where where = {.deadline_ns = 1, .local = &net.local, .local_deadline_ns = INT64_MAX};
+    struct hub_absent absent;
+    const struct str *names;
+    size_t count;
+    struct error e;
+    struct wire_names_request m = {.kind = STR("metrics")};
+    assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), 0);
+    assert_int_equal(count, 4); // all but n2's flood
+    assert_int_equal(absent.count, 1);
+    assert_str_equal(absent.nodes[0].host, "r1");
+    where.local_deadline_ns = 1;
+    assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), -ETIMEDOUT);
+    where.local_deadline_ns = 0;
+    assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), 0);
+    assert_int_equal(count, 0);
+    assert_int_equal(absent.count, 2);
+    assert_str_equal(absent.nodes[0].host, "head");
+    arena_free(&arena);
+}
+
+struct recent {
+    struct arena arena;
+    size_t records, points;
+    int64_t first_ns;
+};
+
+static int take_recent(void *user, struct str host, struct str record)
+{
+    struct recent *r = user;
+    struct wire_recent one;
+    (void)host;
+    assert_int_equal(wire_recent_read(record, &r->arena, &one), 0);
+    assert_true(str_eq(one.host, STR("r1")) || str_eq(one.host, STR("n2")));
+    assert_int_equal(one.selection, 1);
+    assert_int_equal(one.label_count, 1);
+    assert_true(str_eq(one.labels[0].value, one.host));
+    r->first_ns = one.t_ns[0];
+    r->records++;
+    r->points += one.count;
+    // Cut off anywhere it is damaged, and nothing else.
+    struct wire_recent none;
+    for (size_t size = 0; size < record.size; size++)
+        assert_int_equal(wire_recent_read(str_slice(record, 0, size), &r->arena, &none), -EBADMSG);
+    return 0;
+}
+
+static void the_last_moments_of_some_series(void **state)
+{
+    (void)state;
+    struct store_label tag = {STR("host"), STR("*")};
+    struct wire_selection selections[] = {{.metric = STR("nowhere")},
+                                          {.metric = STR("alias"), .other = STR("load"), .tags = &tag, .tag_count = 1}};
+    struct wire_recent_request m = {.window_ns = 5 * (int64_t)NS_PER_S, .selections = selections, .selection_count = 2};
+    struct recent got = {0};
+    struct error e;
+    const struct wire_missing *missing;
+    size_t missing_count;
+    for (int pass = 0; pass < 2; pass++) {
+        struct buf request = {0};
+        wire_recent_request_write(&m, &request);
+        struct hub_ask ask = {.question = WIRE_RECENT,
+                              .request = buf_str(&request),
+                              .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
+                              .record = take_recent,
+                              .user = &got};
+        assert_int_equal(hub_ask(net.root, &ask, &got.arena, &missing, &missing_count, &e), 0);
+        assert_int_equal(missing_count, 0);
+        buf_free(&request);
+        if (pass == 0) {
+            assert_int_equal(got.records, 2);
+            assert_int_equal(got.points, 2 * 6); // both ends of the window count
+            assert_int_equal(got.first_ns, (SECONDS - 5) * (int64_t)NS_PER_S);
+            m.from_ns = (SECONDS - 1) * (int64_t)NS_PER_S; // nothing before it
+        }
+    }
+    assert_int_equal(got.points, 2 * 6 + 2 * 2);
+    arena_free(&got.arena);
+}
+
 static void events_and_status_say_whose_they_are(void **state)
 {
     (void)state;
@@ -334,6 +419,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_of_all_nodes_each_once),
         cmocka_unit_test(series_of_all_nodes_with_their_latest_points),
+        cmocka_unit_test(our_own_files_have_a_deadline_of_their_own),
+        cmocka_unit_test(the_last_moments_of_some_series),
         cmocka_unit_test(events_and_status_say_whose_they_are),
         cmocka_unit_test(large_answers_to_many_askers),
         cmocka_unit_test(a_slow_asker_bounds_what_is_held),

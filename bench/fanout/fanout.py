@@ -1,0 +1,121 @@
+"""One HTTP query over many nodes: `sonde simulate` on this machine (each node with a file of its own and the real protocol), asked one query after the other.
+
+all      avg:1s-avg:cpu_percent of the last 5 minutes at 1 Hz, averaged over all nodes: one series of 300 points
+hosts    the same of 100 of the hosts, each by itself: 100 series of 300 points
+each     avg:10s-avg:cpu_percent{host=*}: a series of 30 points for each node
+
+Times are from the request to the last byte of the answer, over a connection that stays open. CPU time is that of all processes of the simulation, both ends of the wire
+and the nodes' work included, less what they take while nobody asks (each node samples 100 metrics a second). Bytes are those of the aggregator's connections to its nodes; the peer
+ships the raw points of the same series and range ("none" as aggregator), in the same compressed form.
+"""
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from peers import report, say  # noqa: E402
+
+METRIC, SECONDS, HOSTS = "cpu_percent", 300, 100
+BUDGET_MS = 100  # at the 99th percentile, of 1,000 nodes
+# nodes, fanout, rounds
+SIZES = [(1000, 1000, 100), (1000, 64, 100)]
+
+
+class Server:
+    def __init__(self):
+        url = urllib.parse.urlsplit(os.environ["SONDE_URL"])
+        with open(os.environ["SONDE_TOKEN_FILE"]) as f:
+            self.headers = {"Authorization": f"Bearer {f.readline().strip()}"}
+        self.http = http.client.HTTPConnection(url.hostname, url.port, timeout=120)
+
+    def get(self, path):
+        self.http.request("GET", path, headers=self.headers)
+        answer = self.http.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{answer.status}: {body[:200]!r}")
+        missing = answer.headers.get("X-Sonde-Missing")
+        if missing:
+            raise RuntimeError(f"missing: {missing[:200]}")
+        return body
+
+    def query(self, expression):
+        return self.get(f"/api/query?start={SECONDS}s-ago&no_annotations&m={urllib.parse.quote(expression)}")
+
+    def wire_bytes(self):
+        hub = json.loads(self.get("/sonde/v1/status"))["hub"]
+        return sum(node["bytes_in"] + node["bytes_out"] for node in hub["nodes"])
+
+
+def cpu_seconds():
+    """Of the simulation: the process that started this one, and its others."""
+    first = os.getppid()
+    with open(f"/proc/{first}/task/{first}/children") as f:
+        processes = {first, *map(int, f.read().split())} - {os.getpid()}
+    ticks = 0
+    for process in processes:
+        with open(f"/proc/{process}/stat") as f:
+            fields = f.read().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def busy():
+    """What all of the machine's processors have done so far, in seconds."""
+    with open("/proc/stat") as f:
+        user, nice, system = map(int, f.readline().split()[1:4])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
+def ask(nodes, fanout, rounds):
+    server = Server()
+    tree = f"{nodes} nodes, {'directly' if fanout >= nodes - 1 else f'fanout {fanout}'}"
+    hosts = "|".join(f"n{i * nodes // HOSTS:05}" for i in range(HOSTS))
+    queries = {"all": f"avg:1s-avg:{METRIC}", "hosts": f"avg:1s-avg:{METRIC}{{host=literal_or({hosts})}}", "each": f"avg:10s-avg:{METRIC}{{host=*}}"}
+    raw = {"all": f"none:{METRIC}", "hosts": f"none:{METRIC}{{host=literal_or({hosts})}}", "each": f"none:{METRIC}"}
+    for query in queries.values():
+        server.query(query)
+    began, cpu, machine = time.monotonic(), cpu_seconds(), busy()
+    time.sleep(4)
+    idle = (cpu_seconds() - cpu) / (time.monotonic() - began)
+    others = (busy() - machine) / (time.monotonic() - began) - idle
+    report("fanout", f"idle, {tree}", round(idle * 1000, 1), "ms CPU a second", others_cpu=round(others, 2))
+    for name, query in queries.items():
+        times, before, cpu, began = [], server.wire_bytes(), cpu_seconds(), time.monotonic()
+        for _ in range(rounds):
+            start = time.monotonic_ns()
+            server.query(query)
+            times.append((time.monotonic_ns() - start) / 1e6)
+        cpu = (cpu_seconds() - cpu - idle * (time.monotonic() - began)) * 1000 / rounds
+        sent = (server.wire_bytes() - before) / rounds
+        before = server.wire_bytes()
+        server.query(raw[name])
+        shipped = server.wire_bytes() - before
+        times.sort()
+        budget = {"peer": "budget", "peer_value": BUDGET_MS} if nodes == 1000 and name != "each" else {}
+        report("fanout", f"{name}, {tree}, median", round(times[len(times) // 2], 2), "ms")
+        report("fanout", f"{name}, {tree}, 99th percentile", round(times[int(0.99 * (len(times) - 1))], 2), "ms", **budget)
+        report("fanout", f"{name}, {tree}, CPU", round(cpu, 1), "ms a query")
+        report("fanout", f"{name}, {tree}, on the wire", round(sent / 1024, 1), "KiB", "raw points", round(shipped / 1024, 1))
+
+
+def main():
+    sonde = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
+    for nodes, fanout, rounds in SIZES:
+        began = time.monotonic()
+        done = subprocess.run([sonde, "simulate", "--quiet", f"--nodes={nodes}", f"--fanout={fanout}", "--metrics=100", "--rate=1", f"--history={SECONDS}", "--node-deadline=20",
+                               "--", sys.executable, __file__, str(nodes), str(fanout), str(rounds)], check=False)
+        if done.returncode:
+            say(f"{nodes} nodes with fanout {fanout}: ended with {done.returncode}")
+        say(f"{nodes} nodes with fanout {fanout} took {time.monotonic() - began:.0f} s")
+
+
+if len(sys.argv) > 1:
+    ask(*map(int, sys.argv[1:]))
+else:
+    main()
