@@ -17,6 +17,7 @@ enum {
 struct wire_link_options {
     struct wire_settings settings;
     const struct wire_transport *transport; // NULL: wire_tcp
+    struct wire_bulk *bulk;                 // its own, outlives it; NULL: all goes over the connection
     const char *parent_host;                // a name or a number
     int parent_port;
     struct str host;           // our own name
@@ -31,8 +32,10 @@ struct wire_link_stats {
     enum wire_link_state state;
     uint64_t attempts, opened, questions, cancelled;
     uint64_t bytes_in, bytes_out;
-    int running;       // answers in the making
-    char problem[160]; // why the last connection ended; empty: none did
+    int running;                              // answers in the making
+    char problem[160];                        // why the last connection ended; empty: none did
+    char way[WIRE_WAY_MAX], way_problem[128]; // as in struct wire_way, of the connection that is there
+    uint64_t way_bytes;                       // beside all connections
 };
 
 struct wire_link;
