@@ -54,10 +54,11 @@ static void close_view(void *user, struct wire_view *view)
     free(o);
 }
 
-static int start(const struct relay_options *o, struct sources *sources, struct wire_loop *loop, struct wire_link **out,
-                 struct error *e)
+static int start(const struct relay_options *o, struct sources *sources, struct wire_loop *loop, struct wire_bulk *bulk,
+                 struct wire_link **out, struct error *e)
 {
     struct wire_link_options link = {
+        .bulk = bulk,
         .settings = {.job = str_of(o->job)},
         .parent_host = o->parent_host,
         .parent_port = o->parent_port,
@@ -78,14 +79,17 @@ int relay_run(const struct relay_options *options, int control_fd, struct error 
     struct control control;
     struct sources *sources = NULL;
     struct wire_loop *loop = NULL;
+    struct wire_bulk *bulk = NULL;
     struct wire_link *link = NULL;
     int r = control_open(&control, control_fd, &own);
     if (r == 0)
         r = sources_create(&options->folder, 1, false, &sources, &own);
     if (r == 0)
         r = wire_loop_start(&loop, &own);
+    if (r == 0 && options->transport)
+        r = wire_bulk_open(loop, options->transport, WIRE_LINK, options->parent_host, &bulk, &own);
     if (r == 0)
-        r = start(options, sources, loop, &link, &own);
+        r = start(options, sources, loop, bulk, &link, &own);
     if (r) {
         control_say(&control, "error %s", own.text);
     } else {
@@ -94,6 +98,7 @@ int relay_run(const struct relay_options *options, int control_fd, struct error 
             ;
         wire_link_destroy(link);
     }
+    wire_bulk_close(bulk);
     if (loop)
         wire_loop_stop(loop);
     if (sources)

@@ -37,6 +37,7 @@ int command_relay(const struct options *o)
         .key_file = options_text(o, OPT_KEY_FILE),
         .job = options_text(o, OPT_JOB) ? options_text(o, OPT_JOB) : "",
         .host = host ? host : own,
+        .transport = options_text(o, OPT_TRANSPORT),
     };
     if (read_parent(o, parent, &relay.parent_port, &e) < 0)
         return command_failed(EXIT_USAGE, &e);

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "launch/allocation.h"
 #include "launch/run.h"
+#include "wire/bulk.h"
 
 #include <errno.h>
 
@@ -26,6 +27,8 @@ int command_run(const struct options *o)
     }
     if (options_flag(o, OPT_EXHAUST) && !options_flag(o, OPT_RESILIENT))
         return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--exhaust-resources needs --resilient"), &e));
+    if (wire_transport_check(options_text(o, OPT_TRANSPORT), &e) < 0)
+        return command_failed(EXIT_USAGE, &e);
     bool no_record = options_flag(o, OPT_NO_RECORD) && o->value[OPT_NO_RECORD].source >= o->value[OPT_RECORD].source;
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
     struct launch_options launch = {
@@ -59,6 +62,7 @@ int command_run(const struct options *o)
                 .hosts = options_text(o, OPT_HOSTS),
                 .hostfile = options_text(o, OPT_HOSTFILE),
                 .remote_sonde = options_text(o, OPT_REMOTE_SONDE),
+                .transport = options_text(o, OPT_TRANSPORT),
                 .strict = options_flag(o, OPT_STRICT),
                 .node_timeout_s = options_number(o, OPT_NODE_TIMEOUT),
                 .stop_timeout_s = options_number(o, OPT_STOP_TIMEOUT),

@@ -9,6 +9,7 @@
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
+#include "wire/bulk.h"
 #include "wire/settings.h"
 
 #include <errno.h>
@@ -30,8 +31,9 @@ enum {
 struct node {
     struct job job;
     char folder[FOLDER_PATH_MAX], token[256];
-    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1], parent[PARENT_MAX]; // parent: "ADDRESS PORT"
-    char *hosts;                                                                   // owned
+    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1], parent[PARENT_MAX],
+        transport[WIRE_WAY_MAX]; // parent: "ADDRESS PORT"
+    char *hosts;                 // owned
     char *agent_arguments[NODE_AGENT_ARGUMENTS_MAX];
     size_t agent_argument_count;
     int64_t beat_ms, orphan_ms, stop_ms;
@@ -111,6 +113,8 @@ static int take_line(struct node *n, struct str line, struct error *e)
         take_text(value, n->key, sizeof n->key);
     } else if (str_eq(key, STR("name"))) {
         take_text(value, n->name, sizeof n->name);
+    } else if (str_eq(key, STR("transport"))) {
+        take_text(value, n->transport, sizeof n->transport);
     } else if (str_eq(key, STR("parent"))) {
         take_text(value, n->parent, sizeof n->parent);
     } else if (str_eq(key, STR("record"))) {
@@ -199,6 +203,8 @@ static void start_relay(struct node *n)
     child_command_add(&c, "--parent=%.*s:%.*s", STR_ARG(address), STR_ARG(port.data ? port : STR("")));
     child_command_add(&c, "--host=%s", n->name[0] ? n->name : n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
+    if (n->transport[0])
+        child_command_add(&c, "--transport=%s", n->transport);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--");
     child_command_add(&c, "%s", n->job.folder);

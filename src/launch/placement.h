@@ -55,6 +55,7 @@ struct placement_options {
     const struct allocation *allocation;              // outlives the placement
     const char *program;                              // `sonde` on the other nodes
     const char *job, *folder, *token, *key, *command; // key: hexadecimal
+    const char *transport;                            // of data: --transport of the relays
     const char *record;                               // where recordings go; NULL: none are kept
     const char *const *agent_arguments;               // NULL at their end
     int64_t node_timeout_ms, stop_ms;

@@ -36,6 +36,8 @@ int wire_bulk_open(struct wire_loop *loop, const char *transport, enum wire_side
     bool any = strcmp(transport, "auto") == 0;
 #if SONDE_FABRIC
     struct error why;
+    if (any && !fabric_hardware())
+        return 0;
     r = fabric_open(loop, any ? NULL : provider_of(transport), any, side, near, out, &why);
     if (r && !any)
         return error_set(e, r, "--transport=%s: %s", transport, why.text);

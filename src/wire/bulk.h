@@ -59,7 +59,8 @@ struct wire_bulk_row {
 
 struct wire_bulk {
     const struct wire_bulk_row *row;
-    char name[WIRE_WAY_MAX]; // for people: "fabric:tcp;ofi_rxm"
+    unsigned fetch_timeout_ms; // WIRE_FETCH_TIMEOUT_MS
+    char name[WIRE_WAY_MAX];   // for people: "fabric:tcp;ofi_rxm"
 };
 
 // Opens what --transport says: "tcp": nothing (*out is NULL); "auto": libfabric where there is a network made for it, else nothing (a warning says when it is there and does

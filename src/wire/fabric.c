@@ -332,7 +332,7 @@ static void fetch(struct wire_fetch *t)
     struct fabric *f = t->peer->fabric;
     t->next = NULL;
     t->slot = -1;
-    t->deadline_ns = clock_monotonic_ns() + WIRE_FETCH_TIMEOUT_MS * (int64_t)NS_PER_MS;
+    t->deadline_ns = clock_monotonic_ns() + f->bulk.fetch_timeout_ms * (int64_t)NS_PER_MS;
     *f->last = t;
     f->last = &t->next; // on_prepare begins it
 }
@@ -511,6 +511,7 @@ int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, 
     if (!f)
         return error_set(e, -ENOMEM, "no memory for a fabric");
     f->bulk.row = &row;
+    f->bulk.fetch_timeout_ms = WIRE_FETCH_TIMEOUT_MS;
     f->loop = loop;
     f->side = side;
     f->fd = -1;

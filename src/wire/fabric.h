@@ -9,6 +9,9 @@
 int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, enum wire_side side, const char *near,
                 struct wire_bulk **out, struct error *e);
 
+// Whether there is hardware at all for which libfabric is worth loading: its providers look for theirs for a tenth of a second.
+bool fabric_hardware(void);
+
 // What there is, in words. True: a network that moves data by itself.
 bool fabric_describe(char *out, size_t size);
 

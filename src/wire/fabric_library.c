@@ -2,6 +2,7 @@
 #include "wire/fabric_library.h"
 #include "wire/fabric.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // The interface that is asked for: old enough for every libfabric of the last years, new enough for the bits of mr_mode.
 #define FABRIC_API FI_VERSION(1, 9)
@@ -89,6 +91,23 @@ void fabric_signals_restore(struct fabric_signals *s)
 
 // ---- providers ----
 
+bool fabric_hardware(void)
+{
+    // RDMA devices of every vendor (EFA's and Omni-Path's, too), and Slingshot's.
+    static const char *const folders[] = {"/sys/class/infiniband", "/sys/class/cxi"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        DIR *d = opendir(folders[i]);
+        struct dirent *entry = NULL;
+        while (d && (entry = readdir(d)) && entry->d_name[0] == '.')
+            ;
+        if (d)
+            closedir(d);
+        if (entry)
+            return true;
+    }
+    return false;
+}
+
 static struct fi_info *hints_for(const char *provider)
 {
     struct fi_info *h = library.dupinfo(NULL);
@@ -114,9 +133,13 @@ static int look_for(const char *provider, enum wire_side side, const char *near,
             library.freeinfo(hints);
         return -FI_ENOMEM;
     }
-    // A hub reads from where it listens; a link's memory is read at the address from which it reaches its parent.
+    // A hub reads from where it listens; a link's memory is read at the address from which it reaches its parent. Providers whose addresses are no numbers
+    // would take the words for a name of their own.
     int r = near ? library.getinfo(FABRIC_API, near, NULL, side == WIRE_HUB ? FI_SOURCE : 0, hints, out) : -FI_ENODATA;
-    if (r)
+    bool named = r == 0 && (*out)->addr_format == FI_ADDR_STR;
+    if (named)
+        library.freeinfo(*out);
+    if (r || named)
         r = library.getinfo(FABRIC_API, NULL, NULL, 0, hints, out);
     library.freeinfo(hints);
     if (r == 0 && (*out)->ep_attr->max_msg_size < WIRE_LAID_MAX) {
