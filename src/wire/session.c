@@ -339,7 +339,8 @@ static int take_for_way(struct wire_session *s, const struct wire_header *h, str
     case WIRE_PART:
     case WIRE_MISSING:
     case WIRE_END:
-        r = s->fetches.first ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
+        // Nothing of an answer lies in the window before the trial is over, and nothing waits for it.
+        r = s->way >= WAY_USED ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
         return r ? r : !kept;
     default:
         return 1;
