@@ -35,11 +35,12 @@ struct aggregator_limits {
 
 // Nodes of the job that connect to us, so that all of them are asked (wire/hub.h).
 struct aggregator_hub {
-    const char *address;  // a number; NULL = all of this machine's
-    int port;             // 0 = any that is free
-    const char *key_file; // wire_key_read
-    const char *host;     // this node, as the others are called
-    const char *expect;   // nodes that should be there, separated by commas; NULL = none
+    const char *address;   // a number; NULL = all of this machine's
+    int port;              // 0 = any that is free
+    const char *key_file;  // wire_key_read
+    const char *host;      // this node, as the others are called
+    const char *expect;    // nodes that should be there, separated by commas; NULL = none
+    const char *transport; // of their data (wire_bulk_open); NULL = tcp
 };
 
 struct aggregator_options {

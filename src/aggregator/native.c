@@ -143,6 +143,11 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
         json_key_double(w, "clock_offset_error_seconds", (double)n->offset_error_ns / NS_PER_S);
         json_key_double(w, "round_trip_seconds", (double)n->round_trip_ns / NS_PER_S);
     }
+    if (n->way.size)
+        json_key_string(w, "transport", n->way);
+    if (n->way_problem.size)
+        json_key_string(w, "transport_problem", n->way_problem);
+    json_key_u64(w, "transport_bytes", n->way_bytes);
     json_key_u64(w, "bytes_in", n->bytes_in);
     json_key_u64(w, "bytes_out", n->bytes_out);
     json_object_end(w);

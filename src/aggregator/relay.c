@@ -60,7 +60,8 @@ struct relay {
     struct control control;
     struct sources *sources;
     struct wire_loop *loop;
-    struct hub *children; // NULL: none
+    struct hub *children;                // NULL: none
+    struct wire_bulk *bulk, *from_children; // ways for large answers: ours, and those of our children; NULL: the connection
     struct wire_link *link;
 };
 
@@ -72,14 +73,20 @@ static int start(struct relay *r, const struct relay_options *o, struct error *e
         rc = wire_loop_start(&r->loop, e);
     if (rc == 0)
         rc = wire_key_read(o->key_file, settings.key, e);
+    if (rc == 0 && o->transport)
+        rc = wire_bulk_open(r->loop, o->transport, WIRE_LINK, o->parents[0].host, &r->bulk, e);
+    if (rc == 0 && o->transport && o->children)
+        rc = wire_bulk_open(r->loop, o->transport, WIRE_HUB, NULL, &r->from_children, e);
     if (rc == 0 && o->children) {
-        struct hub_options hub = {.settings = settings, .host = str_of(o->host), .relay = true};
+        struct hub_options hub = {
+            .settings = settings, .host = str_of(o->host), .relay = true, .bulk = r->from_children};
         rc = hub_create(r->loop, &hub, &r->children, e);
         explicit_bzero(hub.settings.key, sizeof hub.settings.key);
     }
     if (rc == 0) {
         struct wire_link_options link = {
             .settings = settings,
+            .bulk = r->bulk,
             .parent_host = o->parents[0].host,
             .parent_port = o->parents[0].port,
             .host = str_of(o->host),
@@ -158,6 +165,8 @@ int relay_run(const struct relay_options *options, int control_fd, struct error 
     }
     wire_link_destroy(r.link);
     hub_destroy(r.children);
+    wire_bulk_close(r.bulk);
+    wire_bulk_close(r.from_children);
     if (r.loop)
         wire_loop_stop(r.loop);
     if (r.sources)

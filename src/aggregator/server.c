@@ -65,6 +65,7 @@ struct aggregator {
     struct feeds *feeds;
     struct acceptor *acceptor; // NULL: the library accepts by itself
     struct wire_loop *loop;    // the hub's
+    struct wire_bulk *bulk;    // the hub's, or NULL
     int listening;             // with an acceptor; else -1
     int port;
     char *token, *listen, *job, *agent_socket, *cors, *dump_node, *dump_dir;
@@ -505,6 +506,9 @@ static int start_hub(struct aggregator *g, const struct aggregator_hub *o, struc
     int rc = wire_key_read(o->key_file, hub.settings.key, e);
     if (!rc)
         rc = wire_loop_start(&g->loop, e);
+    if (!rc && o->transport)
+        rc = wire_bulk_open(g->loop, o->transport, WIRE_HUB, o->address, &g->bulk, e);
+    hub.bulk = g->bulk;
     if (!rc)
         rc = hub_create(g->loop, &hub, &g->service.hub, e);
     explicit_bzero(hub.settings.key, sizeof hub.settings.key);
@@ -518,6 +522,7 @@ static void free_aggregator(struct aggregator *g)
     feeds_destroy(g->feeds);
     workers_destroy(g->workers);
     hub_destroy(g->service.hub);
+    wire_bulk_close(g->bulk);
     if (g->loop)
         wire_loop_stop(g->loop);
     connections_destroy(g->service.connections);

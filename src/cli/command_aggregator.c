@@ -27,6 +27,7 @@ int command_aggregator(const struct options *o)
         .key_file = key_file,
         .host = host ? host : own,
         .expect = options_text(o, OPT_EXPECT),
+        .transport = options_text(o, OPT_TRANSPORT),
     };
     if (status == 0 && !key_file && (hub.address || hub.expect || hub.port))
         status = error_set(&e, -EINVAL, "nodes are answered only with the job's key: --key-file=FILE");

@@ -12,6 +12,7 @@
 #include "collect/collect.h"
 #include "launch/folder.h"
 #include "launch/runs.h"
+#include "wire/bulk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -214,6 +215,16 @@ static void check_intel(const struct options *o, struct finding *f)
     check_gpus(f, "gpu-intel");
 }
 
+// ---------------------------------------------------------------- the network
+
+static void check_fabric(const struct options *o, struct finding *f)
+{
+    (void)o;
+    char words[300];
+    bool found = wire_fabric_describe(words, sizeof words);
+    find(f, found ? OK : NO, "%s", words);
+}
+
 // ---------------------------------------------------------------- port and folders
 
 static void check_port(const struct options *o, struct finding *f)
@@ -354,6 +365,7 @@ static const struct {
     {"NVIDIA GPUs", check_nvidia},
     {"AMD GPUs", check_amd},
     {"Intel GPUs", check_intel},
+    {"fabric", check_fabric},
     {"HTTP port", check_port},
     {"run folder", check_run_folder},
     {"recordings", check_runs_folder},

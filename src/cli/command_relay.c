@@ -27,6 +27,7 @@ int command_relay(const struct options *o)
         .key_file = options_text(o, OPT_KEY_FILE),
         .job = options_text(o, OPT_JOB) ? options_text(o, OPT_JOB) : "",
         .host = host ? host : own,
+        .transport = options_text(o, OPT_TRANSPORT),
     };
     int usage = 0;
     if (!relay.parent_count)

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "launch/allocation.h"
 #include "launch/run.h"
+#include "wire/bulk.h"
 
 #include <errno.h>
 
@@ -33,6 +34,8 @@ int command_run(const struct options *o)
     if (options_int(o, OPT_REMOTE_TUNNEL_PORT) && !options_text(o, OPT_REMOTE_TUNNEL_NODE))
         return command_failed(EXIT_USAGE,
                               (error_set(&e, -EINVAL, "a tunnel needs another end: --remote-tunnel-node NODE"), &e));
+    if (wire_transport_check(options_text(o, OPT_TRANSPORT), &e) < 0)
+        return command_failed(EXIT_USAGE, &e);
     bool no_record = options_flag(o, OPT_NO_RECORD) && o->value[OPT_NO_RECORD].source >= o->value[OPT_RECORD].source;
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
     struct launch_options launch = {
@@ -71,6 +74,7 @@ int command_run(const struct options *o)
                 .hosts = options_text(o, OPT_HOSTS),
                 .hostfile = options_text(o, OPT_HOSTFILE),
                 .remote_sonde = options_text(o, OPT_REMOTE_SONDE),
+                .transport = options_text(o, OPT_TRANSPORT),
                 .strict = options_flag(o, OPT_STRICT),
                 .fanout = options_int(o, OPT_FANOUT),
                 .node_timeout_s = options_number(o, OPT_NODE_TIMEOUT),

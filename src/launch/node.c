@@ -10,6 +10,7 @@
 #include "launch/signals.h"
 #include "launch/sweep.h"
 #include "launch/wanted.h"
+#include "wire/bulk.h"
 #include "wire/link.h"
 #include "wire/settings.h"
 
@@ -33,7 +34,7 @@ struct node {
     struct job job;
     char folder[FOLDER_PATH_MAX], token[256];
     char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1],
-        parents[PARENTS_MAX]; // parents: "ADDRESS PORT ADDRESS PORT"
+        parents[PARENTS_MAX], transport[WIRE_WAY_MAX]; // parents: "ADDRESS PORT ADDRESS PORT"
     char *hosts, *children;   // owned; children: NULL: none
     char *agent_arguments[NODE_AGENT_ARGUMENTS_MAX];
     size_t agent_argument_count;
@@ -158,6 +159,8 @@ static int take_line(struct node *n, struct str line, struct error *e)
         take_text(value, n->key, sizeof n->key);
     } else if (str_eq(key, STR("name"))) {
         take_text(value, n->name, sizeof n->name);
+    } else if (str_eq(key, STR("transport"))) {
+        take_text(value, n->transport, sizeof n->transport);
     } else if (str_eq(key, STR("parent"))) {
         take_text(value, n->parents, sizeof n->parents);
         if (n->relay.state == CHILD_READY)
@@ -259,6 +262,8 @@ static void start_relay(struct node *n)
         child_command_add(&c, "--children");
     child_command_add(&c, "--host=%s", n->name[0] ? n->name : n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
+    if (n->transport[0])
+        child_command_add(&c, "--transport=%s", n->transport);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--");
     child_command_add(&c, "%s", n->job.folder);

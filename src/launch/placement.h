@@ -64,6 +64,7 @@ struct placement_options {
     const struct allocation *allocation;              // outlives the placement
     const char *program;                              // `sonde` on the other nodes
     const char *job, *folder, *token, *key, *command; // key: hexadecimal
+    const char *transport;                            // of data: --transport of the relays
     const char *record;                               // where recordings go; NULL: none are kept
     const char *const *agent_arguments;               // NULL at their end
     const struct wanted *wanted;                      // collectors that a node is told when it is started

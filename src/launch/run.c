@@ -254,6 +254,7 @@ static int start_aggregator(struct launch *l, struct error *e)
     if (l->key[0]) {
         child_command_add(&c, "--key-file=%s", l->key_file);
         child_command_add(&c, "--host=%s", nodes_own_name(l->nodes));
+        child_command_add(&c, "--transport=%s", l->o->nodes.transport);
         child_command_add(&c, "--hub-port=%d",
                           l->hub_port); // one that is started again listens where the nodes look for it
         if (nodes_address(l->nodes))

@@ -19,6 +19,11 @@ static const struct wire_frame_row rows[WIRE_TYPE_COUNT] = {
     [WIRE_MISSING] = {"MISSING", FROM_LINK, false, WIRE_PART_MAX},
     [WIRE_END] = {"END", FROM_LINK, false, 1024},
     [WIRE_BYE] = {"BYE", FROM_BOTH, false, 1024},
+    [WIRE_WINDOW] = {"WINDOW", FROM_LINK, false, 1024},
+    [WIRE_USE] = {"USE", FROM_HUB, false, 1024},
+    [WIRE_LAID] = {"LAID", FROM_LINK, false, 24},
+    [WIRE_TAKEN] = {"TAKEN", FROM_HUB, false, 4},
+    [WIRE_AGAIN] = {"AGAIN", FROM_LINK, false, WIRE_LAID_MAX},
 };
 
 const struct wire_frame_row *wire_frame_row(enum wire_type type)

@@ -22,9 +22,10 @@ enum {
     WIRE_VERSION = 1,
     WIRE_HEADER_BYTES = 12,
     WIRE_MAC_BYTES = 16,
-    WIRE_PART_MAX = 64 << 10, // payload of a PART
-    WIRE_ASK_MAX = 1 << 20,   // payload of an ASK: filters, and lists of 10,000 hosts
-    WIRE_BYE_MAX = 512,       // bytes of a BYE's words
+    WIRE_PART_MAX = 64 << 10,  // payload of a PART
+    WIRE_LAID_MAX = 256 << 10, // of a piece that lies in a window (bulk.h), and of an AGAIN
+    WIRE_ASK_MAX = 1 << 20,    // payload of an ASK: filters, and lists of 10,000 hosts
+    WIRE_BYE_MAX = 512,        // bytes of a BYE's words
 };
 
 enum wire_type {
@@ -42,6 +43,11 @@ enum wire_type {
     WIRE_MISSING,
     WIRE_END,
     WIRE_BYE,
+    WIRE_WINDOW,
+    WIRE_USE,
+    WIRE_LAID,
+    WIRE_TAKEN,
+    WIRE_AGAIN,
     WIRE_TYPE_COUNT
 };
 

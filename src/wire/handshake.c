@@ -7,8 +7,8 @@
 _Static_assert(WIRE_PROOF_BYTES == SHA256_DIGEST_SIZE && WIRE_KEY_BYTES == SHA256_DIGEST_SIZE,
                "proofs and keys are whole digests");
 
-// What may be in a HELLO beside its texts: role, session, attempt, nonce, two sizes of two bytes; and the CHALLENGE's proof.
-enum { FIXED_BYTES = 1 + 8 + 8 + WIRE_NONCE_BYTES + 4 };
+// What may be in a HELLO beside its texts: role, session, attempt, nonce, two sizes of two bytes, abilities; and the CHALLENGE's proof.
+enum { FIXED_BYTES = 1 + 8 + 8 + WIRE_NONCE_BYTES + 4 + 1 };
 _Static_assert(FIXED_BYTES + WIRE_HOST_MAX + WIRE_JOB_MAX + WIRE_PROOF_BYTES <= WIRE_HELLO_MAX, "the longest fits");
 
 // ---- who ----
@@ -21,6 +21,8 @@ static void write_identity(const struct wire_identity *who, const uint8_t nonce[
     buf_add(out, nonce, WIRE_NONCE_BYTES);
     buf_short(out, who->host);
     buf_short(out, who->job);
+    if (who->abilities)
+        buf_u8(out, who->abilities);
 }
 
 static int read_identity(struct bytes *b, struct wire_identity *who, struct error *e)
@@ -30,6 +32,7 @@ static int read_identity(struct bytes *b, struct wire_identity *who, struct erro
     bytes_take(b, WIRE_NONCE_BYTES);
     who->host = bytes_short(b);
     who->job = bytes_short(b);
+    who->abilities = bytes_left(b) ? bytes_u8(b) : 0;
     if (b->failed || bytes_left(b) || role >= WIRE_ROLE_COUNT || who->host.size == 0 ||
         who->host.size > WIRE_HOST_MAX || who->job.size > WIRE_JOB_MAX)
         return error_set(e, -EBADMSG, "not a greeting of this protocol");
@@ -66,6 +69,7 @@ static void make_keys(struct wire_handshake *h)
     bool link = h->side == WIRE_LINK;
     digest(h, "from hub ", link ? h->receive_key : h->send_key);
     digest(h, "from link ", link ? h->send_key : h->receive_key);
+    digest(h, "window ", h->window_key);
 }
 
 void wire_mac(const uint8_t key[WIRE_KEY_BYTES], uint64_t count, struct str header, struct str payload,
@@ -141,6 +145,8 @@ static int take_hello(struct wire_handshake *h, struct str payload, struct buf *
     int r = meet(h, payload, e);
     if (r == 0)
         r = same_job(h, e);
+    if (!h->peer.abilities)
+        h->self.abilities = 0;
     if (r == 0)
         r = introduce(h, out, e);
     if (r)

@@ -1,18 +1,19 @@
 // handshake.h - both ends prove that they know the job's key. Pure: bytes in, bytes out.
 //
 //   link                                     hub
-//     HELLO      role, who, nonce        ─▶        u8 role, u64 session, u64 attempt, 32 nonce, short host, short job
+//     HELLO      role, who, nonce        ─▶        u8 role, u64 session, u64 attempt, 32 nonce, short host, short job [, u8 abilities]
 //                                        ◀─  CHALLENGE   the same of the hub, 32 proof
 //     PROOF      32 proof                ─▶
 //                                        ◀─  WELCOME     u32 heartbeat_ms, u32 dead_ms: the first frame with a mac
 //
 //   said       "sonde wire" u8 version, u32 size of HELLO, HELLO, u32 size of CHALLENGE's body, its body (all but the proof)
 //   proofs     HMAC-SHA-256(key, "hub proof " said), HMAC-SHA-256(key, "link proof " said)
-//   mac keys   HMAC-SHA-256(key, "from hub " said), HMAC-SHA-256(key, "from link " said)
+//   mac keys   HMAC-SHA-256(key, "from hub " said), HMAC-SHA-256(key, "from link " said); of a window: HMAC-SHA-256(key, "window " said)
 //
 // Both nonces are fresh, so an old proof is worth nothing (replay); the side is in each, so the proof of one is not that of the other
 // (reflection); names, roles, session and version are in `said`, so none can be changed. Proofs are compared in constant time. The HELLO's `role`
-// says whether the node has children of its own.
+// says whether the node has children of its own. Who can do nothing beyond this protocol's beginnings leaves `abilities` out, and a hub says its own
+// only to a link that did: an end that does not know of them never meets them.
 #ifndef SONDE_WIRE_HANDSHAKE_H
 #define SONDE_WIRE_HANDSHAKE_H
 
@@ -28,7 +29,9 @@ struct wire_identity {
     uint64_t session; // when the process began, ns since the epoch: a newer one replaces an older of the same host
     uint64_t attempt; // counts this process' connections
     struct str host, job;
+    uint8_t abilities; // bits; those that the other end does not know mean nothing to it
 };
+enum { WIRE_ABLE_WINDOW = 1 }; // WINDOW and what follows it
 
 struct wire_handshake {
     enum wire_side side;
@@ -38,7 +41,7 @@ struct wire_handshake {
     uint8_t own_nonce[WIRE_NONCE_BYTES];
     char said[WIRE_HELLO_MAX], heard[WIRE_HELLO_MAX];
     size_t said_size, heard_size;
-    uint8_t send_key[WIRE_KEY_BYTES], receive_key[WIRE_KEY_BYTES]; // once both have spoken
+    uint8_t send_key[WIRE_KEY_BYTES], receive_key[WIRE_KEY_BYTES], window_key[WIRE_KEY_BYTES]; // once both have spoken
 };
 
 // `self`'s texts must outlive it. The link's first message is in *out (nothing is in the hub's). -EINVAL: a name too long.

@@ -97,6 +97,7 @@ static void drop(struct peer *p, const char *why)
     if (p->node) {
         p->node->bytes_in += in;
         p->node->bytes_out += out;
+        p->node->way_bytes += wire_session_way(p->session).bytes;
         if (p->node->peer == p)
             p->node->peer = NULL;
         asking_lost(p);
@@ -237,6 +238,7 @@ static void on_accepted(void *user, struct wire_channel *channel)
     struct wire_session_options o = {.loop = h->loop,
                                      .settings = &h->settings,
                                      .transport = h->transport,
+                                     .bulk = h->bulk,
                                      .side = WIRE_HUB,
                                      .self = {.role = h->relay ? WIRE_ROLE_RELAY : WIRE_ROLE_ROOT,
                                               .session = h->session,
@@ -339,6 +341,7 @@ static struct hub *new_hub(struct wire_loop *loop, const struct hub_options *o)
     h->loop = loop;
     h->settings = wire_settings_of(&o->settings);
     h->transport = o->transport ? o->transport : &wire_tcp;
+    h->bulk = o->bulk;
     h->relay = o->relay;
     h->strangers_max = o->strangers_max ? o->strangers_max : HUB_STRANGERS_DEFAULT;
     h->last_stranger = &h->strangers;
@@ -523,7 +526,8 @@ static bool describe(const struct hub *h, const struct node *n, struct arena *ar
                              .heard_ns = n->peer ? wire_session_heard_ns(n->peer->session) : 0,
                              .connections = n->connections,
                              .bytes_in = n->bytes_in,
-                             .bytes_out = n->bytes_out};
+                             .bytes_out = n->bytes_out,
+                             .way_bytes = n->way_bytes};
     out->offset_known = clock_offset_get(&n->clock, &out->offset_ns, &out->offset_error_ns);
     out->round_trip_ns = 2 * out->offset_error_ns;
     if (n->peer) {
@@ -531,8 +535,12 @@ static bool describe(const struct hub *h, const struct node *n, struct arena *ar
         wire_session_bytes(n->peer->session, &in, &gone);
         out->bytes_in += in;
         out->bytes_out += gone;
+        struct wire_way way = wire_session_way(n->peer->session);
+        out->way = arena_str(arena, str_of(way.name));
+        out->way_problem = arena_str(arena, str_of(way.why));
+        out->way_bytes += way.bytes;
     }
-    return out->host.data && out->via.data;
+    return out->host.data && out->via.data && (!n->peer || (out->way.data && out->way_problem.data));
 }
 
 static void list(void *user)

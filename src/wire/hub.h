@@ -10,7 +10,7 @@
 #define SONDE_WIRE_HUB_H
 
 #include "query/query.h"
-#include "wire/loop.h"
+#include "wire/bulk.h"
 #include "wire/messages.h"
 #include "wire/question.h"
 #include "wire/settings.h"
@@ -33,6 +33,7 @@ enum {
 struct hub_options {
     struct wire_settings settings;
     const struct wire_transport *transport; // NULL: wire_tcp
+    struct wire_bulk *bulk;                 // outlives it; NULL: all goes over the connections
     const char *address;                    // a number; NULL: all of this machine's
     int port;                               // 0: any that is free
     struct str host;                        // our own name
@@ -69,6 +70,8 @@ struct hub_node {
     bool offset_known;    // of its clock
     int64_t offset_ns, offset_error_ns, round_trip_ns;
     uint64_t bytes_in, bytes_out; // over all its connections
+    struct str way, way_problem;  // struct wire_way's, of its connection; empty: it has none
+    uint64_t way_bytes;           // beside all its connections
 };
 // Sorted by host; all of it in `arena`. -ENOMEM.
 int hub_nodes(struct hub *h, struct arena *arena, const struct hub_node **out, size_t *count);

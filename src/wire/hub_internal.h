@@ -30,7 +30,7 @@ struct node {
     bool expected, excluded, relay;
     struct peer *peer; // NULL: not connected
     uint64_t session, attempt;
-    uint64_t connections, bytes_in, bytes_out; // of connections that are over
+    uint64_t connections, bytes_in, bytes_out, way_bytes; // of connections that are over
     struct clock_offset clock;
 };
 
@@ -38,6 +38,7 @@ struct hub {
     struct wire_loop *loop;
     struct wire_settings settings;
     const struct wire_transport *transport;
+    struct wire_bulk *bulk;
     struct wire_listener *listener;
     uv_timer_t *timer;
     int64_t ticked_ns; // last

@@ -61,6 +61,7 @@ struct wire_link {
     uint64_t session_number;
     struct wire_source source;
     struct hub *children;
+    struct wire_bulk *bulk;
     struct wire_session *session; // NULL: none
     uv_timer_t *timer, *children_timer;
     int64_t armed_ns;  // when the timer was set
@@ -188,8 +189,9 @@ static bool send_out(struct run *r)
     while (r->sent < r->out.size && r->credit && wire_session_queued(l->session) < WIRE_LINK_QUEUED_MAX) {
         size_t n = r->out.size - r->sent;
         n = n < r->credit ? n : r->credit;
-        n = n < WIRE_PART_MAX ? n : WIRE_PART_MAX;
-        wire_session_send(l->session, WIRE_PART, r->id, (struct str){r->out.data + r->sent, n});
+        n = wire_session_send_part(l->session, r->id, (struct str){r->out.data + r->sent, n});
+        if (n == 0)
+            break;
         r->sent += n;
         r->credit -= (uint32_t)n;
     }
@@ -493,6 +495,7 @@ static void disconnect(struct wire_link *l, const char *problem, const char *why
         wire_session_bytes(l->session, &in, &out);
         l->stats.bytes_in += in;
         l->stats.bytes_out += out;
+        l->stats.way_bytes += wire_session_way(l->session).bytes;
     }
     wire_session_close(l->session, why);
     l->session = NULL;
@@ -535,6 +538,7 @@ static void connect_now(struct wire_link *l)
     struct wire_session_options o = {.loop = l->loop,
                                      .settings = &l->settings,
                                      .transport = l->transport,
+                                     .bulk = l->bulk,
                                      .side = WIRE_LINK,
                                      .self = {.role = l->children ? WIRE_ROLE_RELAY : WIRE_ROLE_NODE,
                                               .session = l->session_number,
@@ -642,6 +646,7 @@ int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o, 
         .session_number = o->session,
         .source = o->source,
         .children = o->children,
+        .bulk = o->bulk,
         .timer = calloc(1, sizeof *l->timer),
         .children_timer = calloc(1, sizeof *l->children_timer)};
     l->settings.job = l->job;
@@ -733,6 +738,10 @@ static void read_stats(void *user)
     wire_session_bytes(s->link->session, &in, &out);
     s->out->bytes_in += in;
     s->out->bytes_out += out;
+    struct wire_way way = wire_session_way(s->link->session);
+    s->out->way_bytes += way.bytes;
+    snprintf(s->out->way, sizeof s->out->way, "%s", way.name);
+    snprintf(s->out->way_problem, sizeof s->out->way_problem, "%s", way.why);
 }
 
 void wire_link_get_stats(struct wire_link *l, struct wire_link_stats *out)

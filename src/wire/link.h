@@ -26,6 +26,7 @@ struct wire_parent {
 struct wire_link_options {
     struct wire_settings settings;
     const struct wire_transport *transport; // NULL: wire_tcp
+    struct wire_bulk *bulk;                 // its own, outlives it; NULL: all goes over the connection
     const char *parent_host;                // a name or a number
     int parent_port;                        // wire_link_set_parents tells of more
     struct str host;                        // our own name
@@ -40,9 +41,11 @@ struct wire_link_stats {
     enum wire_link_state state;
     uint64_t attempts, opened, questions, cancelled;
     uint64_t bytes_in, bytes_out;
-    int running;       // answers in the making
-    int parent;        // which of them it is connected to, or tries
-    char problem[160]; // why the last connection ended; empty: none did
+    int running;                              // answers in the making
+    int parent;                               // which of them it is connected to, or tries
+    char problem[160];                        // why the last connection ended; empty: none did
+    char way[WIRE_WAY_MAX], way_problem[128]; // as in struct wire_way, of the connection that is there
+    uint64_t way_bytes;                       // beside all connections
 };
 
 struct wire_link;

@@ -144,3 +144,57 @@ int wire_end_read(struct str payload, struct wire_end *out)
     out->text = bytes_short(&b);
     return out->code > 0 || out->text.size > WIRE_TEXT_MAX ? -EBADMSG : whole(&b);
 }
+
+void wire_laid_write(const struct wire_laid *m, struct buf *out)
+{
+    buf_u32(out, m->offset);
+    buf_u32(out, m->size);
+    buf_add(out, m->mac, sizeof m->mac);
+}
+
+static int read_laid(struct bytes *b, struct wire_laid *out)
+{
+    out->offset = bytes_u32(b);
+    out->size = bytes_u32(b);
+    struct str mac = bytes_take(b, WIRE_MAC_BYTES);
+    if (b->failed || out->size == 0 || out->size > WIRE_LAID_MAX || out->offset > WIRE_WINDOW_BYTES - out->size)
+        return -EBADMSG;
+    memcpy(out->mac, mac.data, WIRE_MAC_BYTES);
+    return 0;
+}
+
+int wire_laid_read(struct str payload, struct wire_laid *out)
+{
+    struct bytes b = bytes_of(payload.data, payload.size);
+    return read_laid(&b, out) ? -EBADMSG : whole(&b);
+}
+
+void wire_window_write(const struct wire_window *m, struct buf *out)
+{
+    wire_laid_write(&m->first, out);
+    buf_add_str(out, m->description);
+}
+
+int wire_window_read(struct str payload, struct wire_window *out)
+{
+    struct bytes b = bytes_of(payload.data, payload.size);
+    if (read_laid(&b, &out->first))
+        return -EBADMSG;
+    out->description = bytes_take(&b, bytes_left(&b));
+    return whole(&b);
+}
+
+void wire_use_write(const struct wire_use *m, struct buf *out)
+{
+    buf_u8(out, m->used);
+    buf_short(out, str_slice(m->text, 0, WIRE_TEXT_MAX));
+}
+
+int wire_use_read(struct str payload, struct wire_use *out)
+{
+    struct bytes b = bytes_of(payload.data, payload.size);
+    unsigned used = bytes_u8(&b);
+    out->used = used == 1;
+    out->text = bytes_short(&b);
+    return used > 1 || out->text.size > WIRE_TEXT_MAX ? -EBADMSG : whole(&b);
+}

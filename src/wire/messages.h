@@ -11,11 +11,19 @@
 //   END      i32 code (0, or a negative errno), short text
 //   BYE      short text: why the connection is closed
 //
+// and, where both ends can do more than the connection (bulk.h):
+//
+//   WINDOW   u32 offset, u32 size, 16 mac of a first piece, to try it; then what the hub has to know to fetch from there
+//   USE      u8 whether the window is used from now on, short text: the name of the way, or why not (any more)
+//   LAID     u32 offset, u32 size, 16 mac: these bytes of the window are the next PART
+//   TAKEN    u32 bytes: so many of the oldest pieces' room may be used again
+//   AGAIN    bytes of the oldest piece that was not taken before a USE said no
+//
 // A decoder takes all of a payload or fails with -EBADMSG.
 #ifndef SONDE_WIRE_MESSAGES_H
 #define SONDE_WIRE_MESSAGES_H
 
-#include "wire/frame.h"
+#include "wire/bulk.h"
 #include "wire/settings.h"
 
 #include "base/arena.h"
@@ -54,7 +62,7 @@ struct wire_ask {
 void wire_ask_write(const struct wire_ask *m, struct buf *out);
 int wire_ask_read(struct str payload, struct arena *arena, struct wire_ask *out); // views of payload
 
-int wire_credit_read(struct str payload, uint32_t *out);
+int wire_credit_read(struct str payload, uint32_t *out); // TAKEN, too
 
 // Why a node is not in an answer.
 enum wire_reason {
@@ -80,5 +88,26 @@ struct wire_end {
 };
 void wire_end_write(const struct wire_end *m, struct buf *out);
 int wire_end_read(struct str payload, struct wire_end *out);
+
+struct wire_laid {
+    uint32_t offset, size; // 1 … WIRE_LAID_MAX, within WIRE_WINDOW_BYTES
+    uint8_t mac[WIRE_MAC_BYTES];
+};
+void wire_laid_write(const struct wire_laid *m, struct buf *out);
+int wire_laid_read(struct str payload, struct wire_laid *out);
+
+struct wire_window {
+    struct wire_laid first;
+    struct str description;
+};
+void wire_window_write(const struct wire_window *m, struct buf *out);
+int wire_window_read(struct str payload, struct wire_window *out);
+
+struct wire_use {
+    bool used;
+    struct str text;
+};
+void wire_use_write(const struct wire_use *m, struct buf *out);
+int wire_use_read(struct str payload, struct wire_use *out);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef SONDE_WIRE_SESSION_H
 #define SONDE_WIRE_SESSION_H
 
+#include "wire/bulk.h"
 #include "wire/handshake.h"
 #include "wire/transport.h"
 
@@ -12,16 +13,24 @@ struct wire_session_events {
     // WELCOME comes, as a frame.)
     void (*opened)(void *user);
     void (*frame)(void *user, const struct wire_header *h, struct str payload); // after the opening
-    void (*sent)(void *user);                                                   // all that was queued is out
+    void (*sent)(void *user); // all that was queued is out, or there is room in the window again
     // By the other end or a fault (text says why), in every stage; followed by wire_session_close. why: 0 (closed), -EACCES (the key),
     // -EBADMSG (garbage), -EPROTO (another job or version), or the system's.
     void (*closed)(void *user, int why, const char *text);
+};
+
+// How data travel beside the connection.
+struct wire_way {
+    const char *name; // of the bulk; "tcp": they do not
+    const char *why;  // they do not, though this end could; else empty
+    uint64_t bytes;   // that went so
 };
 
 struct wire_session_options {
     struct wire_loop *loop;
     const struct wire_settings *settings; // outlives it
     const struct wire_transport *transport;
+    struct wire_bulk *bulk; // NULL: all goes over the connection. A hub's is of all its nodes, a link's its own
     enum wire_side side;
     struct wire_identity self;
     struct wire_session_events events;
@@ -39,12 +48,16 @@ void wire_session_close(struct wire_session *s, const char *why);
 // Behind all frames before it; goes out before the loop sleeps.
 void wire_session_send(struct wire_session *s, enum wire_type type, uint32_t id, struct str payload);
 
+// A link's: the beginning of `data` as a part of the answer, over whichever way serves; how much of it. 0: `sent` says when to try again.
+size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str data);
+
 bool wire_session_is_open(const struct wire_session *s);
 bool wire_session_has_challenged(const struct wire_session *s);              // a hub's, which waits for the proof
 const struct wire_identity *wire_session_peer(const struct wire_session *s); // once it is known
 size_t wire_session_queued(const struct wire_session *s);
 int64_t wire_session_began_ns(const struct wire_session *s);
 int64_t wire_session_heard_ns(const struct wire_session *s);
-void wire_session_bytes(const struct wire_session *s, uint64_t *in, uint64_t *out);
+void wire_session_bytes(const struct wire_session *s, uint64_t *in, uint64_t *out); // over the connection
+struct wire_way wire_session_way(const struct wire_session *s);
 
 #endif

@@ -1,6 +1,6 @@
 // transport.h - how bytes get from one process to another: connect, listen, send, receive, close.
 //
-// A channel is an ordered stream of bytes both ways. It knows nothing of frames. All calls and all events are in the loop's thread.
+// The connection of two ends; large pieces may go beside it (bulk.h). A channel is an ordered stream of bytes both ways. It knows nothing of frames. All calls and all events are in the loop's thread.
 // Transports are rows of this struct; the test suite tests/unit/wire/test_wire_transport.c runs over each.
 #ifndef SONDE_WIRE_TRANSPORT_H
 #define SONDE_WIRE_TRANSPORT_H

@@ -5,6 +5,7 @@ Where there is no root or no namespaces the suite is skipped with a word.
 
 import json
 import os
+import random
 import signal
 import sys
 import time
@@ -195,10 +196,39 @@ class Cluster(unittest.TestCase):
         self.all_answer()
         self.stop(run)
 
+    def hub_nodes(self):
+        """host → what the hub says of it."""
+        answer = self.ask("/sonde/v1/status")[1]
+        return {n["host"]: n for n in answer["hub"]["nodes"]} if answer else {}
+
+    def data_over(self, way):
+        """The large answers of n2 and n3 travel so."""
+        until(lambda: [self.hub_nodes().get(host, {}).get("transport") for host in ("n2", "n3")] == [way] * 2, lambda: f"data go over {way}: {self.hub_nodes()}")
+        before = self.hub_nodes()
+        metric, now_ms = f"large{time.monotonic_ns()}", int(time.time() * 1000)
+        points = "".join(f"put {metric} {now_ms - i} {random.random()}\n" for i in range(20000))
+        (lab.shared / "points").write_text(points)
+        for host in ("n2", "n3"):
+            put = lab.run(host, "sh", "-c", "sonde put < /mnt/shared/points")
+            self.assertEqual(put.returncode, 0, put.stderr)
+        path = f"/api/query?start=1h-ago&ms=true&no_annotations&m=none:{metric}"
+        until(lambda: sum(len(a["dps"]) for a in self.ask(path)[1] or []) == 40000, "all points are in one answer")
+        after = self.hub_nodes()
+        for host in ("n2", "n3"):
+            moved = after[host]["transport_bytes"] - before[host]["transport_bytes"]
+            self.assertTrue(moved > 100000 if way.startswith("fabric") else moved == 0, (host, way, moved))
+
     def test_one_answer_of_all_nodes_over_ssh(self):
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
+        self.one_answer_of_all_nodes_over_ssh("tcp", "tcp")
+
+    def test_one_answer_of_all_nodes_over_libfabric(self):
+        self.one_answer_of_all_nodes_over_ssh("fabric:tcp", "fabric:tcp;ofi_rxm")
+
+    def one_answer_of_all_nodes_over_ssh(self, transport, way):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", f"--transport={transport}", "sleep", "1000")
         self.up()
         self.all_answer()
+        self.data_over(way)
         # A relay that dies is started again.
         (pid,) = lab.processes("n2", "sonde relay ")
         os.kill(pid, signal.SIGKILL)
@@ -211,6 +241,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual([a["tags"]["host"] for a in answer], ["n1", "n3"])
         lab.heal("n2")
         self.all_answer()
+        self.data_over(way)
         # Who does not have the key is not taken for a node.
         port = self.ask("/sonde/v1/status")[1]["hub"]["port"]
         job = self.ask("/sonde/v1/status")[1]["job"]
@@ -249,6 +280,33 @@ class Cluster(unittest.TestCase):
         self.all_answer(four)
         until(lambda: connected() == behind, lambda: f"n4 is behind n2 again: {connected()}")
         self.stop(run)
+
+    def test_shared_memory_reaches_as_far_as_the_machine(self):
+        """libfabric's shm: nodes that share memory with the hub use it; the others' data come over TCP, and it is said why."""
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "--transport=fabric:shm", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        until(lambda: all(self.hub_nodes().get(host, {}).get("transport_problem") for host in ("n2", "n3")), lambda: f"no memory is shared: {self.hub_nodes()}")
+        self.data_over("tcp")
+        (folder,) = lab.file("n1", "/tmp/sonde-0").iterdir()
+        status = self.ask("/sonde/v1/status")[1]
+        lab.run("n1", "mkdir", "/tmp/beside")
+        self.started.append(lab.start("n1", "timeout", "60", "sonde", "relay", f"--key-file=/tmp/sonde-0/{folder.name}/key", f"--parent=10.77.0.11:{status['hub']['port']}", "--host=beside",
+                                      f"--job={status['job']}", "--transport=fabric:shm", "/tmp/beside"))
+        until(lambda: self.hub_nodes().get("beside", {}).get("transport") == "fabric:shm", lambda: f"memory is shared: {self.hub_nodes()}")
+        for pid in lab.processes("n1", "--host=beside"):
+            os.kill(pid, signal.SIGTERM)
+        lab.run("n1", "rmdir", "/tmp/beside")
+        out, err = self.stop(run)
+        self.assertIn("data of n2 come over TCP, not over fabric:shm: ", err)
+
+    def test_a_transport_that_is_not_there(self):
+        done = self.ssh("--no-record", "--transport=fabric:cxi", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--transport=fabric:cxi: libfabric's provider cxi cannot be used here", done.stderr)
+        done = self.ssh("--no-record", "--transport=carrier-pigeon", "true")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("it is auto, tcp, fabric or fabric:PROVIDER", done.stderr)
 
     def test_a_restart_is_asked_for_over_http(self):
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")

@@ -4,10 +4,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "wire/copy_wire.h"
+#include "wire/fetches.h"
+#include "wire/handshake.h"
 #include "wire/lists_wire.h"
 #include "wire/recent_wire.h"
 #include "wire/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -127,6 +130,13 @@ static void read_messages(struct str payload)
     struct wire_missing missing;
     struct wire_end end;
     uint32_t credit;
+    struct wire_laid laid;
+    struct wire_window window;
+    struct wire_use use;
+    if (wire_laid_read(payload, &laid) == 0 && laid.offset + laid.size > WIRE_WINDOW_BYTES)
+        abort();
+    wire_window_read(payload, &window);
+    wire_use_read(payload, &use);
     wire_welcome_read(payload, &welcome);
     wire_ping_read(payload, &ping);
     wire_pong_read(payload, &pong);
@@ -241,6 +251,103 @@ static void copy_records(const uint8_t *data, size_t size)
     wire_copy_destroy(c);
 }
 
+// ---- a node that lays pieces ----
+
+static struct wire_fetch *asked_for[8]; // which are not done yet
+
+static int meet_anybody(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out, struct error *e)
+{
+    (void)e;
+    *out = (struct wire_bulk_peer *)b;
+    return description.size ? 0 : -EBADMSG;
+}
+
+static void part_nobody(struct wire_bulk_peer *p)
+{
+    (void)p;
+    for (size_t i = 0; i < sizeof asked_for / sizeof *asked_for; i++)
+        if (asked_for[i])
+            abort();
+}
+
+static void remember(struct wire_fetch *f)
+{
+    size_t i = 0;
+    while (i < sizeof asked_for / sizeof *asked_for && asked_for[i])
+        i++;
+    f->slot = (int)i;
+    if (i < sizeof asked_for / sizeof *asked_for)
+        asked_for[i] = f;
+}
+
+static void forget(struct wire_fetch *f)
+{
+    if ((size_t)f->slot < sizeof asked_for / sizeof *asked_for)
+        asked_for[f->slot] = NULL;
+}
+
+static void no_news(void *user)
+{
+    ++*(int *)user;
+}
+
+// Bytes are orders: pieces, frames behind them, ends of fetches, in any order. What is handed on is never more than was announced, and in order.
+static void lay_pieces(struct str orders)
+{
+    static const struct wire_bulk_row row = {
+        .meet = meet_anybody, .part = part_nobody, .fetch = remember, .give_up = forget};
+    static char bytes[WIRE_LAID_MAX];
+    static const uint8_t key[WIRE_KEY_BYTES];
+    struct wire_bulk bulk = {.row = &row};
+    struct wire_fetches f = {0};
+    struct error e;
+    int news = 0;
+    uint32_t next = 0, handed_on = 0;
+    f.news = no_news;
+    f.user = &news;
+    if (wire_fetches_begin(&f, &bulk, STR("here"), key, &e))
+        abort();
+    struct bytes b = bytes_of(orders.data, orders.size);
+    bool refilled = false;
+    while (bytes_left(&b)) {
+        uint8_t order = bytes_u8(&b);
+        struct wire_header h = {.type = WIRE_PART, .id = next};
+        struct wire_laid laid = {.size = 1U + order * 7U};
+        struct str payload = {bytes, order};
+        bool kept = false;
+        struct wire_fetch *fetch = asked_for[order >> 3 & 7];
+        switch (order & 3) {
+        case 0:
+            wire_mac(key, 0, (struct str){0}, (struct str){bytes, laid.size}, laid.mac);
+            next += wire_fetches_laid(&f, &h, &laid) == 0;
+            break;
+        case 1:
+            h.size = order;
+            if (wire_fetches_hold(&f, &h, payload, &kept) == 0)
+                next += kept;
+            break;
+        case 2:
+            if (!fetch)
+                break;
+            forget(fetch);
+            fetch->done(fetch, order & 4 ? -EIO : 0, order & 4 ? NULL : bytes);
+            break;
+        default:
+            h.id = handed_on;
+            payload.size = 1U + (order & ~3U) * 7U;
+            wire_fetches_again(&f, &h, payload);
+        }
+        while (wire_fetches_next(&f, &h, &payload))
+            if (h.id != handed_on++ || payload.size != h.size)
+                abort();
+        if (f.broken && !refilled)
+            wire_fetches_refill(&f, false);
+        refilled = f.broken;
+        wire_fetches_taken(&f, order & 4);
+    }
+    wire_fetches_end(&f);
+}
+
 static void remove_folder(void)
 {
     rmdir(folder);
@@ -264,7 +371,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct input rest = {data + 1, size - 1};
     struct str text = {(const char *)rest.data, rest.size};
-    switch (data[0] % 6) {
+    switch (data[0] % 7) {
     case 0:
         wire_loop_call(loop, be_a_stranger, &rest);
         break;
@@ -279,6 +386,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 4:
         copy_records(rest.data, rest.size);
+        break;
+    case 6:
+        lay_pieces(text);
         break;
     default:
         read_lists(text);

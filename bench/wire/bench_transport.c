@@ -1,0 +1,296 @@
+// bench_transport.c - a node's large answers over each transport: bytes a second, and what the answering process pays for them.
+//
+// The node is a process of its own, so that its processor time is its own. The same answer (COPY of a store of random doubles, so that it is large) is asked for in turns over all transports.
+// The peer is the same answer made and thrown away in the node's process: what is above it is what sending costs.
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/store.h"
+#include "wire/copy_wire.h"
+#include "wire/link.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { POINTS = 1000000, ROUNDS = 6 };
+static const int64_t PATIENCE_NS = 60 * INT64_C(1000000000);
+static const char *const transports[] = {"tcp", "fabric:tcp", "fabric:shm"};
+enum { TRANSPORTS = sizeof transports / sizeof *transports };
+
+// What the bench asks of a node's process, a byte each; it says a struct said.
+enum order { CPU = 'c', MAKE = 'm', END = 'e' };
+struct said {
+    double cpu_s;
+    uint64_t bytes;
+    bool ready;
+};
+
+static struct wire_settings settings = {.job = STR("bench"), .key = {1}};
+static struct store_reader *reader;
+static struct store_snapshot *snapshot;
+static struct buf request;
+
+static void check(int r, const struct error *e)
+{
+    if (r == 0)
+        return;
+    fprintf(stderr, "bench: %s\n", e->text);
+    exit(1);
+}
+
+static void report(const char *metric, const char *transport, double value, const char *unit, const char *peer,
+                   double peer_value)
+{
+    printf(
+        "{\"bench\":\"wire\",\"metric\":\"%s, %s\",\"value\":%.4g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.4g,"
+        "\"ratio\":%.4g}\n",
+        metric, transport, value, unit, peer, peer_value, value / peer_value);
+    fflush(stdout);
+}
+
+// ---- the node ----
+
+static int open_view(void *user, struct wire_view *out, struct error *e)
+{
+    (void)user, (void)e;
+    *out = (struct wire_view){.stores = &snapshot, .readers = &reader, .count = 1};
+    return 0;
+}
+
+static void close_view(void *user, struct wire_view *view)
+{
+    (void)user, (void)view;
+}
+
+static double cpu_s(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+static uint64_t make_answer(void)
+{
+    struct wire_view view;
+    struct wire_answer answer;
+    struct buf record = {0};
+    struct error e;
+    uint64_t bytes = 0;
+    open_view(NULL, &view, NULL);
+    check(wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, STR("n"), INT64_MAX, &e), &e);
+    while (wire_answer_step(&answer, &record, &e) > 0) {
+        bytes += record.size;
+        record.size = 0;
+    }
+    wire_answer_end(&answer);
+    buf_free(&record);
+    return bytes;
+}
+
+static void be_a_node(const char *transport, int orders, int says)
+{
+    struct wire_loop *loop;
+    struct wire_bulk *bulk = NULL;
+    struct wire_link *link;
+    struct error e;
+    int port;
+    char order;
+    if (read(orders, &port, sizeof port) != sizeof port)
+        _exit(1);
+    check(wire_loop_start(&loop, &e), &e);
+    struct said said = {.ready = wire_bulk_open(loop, transport, WIRE_LINK, "127.0.0.1", &bulk, &e) == 0};
+    if (!said.ready)
+        fprintf(stderr, "bench: left out: %s\n", e.text);
+    struct wire_link_options o = {.settings = settings,
+                                  .bulk = bulk,
+                                  .parent_host = "127.0.0.1",
+                                  .parent_port = port,
+                                  .host = str_of(transport),
+                                  .session = 1,
+                                  .source = {open_view, close_view, NULL}};
+    check(wire_link_create(loop, &o, &link, &e), &e);
+    while (write(says, &said, sizeof said) == sizeof said && read(orders, &order, 1) == 1 && order != END) {
+        double before = cpu_s();
+        said = (struct said){.ready = true};
+        if (order == MAKE)
+            said.bytes = make_answer();
+        said.cpu_s = order == MAKE ? cpu_s() - before : before;
+    }
+    wire_link_destroy(link);
+    wire_bulk_close(bulk);
+    wire_loop_stop(loop);
+    _exit(0);
+}
+
+struct node {
+    pid_t pid;
+    int orders, says;
+    bool ready;
+    double seconds, cpu_s, made_cpu_s;
+    uint64_t bytes, made_bytes;
+};
+
+static void start_node(struct node *n, const char *transport)
+{
+    int orders[2], says[2];
+    if (pipe(orders) || pipe(says) || (n->pid = fork()) < 0)
+        check(-1, &(struct error){.text = "cannot start a process"});
+    if (n->pid == 0) {
+        close(orders[1]);
+        close(says[0]);
+        be_a_node(transport, orders[0], says[1]);
+    }
+    close(orders[0]);
+    close(says[1]);
+    n->orders = orders[1];
+    n->says = says[0];
+}
+
+static struct said tell(const struct node *n, enum order order)
+{
+    struct said said = {0};
+    char byte = (char)order;
+    if (write(n->orders, &byte, 1) != 1 || read(n->says, &said, sizeof said) != sizeof said)
+        check(-1, &(struct error){.text = "a node's process has ended"});
+    return said;
+}
+
+static void tell_to_end(struct node *n)
+{
+    char byte = END;
+    if (write(n->orders, &byte, 1) != 1)
+        kill(n->pid, SIGKILL);
+    close(n->orders);
+    close(n->says);
+}
+
+// ---- the hub ----
+
+static int count_bytes(void *user, struct str host, struct str record)
+{
+    (void)host;
+    *(uint64_t *)user += record.size;
+    return 0;
+}
+
+static void ask(struct hub *hub, const char *transport, struct node *n)
+{
+    struct arena arena = {0};
+    const struct wire_missing *missing;
+    size_t missing_count;
+    struct error e;
+    struct str host = str_of(transport);
+    int64_t from = clock_monotonic_ns();
+    struct hub_ask q = {.question = WIRE_COPY,
+                        .request = buf_str(&request),
+                        .hosts = &host,
+                        .host_count = 1,
+                        .deadline_ns = from + PATIENCE_NS,
+                        .record = count_bytes,
+                        .user = &n->bytes};
+    double before = tell(n, CPU).cpu_s;
+    check(hub_ask(hub, &q, &arena, &missing, &missing_count, &e), &e);
+    if (missing_count)
+        check(-1, &(struct error){.text = "a node is missing"});
+    n->seconds += (double)(clock_monotonic_ns() - from) / NS_PER_S;
+    n->cpu_s += tell(n, CPU).cpu_s - before;
+    struct said made = tell(n, MAKE);
+    n->made_cpu_s += made.cpu_s;
+    n->made_bytes += made.bytes;
+    arena_free(&arena);
+}
+
+static bool uses(struct hub *hub, const char *transport)
+{
+    struct arena arena = {0};
+    const struct hub_node *nodes;
+    size_t count;
+    bool settled = false;
+    hub_nodes(hub, &arena, &nodes, &count);
+    for (size_t i = 0; i < count; i++)
+        settled |= str_eq(nodes[i].host, str_of(transport)) && nodes[i].way.size &&
+                   str_starts(nodes[i].way, str_of(transport));
+    arena_free(&arena);
+    return settled;
+}
+
+static void bench(struct node *n, const char *transport)
+{
+    struct wire_loop *loop;
+    struct wire_bulk *bulk = NULL;
+    struct hub *hub;
+    struct error e;
+    check(wire_loop_start(&loop, &e), &e);
+    int r = wire_bulk_open(loop, transport, WIRE_HUB, "127.0.0.1", &bulk, &e);
+    struct hub_options o = {.settings = settings, .bulk = bulk, .address = "127.0.0.1", .host = STR("head")};
+    check(hub_create(loop, &o, &hub, &e), &e);
+    int port = hub_port(hub);
+    struct said said = {0};
+    if (write(n->orders, &port, sizeof port) == sizeof port && read(n->says, &said, sizeof said) == sizeof said)
+        n->ready = said.ready && r == 0;
+    int64_t until = clock_monotonic_ns() + PATIENCE_NS;
+    while (n->ready && !uses(hub, transport) && clock_monotonic_ns() < until)
+        usleep(1000);
+    for (int i = 0; i < ROUNDS && n->ready; i++)
+        ask(hub, transport, n);
+    hub_destroy(hub);
+    wire_bulk_close(bulk);
+    wire_loop_stop(loop);
+}
+
+static void fill(const char *path, struct store **store)
+{
+    uint32_t metric, series;
+    uint64_t random = 88172645463325252;
+    struct error e;
+    check(store_open(path, &(struct store_options){0}, store, &e), &e);
+    store_define_metric(*store, &(struct store_metric){.name = STR("m")}, &metric);
+    store_define_series(*store, metric, &(struct store_label){STR("host"), STR("n")}, 1, &series);
+    for (int64_t i = 0; i < POINTS; i++) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        store_append(*store, series, i * 1000, (double)(random >> 11) * 0x1p-53);
+    }
+    check(store_reader_open(path, &reader, &e), &e);
+    snapshot = store_snapshot_open(reader);
+    wire_copy_request_write(&(struct wire_copy_request){.to_ns = INT64_MAX}, &request);
+}
+
+int main(void)
+{
+    char path[] = "/tmp/sonde-bench-XXXXXX";
+    struct store *store;
+    struct node nodes[TRANSPORTS] = {0};
+    log_setup(LOG_WARNING, "bench");
+    int fd = mkstemp(path);
+    if (fd < 0)
+        return 1;
+    close(fd);
+    unlink(path);
+    fill(path, &store);
+    for (size_t i = 0; i < TRANSPORTS; i++)
+        start_node(&nodes[i], transports[i]);
+    for (size_t i = 0; i < TRANSPORTS; i++)
+        bench(&nodes[i], transports[i]);
+    for (size_t i = 0; i < TRANSPORTS; i++) {
+        struct node *n = &nodes[i];
+        tell_to_end(n);
+        waitpid(n->pid, NULL, 0);
+        if (!n->ready)
+            continue;
+        double gb = (double)n->bytes / 1e9;
+        const struct node *tcp = &nodes[0];
+        report("large answers", transports[i], (double)n->bytes / n->seconds / 1e6, "MB/s", "tcp",
+               (double)tcp->bytes / tcp->seconds / 1e6);
+        report("processor time of the answering node", transports[i], n->cpu_s / gb, "s/GB", "making the answer alone",
+               n->made_cpu_s / ((double)n->made_bytes / 1e9));
+    }
+    store_snapshot_close(snapshot);
+    store_reader_close(reader);
+    store_abandon(store);
+    unlink(path);
+    buf_free(&request);
+    return 0;
+}

@@ -1,0 +1,203 @@
+#include "wire/fetches.h"
+
+#include "wire/handshake.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct fetches_item {
+    struct wire_fetch fetch; // first: the fetch is the item
+    struct wire_fetches *in;
+    struct fetches_item *next;
+    struct wire_header header;
+    uint8_t mac[WIRE_MAC_BYTES];
+    char *data;    // header.size bytes
+    uint32_t have; // of them: all or none
+    bool piece, fetching;
+};
+
+static bool is_whole(const struct fetches_item *i)
+{
+    return i->have == i->header.size && !i->fetching;
+}
+
+static void free_item(struct wire_fetches *f, struct fetches_item *i)
+{
+    if (i->fetching)
+        f->bulk->row->give_up(&i->fetch);
+    free(i->data);
+    free(i);
+}
+
+static void unlink_first(struct wire_fetches *f)
+{
+    f->first = f->first->next;
+    if (!f->first)
+        f->last = &f->first;
+}
+
+static struct fetches_item *new_item(struct wire_fetches *f, const struct wire_header *h, size_t size)
+{
+    struct fetches_item *i = calloc(1, sizeof *i);
+    char *data = malloc(size + 1);
+    if (!i || !data) {
+        free(i);
+        free(data);
+        return NULL;
+    }
+    *i = (struct fetches_item){.in = f, .header = *h, .data = data};
+    *f->last = i;
+    f->last = &i->next;
+    return i;
+}
+
+int wire_fetches_begin(struct wire_fetches *f, struct wire_bulk *bulk, struct str description, const uint8_t *key,
+                       struct error *e)
+{
+    f->bulk = bulk;
+    f->key = key;
+    f->last = &f->first;
+    return bulk->row->meet(bulk, description, &f->peer, e);
+}
+
+void wire_fetches_end(struct wire_fetches *f)
+{
+    while (f->first) {
+        struct fetches_item *i = f->first;
+        f->first = i->next;
+        free_item(f, i);
+    }
+    if (f->given)
+        free_item(f, f->given);
+    if (f->peer)
+        f->bulk->row->part(f->peer);
+    *f = (struct wire_fetches){0};
+}
+
+// ---- pieces ----
+
+static void on_fetched(struct wire_fetch *fetch, int status, const char *data)
+{
+    struct fetches_item *i = (struct fetches_item *)fetch;
+    struct wire_fetches *f = i->in;
+    uint8_t mac[WIRE_MAC_BYTES];
+    char why[sizeof f->why];
+    i->fetching = false;
+    if (status == 0) {
+        wire_mac(f->key, fetch->offset, (struct str){0}, (struct str){data, fetch->size}, mac);
+        if (wire_mac_equal(mac, i->mac)) {
+            memcpy(i->data, data, fetch->size);
+            i->have = fetch->size;
+        } else {
+            wire_fetches_break(f, "what was fetched is not what was laid there");
+        }
+    } else {
+        snprintf(why, sizeof why, "fetching failed: %s", strerror(-status));
+        wire_fetches_break(f, why);
+    }
+    f->news(f->user);
+}
+
+int wire_fetches_laid(struct wire_fetches *f, const struct wire_header *h, const struct wire_laid *laid)
+{
+    if (laid->size == 0 || laid->size > WIRE_WINDOW_BYTES - f->lying)
+        return -EBADMSG;
+    struct fetches_item *i = new_item(f, h, laid->size);
+    if (!i)
+        return -ENOMEM;
+    f->lying += laid->size;
+    i->piece = true;
+    i->header.type = WIRE_PART;
+    i->header.size = laid->size;
+    memcpy(i->mac, laid->mac, sizeof i->mac);
+    i->fetch = (struct wire_fetch){.peer = f->peer, .offset = laid->offset, .size = laid->size, .done = on_fetched};
+    if (!f->broken) {
+        i->fetching = true;
+        f->bulk->row->fetch(&i->fetch);
+    }
+    return 0;
+}
+
+void wire_fetches_break(struct wire_fetches *f, const char *why)
+{
+    if (f->broken)
+        return;
+    f->broken = true;
+    snprintf(f->why, sizeof f->why, "%s", why);
+    for (struct fetches_item *i = f->first; i; i = i->next) {
+        if (i->fetching)
+            f->bulk->row->give_up(&i->fetch);
+        i->fetching = false;
+    }
+}
+
+void wire_fetches_refill(struct wire_fetches *f, bool trial)
+{
+    if (trial && f->first) {
+        struct fetches_item *i = f->first;
+        unlink_first(f);
+        f->lying -= i->header.size;
+        free_item(f, i);
+    }
+    for (struct fetches_item *i = f->first; i; i = i->next)
+        if (i->piece)
+            i->have = 0;
+}
+
+int wire_fetches_again(struct wire_fetches *f, const struct wire_header *h, struct str payload)
+{
+    struct fetches_item *i = f->first;
+    while (i && (!i->piece || is_whole(i)))
+        i = i->next;
+    if (!f->broken || !i || i->header.id != h->id || i->header.size != payload.size)
+        return -EBADMSG;
+    memcpy(i->data, payload.data, payload.size);
+    i->have = i->header.size;
+    return 0;
+}
+
+// ---- in order ----
+
+int wire_fetches_hold(struct wire_fetches *f, const struct wire_header *h, struct str payload, bool *kept)
+{
+    *kept = f->first != NULL;
+    if (!*kept)
+        return 0;
+    if (payload.size > FETCHES_HELD_MAX - f->held)
+        return -ENOBUFS;
+    struct fetches_item *i = new_item(f, h, payload.size);
+    if (!i)
+        return -ENOMEM;
+    if (payload.size)
+        memcpy(i->data, payload.data, payload.size);
+    i->have = (uint32_t)payload.size;
+    f->held += payload.size;
+    return 0;
+}
+
+bool wire_fetches_next(struct wire_fetches *f, struct wire_header *h, struct str *payload)
+{
+    if (f->given)
+        free_item(f, f->given);
+    struct fetches_item *i = f->given = f->first && is_whole(f->first) ? f->first : NULL;
+    if (!i)
+        return false;
+    unlink_first(f);
+    if (i->piece) {
+        f->lying -= i->header.size;
+        f->taken += i->header.size;
+    } else {
+        f->held -= i->header.size;
+    }
+    *h = i->header;
+    *payload = (struct str){i->data, i->header.size};
+    return true;
+}
+
+uint32_t wire_fetches_taken(struct wire_fetches *f, bool whole)
+{
+    uint32_t taken = whole || f->lying == 0 || f->taken >= WIRE_WINDOW_BYTES / 2 ? f->taken : 0;
+    f->taken -= taken;
+    return taken;
+}

@@ -1,0 +1,544 @@
+// Data of nodes, over every transport: answers are whole and the same, whatever happens to the way that they take.
+#include "base/hash.h"
+#include "store/store.h"
+#include "unit/wire/net.h"
+#include "wire/copy_wire.h"
+#include "wire/fetches.h"
+#include "wire/window.h"
+
+#include <pthread.h>
+
+enum { POINTS = 300000, NODES = 3, ASKERS = 3 }; // some 2.4 MB of random doubles
+
+// Not udp: it loses what the loopback device drops, and waits for it longer than it takes over TCP.
+static const char *const transports[] = {"tcp", "fabric:tcp", "fabric:shm", "fabric:sockets"};
+static const char *transport;
+
+// ---- what is answered ----
+
+static char path[64];
+static struct store *store;
+static struct store_reader *reader;
+static struct store_snapshot *snapshot;
+static struct buf request;
+static uint64_t expected; // hash of all records of an answer
+static size_t expected_bytes;
+
+static int open_view(void *user, struct wire_view *out, struct error *e)
+{
+    (void)user, (void)e;
+    *out = (struct wire_view){.stores = &snapshot, .readers = &reader, .count = 1};
+    return 0;
+}
+
+static const struct wire_source source = {open_view, net_close_view, NULL};
+
+static void answer_directly(void)
+{
+    struct wire_view view;
+    struct wire_answer answer;
+    struct buf record = {0};
+    struct error e;
+    open_view(NULL, &view, NULL);
+    assert_int_equal(wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, STR("n0"), INT64_MAX, &e), 0);
+    while (wire_answer_step(&answer, &record, &e) > 0) {
+        expected = hash_bytes(record.data, record.size, expected);
+        expected_bytes += record.size;
+        record.size = 0;
+    }
+    wire_answer_end(&answer);
+    buf_free(&record);
+}
+
+static int make_store(void **state)
+{
+    (void)state;
+    uint32_t metric, series;
+    uint64_t random = 88172645463325252;
+    struct store_label host = {STR("host"), STR("n")};
+    snprintf(path, sizeof path, "/tmp/sonde-bulk-%d.sonde", (int)getpid());
+    assert_int_equal(store_open(path, &(struct store_options){0}, &store, NULL), 0);
+    store_define_metric(store, &(struct store_metric){.name = STR("m")}, &metric);
+    store_define_series(store, metric, &host, 1, &series);
+    for (int64_t i = 0; i < POINTS; i++) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        store_append(store, series, i * 1000, (double)(random >> 11) * 0x1p-53);
+    }
+    assert_int_equal(store_reader_open(path, &reader, NULL), 0);
+    snapshot = store_snapshot_open(reader);
+    wire_copy_request_write(&(struct wire_copy_request){.to_ns = INT64_MAX}, &request);
+    answer_directly();
+    assert_true(expected_bytes > 2000000);
+    return 0;
+}
+
+static int free_store(void **state)
+{
+    (void)state;
+    store_snapshot_close(snapshot);
+    store_reader_close(reader);
+    store_abandon(store);
+    unlink(path);
+    buf_free(&request);
+    return 0;
+}
+
+// ---- nodes ----
+
+static struct wire_loop *hub_loop, *loop;
+static struct wire_bulk *hub_bulk, *bulks[NODES];
+static struct hub *hub;
+static struct wire_link *links[NODES];
+static const char *const names[NODES] = {"n0", "n1", "n2"};
+
+static void start_link(size_t i)
+{
+    struct wire_link_options o = {.settings = net_settings(),
+                                  .bulk = bulks[i],
+                                  .parent_host = "127.0.0.1",
+                                  .parent_port = hub_port(hub),
+                                  .host = str_of(names[i]),
+                                  .session = (uint64_t)clock_realtime_ns(),
+                                  .source = source};
+    struct error e;
+    if (wire_link_create(loop, &o, &links[i], &e))
+        fail_msg("%s", e.text);
+}
+
+static void start_hub(struct wire_bulk *bulk)
+{
+    struct hub_options o = {.settings = net_settings(), .bulk = bulk, .address = "127.0.0.1", .host = STR("head")};
+    struct error e;
+    if (hub_create(hub_loop, &o, &hub, &e))
+        fail_msg("%s", e.text);
+}
+
+// False: there is no such provider here.
+static bool open_bulks(void)
+{
+    struct error e;
+    hub_loop = net_loop();
+    loop = net_loop();
+    int r = wire_bulk_open(hub_loop, transport, WIRE_HUB, "127.0.0.1", &hub_bulk, &e);
+    for (size_t i = 0; i < NODES && r == 0; i++)
+        r = wire_bulk_open(loop, transport, WIRE_LINK, "127.0.0.1", &bulks[i], &e);
+    if (r)
+        print_message("%s: %s\n", transport, e.text);
+    return r == 0;
+}
+
+static void close_all(void)
+{
+    for (size_t i = 0; i < NODES; i++) {
+        wire_link_destroy(links[i]);
+        links[i] = NULL;
+    }
+    hub_destroy(hub);
+    hub = NULL;
+    wire_bulk_close(hub_bulk);
+    for (size_t i = 0; i < NODES; i++) {
+        wire_bulk_close(bulks[i]);
+        bulks[i] = NULL;
+    }
+    hub_bulk = NULL;
+    wire_loop_stop(loop);
+    wire_loop_stop(hub_loop);
+}
+
+static bool is_settled(size_t i)
+{
+    struct wire_link_stats s = net_link_stats(links[i]);
+    return s.state == WIRE_LINK_OPEN && (!bulks[i] || strcmp(s.way, "tcp") != 0 || s.way_problem[0]);
+}
+
+static void await_all(void)
+{
+    for (size_t i = 0; i < NODES; i++)
+        NET_AWAIT(!links[i] || is_settled(i));
+}
+
+static void start(struct wire_bulk *of_the_hub)
+{
+    start_hub(of_the_hub);
+    for (size_t i = 0; i < NODES; i++)
+        start_link(i);
+    await_all();
+}
+
+static bool is_fabric(void)
+{
+    return strcmp(transport, "tcp") != 0;
+}
+
+#define NEEDS_PROVIDER()     \
+    do {                     \
+        if (!open_bulks()) { \
+            close_all();     \
+            skip();          \
+        }                    \
+    } while (0)
+
+// ---- asking ----
+
+struct asked {
+    uint64_t hash[NODES];
+    size_t bytes[NODES];
+    int stop_at; // records; 0: never
+    int records;
+    size_t missing;
+    int code;
+};
+
+static int take(void *user, struct str host, struct str record)
+{
+    struct asked *a = user;
+    size_t i = (size_t)(host.data[1] - '0');
+    a->hash[i] = hash_bytes(record.data, record.size, a->hash[i]);
+    a->bytes[i] += record.size;
+    return a->stop_at && ++a->records == a->stop_at ? -EINTR : 0;
+}
+
+static void *ask(void *user)
+{
+    struct asked *a = user;
+    struct arena arena = {0};
+    const struct wire_missing *missing;
+    struct hub_ask q = {.question = WIRE_COPY,
+                        .request = buf_str(&request),
+                        .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
+                        .record = take,
+                        .user = a};
+    a->code = hub_ask(hub, &q, &arena, &missing, &a->missing, NULL);
+    arena_free(&arena);
+    return NULL;
+}
+
+static void expect_whole(const struct asked *a)
+{
+    assert_int_equal(a->code, 0);
+    assert_int_equal(a->missing, 0);
+    for (size_t i = 0; i < NODES; i++) {
+        assert_int_equal(a->bytes[i], expected_bytes);
+        // The records name their node, n1 and n2 are as long.
+        if (i == 0)
+            assert_true(a->hash[i] == expected);
+    }
+}
+
+static void ask_whole(void)
+{
+    struct asked a = {0};
+    ask(&a);
+    expect_whole(&a);
+}
+
+// ---- every transport ----
+
+static void answers_are_whole(void **state)
+{
+    (void)state;
+    NEEDS_PROVIDER();
+    start(hub_bulk);
+    ask_whole();
+    struct arena arena = {0};
+    const struct hub_node *nodes;
+    size_t count;
+    assert_int_equal(hub_nodes(hub, &arena, &nodes, &count), 0);
+    for (size_t i = 0; i < count; i++) {
+        struct wire_link_stats s = net_link_stats(links[i]);
+        assert_str_equal(nodes[i].way_problem, "");
+        assert_str_equal(nodes[i].way, is_fabric() ? hub_bulk->name : "tcp");
+        assert_string_equal(s.way, is_fabric() ? bulks[i]->name : "tcp");
+        // Nearly all of it went that way.
+        assert_true(is_fabric() ? nodes[i].way_bytes > expected_bytes * 9 / 10 : nodes[i].way_bytes == 0);
+        assert_true(is_fabric() ? nodes[i].bytes_in < expected_bytes / 5 : nodes[i].bytes_in > expected_bytes);
+        assert_int_equal(s.way_bytes, nodes[i].way_bytes);
+    }
+    arena_free(&arena);
+    close_all();
+}
+
+static void many_questions_share_a_window(void **state)
+{
+    (void)state;
+    NEEDS_PROVIDER();
+    start(hub_bulk);
+    struct asked asked[ASKERS] = {0};
+    pthread_t threads[ASKERS];
+    for (int i = 0; i < ASKERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &asked[i]), 0);
+    for (int i = 0; i < ASKERS; i++) {
+        pthread_join(threads[i], NULL);
+        expect_whole(&asked[i]);
+    }
+    close_all();
+}
+
+static void a_question_is_given_up(void **state)
+{
+    (void)state;
+    NEEDS_PROVIDER();
+    start(hub_bulk);
+    for (int i = 1; i < 20; i += 6) {
+        struct asked a = {.stop_at = i};
+        ask(&a);
+        assert_int_equal(a.code, -EINTR);
+    }
+    ask_whole();
+    close_all();
+}
+
+static void a_node_ends_while_it_is_read(void **state)
+{
+    (void)state;
+    NEEDS_PROVIDER();
+    start(hub_bulk);
+    pthread_t thread;
+    struct asked a = {0};
+    assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
+    NET_AWAIT(net_link_stats(links[1]).questions > 0);
+    // Its memory and its endpoint are gone as well.
+    wire_link_destroy(links[1]);
+    wire_bulk_close(bulks[1]);
+    links[1] = NULL;
+    bulks[1] = NULL;
+    pthread_join(thread, NULL);
+    assert_int_equal(a.code, 0);
+    assert_true(a.missing == 1 || a.bytes[1] == expected_bytes);
+    assert_int_equal(a.bytes[0], expected_bytes);
+    assert_int_equal(a.bytes[2], expected_bytes);
+    // It comes again, with another window.
+    struct error e;
+    if (wire_bulk_open(loop, transport, WIRE_LINK, "127.0.0.1", &bulks[1], &e))
+        fail_msg("%s", e.text);
+    start_link(1);
+    await_all();
+    ask_whole();
+    close_all();
+}
+
+static void a_hub_without_gets_all_over_tcp(void **state)
+{
+    (void)state;
+    NEEDS_PROVIDER();
+    start_hub(NULL);
+    for (size_t i = 0; i < NODES; i++)
+        start_link(i);
+    net_wait(hub, NODES);
+    ask_whole();
+    assert_int_equal(net_link_stats(links[0]).way_bytes, 0);
+    close_all();
+}
+
+// ---- what goes wrong: a hub's bulk that passes all on to the real one, but not as it was told ----
+
+struct faulty {
+    struct wire_bulk bulk;
+    struct wire_bulk *real;
+    int bad_fetch; // which one, from 0: the trial
+    bool outside;  // of the window: the provider refuses; else beside what was meant
+    bool swallows; // fetches: they never end
+    bool no_place; // whatever a node describes lies elsewhere, and has another key
+    int fetches;
+};
+
+enum { PLACE_BYTES = 16, SHORT_MS = 500 };
+
+static int faulty_meet(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out, struct error *e)
+{
+    struct faulty *f = (struct faulty *)b;
+    struct buf changed = {0};
+    buf_add_str(&changed, description);
+    if (f->no_place)
+        memset(changed.data + changed.size - PLACE_BYTES, 0x5a, PLACE_BYTES);
+    int r = f->real->row->meet(f->real, buf_str(&changed), out, e);
+    buf_free(&changed);
+    return r;
+}
+
+static struct faulty *the_faulty;
+
+static void faulty_fetch(struct wire_fetch *t)
+{
+    if (the_faulty->swallows)
+        return;
+    if (the_faulty->fetches++ == the_faulty->bad_fetch)
+        t->offset = the_faulty->outside ? 1U << 30 : (t->offset + WIRE_WINDOW_BYTES / 2) % WIRE_WINDOW_BYTES;
+    if (!the_faulty->outside && t->offset + t->size > WIRE_WINDOW_BYTES)
+        t->offset = WIRE_WINDOW_BYTES - t->size;
+    the_faulty->real->row->fetch(t);
+}
+
+static void faulty_give_up(struct wire_fetch *t)
+{
+    if (!the_faulty->swallows)
+        the_faulty->real->row->give_up(t);
+}
+
+// Stands before the hub's.
+static void put_before(struct faulty *f)
+{
+    static struct wire_bulk_row row;
+    row = *hub_bulk->row;
+    row.meet = faulty_meet;
+    row.fetch = faulty_fetch;
+    row.give_up = faulty_give_up;
+    f->bulk.row = &row;
+    strcpy(f->bulk.name, hub_bulk->name);
+    f->real = hub_bulk;
+    the_faulty = f;
+    // Some providers say nothing of what they cannot read.
+    if (f->outside || f->no_place)
+        hub_bulk->fetch_timeout_ms = SHORT_MS;
+}
+
+static void with_faults(struct faulty f, bool after_the_trial)
+{
+    NEEDS_PROVIDER();
+    if (!is_fabric()) {
+        close_all();
+        return;
+    }
+    put_before(&f);
+    start(&f.bulk);
+    ask_whole();
+    ask_whole();
+    size_t refused = 0, tried = 0;
+    for (size_t i = 0; i < NODES; i++) {
+        struct wire_link_stats s = net_link_stats(links[i]);
+        refused += s.way_problem[0] != 0;
+        tried += s.way_bytes > 0;
+    }
+    assert_true(refused > 0);
+    assert_true(!after_the_trial || tried > 0);
+    close_all();
+}
+
+static void answers_do_not_wait_for_the_trial(void **state)
+{
+    (void)state;
+    struct faulty f = {.bad_fetch = -1, .swallows = true};
+    NEEDS_PROVIDER();
+    if (is_fabric()) {
+        put_before(&f);
+        start_hub(&f.bulk);
+        for (size_t i = 0; i < NODES; i++)
+            start_link(i);
+        net_wait(hub, NODES);
+        ask_whole();
+    }
+    close_all();
+}
+
+static void wrong_bytes_come_again_over_tcp(void **state)
+{
+    (void)state;
+    with_faults((struct faulty){.bad_fetch = 20}, true);
+}
+
+static void a_way_that_fails_its_trial_is_not_used(void **state)
+{
+    (void)state;
+    with_faults((struct faulty){.bad_fetch = 0}, false);
+}
+
+static void what_the_provider_refuses_comes_over_tcp(void **state)
+{
+    (void)state;
+    with_faults((struct faulty){.bad_fetch = 30, .outside = true}, true);
+}
+
+static void a_wrong_key_and_place_are_of_no_use(void **state)
+{
+    (void)state;
+    with_faults((struct faulty){.bad_fetch = -1, .no_place = true}, false);
+}
+
+// ---- without a network ----
+
+static void a_window_is_a_ring(void **state)
+{
+    (void)state;
+    static char memory[WIRE_WINDOW_BYTES], data[WIRE_LAID_MAX + 1];
+    struct window w = {.memory = memory};
+    struct window_piece p;
+    // A piece has a most; the rest is for the next.
+    assert_true(window_lay(&w, 1, (struct str){data, sizeof data}, &p));
+    assert_int_equal(p.size, WIRE_LAID_MAX);
+    assert_false(window_taken(&w, 1)); // not a whole piece
+    assert_true(window_taken(&w, WIRE_LAID_MAX));
+    assert_false(window_taken(&w, 1)); // nothing lies there
+    // As full as it gets, with pieces of any size: never more than its bytes, never more pieces than there are places.
+    uint64_t random = 7, laid = 0, taken = 0;
+    for (int i = 0; i < 200000; i++) {
+        random = random * 6364136223846793005 + 1442695040888963407;
+        size_t size = WIRE_LAID_MIN + (size_t)(random >> 33) % (i % 3 ? 100 : WIRE_LAID_MAX - WIRE_LAID_MIN);
+        if (window_lay(&w, (uint32_t)i, (struct str){data, size}, &p)) {
+            assert_true(p.offset + p.size <= WIRE_WINDOW_BYTES && p.size > 0 && p.size <= size);
+            laid += p.size;
+        } else {
+            taken += w.pieces[w.first].size;
+            assert_true(window_taken(&w, w.pieces[w.first].size));
+        }
+        assert_int_equal(w.used, laid - taken);
+        assert_true(w.used <= WIRE_WINDOW_BYTES && w.count <= WINDOW_PIECES_MAX);
+    }
+}
+
+static void options_say_what_is_wrong(void **state)
+{
+    (void)state;
+    struct error e;
+    struct wire_loop *l = net_loop();
+    struct wire_bulk *b = NULL;
+    static const char *const good[] = {"auto", "tcp", "fabric", "fabric:tcp", "fabric:verbs;ofi_rxm"};
+    static const char *const bad[] = {"", "udp", "fabric:", "fabric:a b", "tcp:fabric"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_int_equal(wire_transport_check(good[i], &e), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(wire_transport_check(bad[i], &e), -EINVAL);
+    // What is asked for and not there is an error; what is not asked for is not.
+    assert_true(wire_bulk_open(l, "fabric:nonsense", WIRE_HUB, NULL, &b, &e) < 0);
+    assert_non_null(strstr(e.text, "--transport=fabric:nonsense"));
+    assert_null(b);
+    assert_int_equal(wire_bulk_open(l, "auto", WIRE_HUB, NULL, &b, &e), 0);
+    wire_bulk_close(b);
+    assert_int_equal(wire_bulk_open(l, "tcp", WIRE_LINK, NULL, &b, &e), 0);
+    assert_null(b);
+    wire_loop_stop(l);
+}
+
+static int choose(void **state)
+{
+    transport = *(const char *const *)*state;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = make_store(NULL);
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
+        void *which = (void *)(uintptr_t)&transports[i];
+        if (argc > 1 && strcmp(argv[1], transports[i]) != 0)
+            continue;
+#define OVER(test) cmocka_unit_test_prestate_setup_teardown(test, choose, NULL, which)
+        const struct CMUnitTest tests[] = {
+            OVER(answers_are_whole),
+            OVER(many_questions_share_a_window),
+            OVER(a_question_is_given_up),
+            OVER(a_node_ends_while_it_is_read),
+            OVER(a_hub_without_gets_all_over_tcp),
+            OVER(answers_do_not_wait_for_the_trial),
+            OVER(a_way_that_fails_its_trial_is_not_used),
+            OVER(wrong_bytes_come_again_over_tcp),
+            OVER(what_the_provider_refuses_comes_over_tcp),
+            OVER(a_wrong_key_and_place_are_of_no_use),
+        };
+        failed |= cmocka_run_group_tests_name(transports[i], tests, NULL, NULL);
+    }
+    const struct CMUnitTest alone[] = {cmocka_unit_test(a_window_is_a_ring),
+                                       cmocka_unit_test(options_say_what_is_wrong)};
+    failed |= cmocka_run_group_tests_name("alone", alone, NULL, NULL);
+    free_store(NULL);
+    return failed;
+}
