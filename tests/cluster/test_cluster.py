@@ -160,9 +160,9 @@ class Cluster(unittest.TestCase):
             put = lab.run(host, "sonde", "put", stdin=lines)
             self.assertEqual(put.returncode, 0, put.stderr)
 
-    def private(self, folder):
+    def private(self, folder, hosts=HOSTS):
         """A folder that hosts have to themselves is gone after the test."""
-        for host in HOSTS:
+        for host in hosts:
             self.addCleanup(lab.run, host, "rm", "-rf", folder)
 
     def replayed(self, folder, path):
@@ -425,6 +425,17 @@ class Cluster(unittest.TestCase):
         self.assertEqual([series[("emitted", h)] for h in HOSTS], [1000] * 3)
         for host in HOSTS[1:]:
             self.assertFalse(lab.file(host, "/root/kept").exists(), host)
+
+    def test_recordings_come_through_a_tree(self):
+        """Who passes on what others answer stays until theirs are there."""
+        four = [*HOSTS, "n4"]
+        self.private("/root/kept", four)
+        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--record=/root/kept", "sleep", "1000")
+        self.up(four)
+        self.all_answer(four)
+        _, err = self.stop(run)
+        self.assertNotIn("other nodes", err)
+        self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in four), "run.json"])
 
     def test_a_recording_that_cannot_come_stays(self):
         """In the way of n2's file there is another one; n3 has such a folder itself, which is not ours."""
