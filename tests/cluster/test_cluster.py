@@ -14,6 +14,7 @@ from lab import Lab, until, why_not
 
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
+SKEW = os.environ["SKEW"]
 HOSTS = ["n1", "n2", "n3"]
 # Asks the job that runs on a host: prints status, X-Sonde-Missing and the answer.
 ASK = """
@@ -34,7 +35,7 @@ lab = None
 def setUpModule():
     global lab
     began = time.monotonic()
-    lab = Lab([SONDE, EMITTER])
+    lab = Lab([SONDE, EMITTER, SKEW])
     print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
 
 
@@ -233,6 +234,25 @@ class Cluster(unittest.TestCase):
         until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [] and [n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]] == ["n1", "n3"], "n3 is in its place")
         self.up(["n1", "n3"])
         self.stop(run)
+
+    def test_a_clock_that_is_off_is_warned_of_once(self):
+        """n2's clock is 250 ms ahead."""
+        skewed = self.script(f'[ $(hostname) = n2 ] && export SKEW_MS=250 LD_PRELOAD=/mnt/bin/{os.path.basename(SKEW)}\nexec /mnt/bin/sonde "$@"\n')
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", f"--remote-sonde={skewed}", "sleep", "1000")
+        self.assertRegex(run.stderr.readline(), r"the clock of node n2 is 0\.2[0-9]+ s ahead of this one's")
+        self.up()
+        nodes = {n["host"]: n for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"]}
+        self.assertLess(abs(nodes["n2"]["clock_offset_seconds"] - 0.25), 0.02 + nodes["n2"]["clock_offset_error_seconds"])
+        metrics = lab.run("n1", "python3", "-c", ASK.replace("json.loads(answer.read())", "answer.read().decode()"), "/metrics").stdout
+        self.assertRegex(metrics, r'clock_offset_seconds\{host=\\"n2\\"\} 0\.2')
+        # A connection of its own later, and nothing more is said.
+        (pid,) = lab.processes("n2", "sonde relay ")
+        os.kill(pid, signal.SIGKILL)
+        self.assertIn("the relay has ended", run.stderr.readline())
+        self.all_answer()
+        until(lambda: "clock_offset_seconds" in next(n for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"] if n["host"] == "n2"), "its clock is known again")
+        _, err = self.stop(run)
+        self.assertNotIn("clock", err)
 
     # ---- dumps
 
