@@ -2,6 +2,7 @@
 #include "aggregator/aggregator.h"
 #include "aggregator/control.h"
 #include "aggregator/fetch.h"
+#include "aggregator/request_times.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -127,6 +128,7 @@ int aggregator_run(const struct aggregator_options *options, int control_fd, str
     struct error own = {0};
     struct process p = {.job = str_of(options->job ? options->job : "")};
     struct aggregator *g = NULL;
+    request_times_open(options->agent_socket, options->level);
     int rc = control_open(&p.control, control_fd, &own);
     struct aggregator_options with = *options;
     if (options->restarts && control_fd >= 0) {
