@@ -165,6 +165,12 @@ class Cluster(unittest.TestCase):
         for host in HOSTS:
             self.addCleanup(lab.run, host, "rm", "-rf", folder)
 
+    def copies(self, folder):
+        """Recordings of a folder of n1's that have travelled: which series were sampled together is not in them."""
+        read = lab.run("n1", "sonde", "inspect", "--json", folder)
+        self.assertEqual(read.returncode, 0, read.stderr)
+        return sorted(os.path.basename(f["path"]) for f in json.loads(read.stdout) if f["sets"] == 0)
+
     def replayed(self, folder, path):
         """What a folder on n1 answers, as `sonde replay` serves it."""
         replay = self.start("sonde", "replay", folder)
@@ -355,6 +361,7 @@ class Cluster(unittest.TestCase):
         _, err = self.stop(run)
         self.assertNotIn("other nodes", err)
         self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in HOSTS), "run.json"])
+        self.assertEqual(self.copies("/root/kept"), ["n2.sonde", "n3.sonde"])
         series = self.series("/root/kept")
         self.assertEqual([series[("emitted", h)] for h in HOSTS], [1000] * 3)
         for host in HOSTS[1:]:
@@ -427,6 +434,7 @@ class Cluster(unittest.TestCase):
             self.assertEqual([key for key in series if key[0] == f"seen_by_{host}"], [(f"seen_by_{host}", host)])
             self.assertGreater(series[("cpu_percent", host)], 0)
         self.assertNotIn("recorded on the other nodes", done.stderr)
+        self.assertEqual(self.copies(self.record), [])  # a folder that all share needs none
         bare = time.monotonic()
         lab.run("n1", "salloc", "--quiet", "-N3", "srun", "true")
         print(f"# salloc sonde run srun: {took:.2f} s; salloc srun true: {time.monotonic() - bare:.2f} s", flush=True)
