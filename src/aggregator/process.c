@@ -1,8 +1,8 @@
 // process.c - the aggregator as a process of its own: what it says to who started it, and what it is told.
 #include "aggregator/aggregator.h"
 #include "aggregator/control.h"
-#include "aggregator/request_times.h"
 #include "aggregator/fetch.h"
+#include "aggregator/request_times.h"
 #include "aggregator/told.h"
 #include "base/arena.h"
 #include "base/clock.h"

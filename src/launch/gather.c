@@ -100,10 +100,9 @@ bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, co
            now_ns - g->began_ns < (int64_t)GATHER_MAX_MS * NS_PER_MS;
 }
 
-static struct gathered *find(struct gather *g, struct str host, size_t *node)
+static struct gathered *find(struct gather *g, struct str host)
 {
     ptrdiff_t i = hosts_find(&g->nodes->hosts, host);
-    *node = i < 0 ? 0 : (size_t)i;
     return i < 0 || g->all[i].state != FILE_ASKED ? NULL : &g->all[i];
 }
 
@@ -111,17 +110,12 @@ bool gather_heard(struct gather *g, const char *line)
 {
     struct str rest = str_of(line), word = str_cut(&rest, ' ');
     bool fetched = str_eq(word, STR("fetched"));
-    size_t node;
     if (str_eq(word, STR("fetching"))) {
         str_to_u64(rest, &g->bytes);
     } else if (fetched || str_eq(word, STR("unfetched"))) {
-        struct gathered *one = find(g, str_cut(&rest, ' '), &node);
-        if (one && fetched)
-            placement_drop(g->placement, node);
-        else if (one)
-            one->problem = strndup(rest.data ? rest.data : "", rest.size);
+        struct gathered *one = find(g, str_cut(&rest, ' '));
         if (one && !fetched)
-            placement_stop(g->placement, node);
+            one->problem = strndup(rest.data ? rest.data : "", rest.size);
         if (one)
             one->state = fetched ? FILE_FETCHED : FILE_STAYS;
     } else {
@@ -147,6 +141,13 @@ void gather_words(struct gather *g, char *out, size_t size)
     summary_bytes_text((double)g->bytes, bytes, sizeof bytes);
     snprintf(out, size, "bringing the recordings of the other nodes here: %zu of %zu, %s; Ctrl-C leaves them there",
              here, here + awaited, bytes);
+}
+
+void gather_release(struct gather *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (g->all[i].state == FILE_FETCHED)
+            placement_drop(g->placement, i);
 }
 
 void gather_end(struct gather *g)

@@ -33,6 +33,9 @@ bool gather_heard(struct gather *g, const char *line);
 // One line for people, when it takes long; empty: nothing new to say.
 void gather_words(struct gather *g, char *out, size_t size);
 
+// It is over: nodes whose files are here need not keep theirs. None of them ends before, as others may be reached through it.
+void gather_release(struct gather *g);
+
 // Removes the mark. What is known of each node stays.
 void gather_end(struct gather *g);
 void gather_free(struct gather *g); // NULL is allowed

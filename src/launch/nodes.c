@@ -597,6 +597,8 @@ void nodes_stop(struct nodes *n)
         return;
     if (!n->gather && n->job->record[0] && folder_make_all(n->job->record, &e) < 0)
         log_warning("%s", e.text);
+    if (n->gather)
+        gather_release(n->gather);
     placement_stop_all(n->placement);
 }
 

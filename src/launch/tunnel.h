@@ -35,7 +35,7 @@ struct tunnel {
     int bind; // 0: not known yet
     struct channel channel;
     int64_t began_ns, next_ns, wait_ms; // next: when it is opened; 0: it is open, or will not be
-    bool said, stopped, moved; // moved: it is to be opened to another place
+    bool said, stopped, moved;          // moved: it is to be opened to another place
     char reason[TUNNEL_REASON_MAX];
 };
 

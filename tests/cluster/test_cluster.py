@@ -15,6 +15,7 @@ from lab import Lab, until, why_not
 
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
+SKEW = os.environ["SKEW"]
 HOSTS = ["n1", "n2", "n3"]
 # Asks the job that runs on a host: prints status, X-Sonde-Missing and the answer.
 ASK = """
@@ -36,7 +37,7 @@ lab = None
 def setUpModule():
     global lab
     began = time.monotonic()
-    lab = Lab([SONDE, EMITTER], names=(*HOSTS, "n4"))  # n4 is for the tree
+    lab = Lab([SONDE, EMITTER, SKEW], names=(*HOSTS, "n4"))  # n4 is for the tree
     print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
 
 
@@ -164,6 +165,12 @@ class Cluster(unittest.TestCase):
         """A folder that hosts have to themselves is gone after the test."""
         for host in hosts:
             self.addCleanup(lab.run, host, "rm", "-rf", folder)
+
+    def copies(self, folder):
+        """Recordings of a folder of n1's that have travelled: which series were sampled together is not in them."""
+        read = lab.run("n1", "sonde", "inspect", "--json", folder)
+        self.assertEqual(read.returncode, 0, read.stderr)
+        return sorted(os.path.basename(f["path"]) for f in json.loads(read.stdout) if f["sets"] == 0)
 
     def replayed(self, folder, path):
         """What a folder on n1 answers, as `sonde replay` serves it."""
@@ -320,6 +327,25 @@ class Cluster(unittest.TestCase):
         self.up(["n1", "n3"])
         self.stop(run)
 
+    def test_a_clock_that_is_off_is_warned_of_once(self):
+        """n2's clock is 250 ms ahead."""
+        skewed = self.script(f'[ $(hostname) = n2 ] && export SKEW_MS=250 LD_PRELOAD=/mnt/bin/{os.path.basename(SKEW)}\nexec /mnt/bin/sonde "$@"\n')
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", f"--remote-sonde={skewed}", "sleep", "1000")
+        self.assertRegex(run.stderr.readline(), r"the clock of node n2 is 0\.2[0-9]+ s ahead of this one's")
+        self.up()
+        nodes = {n["host"]: n for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"]}
+        self.assertLess(abs(nodes["n2"]["clock_offset_seconds"] - 0.25), 0.02 + nodes["n2"]["clock_offset_error_seconds"])
+        metrics = lab.run("n1", "python3", "-c", ASK.replace("json.loads(answer.read())", "answer.read().decode()"), "/metrics").stdout
+        self.assertRegex(metrics, r'clock_offset_seconds\{host=\\"n2\\"\} 0\.2')
+        # A connection of its own later, and nothing more is said.
+        (pid,) = lab.processes("n2", "sonde relay ")
+        os.kill(pid, signal.SIGKILL)
+        self.assertIn("the relay has ended", run.stderr.readline())
+        self.all_answer()
+        until(lambda: "clock_offset_seconds" in next(n for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"] if n["host"] == "n2"), "its clock is known again")
+        _, err = self.stop(run)
+        self.assertNotIn("clock", err)
+
     # ---- dumps
 
     def test_a_dump_is_the_job_in_files(self):
@@ -330,14 +356,13 @@ class Cluster(unittest.TestCase):
         self.emit()
         until_ms = int(time.time() * 1000)
         until(lambda: len(self.ask(f"/api/query?ms&start={until_ms + 1}&m=none:cpu_percent%7Bhost=*%7D")[1]) == len(HOSTS), "every host has sampled since")
-        path = f"/api/query?ms&start=1h-ago&end={until_ms}&no_annotations&m=none:emitted%7Bhost=*%7D&m=sum:1m-count:cpu_percent%7Bhost=*%7D"
+        path = f"/api/query?ms&start=1h-ago&end={until_ms}&no_annotations&m=none:emitted%7Bhost=*%7D&m=none:cpu_percent%7Bhost=*%7D&m=sum:1s-max:emitted"
         done = lab.run("n1", "sonde", "dump", "--to", "dumped")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()[1:]], HOSTS)
         self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/dumped").iterdir()), [f"{h}.sonde" for h in HOSTS])
         live = self.ask(path)[1]
-        self.assertEqual(len(live), 2 * len(HOSTS))
-        self.assertEqual(sum(len(a["dps"]) for a in live if a["metric"] == "emitted" and a["tags"]["host"] == "n2"), len(live[1]["dps"]))
+        self.assertEqual([(a["metric"], a["tags"].get("host")) for a in live], [*(("emitted", h) for h in HOSTS), *(("cpu_percent", h) for h in HOSTS), ("emitted", None)])
         self.assertEqual(self.replayed("/root/dumped", path), live)
         # A second one, of nodes one of which has ended: its file stays, the others' are new.
         before = {h: lab.file("n1", f"/root/dumped/{h}.sonde").stat().st_ino for h in HOSTS}
@@ -421,6 +446,7 @@ class Cluster(unittest.TestCase):
         _, err = self.stop(run)
         self.assertNotIn("other nodes", err)
         self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in HOSTS), "run.json"])
+        self.assertEqual(self.copies("/root/kept"), ["n2.sonde", "n3.sonde"])
         series = self.series("/root/kept")
         self.assertEqual([series[("emitted", h)] for h in HOSTS], [1000] * 3)
         for host in HOSTS[1:]:
@@ -540,6 +566,7 @@ class Cluster(unittest.TestCase):
             self.assertEqual([key for key in series if key[0] == f"seen_by_{host}"], [(f"seen_by_{host}", host)])
             self.assertGreater(series[("cpu_percent", host)], 0)
         self.assertNotIn("recorded on the other nodes", done.stderr)
+        self.assertEqual(self.copies(self.record), [])  # a folder that all share needs none
         bare = time.monotonic()
         lab.run("n1", "salloc", "--quiet", "-N3", "srun", "true")
         print(f"# salloc sonde run srun: {took:.2f} s; salloc srun true: {time.monotonic() - bare:.2f} s", flush=True)

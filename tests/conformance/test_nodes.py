@@ -342,6 +342,29 @@ class Nodes(unittest.TestCase):
         self.assertIn(b"the job's own folder", self.ask("/sonde/v1/dump", {"to": own})[2])
         self.assertEqual(os.listdir(own), ["n1.sonde"])
 
+    def test_sonde_dump_shows_how_far_it_is_and_names_who_is_not_there(self):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("SONDE")} | {"SONDE_URL": f"http://127.0.0.1:{self.port}", "SONDE_TOKEN_FILE": self.token}
+        to = os.path.join(self.place.name, "to")
+        self.relay("n2")
+        until(lambda: "node n2 up" in self.aggregator.said, "n2 is up")
+        done = subprocess.run([SONDE, "dump", "--to", to], env=env, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (4, "sonde: error: no data of node n3: not connected\n"))
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], ["node", "n1", "n2"])
+        # On a terminal, one that takes its time.
+        self.relay("n3")
+        until(lambda: "node n3 up" in self.aggregator.said, "n3 is up")
+        os.kill(self.relays["n2"].process.pid, signal.SIGSTOP)
+        ours, theirs = os.openpty()
+        dump = subprocess.Popen([SONDE, "dump", "--to", to + "2"], env=env, stdout=subprocess.PIPE, stderr=theirs, text=True)
+        os.close(theirs)
+        shown = b""
+        while b"2 of 3 nodes, 12 points" not in shown:
+            shown += os.read(ours, 4096)
+        os.kill(self.relays["n2"].process.pid, signal.SIGCONT)
+        out, _ = dump.communicate(timeout=PATIENCE_S)
+        os.close(ours)
+        self.assertEqual((dump.returncode, [line.split()[0] for line in out.splitlines()]), (0, ["node", *NODES]))
+
     def test_one_dump_at_a_time_and_who_hangs_up_ends_it(self):
         self.all_up()
         to = os.path.join(self.place.name, "to")
