@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "query/labels.h"
 
 #include <dirent.h>
 #include <errno.h>
