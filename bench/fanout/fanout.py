@@ -22,8 +22,9 @@ from peers import report, say  # noqa: E402
 
 METRIC, SECONDS, HOSTS = "cpu_percent", 300, 100
 BUDGET_MS = 100  # at the 99th percentile, of 1,000 nodes
+WARM_UP = 5
 # nodes, fanout, rounds
-SIZES = [(1000, 1000, 100), (1000, 64, 100)]
+SIZES = [(1000, 1000, 200), (1000, 64, 200), (10000, 64, 20)]
 
 
 class Server:
@@ -31,7 +32,8 @@ class Server:
         url = urllib.parse.urlsplit(os.environ["SONDE_URL"])
         with open(os.environ["SONDE_TOKEN_FILE"]) as f:
             self.headers = {"Authorization": f"Bearer {f.readline().strip()}"}
-        self.http = http.client.HTTPConnection(url.hostname, url.port, timeout=120)
+        self.http = http.client.HTTPConnection(url.hostname, url.port, timeout=300)
+        self.incomplete = 0  # answers that lacked nodes
 
     def get(self, path):
         self.http.request("GET", path, headers=self.headers)
@@ -39,9 +41,7 @@ class Server:
         body = answer.read()
         if answer.status != 200:
             raise RuntimeError(f"{answer.status}: {body[:200]!r}")
-        missing = answer.headers.get("X-Sonde-Missing")
-        if missing:
-            raise RuntimeError(f"missing: {missing[:200]}")
+        self.incomplete += answer.headers.get("X-Sonde-Missing") is not None
         return body
 
     def query(self, expression):
@@ -78,14 +78,20 @@ def ask(nodes, fanout, rounds):
     hosts = "|".join(f"n{i * nodes // HOSTS:05}" for i in range(HOSTS))
     queries = {"all": f"avg:1s-avg:{METRIC}", "hosts": f"avg:1s-avg:{METRIC}{{host=literal_or({hosts})}}", "each": f"avg:10s-avg:{METRIC}{{host=*}}"}
     raw = {"all": f"none:{METRIC}", "hosts": f"none:{METRIC}{{host=literal_or({hosts})}}", "each": f"none:{METRIC}"}
+    # The first questions find nothing in any cache, and on a busy machine not all nodes in time.
     for query in queries.values():
-        server.query(query)
+        for _ in range(WARM_UP):
+            server.incomplete = 0
+            server.query(query)
+            if not server.incomplete:
+                break
     began, cpu, machine = time.monotonic(), cpu_seconds(), busy()
     time.sleep(4)
     idle = (cpu_seconds() - cpu) / (time.monotonic() - began)
     others = (busy() - machine) / (time.monotonic() - began) - idle
     report("fanout", f"idle, {tree}", round(idle * 1000, 1), "ms CPU a second", others_cpu=round(others, 2))
     for name, query in queries.items():
+        server.incomplete = 0
         times, before, cpu, began = [], server.wire_bytes(), cpu_seconds(), time.monotonic()
         for _ in range(rounds):
             start = time.monotonic_ns()
@@ -93,12 +99,13 @@ def ask(nodes, fanout, rounds):
             times.append((time.monotonic_ns() - start) / 1e6)
         cpu = (cpu_seconds() - cpu - idle * (time.monotonic() - began)) * 1000 / rounds
         sent = (server.wire_bytes() - before) / rounds
+        incomplete = server.incomplete
         before = server.wire_bytes()
         server.query(raw[name])
         shipped = server.wire_bytes() - before
         times.sort()
         budget = {"peer": "budget", "peer_value": BUDGET_MS} if nodes == 1000 and name != "each" else {}
-        report("fanout", f"{name}, {tree}, median", round(times[len(times) // 2], 2), "ms")
+        report("fanout", f"{name}, {tree}, median", round(times[len(times) // 2], 2), "ms", incomplete_answers=incomplete)
         report("fanout", f"{name}, {tree}, 99th percentile", round(times[int(0.99 * (len(times) - 1))], 2), "ms", **budget)
         report("fanout", f"{name}, {tree}, CPU", round(cpu, 1), "ms a query")
         report("fanout", f"{name}, {tree}, on the wire", round(sent / 1024, 1), "KiB", "raw points", round(shipped / 1024, 1))
@@ -108,7 +115,7 @@ def main():
     sonde = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
     for nodes, fanout, rounds in SIZES:
         began = time.monotonic()
-        done = subprocess.run([sonde, "simulate", "--quiet", f"--nodes={nodes}", f"--fanout={fanout}", "--metrics=100", "--rate=1", f"--history={SECONDS}", "--node-deadline=20",
+        done = subprocess.run([sonde, "simulate", "--quiet", f"--nodes={nodes}", f"--fanout={fanout}", "--metrics=100", "--rate=1", f"--history={SECONDS}", "--node-deadline=60", "--query-deadline=120",
                                "--", sys.executable, __file__, str(nodes), str(fanout), str(rounds)], check=False)
         if done.returncode:
             say(f"{nodes} nodes with fanout {fanout}: ended with {done.returncode}")

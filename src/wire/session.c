@@ -479,7 +479,7 @@ static void on_received(void *user, struct str data)
 static void on_sent(void *user)
 {
     struct wire_session *s = user;
-    if (s->o.events.sent && !s->over)
+    if (s->o.events.sent && !s->over && !s->closing)
         s->o.events.sent(s->o.user);
 }
 

@@ -15,7 +15,7 @@ struct wire_listener;
 struct wire_channel_events {
     void (*opened)(void *user);                    // of one that was connected
     void (*received)(void *user, struct str data); // valid during the call
-    void (*sent)(void *user);                      // all that was queued is out
+    void (*sent)(void *user);                      // all that was queued is out; also within `send`
     void (*closed)(void *user, int why); // the other end (0) or a fault (negative errno); no event comes after it
 };
 

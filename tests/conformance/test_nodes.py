@@ -273,6 +273,17 @@ class Nodes(unittest.TestCase):
             until(lambda: self.get("/sonde/v1/status")[0]["hub"]["questions"] > before["questions"], "it is asked")
         until(lambda: self.get("/sonde/v1/status")[0]["hub"]["cancelled"] > before["cancelled"], "it is cancelled")
 
+    def test_questions_at_the_same_time_share_connections(self):
+        self.all_up()
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.get(self.QUERY + quote("sum:1s-sum:loss")))) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([(answer[0]["dps"][str(T)], missing) for answer, missing in answers], [(60, None)] * 16)
+        self.assertEqual([n["connections"] for n in self.get("/sonde/v1/status")[0]["hub"]["nodes"]], [1, 1])
+
     def test_a_restart_is_asked_for(self):
         self.assertEqual(self.ask("/sonde/v1/reboot", {"hosts": ["n2"]})[0], 501)
         own = Process("aggregator", "--restarts", "--token-file", self.token, os.path.join(self.place.name, "n1"))
