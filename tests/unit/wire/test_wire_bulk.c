@@ -323,17 +323,26 @@ static void a_node_ends_while_it_is_read(void **state)
     close_all();
 }
 
-static void a_hub_without_gets_all_over_tcp(void **state)
+// Either end may know nothing of windows.
+static void who_has_no_other_way_uses_tcp(void **state)
 {
     (void)state;
     NEEDS_PROVIDER();
-    start_hub(NULL);
-    for (size_t i = 0; i < NODES; i++)
-        start_link(i);
-    net_wait(hub, NODES);
-    ask_whole();
-    assert_int_equal(net_link_stats(links[0]).way_bytes, 0);
-    close_all();
+    for (int without = WIRE_HUB; without <= WIRE_LINK; without++) {
+        struct wire_bulk *kept = bulks[0];
+        start_hub(without == WIRE_HUB ? NULL : hub_bulk);
+        bulks[0] = without == WIRE_LINK ? NULL : kept;
+        for (size_t i = 0; i < NODES; i++)
+            start_link(i);
+        bulks[0] = kept;
+        net_wait(hub, NODES);
+        ask_whole();
+        struct wire_link_stats s = net_link_stats(links[0]);
+        assert_int_equal(s.way_bytes, 0);
+        assert_string_equal(s.way, "tcp");
+        assert_string_equal(s.way_problem, "");
+        close_all();
+    }
 }
 
 // ---- what goes wrong: a hub's bulk that passes all on to the real one, but not as it was told ----
@@ -525,7 +534,7 @@ int main(int argc, char **argv)
             cmocka_unit_test(many_questions_share_a_window),
             cmocka_unit_test(a_question_is_given_up),
             cmocka_unit_test(a_node_ends_while_it_is_read),
-            cmocka_unit_test(a_hub_without_gets_all_over_tcp),
+            cmocka_unit_test(who_has_no_other_way_uses_tcp),
             cmocka_unit_test(answers_do_not_wait_for_the_trial),
             cmocka_unit_test(a_way_that_fails_its_trial_is_not_used),
             cmocka_unit_test(wrong_bytes_come_again_over_tcp),
