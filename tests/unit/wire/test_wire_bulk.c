@@ -4,6 +4,7 @@
 #include "unit/wire/net.h"
 #include "wire/copy_wire.h"
 #include "wire/fetches.h"
+#include "wire/handshake.h"
 #include "wire/window.h"
 
 #include <pthread.h>
@@ -501,6 +502,98 @@ static void a_window_is_a_ring(void **state)
     }
 }
 
+static int meet_anybody(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out, struct error *e)
+{
+    (void)description, (void)e;
+    *out = (struct wire_bulk_peer *)b;
+    return 0;
+}
+
+static struct wire_fetch *fetched[4];
+static size_t fetched_count;
+
+static void remember(struct wire_fetch *f)
+{
+    fetched[fetched_count++] = f;
+}
+
+static void forget(struct wire_fetch *f)
+{
+    for (size_t i = 0; i < fetched_count; i++)
+        if (fetched[i] == f)
+            fetched[i] = NULL;
+}
+
+static void part_nobody(struct wire_bulk_peer *p)
+{
+    (void)p;
+}
+
+static void no_news(void *user)
+{
+    (void)user;
+}
+
+static void pieces_that_had_come_come_again(void **state)
+{
+    (void)state;
+    static const struct wire_bulk_row row = {
+        .meet = meet_anybody, .part = part_nobody, .fetch = remember, .give_up = forget};
+    static const uint8_t key[WIRE_KEY_BYTES];
+    struct wire_bulk bulk = {.row = &row};
+    struct wire_fetches f = {.news = no_news};
+    struct wire_header h = {.type = WIRE_PART}, got;
+    struct wire_laid laid = {.size = 4};
+    struct str payload;
+    bool kept;
+    assert_int_equal(wire_fetches_begin(&f, &bulk, STR(""), key, NULL), 0);
+    // Three pieces and an END behind them; the second is there, the first fails, the third is under way.
+    wire_mac(key, 0, (struct str){0}, STR("data"), laid.mac);
+    for (h.id = 1; h.id <= 3; h.id++)
+        assert_int_equal(wire_fetches_laid(&f, &h, &laid), 0);
+    h = (struct wire_header){.type = WIRE_END, .id = 4};
+    assert_int_equal(wire_fetches_hold(&f, &h, STR(""), &kept), 0);
+    assert_true(kept);
+    fetched[1]->done(fetched[1], 0, "data");
+    assert_false(wire_fetches_next(&f, &got, &payload)); // nothing overtakes
+    fetched[0]->done(fetched[0], -EIO, NULL);
+    assert_true(f.broken);
+    assert_null(fetched[2]); // given up
+    assert_int_equal(wire_fetches_taken(&f, true), 0);
+    wire_fetches_refill(&f, false);
+    // They come again, the oldest first, and whole.
+    for (uint32_t id = 1; id <= 3; id++) {
+        h = (struct wire_header){.type = WIRE_AGAIN, .id = id};
+        assert_int_equal(wire_fetches_again(&f, &h, STR("dat")), -EBADMSG);
+        assert_int_equal(wire_fetches_again(&f, &h, STR("DATA")), 0);
+    }
+    assert_int_equal(wire_fetches_again(&f, &h, STR("DATA")), -EBADMSG);
+    for (uint32_t id = 1; id <= 3; id++) {
+        assert_true(wire_fetches_next(&f, &got, &payload));
+        assert_int_equal(got.id, id);
+        assert_int_equal(got.type, WIRE_PART);
+        assert_str_equal(payload, "DATA");
+    }
+    assert_true(wire_fetches_next(&f, &got, &payload));
+    assert_int_equal(got.type, WIRE_END);
+    assert_false(wire_fetches_next(&f, &got, &payload));
+    // There cannot lie more than a window holds.
+    laid.size = WIRE_LAID_MAX;
+    for (size_t lying = 0; lying < WIRE_WINDOW_BYTES; lying += WIRE_LAID_MAX)
+        assert_int_equal(wire_fetches_laid(&f, &h, &laid), 0);
+    laid.size = 1;
+    assert_int_equal(wire_fetches_laid(&f, &h, &laid), -EBADMSG);
+    // Nor wait more frames behind it than there is room for.
+    static char frame[WIRE_PART_MAX];
+    int r = 0;
+    size_t held = 0;
+    for (h = (struct wire_header){.type = WIRE_PART, .size = WIRE_PART_MAX}; r == 0; held += sizeof frame)
+        r = wire_fetches_hold(&f, &h, (struct str){frame, sizeof frame}, &kept);
+    assert_int_equal(r, -ENOBUFS);
+    assert_true(held <= FETCHES_HELD_MAX + sizeof frame);
+    wire_fetches_end(&f);
+}
+
 static void options_say_what_is_wrong(void **state)
 {
     (void)state;
@@ -548,6 +641,7 @@ int main(int argc, char **argv)
         close_bulks();
     }
     const struct CMUnitTest alone[] = {cmocka_unit_test(a_window_is_a_ring),
+                                       cmocka_unit_test(pieces_that_had_come_come_again),
                                        cmocka_unit_test(options_say_what_is_wrong)};
     failed |= cmocka_run_group_tests_name("alone", alone, NULL, NULL);
     free_store(NULL);
