@@ -195,6 +195,7 @@ struct asked {
     size_t bytes[NODES];
     int stop_at; // records; 0: never
     int records;
+    int64_t patience_ns; // 0: all that there is
     size_t missing;
     int code;
 };
@@ -215,7 +216,7 @@ static void *ask(void *user)
     const struct wire_missing *missing;
     struct hub_ask q = {.question = WIRE_COPY,
                         .request = buf_str(&request),
-                        .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
+                        .deadline_ns = clock_monotonic_ns() + (a->patience_ns ? a->patience_ns : NET_PATIENCE_NS),
                         .record = take,
                         .user = a};
     a->code = hub_ask(hub, &q, &arena, &missing, &a->missing, NULL);
@@ -354,12 +355,13 @@ struct faulty {
     struct wire_bulk *real;
     int bad_fetch; // which one, from 0: the trial
     bool outside;  // of the window: the provider refuses; else beside what was meant
+    int swallows_from;
     bool swallows; // fetches: they never end
     bool no_place; // whatever a node describes lies elsewhere, and has another key
     int fetches;
 };
 
-enum { PLACE_BYTES = 16, SHORT_MS = 500 };
+enum { PLACE_BYTES = 16, SHORT_MS = 500, SWALLOWED = -2 };
 
 static int faulty_meet(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out, struct error *e)
 {
@@ -377,8 +379,10 @@ static struct faulty *the_faulty;
 
 static void faulty_fetch(struct wire_fetch *t)
 {
-    if (the_faulty->swallows)
+    if (the_faulty->swallows && the_faulty->fetches >= the_faulty->swallows_from) {
+        t->slot = SWALLOWED;
         return;
+    }
     if (the_faulty->fetches++ == the_faulty->bad_fetch)
         t->offset = the_faulty->outside ? 1U << 30 : (t->offset + WIRE_WINDOW_BYTES / 2) % WIRE_WINDOW_BYTES;
     if (!the_faulty->outside && t->offset + t->size > WIRE_WINDOW_BYTES)
@@ -388,7 +392,7 @@ static void faulty_fetch(struct wire_fetch *t)
 
 static void faulty_give_up(struct wire_fetch *t)
 {
-    if (!the_faulty->swallows)
+    if (t->slot != SWALLOWED)
         the_faulty->real->row->give_up(t);
 }
 
@@ -443,6 +447,30 @@ static void answers_do_not_wait_for_the_trial(void **state)
             start_link(i);
         net_wait(hub, NODES);
         ask_whole();
+    }
+    close_all();
+}
+
+static void of_a_hub_that_never_reads_a_link_keeps_a_window_at_most(void **state)
+{
+    (void)state;
+    struct faulty f = {.bad_fetch = -1, .swallows = true, .swallows_from = NODES};
+    NEEDS_PROVIDER();
+    if (is_fabric()) {
+        put_before(&f);
+        start(&f.bulk);
+        for (int i = 0; i < 4; i++) {
+            struct asked a = {.patience_ns = 100 * (int64_t)NS_PER_MS};
+            ask(&a);
+            assert_int_equal(a.code, 0);
+            assert_int_equal(a.missing, NODES);
+        }
+        for (size_t i = 0; i < NODES; i++) {
+            struct wire_link_stats s = net_link_stats(links[i]);
+            assert_int_equal(s.state, WIRE_LINK_OPEN); // liveness is not the data's
+            assert_int_equal(s.opened, 1);
+            assert_true(s.way_bytes <= WIRE_WINDOW_BYTES);
+        }
     }
     close_all();
 }
@@ -630,6 +658,7 @@ int main(int argc, char **argv)
             cmocka_unit_test(a_node_ends_while_it_is_read),
             cmocka_unit_test(who_has_no_other_way_uses_tcp),
             cmocka_unit_test(answers_do_not_wait_for_the_trial),
+            cmocka_unit_test(of_a_hub_that_never_reads_a_link_keeps_a_window_at_most),
             cmocka_unit_test(a_way_that_fails_its_trial_is_not_used),
             cmocka_unit_test(wrong_bytes_come_again_over_tcp),
             cmocka_unit_test(what_the_provider_refuses_comes_over_tcp),
