@@ -37,6 +37,8 @@ static void open_it(void)
                  {"fi_strerror", &library.strerror}, {"fi_version", &library.version}};
     // Its cache of registered memory watches malloc or page faults of the whole process; two blocks that live as long as it does need none.
     setenv("FI_MR_CACHE_MONITOR", "disabled", 0);
+    // No memory of GPUs is asked for, and none of their libraries is to be started for it (libfabric 1.18 and newer heed this).
+    setenv("FI_HMEM", "system", 0);
     void *handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         error_set(&opening, -ENOENT, "libfabric cannot be opened: %s; install it (Debian: libfabric1)", dlerror());

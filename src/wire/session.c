@@ -1,42 +1,9 @@
-#include "wire/session.h"
-
-#include "wire/fetches.h"
-#include "wire/window.h"
-
-#include "base/log.h"
+#include "wire/session_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    KEEP_BYTES = 8 << 10, // room for a frame that is kept between frames
-    TRIAL_BYTES = 64,     // the first piece: whether the way works is tried before data depend on it
-};
-
-// The way beside the connection: a link describes its window (TRIED), the hub fetches the first piece and says whether it is USED; BROKEN: not (any more).
-enum way { WAY_NONE, WAY_TRIED, WAY_USED, WAY_BROKEN };
-
-struct wire_session {
-    struct wire_work flush; // first: the work is the session
-    struct wire_session_options o;
-    struct wire_channel *channel; // NULL: gone
-    struct wire_handshake handshake;
-    bool opened;
-    bool inside;                         // in an event: freed later
-    bool closing;                        // by its owner
-    bool over;                           // `closed` was called
-    struct buf in;                       // the beginning of a frame
-    struct buf out;                      // until the loop's round is over
-    uint64_t sent_count, received_count; // of frames with a mac
-    uint64_t bytes_in, bytes_out;
-    int64_t began_ns, heard_ns;
-    enum way way;
-    char why[128]; // it is broken
-    uint64_t way_bytes;
-    struct window *window;       // a link's that has a bulk
-    struct wire_fetches fetches; // a hub's
-};
+enum { KEEP_BYTES = 8 << 10 }; // room for a frame that is kept between frames
 
 static enum wire_side other_side(const struct wire_session *s)
 {
@@ -45,7 +12,7 @@ static enum wire_side other_side(const struct wire_session *s)
 
 // ---- ends ----
 
-static void free_session(struct wire_session *s)
+void session_free(struct wire_session *s)
 {
     buf_free(&s->in);
     buf_free(&s->out);
@@ -63,7 +30,7 @@ static void fail(struct wire_session *s, int why, const char *text)
     s->o.events.closed(s->o.user, why, text);
     s->inside = inside;
     if (s->closing && !inside)
-        free_session(s);
+        session_free(s);
 }
 
 // ---- sending ----
@@ -129,222 +96,7 @@ void wire_session_close(struct wire_session *s, const char *why)
         s->o.transport->close(s->channel);
     s->channel = NULL;
     if (!s->inside)
-        free_session(s);
-}
-
-// ---- the way beside: a link's end ----
-
-static void lay_trial(struct wire_session *s)
-{
-    uint8_t trial[TRIAL_BYTES];
-    struct window_piece piece;
-    struct wire_window m = {0};
-    struct buf description = {0}, payload = {0};
-    s->window = calloc(1, sizeof *s->window);
-    if (!s->window || wire_random(s->o.settings, trial, sizeof trial))
-        return; // as if there were no such way
-    s->window->memory = s->o.bulk->row->window(s->o.bulk);
-    window_lay(s->window, 0, (struct str){(char *)trial, sizeof trial}, &piece);
-    m.first = (struct wire_laid){.offset = piece.offset, .size = piece.size};
-    wire_mac(s->handshake.window_key, piece.offset, (struct str){0}, (struct str){(char *)trial, sizeof trial},
-             m.first.mac);
-    s->o.bulk->row->describe(s->o.bulk, &description);
-    m.description = buf_str(&description);
-    wire_window_write(&m, &payload);
-    if (!payload.failed && !description.failed && payload.size <= wire_frame_row(WIRE_WINDOW)->size_max) {
-        wire_session_send(s, WIRE_WINDOW, 0, buf_str(&payload));
-        s->way = WAY_TRIED;
-        s->o.bulk->row->awaited(s->o.bulk, true);
-    }
-    buf_free(&description);
-    buf_free(&payload);
-}
-
-// All that lies there and was not taken goes over the connection, in order.
-static void send_again(struct wire_session *s)
-{
-    struct window *w = s->window;
-    for (uint32_t i = 0; i < w->count; i++) {
-        const struct window_piece *p = &w->pieces[(w->first + i) % WINDOW_PIECES_MAX];
-        wire_session_send(s, WIRE_AGAIN, p->id, (struct str){w->memory + p->offset, p->size});
-    }
-    window_taken(w, w->used);
-}
-
-static int take_use(struct wire_session *s, struct str payload)
-{
-    struct wire_use use;
-    if (wire_use_read(payload, &use) || s->way == WAY_NONE || s->way == WAY_BROKEN || (use.used && s->way == WAY_USED))
-        return -EBADMSG;
-    bool was_used = s->way == WAY_USED;
-    s->way = use.used ? WAY_USED : WAY_BROKEN;
-    if (!was_used)
-        window_taken(s->window, s->window->used); // the trial
-    if (use.used) {
-        log_info("data go over %s", s->o.bulk->name);
-    } else {
-        snprintf(s->why, sizeof s->why, "%.*s", STR_ARG(use.text));
-        log_info("data go over TCP, not over %s: %s", s->o.bulk->name, s->why);
-        send_again(s);
-    }
-    s->o.bulk->row->awaited(s->o.bulk, s->window->used != 0);
-    return 0;
-}
-
-static int take_taken(struct wire_session *s, struct str payload)
-{
-    uint32_t bytes;
-    if (wire_credit_read(payload, &bytes) || s->way != WAY_USED || !window_taken(s->window, bytes))
-        return -EBADMSG;
-    s->o.bulk->row->awaited(s->o.bulk, s->window->used != 0);
-    if (s->o.events.sent)
-        s->o.events.sent(s->o.user);
-    return 0;
-}
-
-size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str data)
-{
-    struct window_piece piece;
-    struct wire_laid laid = {0};
-    struct buf payload = {0};
-    if (s->way != WAY_USED || data.size < WIRE_LAID_MIN) {
-        data = str_slice(data, 0, WIRE_PART_MAX);
-        wire_session_send(s, WIRE_PART, id, data);
-        return data.size;
-    }
-    if (!window_lay(s->window, id, data, &piece))
-        return 0;
-    laid.offset = piece.offset;
-    laid.size = piece.size;
-    wire_mac(s->handshake.window_key, piece.offset, (struct str){0}, str_slice(data, 0, piece.size), laid.mac);
-    wire_laid_write(&laid, &payload);
-    if (payload.failed)
-        s->out.failed = true; // the stream has a hole: the connection ends
-    wire_session_send(s, WIRE_LAID, id, buf_str(&payload));
-    buf_free(&payload);
-    s->way_bytes += piece.size;
-    s->o.bulk->row->awaited(s->o.bulk, true);
-    return piece.size;
-}
-
-// ---- the way beside: a hub's end ----
-
-static void say_use(struct wire_session *s, bool used, const char *text)
-{
-    struct buf payload = {0};
-    wire_use_write(&(struct wire_use){used, str_of(text)}, &payload);
-    if (!payload.failed)
-        wire_session_send(s, WIRE_USE, 0, buf_str(&payload));
-    buf_free(&payload);
-    s->way = used ? WAY_USED : WAY_BROKEN;
-    if (used)
-        return;
-    snprintf(s->why, sizeof s->why, "%s", text);
-    log_warning("data of %.*s come over TCP, not over %s: %s", STR_ARG(s->handshake.peer.host), s->o.bulk->name, text);
-}
-
-static void say_taken(struct wire_session *s, bool whole)
-{
-    uint32_t bytes = wire_fetches_taken(&s->fetches, whole);
-    if (bytes)
-        wire_session_send(s, WIRE_TAKEN, 0, (struct str){(char *)&bytes, sizeof bytes});
-}
-
-// Hands on what is whole.
-static void take_whole(struct wire_session *s)
-{
-    struct wire_header h;
-    struct str payload;
-    while (!s->closing && !s->over && wire_fetches_next(&s->fetches, &h, &payload)) {
-        if (s->way == WAY_TRIED) {
-            wire_fetches_taken(&s->fetches, true);
-            say_use(s, true, s->o.bulk->name);
-            continue;
-        }
-        s->o.events.frame(s->o.user, &h, payload);
-    }
-    if (s->closing || s->over)
-        return;
-    bool breaks = s->fetches.broken && s->way != WAY_BROKEN;
-    if (s->way == WAY_USED)
-        say_taken(s, breaks);
-    if (breaks) {
-        wire_fetches_refill(&s->fetches, s->way == WAY_TRIED);
-        say_use(s, false, s->fetches.why);
-    }
-}
-
-static void on_fetched(void *user)
-{
-    struct wire_session *s = user;
-    s->inside = true;
-    take_whole(s);
-    s->inside = false;
-    if (s->closing)
-        free_session(s);
-}
-
-static int take_window(struct wire_session *s, const struct wire_header *h, struct str payload)
-{
-    struct wire_window m;
-    struct error e;
-    if (s->way != WAY_NONE || !s->o.bulk || wire_window_read(payload, &m))
-        return -EBADMSG;
-    s->way = WAY_TRIED;
-    s->fetches.news = on_fetched;
-    s->fetches.user = s;
-    int r = wire_fetches_begin(&s->fetches, s->o.bulk, m.description, s->handshake.window_key, &e);
-    if (r == -EBADMSG)
-        return r;
-    if (r) {
-        say_use(s, false, e.text);
-        return 0;
-    }
-    return wire_fetches_laid(&s->fetches, h, &m.first);
-}
-
-static int take_laid(struct wire_session *s, const struct wire_header *h, struct str payload)
-{
-    struct wire_laid laid;
-    if (!s->fetches.peer || s->way < WAY_USED || wire_laid_read(payload, &laid))
-        return -EBADMSG;
-    s->way_bytes += laid.size;
-    return wire_fetches_laid(&s->fetches, h, &laid);
-}
-
-static int take_again(struct wire_session *s, const struct wire_header *h, struct str payload)
-{
-    int r = s->way == WAY_BROKEN && s->fetches.peer ? wire_fetches_again(&s->fetches, h, payload) : -EBADMSG;
-    if (r == 0)
-        take_whole(s);
-    return r;
-}
-
-// What is not for the owner: it belongs to the way, or must not overtake what is being fetched. 0: it was taken here; 1: it is the owner's.
-static int take_for_way(struct wire_session *s, const struct wire_header *h, struct str payload)
-{
-    bool kept = false;
-    int r;
-    switch ((int)h->type) {
-    case WIRE_WINDOW:
-        return take_window(s, h, payload);
-    case WIRE_LAID:
-        return take_laid(s, h, payload);
-    case WIRE_AGAIN:
-        return take_again(s, h, payload);
-    case WIRE_USE:
-        return take_use(s, payload);
-    case WIRE_TAKEN:
-        return take_taken(s, payload);
-    case WIRE_PART:
-    case WIRE_MISSING:
-    case WIRE_END:
-        // Nothing of an answer lies in the window before the trial is over, and nothing waits for it.
-        r = s->way >= WAY_USED ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
-        return r ? r : !kept;
-    default:
-        return 1;
-    }
+        session_free(s);
 }
 
 // ---- receiving ----
@@ -401,7 +153,7 @@ static void take_frame(struct wire_session *s, const struct wire_header *h, cons
         take_bye(s, payload);
         return;
     }
-    int r = take_for_way(s, h, payload);
+    int r = session_way_take(s, h, payload);
     if (r < 0)
         fail(s, r, r == -ENOMEM ? "no memory for what is fetched" : "a frame about what is fetched that cannot be");
     if (r <= 0)
@@ -409,7 +161,7 @@ static void take_frame(struct wire_session *s, const struct wire_header *h, cons
     s->o.events.frame(s->o.user, h, payload);
     if (h->type == WIRE_WELCOME && !s->closing && !s->over && s->o.bulk && s->way == WAY_NONE &&
         s->handshake.peer.abilities & WIRE_ABLE_WINDOW)
-        lay_trial(s);
+        session_way_begin(s);
 }
 
 static size_t frame_bytes(const struct wire_header *h)
@@ -473,7 +225,7 @@ static void on_received(void *user, struct str data)
         ;
     s->inside = false;
     if (s->closing)
-        free_session(s);
+        session_free(s);
 }
 
 static void on_sent(void *user)
@@ -595,10 +347,4 @@ void wire_session_bytes(const struct wire_session *s, uint64_t *in, uint64_t *ou
 {
     *in = s->bytes_in;
     *out = s->bytes_out;
-}
-
-struct wire_way wire_session_way(const struct wire_session *s)
-{
-    bool used = s->way == WAY_USED;
-    return (struct wire_way){used ? s->o.bulk->name : "tcp", s->why, s->way_bytes};
 }

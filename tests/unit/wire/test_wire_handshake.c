@@ -75,6 +75,36 @@ static void lets_in_who_knows_the_key(void **state)
     pair_free(&p);
 }
 
+// What both ends know is used; of what one does not know nothing is said to it.
+static void abilities_are_met_by_those_who_know_them(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t hub, link, heard_by_hub, heard_by_link;
+    } cases[] = {{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 1, 0}, {1, 1, 1, 1}, {1, 0x80, 0x80, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pair p;
+        pair_begin(&p, 1, 1);
+        struct wire_settings s = settings(1);
+        struct wire_identity hub = identity("head", "job"), link = identity("n1", "job");
+        size_t without = p.hello.size;
+        hub.abilities = cases[i].hub;
+        link.abilities = cases[i].link;
+        p.hello.size = 0;
+        assert_int_equal(wire_handshake_begin(&p.hub, WIRE_HUB, &hub, &s, &p.nothing, &p.e), 0);
+        assert_int_equal(wire_handshake_begin(&p.link, WIRE_LINK, &link, &s, &p.hello, &p.e), 0);
+        assert_int_equal(p.hello.size, without + (link.abilities != 0)); // as it was before there were any
+        assert_int_equal(wire_handshake_take(&p.hub, buf_str(&p.hello), &p.challenge, &p.e), 0);
+        assert_int_equal(wire_handshake_take(&p.link, buf_str(&p.challenge), &p.proof, &p.e), 0);
+        assert_int_equal(wire_handshake_take(&p.hub, buf_str(&p.proof), &p.nothing, &p.e), 0);
+        assert_int_equal(p.hub.peer.abilities, cases[i].heard_by_hub);
+        assert_int_equal(p.link.peer.abilities, cases[i].heard_by_link);
+        assert_memory_equal(p.hub.window_key, p.link.window_key, WIRE_KEY_BYTES);
+        assert_memory_not_equal(p.hub.window_key, p.hub.receive_key, WIRE_KEY_BYTES);
+        pair_free(&p);
+    }
+}
+
 static void both_ends_see_a_wrong_key(void **state)
 {
     (void)state;
@@ -262,6 +292,48 @@ static void messages_come_back_whole_or_not_at_all(void **state)
     arena_free(&arena);
 }
 
+static void pieces_lie_within_the_window(void **state)
+{
+    (void)state;
+    struct buf b = {0};
+    struct wire_window w = {{0, WIRE_LAID_MAX, {1, 2, 3}}, STR("where")}, back;
+    struct wire_use use;
+    static const struct {
+        uint32_t offset, size;
+        bool good;
+    } cases[] = {{0, 1, true},
+                 {WIRE_WINDOW_BYTES - 1, 1, true},
+                 {WIRE_WINDOW_BYTES - WIRE_LAID_MAX, WIRE_LAID_MAX, true},
+                 {0, 0, false},
+                 {0, WIRE_LAID_MAX + 1, false},
+                 {WIRE_WINDOW_BYTES, 1, false},
+                 {WIRE_WINDOW_BYTES - 1, 2, false},
+                 {UINT32_MAX, 1, false},
+                 {1, UINT32_MAX, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct wire_laid laid = {cases[i].offset, cases[i].size, {9}}, read;
+        b.size = 0;
+        wire_laid_write(&laid, &b);
+        assert_int_equal(wire_laid_read(buf_str(&b), &read), cases[i].good ? 0 : -EBADMSG);
+        assert_int_equal(wire_laid_read(str_slice(buf_str(&b), 0, b.size - 1), &read), -EBADMSG);
+        if (cases[i].good)
+            assert_memory_equal(&laid, &read, sizeof read);
+    }
+    b.size = 0;
+    wire_window_write(&w, &b);
+    assert_int_equal(wire_window_read(buf_str(&b), &back), 0);
+    assert_memory_equal(&w.first, &back.first, sizeof w.first);
+    assert_str_equal(back.description, "where");
+    b.size = 0;
+    wire_use_write(&(struct wire_use){true, STR("way")}, &b);
+    assert_int_equal(wire_use_read(buf_str(&b), &use), 0);
+    assert_true(use.used);
+    assert_str_equal(use.text, "way");
+    b.data[0] = 2;
+    assert_int_equal(wire_use_read(buf_str(&b), &use), -EBADMSG);
+    buf_free(&b);
+}
+
 static void the_shortest_round_trip_tells_the_clock(void **state)
 {
     (void)state;
@@ -294,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lets_in_who_knows_the_key),
+        cmocka_unit_test(abilities_are_met_by_those_who_know_them),
         cmocka_unit_test(both_ends_see_a_wrong_key),
         cmocka_unit_test(refuses_a_replay),
         cmocka_unit_test(refuses_a_reflection),
@@ -301,6 +374,7 @@ int main(void)
         cmocka_unit_test(refuses_other_jobs_and_bad_names),
         cmocka_unit_test(headers_say_what_may_come),
         cmocka_unit_test(messages_come_back_whole_or_not_at_all),
+        cmocka_unit_test(pieces_lie_within_the_window),
         cmocka_unit_test(the_shortest_round_trip_tells_the_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
