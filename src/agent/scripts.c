@@ -5,6 +5,7 @@
 
 #include "agent/instants.h"
 #include "base/clock.h"
+#include "base/forked.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -251,14 +251,7 @@ static void on_errors(uv_poll_t *poll, int status, int events)
 static _Noreturn void become(const struct script *s, int out, int err, pid_t parent)
 {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    forked_begin(parent, SIGKILL);
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
         _exit(126);

@@ -1,6 +1,7 @@
 // process.c - the aggregator as a process of its own: what it says to who started it, and what it is told.
 #include "aggregator/aggregator.h"
 #include "aggregator/control.h"
+#include "aggregator/request_times.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -88,6 +89,7 @@ int aggregator_run(const struct aggregator_options *options, int control_fd, str
     struct error own = {0};
     struct process p = {0};
     struct aggregator *g = NULL;
+    request_times_open(options->agent_socket, options->level);
     int rc = control_open(&p.control, control_fd, &own);
     struct aggregator_options with = *options;
     if (options->restarts && control_fd >= 0) {

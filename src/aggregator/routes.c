@@ -1,6 +1,9 @@
 // routes.c - the table of routes, and the way through it.
 #include "aggregator/routes.h"
 
+#include "aggregator/request_times.h"
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 
@@ -179,8 +182,10 @@ void routes_answer(struct service *service, struct request *r, struct answer *a)
     if (!route)
         return;
     struct error e = {0};
+    int64_t began_ns = clock_monotonic_ns();
     if (request_decode_body(r, service->limits.body_bytes, &e) != 0)
         answer_failure(a, &e);
     else
         route->handle(service, r, a);
+    request_times_note(route->path, clock_monotonic_ns() - began_ns);
 }

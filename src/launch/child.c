@@ -1,5 +1,6 @@
 #include "launch/child.h"
 
+#include "base/forked.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -53,15 +53,8 @@ static void close_from(unsigned first)
 // In the new process: from here on only what is allowed between fork and exec.
 static _Noreturn void become(struct child_command *command, int control, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) // it died before the line above
-        _exit(1);
+    forked_begin(parent, SIGTERM);
     setsid();
-    for (int s = 1; s < NSIG; s++)
-        signal(s, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
