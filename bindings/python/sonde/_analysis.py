@@ -18,6 +18,7 @@ Time = Union[str, float, datetime.datetime, None]
 Filters = Optional[list[tuple[str, Optional[str], str, bool]]]
 
 _WINDOW_S = 300  # what get_data() answers unless it is told otherwise
+_DUMP_S = 3600.0  # a dump answers when all is copied
 _AGAIN_S = 0.1  # between two tries of connect()
 _SLICE_S = 0.5  # the end of an asynchronous watch is heard at least as often
 _NS = 1_000_000_000
@@ -246,7 +247,12 @@ class AnalysisClient:
 
     def db_dump(self) -> dict[str, dict[str, str]]:
         """Copies what every node has recorded so far to where the run dumps to: for each node ``{"status": "success" or "failed", "message": …}``."""
-        answer = json.loads(self._connected().ask("/sonde/v1/dump", "{}"))
+        self._connected()
+        connection = Connection(self._where, self._token, self._timeout or _DUMP_S)  # of its own, for its time
+        try:
+            answer = json.loads(connection.ask("/sonde/v1/dump", "{}"))
+        finally:
+            connection.close()
         nodes: dict[str, dict[str, str]] = {}
         for file in answer["files"]:
             good = file["state"] != "failed"
