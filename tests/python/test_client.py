@@ -530,6 +530,8 @@ class Together(Asking):
             threads = [threading.Thread(target=lambda: good.append(all(len(client.query("x")) == 1 for _ in range(20)))) for _ in range(16)]
             for t in threads: t.start()
             for t in threads: t.join()
+            import pickle
+            assert len(pickle.loads(pickle.dumps(client)).query("x")) == 1
             print([os.waitpid(pid, 0)[1] for pid in children] == [0] * 8, good == [True] * 16)
         """)
         self.assertEqual(out, "True True\n")

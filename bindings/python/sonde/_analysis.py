@@ -78,6 +78,9 @@ class AnalysisClient:
     def __repr__(self) -> str:
         return f"<sonde.AnalysisClient {self._connection.name if self._connection else 'not connected'}>"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_connection": None}  # where it arrives it connects anew
+
     def close(self) -> None:
         """Ends the connection, and watches with it; connect() makes a new one."""
         if self._connection:
