@@ -199,8 +199,9 @@ class AnalysisClient:
         end = time.monotonic() + (timeout or 0)
         while True:
             try:
-                connection = Connection(self._where, self._token, self._timeout)
-                connection.ask("/sonde/v1/nodes")
+                trial = Connection(self._where, self._token, max(end - time.monotonic(), _AGAIN_S) if timeout else self._timeout)
+                trial.ask("/sonde/v1/nodes")
+                trial.close()
                 break
             except ClientError as error:
                 if error.errno not in (errno.ENOENT, errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ECONNRESET, errno.ETIMEDOUT, errno.EBUSY):
@@ -209,7 +210,7 @@ class AnalysisClient:
                     raise
             time.sleep(_AGAIN_S)
         self.close()
-        self._connection = connection
+        self._connection = Connection(self._where, self._token, self._timeout)
 
     def get_metrics(self) -> set[str]:
         """The names of all metrics."""
