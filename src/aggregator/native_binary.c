@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+enum { SERIES_ROOM = 256 }; // bytes of a series beside its points, mostly
+
 static void pad(struct buf *out)
 {
     static const char zeros[8];
@@ -47,7 +49,6 @@ static void add_words(struct buf *out, const void *words, size_t count)
 
 static void add_series(struct buf *out, struct buf *description, const struct query_series *s, int64_t shift_ns)
 {
-    buf_reserve(out, description->size + 24 + s->count * 16);
     buf_u64(out, description->size);
     buf_add_str(out, buf_str(description));
     pad(out);
@@ -81,6 +82,10 @@ void native_query_binary(struct service *service, struct request *r, struct answ
     for (size_t i = 0; i < request.count && !rc && !a->body.failed; i++) {
         struct query_result result = {0};
         rc = opentsdb_run(&d, request.queries[i], &work, &result, &e);
+        size_t size = 0;
+        for (size_t k = 0; k < result.count; k++)
+            size += SERIES_ROOM + result.series[k].count * 16;
+        buf_reserve(&a->body, size); // at once: growing copies
         for (size_t k = 0; k < result.count && !rc; k++) {
             const struct query_series *s = &result.series[k];
             if (!str_eq(looked_for, s->metric)) {

@@ -158,8 +158,10 @@ int sonde_watch_next(struct sonde_watch *w, int timeout_ms, struct sonde_result 
             return rc;
         if (wait_ms(w, rc ? WATCH_AGAIN_MS : WATCH_EVERY_MS, end_ns))
             return error_set(e, -ECANCELED, "the watch was ended");
-        if (clock_monotonic_ns() >= end_ns)
-            return rc ? rc : error_set(e, -ETIMEDOUT, "no new points in %d ms", timeout_ms);
+        if (clock_monotonic_ns() >= end_ns) {
+            e->code = -ETIMEDOUT; // the words of a failure stay
+            return rc ? -ETIMEDOUT : error_set(e, -ETIMEDOUT, "no new points in %d ms", timeout_ms);
+        }
     }
 }
 

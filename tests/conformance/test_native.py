@@ -264,6 +264,8 @@ class PerSpan(Case):
                 w.span(2, 0, T + 50, None, {"host": "a", "phase": "test"}, "job")
                 w.span(3, 0, T + 60, T + 60, {"host": "a", "phase": "none"}, "job")
                 w.span(4, 0, T - 5, T + 3, {"host": "a", "phase": "before"}, "job")
+                for i in range(10001):
+                    w.span(100 + i, 0, T + i, T + i + 1, {}, "many")
             w.close()
 
     def ask(self, query, start=T, end=T + 98, path="/sonde/v1/query"):
@@ -297,6 +299,12 @@ class PerSpan(Case):
         self.assertEqual(self.values({"metric": "memory", "aggregator": "sum", "downsample": "0all-first", "spans": {"name": "job"}}, start=T + 1, end=T + 49), [])
         got = self.values({"metric": "memory", "aggregator": "sum", "downsample": "0all-max", "spans": {"name": "job", "tags": {"phase": "*"}}}, start=T - 9, end=T + 20)
         self.assertEqual(got, [({"phase": "before"}, [(-5, 104)]), ({"phase": "train"}, [(0, 140)])])
+
+    def test_limit(self):
+        many = {"metric": "memory", "aggregator": "sum", "downsample": "0all-max", "spans": {"name": "many"}}
+        answer = self.server.post("/sonde/v1/query", {"start": T, "end": T + 20000, "queries": [many]})
+        self.assert_error(answer, 413, "limit spans")
+        self.assertEqual(len(self.ask(many, start=T + 1, end=T + 10000)["series"][0]["t_ns"]), 99)
 
     def test_over_opentsdb(self):
         [series] = self.ask({"metric": "memory", "aggregator": "sum", "downsample": "0all-max", "spans": {"name": "job", "tags": {"phase": "train"}}}, path="/api/query")

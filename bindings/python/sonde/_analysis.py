@@ -18,6 +18,7 @@ Time = Union[str, float, datetime.datetime, None]
 Filters = Optional[list[tuple[str, Optional[str], str, bool]]]
 
 _WINDOW_S = 300  # what get_data() answers unless it is told otherwise
+_DUMP_S = 3600.0  # a dump answers when all is copied
 _AGAIN_S = 0.1  # between two tries of connect()
 _SLICE_S = 0.5  # the end of an asynchronous watch is heard at least as often
 _NS = 1_000_000_000
@@ -76,6 +77,9 @@ class AnalysisClient:
 
     def __repr__(self) -> str:
         return f"<sonde.AnalysisClient {self._connection.name if self._connection else 'not connected'}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_connection": None}  # where it arrives it connects anew
 
     def close(self) -> None:
         """Ends the connection, and watches with it; connect() makes a new one."""
@@ -195,8 +199,9 @@ class AnalysisClient:
         end = time.monotonic() + (timeout or 0)
         while True:
             try:
-                connection = Connection(self._where, self._token, self._timeout)
-                connection.ask("/sonde/v1/nodes")
+                trial = Connection(self._where, self._token, max(end - time.monotonic(), _AGAIN_S) if timeout else self._timeout)
+                trial.ask("/sonde/v1/nodes")
+                trial.close()
                 break
             except ClientError as error:
                 if error.errno not in (errno.ENOENT, errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ECONNRESET, errno.ETIMEDOUT, errno.EBUSY):
@@ -205,7 +210,7 @@ class AnalysisClient:
                     raise
             time.sleep(_AGAIN_S)
         self.close()
-        self._connection = connection
+        self._connection = Connection(self._where, self._token, self._timeout)
 
     def get_metrics(self) -> set[str]:
         """The names of all metrics."""
@@ -246,7 +251,12 @@ class AnalysisClient:
 
     def db_dump(self) -> dict[str, dict[str, str]]:
         """Copies what every node has recorded so far to where the run dumps to: for each node ``{"status": "success" or "failed", "message": …}``."""
-        answer = json.loads(self._connected().ask("/sonde/v1/dump", "{}"))
+        self._connected()
+        connection = Connection(self._where, self._token, self._timeout or _DUMP_S)  # of its own, for its time
+        try:
+            answer = json.loads(connection.ask("/sonde/v1/dump", "{}"))
+        finally:
+            connection.close()
         nodes: dict[str, dict[str, str]] = {}
         for file in answer["files"]:
             good = file["state"] != "failed"

@@ -40,7 +40,7 @@ class Series:
 class Frame:
     """An answer as one table of columns: time, value, metric and one for each tag, for whatever knows Arrow's C stream interface.
 
-    ``pyarrow.table(frame)``, ``polars.DataFrame(frame)``, ``duckdb.sql("select * from frame")`` (of a ``pyarrow.table``) take it without a copy of the points.
+    ``pyarrow.table(frame)``, ``polars.DataFrame(frame)``, ``duckdb.sql("select * from frame")`` take it without a copy of the points.
     """
 
     def __init__(self, result: _client.Result) -> None:
