@@ -112,9 +112,9 @@ class Groups(Program):
     def test_raises_hangs_and_crashes(self):
         """Each is reported, and tried again; the others notice nothing."""
         self.collect("""
-            class_of = dict(raises=Raises, hangs=Hangs, crashes=Crashes, well=Pid)
+            class_of = dict(raises=Raises, hangs=Hangs, crashes=Crashes, once=Once, well=Pid)
             for name, group in class_of.items(): group(name, collection_rate=0.1, collector_args=name).start()
-            await_points({"well": 20, "raises": 3})
+            await_points({"well": 20, "raises": 3, "once": 30})
             await_points({"sonde_script_exit_code": 2}, script="crashes")
             await_points({"sonde_script_exit_code": 1}, script="hangs")
         """, classes=inspect.cleandoc("""
@@ -129,6 +129,13 @@ class Groups(Program):
                 collection_timeout = 0.3
                 @staticmethod
                 def collector_test(collector_args): time.sleep(1000)
+            class Once(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args):
+                    if not os.path.exists("once"):
+                        open("once", "w").close()
+                        os._exit(7)
+                    return 1
             class Crashes(sonde.CollectorGroup):
                 @staticmethod
                 def collector_test(collector_args): os.kill(os.getpid(), signal.SIGSEGV)
@@ -144,6 +151,8 @@ class Groups(Program):
         self.assertIn("collector raises: ValueError: ('number', 2)", said)
         self.assertIn("collector raises works again", said)
         self.assertTrue(any(s.startswith("collector crashes: ended by signal 11") for s in said), said)
+        self.assertNotIn("collector crashes works again", said)
+        self.assertEqual([s for s in said if s.startswith("collector once")], ["collector once: exit code 7", "collector once works again"])
         self.nothing_left()
 
     def test_status_tells_of_what_fails(self):
