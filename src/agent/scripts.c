@@ -21,6 +21,7 @@
 
 enum {
     PIECE_SIZE = 16384,
+    PIECES_A_ROUND = 16, // then others have their turn: more than a pipe holds
     REPLY_MAX = 4096,
     STDERR_MAX = 256,   // of its last line
     BACK_OFF_MIN_S = 1, // doubled each time, until BACK_OFF_MAX_S
@@ -209,7 +210,7 @@ static void note_success(struct script *s)
 static bool read_output(struct script *s)
 {
     char piece[PIECE_SIZE];
-    for (;;) {
+    for (int i = 0; i < PIECES_A_ROUND; i++) {
         int64_t second = clock_monotonic_ns() / NS_PER_S;
         if (second != s->second)
             s->bytes = 0;
@@ -232,6 +233,7 @@ static bool read_output(struct script *s)
         if (s->all->finishing && s->bytes >= SCRIPT_BYTES_A_SECOND)
             return false;
     }
+    return true;
 }
 
 static void dispose(struct script *s)
