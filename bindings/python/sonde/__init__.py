@@ -16,9 +16,9 @@ Nothing here blocks, raises for a value that is no number (it warns once), or ne
 from ._analysis import AnalysisClient
 from ._client import ClientError
 from ._detect import Judge, Verdict
-from ._emit import Group, Metric, __version__, annotate, counter, dropped, emit, gauge, group, level
+from ._emit import Group, Metric, __version__, annotate, connect, counter, dropped, emit, gauge, group, level
 from ._log import log
 from ._span import span
 from .telemetry import Telemetry
 
-__all__ = ["AnalysisClient", "ClientError", "Group", "Judge", "Metric", "Telemetry", "Verdict", "__version__", "annotate", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
+__all__ = ["AnalysisClient", "ClientError", "Group", "Judge", "Metric", "Telemetry", "Verdict", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
