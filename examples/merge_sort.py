@@ -72,23 +72,20 @@ def sort(work):
 class Watch(threading.Thread):
     """Counts the processes of each node, and calls `stop` once when one of them has too many."""
 
-    def __init__(self, limit, stop):
+    def __init__(self, before, limit, stop):
         super().__init__(daemon=True)
         self.most = {}
-        self._limit, self._stop_it = limit, stop
+        self._before, self._limit, self._stop_it = before, limit, stop
         self._start = time.time()
         self._over = threading.Event()
 
     def run(self):
         with AnalysisClient() as client:
-            before = {}
             while True:
                 for series in client.get_data("num_running_processes", start_time=self._start):
-                    host, counts = series["tags"]["host"], series["dps"].values()
-                    if counts:
-                        before.setdefault(host, next(iter(counts)))
-                        self.most[host] = max(counts)
-                    if any(count - before[host] > self._limit for count in counts):
+                    host, most = series["tags"]["host"], max(series["dps"].values(), default=0)
+                    self.most[host] = most
+                    if most - self._before.setdefault(host, most) > self._limit:
                         self._stop_it()
                         self._stop_it = lambda: None
                 if self._over.wait(0.1):
@@ -97,6 +94,15 @@ class Watch(threading.Thread):
     def end(self):
         self._over.set()
         self.join()
+
+
+def processes_now(client, hosts):
+    """On each node; waits until every node has counted its own."""
+    while True:
+        newest = {s["tags"]["host"]: list(s["dps"].values())[-1] for s in client.get_data("num_running_processes") if s["dps"]}
+        if len(newest) >= len(hosts):
+            return newest
+        time.sleep(0.1)
 
 
 def cutoffs(client, start):
@@ -119,11 +125,12 @@ def main():
     hosts = nodes()
     client = AnalysisClient()
     client.connect(timeout=60)
+    before = processes_now(client, hosts)
     print("    List Size    Time (seconds)    Hostname    Processes    Cutoff", flush=True)
     for size in range(args.min_size, args.max_size + 1, args.increment):
         start = time.time()
         with Processes([Place(host) for host in hosts]) as processes:
-            watch = Watch(args.limit, processes.set_flag)
+            watch = Watch(before, args.limit, processes.set_flag)
             watch.start()
             began = time.perf_counter()
             parts = processes.map(sort, [(data[i:size:len(hosts)], args.pause) for i in range(len(hosts))])

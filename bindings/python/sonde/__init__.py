@@ -19,6 +19,9 @@ from ._detect import Judge, Verdict
 from ._emit import Group, Metric, __version__, annotate, connect, counter, dropped, emit, gauge, group, level
 from ._log import log
 from ._span import span
+from .collector import CollectorGroup
+from .detector import CollectorDetectorGroup, Detector
+from .slow_gpu import SlowGPUDetector
 from .telemetry import Telemetry
 
-__all__ = ["AnalysisClient", "ClientError", "Group", "Judge", "Metric", "Telemetry", "Verdict", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
+__all__ = ["AnalysisClient", "ClientError", "CollectorDetectorGroup", "CollectorGroup", "Detector", "Group", "Judge", "Metric", "SlowGPUDetector", "Telemetry", "Verdict", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]

@@ -18,6 +18,11 @@ def _names(given: Union[str, Iterable[str], None]) -> str:
     return given if isinstance(given, str) else ",".join(given or ())
 
 
+def _filters(tags: Union[Mapping[str, Any], Iterable[str], None]) -> dict[str, str]:
+    """Names alone ask for series that carry them, whatever their values."""
+    return {key: str(value) for key, value in tags.items()} if isinstance(tags, Mapping) else dict.fromkeys(tags or (), "*")
+
+
 def _dps(times_ns: list[int], values: list[Optional[float]]) -> dict[str, float]:
     """By whole seconds; of several points in one second the last one."""
     return {str(t // 1_000_000_000): v for t, v in zip(times_ns, values) if v is not None}
@@ -84,8 +89,9 @@ class AnalysisClient:
         """The names of all metrics."""
         return {metric["name"] for metric in self._ask("metrics")["metrics"]}
 
-    def get_data(self, metrics: Union[str, list[str]], tags: Optional[Mapping[str, str]] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
+    def get_data(self, metrics: Union[str, list[str]], tags: Union[Mapping[str, Any], Iterable[str], None] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
         """The points of these metrics since `start_time` (seconds since the epoch; else the last five minutes), a dictionary for each series, sorted by host.
+        `tags`: those that series have to carry, with their values, or their names alone.
 
         ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps": {"1356998400": 0.5}}``. A metric that nobody knows has no series.
         """
@@ -97,7 +103,7 @@ class AnalysisClient:
         known = self.get_metrics() if metrics else set()
         found = []
         for metric in metrics:
-            query = {"metric": metric, "aggregator": "none", "tags": {k: str(v) for k, v in (tags or {}).items()}}
+            query = {"metric": metric, "aggregator": "none", "tags": _filters(tags)}
             try:
                 answer = self._ask("query", {"start": f"{max(start, 0) * 1000:.0f}ms", "queries": [query]})
             except ClientError as error:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional, Union
 
-from .analysis import AnalysisClient
+from ._analysis import AnalysisClient
 from .collector import CollectorGroup
 
 _log = logging.getLogger(__name__)

@@ -131,6 +131,11 @@ class SlowGPUDetector(CollectorDetectorGroup):
         self._clocks = _Jury(collection_rate, **{**options, "less_is_worse": True})
         self._named: set[str] = set()
 
+    @staticmethod
+    def collector_test(collector_args: Any) -> Optional[float]:
+        """In the process of a GPU, which knows of this one alone: seconds, None: there is no room."""
+        return probe(os.environ.get("SONDE_PROBE_DEVICE", "gpu:0"))
+
     def analyze_data(self, data: Data, analysis_args: Any) -> tuple[bool, list[str]]:
         """Whether anybody is slow who can be left out, and the hosts of all who are. Every point is judged once, however often it is given."""
         self._take(data)
