@@ -13,6 +13,7 @@ GPUs are used with PyTorch. On machines without any, cores can play them: SONDE_
 
 import argparse
 import hashlib
+import multiprocessing
 import os
 import pathlib
 import struct
@@ -25,8 +26,8 @@ from on_nodes import Place, Processes, nodes
 from sonde import SlowGPUDetector, Telemetry
 from sonde.slow_gpu import devices
 
-DISTURBERS = 8  # threads
-DISTURBING_SIZE = {"gpu": 4000, "cpu": 400}  # of the matrices that are multiplied
+DISTURBERS = 16  # processes
+DISTURBING_SIZE = {"gpu": 4000, "cpu": 400}  # rows of the matrices that they multiply
 
 
 def get_args():
@@ -86,25 +87,35 @@ def eigenvalues(work):
     return values
 
 
-def disturb():
-    """Multiplies matrices until its process ends."""
+def multiply():
+    """Multiplies matrices until the process ends that has started this one."""
+    parent = os.getppid()
+
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(0.1)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+    os.setsid()  # the kernel gives each session its share of a core
     device = use_device()
+    size = DISTURBING_SIZE["cpu" if device is None else "gpu"]
+    a = np.random.default_rng(0).standard_normal((size, size))
+    if device is not None:
+        import torch
 
-    def multiply():
-        size = DISTURBING_SIZE["cpu" if device is None else "gpu"]
-        a = np.random.default_rng(0).standard_normal((size, size))
-        if device is not None:
-            import torch
+        a = torch.from_numpy(a).to(device)
+    while True:
+        a @ a
 
-            a = torch.from_numpy(a).to(device)
-        while True:
-            a @ a
 
-    threads = [threading.Thread(target=multiply) for _ in range(DISTURBERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def disturb():
+    """Slows the device down until its process ends."""
+    processes = [multiprocessing.get_context("fork").Process(target=multiply) for _ in range(DISTURBERS)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
 
 
 # ---------------------------------------------------------------- on the primary node
