@@ -90,7 +90,8 @@ static void start(struct collectors *all, struct collector *c)
     struct error e;
     bool per_gpu;
     if (read_line(c->line, &spec, &per_gpu, &e) != 0) {
-        log_warning("a collector is left out: %s", e.text);
+        struct str rest = str_of(c->line), name = str_word(&rest);
+        log_warning("collector %.*s is left out: %s", STR_ARG(name), e.text);
         stop(c);
         return;
     }

@@ -171,6 +171,38 @@ static void take_reply(struct script *s)
     s->reply.failed = false;
 }
 
+// Feeds a line about itself.
+static void record(struct script *s, struct buf *line)
+{
+    if (!line->failed)
+        ingest_lines_feed(s->lines, buf_str(line), &s->reply);
+    take_reply(s);
+    line->size = 0;
+}
+
+static void annotate(struct script *s, const char *how)
+{
+    struct buf line = {0};
+    char words[SCRIPT_NAME_SIZE + 64];
+    buf_printf(&line, "annotate script=%s", s->spec.name);
+    if (s->gpu)
+        buf_printf(&line, " gpu=%s", s->gpu);
+    buf_printf(&line, " failing=%s -- %s", how ? "yes" : "no", title(s, words));
+    buf_printf(&line, "%s%s%s%s\n", how ? ": " : " works again", how ? how : "", how && s->last_error[0] ? ": " : "",
+               how ? s->last_error : "");
+    record(s, &line);
+    buf_free(&line);
+}
+
+// One that goes on printing has not failed to the end: it works when it has for some time.
+static void note_success(struct script *s)
+{
+    if (!s->failing || s->spec.rate_s > 0 || s->heard_ns - s->begun_ns < BACK_OFF_MAX_S * (int64_t)NS_PER_S)
+        return;
+    s->failing = false;
+    annotate(s, NULL);
+}
+
 // Reads what is there, within what is left of this second. False at its end.
 static bool read_output(struct script *s)
 {
@@ -192,6 +224,7 @@ static bool read_output(struct script *s)
             return got < 0 && errno == EAGAIN;
         s->bytes += (size_t)got;
         s->heard_ns = clock_monotonic_ns();
+        note_success(s);
         ingest_lines_feed(s->lines, (struct str){piece, (size_t)got}, &s->reply);
         take_reply(s);
         if (s->all->finishing && s->bytes >= SCRIPT_BYTES_A_SECOND)
@@ -358,29 +391,6 @@ static void start(struct script *s)
     if (watch(s, &s->output, &s->output_open, s->out, on_output) ||
         watch(s, &s->errors, &s->errors_open, s->err, on_errors))
         warn(s, "%s", ": its output cannot be watched");
-}
-
-// Feeds a line about itself.
-static void record(struct script *s, struct buf *line)
-{
-    if (!line->failed)
-        ingest_lines_feed(s->lines, buf_str(line), &s->reply);
-    take_reply(s);
-    line->size = 0;
-}
-
-static void annotate(struct script *s, const char *how)
-{
-    struct buf line = {0};
-    char words[SCRIPT_NAME_SIZE + 64];
-    buf_printf(&line, "annotate script=%s", s->spec.name);
-    if (s->gpu)
-        buf_printf(&line, " gpu=%s", s->gpu);
-    buf_printf(&line, " failing=%s -- %s", how ? "yes" : "no", title(s, words));
-    buf_printf(&line, "%s%s%s%s\n", how ? ": " : " works again", how ? how : "", how && s->last_error[0] ? ": " : "",
-               how ? s->last_error : "");
-    record(s, &line);
-    buf_free(&line);
 }
 
 // Said once in a row; the number goes into the recording each time.

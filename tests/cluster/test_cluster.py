@@ -208,6 +208,35 @@ class Cluster(unittest.TestCase):
         self.up(["n1", "n3"])
         self.stop(run)
 
+    def post(self, path, body):
+        asked = lab.run("n1", "python3", "-c", ASK.replace("headers=", f"data={json.dumps(body).encode()!r}, headers="), path)
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+        return json.loads(asked.stdout)[2]
+
+    def test_collectors_run_on_every_node(self):
+        """Also on one that is swapped in, and under an agent that is started again; one that was ended runs nowhere."""
+        def where(metric="where"):
+            """host → the process"""
+            found = self.ask(f"/sonde/v1/series?match={metric}&latest")[1].get("series", [])
+            return {s["tags"]["host"]: s["value"] for s in found}
+
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
+        self.assertEqual(run.stdout.readline(), "n1,n2\n")
+        self.assertEqual(self.post("/sonde/v1/collectors", {"name": "a", "command": "while echo where $$; do sleep 0.1; done"}), {"asked": "collector", "name": "a"})
+        self.post("/sonde/v1/collectors", {"name": "b", "command": "while echo other $$; do sleep 0.1; done"})
+        until(lambda: set(where()) == set(where("other")) == {"n1", "n2"}, lambda: f"points of both nodes: {where()}")
+        self.post("/sonde/v1/collectors", {"name": "b"})
+        first = where()["n1"]
+        self.post("/sonde/v1/reboot", {"hosts": ["n2"]})
+        self.assertEqual(run.stdout.readline(), "n1,n3\n")
+        until(lambda: "n3" in where(), lambda: f"points of the node that was swapped in: {where()}")
+        self.assertNotIn("n3", where("other"))
+        self.assertEqual(where()["n1"], first)  # it was left alone
+        before = where()["n3"]
+        os.kill(self.agents("n3")[0], signal.SIGKILL)
+        until(lambda: where().get("n3", before) != before, lambda: f"the new agent of n3 runs it: {where()}")
+        self.stop(run)
+
     # ---- Slurm
 
     def test_salloc_points_land_in_the_file_of_their_node(self):

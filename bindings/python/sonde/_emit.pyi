@@ -1,5 +1,6 @@
 """libsonde for Python; use the package `sonde`."""
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional, SupportsFloat, SupportsIndex, Union, final
 
