@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Optional, Union
 
 from ._analysis import AnalysisClient
+from ._emit import level
 from .collector import CollectorGroup
 
 _log = logging.getLogger(__name__)
@@ -69,8 +70,8 @@ class Detector:
         client.reboot(exclude_hostnames=without)
 
     def start(self) -> None:
-        """Begins to watch, in a thread. Idempotent."""
-        if self._watcher is None:
+        """Begins to watch, in a thread. Does nothing at level 0, and when it watches already."""
+        if self._watcher is None and level():
             self.start_time = int(time.time())
             self._ends.clear()
             self._watcher = threading.Thread(target=self._watch, name=f"sonde {self.watched}", daemon=True)
@@ -85,7 +86,7 @@ class Detector:
 
     def _watch(self) -> None:
         client: Optional[AnalysisClient] = None
-        asked: set[str] = set()
+        asked: Optional[set[str]] = None  # without whom
         while not self._ends.wait(self.collection_rate):
             try:
                 if client is None:
@@ -93,9 +94,9 @@ class Detector:
                     client.connect()
                 data = client.get_data(self.watched, self.tags, start_time=self.start_time)
                 restart, nodes = self.analyze_data(data, self.analysis_args)
-                if restart and (not asked or not asked.issuperset(nodes)):
+                if restart and (asked is None or not asked.issuperset(nodes)):
                     self.trigger_restart(nodes, self.sacred_nodes, self.restartable_ddicts)
-                    asked.update(nodes)
+                    asked = {*(asked or ()), *nodes}
                 self._said = ""
             except Exception as error:
                 self._say_once(f"{type(error).__name__}: {error}", error)
