@@ -26,7 +26,7 @@ from on_nodes import Place, Processes, nodes
 from sonde import SlowGPUDetector, Telemetry
 from sonde.slow_gpu import devices
 
-DISTURBERS = 16  # processes
+DISTURBERS = 32  # processes
 DISTURBING_SIZE = {"gpu": 4000, "cpu": 400}  # rows of the matrices that they multiply
 
 
