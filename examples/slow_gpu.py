@@ -146,9 +146,11 @@ class Checkpoint:
         self._file.write(self.HEAD.pack(number, len(values)) + values.astype("<f8").tobytes())
         self._file.flush()
 
-    def remove(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self._file.close()
-        self.path.unlink()
 
 
 def plot(values):
@@ -181,7 +183,7 @@ def main():
     print(f"Sacred node: {hosts[0]}", flush=True)
     found = find_devices(hosts)
     print(f"Attempt {os.environ.get('SONDE_RESTART', '0')}: {', '.join(f'{host} {device}' for host, device in found)}", flush=True)
-    checkpoint = Checkpoint(args.checkpoint or pathlib.Path(f"slow_gpu-{os.environ.get('SONDE_JOB', os.getpid())}.checkpoint"))
+    path = args.checkpoint or pathlib.Path(f"slow_gpu-{os.environ.get('SONDE_JOB', os.getpid())}.checkpoint")
     size = args.size or (8000 if found[0][1].startswith("gpu") else 400)
 
     victim = next(((host, device) for host, device in found if host != hosts[0]), None)
@@ -189,10 +191,9 @@ def main():
     for process in disturbing.processes:
         process.call(disturb)
     detector = SlowGPUDetector(collection_rate=args.rate)
-    if telemetry.level:
-        detector.start()
+    detector.start()
 
-    with Processes([place_of(host, device) for host, device in found]) as processes, disturbing:
+    with Checkpoint(path) as checkpoint, Processes([place_of(host, device) for host, device in found]) as processes, disturbing:
         work = [(number, size, args.pace if victim else 0) for number in range(args.matrices) if number not in checkpoint.done]
         processes.map(eigenvalues, work, lambda item, values: checkpoint.add(item[0], values))
     detector.stop()
@@ -202,7 +203,7 @@ def main():
     print(f"from {values.min():.3f} to {values.max():.3f}, {hashlib.sha256(np.round(values, 6).tobytes()).hexdigest()[:16]}", flush=True)
     if args.plot:
         plot(values)
-    checkpoint.remove()
+    path.unlink()
     telemetry.finalize()
 
 

@@ -24,6 +24,9 @@ def pin(pid, core):
 def setUpModule():
     global lab
     lab = Lab([os.environ["SONDE"]])
+    if lab.run("n1", "python3", "-c", "import numpy", env={"PYTHONPATH": os.environ.get("PYTHONPATH", "")}).returncode != 0:
+        lab.close()
+        raise unittest.SkipTest("the python3 of the hosts finds no NumPy")
     shutil.copytree(EXAMPLES, lab.shared / "examples")
     shutil.copytree(PACKAGE / "sonde", lab.shared / "package/sonde")
     # What is started on the first host inherits our core, what Slurm starts on the others their slurmd's.
