@@ -57,6 +57,7 @@ static inline struct trace_entry *trace_add(enum trace_kind kind, uint64_t at)
         abort();
     struct trace_entry *e = &trace.entries[trace.count++];
     e->kind = kind;
+    e->goes_on = false;
     e->at = at;
     return e;
 }
