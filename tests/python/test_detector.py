@@ -3,7 +3,6 @@
 import inspect
 import os
 import sys
-import types
 import unittest
 
 from program import PACKAGE, Program, main
@@ -134,7 +133,9 @@ class Signatures(unittest.TestCase):
         with self.assertRaises(ValueError):
             sonde.Detector("x", collection_rate=0)
         self.assertIsInstance(inspect.getattr_static(sonde.SlowGPUDetector, "collector_test"), staticmethod)
-        self.assertIsInstance(sonde.detector, types.ModuleType)
+        import sonde.analysis
+        for name in sonde.analysis.__all__:
+            self.assertIs(getattr(sonde.analysis, name), getattr(sonde, name))
 
 
 class InJobs(Program):
