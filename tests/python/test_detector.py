@@ -9,6 +9,7 @@ from program import PACKAGE, Program, main
 
 sys.path.insert(0, PACKAGE)
 import sonde  # noqa: E402
+import sonde.analysis  # noqa: E402
 
 PROBE, CLOCK, BUSY = "slow-gpu", "gpu_sm_clock_hertz", "gpu_utilization_percent"
 
@@ -133,7 +134,6 @@ class Signatures(unittest.TestCase):
         with self.assertRaises(ValueError):
             sonde.Detector("x", collection_rate=0)
         self.assertIsInstance(inspect.getattr_static(sonde.SlowGPUDetector, "collector_test"), staticmethod)
-        import sonde.analysis
         for name in sonde.analysis.__all__:
             self.assertIs(getattr(sonde.analysis, name), getattr(sonde, name))
 
