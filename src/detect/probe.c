@@ -94,11 +94,11 @@ static int cpu_run(int index, struct probe_result *out, struct error *e)
 
 int probe_count(enum probe_kind kind, struct error *e)
 {
-    return kind == PROBE_CUDA ? probe_cuda_count(e) : cpu_count(e);
+    return kind == PROBE_GPU ? probe_gpu_count(e) : cpu_count(e);
 }
 
 int probe_run(enum probe_kind kind, int index, struct probe_result *out, struct error *e)
 {
     *out = (struct probe_result){0};
-    return kind == PROBE_CUDA ? probe_cuda_run(index, out, e) : cpu_run(index, out, e);
+    return kind == PROBE_GPU ? probe_gpu_run(index, out, e) : cpu_run(index, out, e);
 }
