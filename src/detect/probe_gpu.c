@@ -74,7 +74,7 @@ static int open_driver(const struct gpu_make *make, struct gpu_driver *g, struct
 static int find_driver(struct gpu_driver *g, struct error *e)
 {
     static const struct gpu_make *const makes[] = {&gpu_make_cuda, &gpu_make_hip};
-    int best = error_set(e, -ENOENT, "there is neither libcuda.so.1 (NVIDIA's driver) nor libamdhip64 (AMD's ROCm)");
+    int best = -ENOENT;
     for (size_t i = 0; i < sizeof makes / sizeof *makes; i++) {
         struct error why = {0};
         int count = open_driver(makes[i], g, &why);
@@ -85,7 +85,9 @@ static int find_driver(struct gpu_driver *g, struct error *e)
         best = count;
         *e = why;
     }
-    return best;
+    return best == -ENOENT
+               ? error_set(e, best, "there is neither libcuda.so.1 (NVIDIA's driver) nor libamdhip64 (AMD's ROCm)")
+               : best;
 }
 
 int probe_gpu_count(struct error *e)
