@@ -287,15 +287,14 @@ void native_query(struct service *service, struct request *r, struct answer *a)
     if (request_accepts(r->headers[HEADER_ACCEPT], STR(NATIVE_ARROW_TYPE), false))
         format = STR("arrow");
     request_parameter(r, "format", &format);
-    if (str_eq(format, STR("arrow"))) {
+    if (str_eq(format, STR("arrow")))
         native_query_arrow(service, r, a);
-        return;
-    }
-    if (!str_eq(format, STR("json"))) {
-        answer_error(a, 400, "format has to be json or arrow", NULL);
-        return;
-    }
-    answer_object(service, r, a, write_points);
+    else if (str_eq(format, STR("binary")))
+        native_query_binary(service, r, a);
+    else if (str_eq(format, STR("json")))
+        answer_object(service, r, a, write_points);
+    else
+        answer_error(a, 400, "format has to be json, arrow or binary", NULL);
 }
 
 // ---- spans and annotations

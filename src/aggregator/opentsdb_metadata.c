@@ -117,6 +117,9 @@ void opentsdb_filters(struct service *service, struct request *r, struct answer 
         [QUERY_REGEXP] = {"regexp", "host=regexp(web[0-9]+)",
                           "Takes series in whose tag the extended regular expression is found."},
         [QUERY_NOT_KEY] = {"not_key", "host=not_key()", "Takes series that do not have the tag at all."},
+        [QUERY_EQUAL_OR_ABSENT] =
+            {"equal_or_absent", "rank=equal_or_absent(3)",
+             "Takes series whose tag has exactly this value, and those that do not have the tag."},
     };
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);

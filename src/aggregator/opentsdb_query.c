@@ -3,6 +3,7 @@
 #include "aggregator/reading.h"
 #include "aggregator/workers.h"
 #include "base/clock.h"
+#include "query/spans.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -180,7 +181,8 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
 }
 
 // A name that no recording knows may be another name of a metric that some know.
-int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
+// By its own name, or by its other one.
+static int run_plain(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
 {
     int rc = reading_query(d, &q, arena, out, e);
     if (rc != -ENOENT || !d->service->resolve_alias)
@@ -191,6 +193,37 @@ int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct 
     if (second != -ENOENT && second != 0)
         *e = again;
     return second == -ENOENT ? rc : second;
+}
+
+struct spans_of_reading {
+    struct query_span_list list;
+    struct error *e;
+    int rc;
+};
+
+static bool take_span(const struct store_event *event, struct str host, const struct store_label *file_label,
+                      void *user)
+{
+    struct spans_of_reading *s = user;
+    s->rc = query_span_take(&s->list, event, host, file_label, s->e);
+    return s->rc == 0;
+}
+
+static int run_for_span(void *user, const struct query *q, struct arena *arena, struct query_result *out,
+                        struct error *e)
+{
+    return run_plain(user, *q, arena, out, e);
+}
+
+int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
+{
+    if (!q.spans.name.size)
+        return run_plain(d, q, arena, out, e);
+    struct spans_of_reading s = {.list = {.query = &q, .arena = &d->request->arena}, .e = e};
+    int rc = reading_events(d, q.start_ns, q.end_ns, take_span, &s, e);
+    if (!rc)
+        rc = s.rc;
+    return rc ? rc : query_per_span(&q, &s.list, run_for_span, d, arena, out, e);
 }
 
 static void write_summary(struct json_writer *w, const struct query_result *total, uint64_t points, int64_t began_ns)

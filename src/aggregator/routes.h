@@ -76,6 +76,8 @@ int native_query_parse(const struct service *service, struct request *r, struct 
 // native_arrow.c
 #define NATIVE_ARROW_TYPE "application/vnd.apache.arrow.stream"
 void native_query_arrow(struct service *service, struct request *r, struct answer *a);
+// native_binary.c
+void native_query_binary(struct service *service, struct request *r, struct answer *a);
 // openapi.c
 void native_openapi(struct service *service, struct request *r, struct answer *a);
 // opentsdb_query.c

@@ -233,7 +233,11 @@ static size_t on_header(char *data, size_t one, size_t size, void *user)
     if (!value.data)
         return size;
     value = str_trim(value);
-    if (str_eq_nocase(name, STR("content-type"))) {
+    uint64_t length;
+    if (str_eq_nocase(name, STR("content-length")) && !t->take && str_to_u64(value, &length) &&
+        length < HTTP_ANSWER_MAX) {
+        buf_reserve(&t->answer->body, (size_t)length);
+    } else if (str_eq_nocase(name, STR("content-type"))) {
         snprintf(t->answer->type, sizeof t->answer->type, "%.*s", STR_ARG(value));
     } else if (str_eq_nocase(name, STR("x-sonde-missing")) && value.size > 0) {
         free(t->answer->missing);
@@ -383,13 +387,12 @@ static int transport_failed(const struct transfer *t, CURLcode code, struct erro
 }
 
 // {"error":{"message":…}} or the first line of what there is.
-static int refused(const struct transfer *t, struct error *e)
+int http_refused(const struct http_answer *a, const char *who, struct error *e)
 {
     static const struct {
         int status, code;
     } codes[] = {{400, -EINVAL}, {401, -EACCES}, {403, -EACCES}, {404, -ENOENT},
                  {408, -ETIME},  {413, -EFBIG},  {503, -EBUSY}};
-    struct http_answer *a = t->answer;
     int code = -EPROTO;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].status == a->status)
@@ -400,7 +403,7 @@ static int refused(const struct transfer *t, struct error *e)
     words = str_trim(str_cut(&words, '\n'));
     const char *what = a->status == 401 ? " (the job's token is missing or wrong)" : "";
     if (words.size == 0 || (!message && *words.data == '<'))
-        error_set(e, code, "%s answers with status %d%s", t->client->url, a->status, what);
+        error_set(e, code, "%s answers with status %d%s", who, a->status, what);
     else
         error_set(e, code, "%.*s%s", STR_ARG(words), what);
     json_decref(root);
@@ -431,7 +434,7 @@ static int transfer(struct transfer *t, const char *path, struct str body, const
     else if (!rc && code != CURLE_OK)
         rc = transport_failed(t, code, e);
     else if (!rc && (status < 200 || status > 299))
-        rc = refused(t, e);
+        rc = http_refused(t->answer, t->client->url, e);
     if (rc) {
         http_answer_free(t->answer);
         t->answer->status = (int)status;

@@ -55,6 +55,9 @@ int http_ask(struct http_client *c, const char *path, struct str body, const cha
              const atomic_bool *cancel, struct http_answer *out, struct error *e);
 void http_answer_free(struct http_answer *a);
 
+// What an answer other than 2xx says, as http_ask has it. `who` is named where it says nothing. Returns the code.
+int http_refused(const struct http_answer *a, const char *who, struct error *e);
+
 // A stream (server-sent events): `take` gets bytes as they come; anything but 0 ends it and is returned. 0: the server ended it. Else as http_ask.
 int http_follow(struct http_client *c, const char *path, const atomic_bool *cancel,
                 int (*take)(void *user, struct str data), void *user, struct error *e);

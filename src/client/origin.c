@@ -1,13 +1,64 @@
 #include "client/origin.h"
 
+#include "aggregator/inside.h"
+#include "base/clock.h"
+#include "collect/collect.h"
+#include "launch/runs.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 struct origin {
-    struct http_client *first; // how others are made; never asked itself
+    struct http_client *first; // of a job: how others are made; never asked itself
     _Atomic(struct http_client *)
         kept[ORIGIN_CONNECTIONS_KEPT]; // slots rather than a lock: a fork may come at any time
+    struct inside *inside;             // of a recording
+    char *path;
 };
+
+// ---------------------------------------------------------------- what is meant
+
+static struct str other_name(struct str name)
+{
+    const struct collect_metric *known = collect_find(name);
+    return known ? known->metric.name : STR("");
+}
+
+static int open_recording(struct origin *o, const char *path, struct error *e)
+{
+    o->path = strdup(path);
+    return o->path ? inside_open(&path, 1, other_name, &o->inside, e) : error_set(e, -ENOMEM, "out of memory");
+}
+
+// The recording that is kept of the job.
+static int open_kept(struct origin *o, const char *id, struct error *e)
+{
+    char runs[FOLDER_PATH_MAX], path[FOLDER_PATH_MAX + JOB_ID_MAX + 2];
+    const char *given = getenv("SONDE_RUNS");
+    int rc = strlen(id) > JOB_ID_MAX ? -ENOENT : runs_path(given && *given ? given : NULL, runs, e);
+    if (rc)
+        return rc;
+    snprintf(path, sizeof path, "%s/%s", runs, id);
+    return runs_is_run(path) ? open_recording(o, path, e) : -ENOENT;
+}
+
+static int find(struct origin *o, const char *where, const char *token, struct error *e)
+{
+    struct stat info;
+    if (!where || !*where || strstr(where, "://"))
+        return http_client_create(where, token, &o->first, e);
+    if (stat(where, &info) == 0)
+        return open_recording(o, where, e);
+    int code = errno;
+    if (code != ENOENT || strchr(where, '/'))
+        return error_set(e, -code, "cannot open %.200s: %s", where, strerror(code));
+    int rc = http_client_create_for_job(where, &o->first, e);
+    if (rc == -ENOENT)
+        rc = open_kept(o, where, e);
+    return rc == -ENOENT ? error_set(e, rc, "'%.200s' is no file, no folder, no job and no address", where) : rc;
+}
 
 int origin_open(const char *where, const char *token, struct origin **out, struct error *e)
 {
@@ -15,8 +66,7 @@ int origin_open(const char *where, const char *token, struct origin **out, struc
     *out = NULL;
     if (!o)
         return error_set(e, -ENOMEM, "out of memory");
-    bool address = !where || !*where || strstr(where, "://");
-    int rc = address ? http_client_create(where, token, &o->first, e) : http_client_create_for_job(where, &o->first, e);
+    int rc = find(o, where, token, e);
     if (rc) {
         origin_close(o);
         return rc;
@@ -32,13 +82,17 @@ void origin_close(struct origin *o)
     for (size_t i = 0; i < ORIGIN_CONNECTIONS_KEPT; i++)
         http_client_destroy(atomic_load(&o->kept[i]));
     http_client_destroy(o->first);
+    inside_close(o->inside);
+    free(o->path);
     free(o);
 }
 
 const char *origin_name(const struct origin *o)
 {
-    return http_client_url(o->first);
+    return o->path ? o->path : http_client_url(o->first);
 }
+
+// ---------------------------------------------------------------- a job
 
 static int take(struct origin *o, struct http_client **out, struct error *e)
 {
@@ -58,11 +112,10 @@ static void give_back(struct origin *o, struct http_client *c)
     http_client_destroy(c);
 }
 
-int origin_ask(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,
-               const struct origin_look *look, struct http_answer *out, struct error *e)
+static int ask_job(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,
+                   const struct origin_look *look, struct http_answer *out, struct error *e)
 {
     struct http_client *c;
-    *out = (struct http_answer){0};
     int rc = take(o, &c, e);
     if (rc)
         return rc;
@@ -70,4 +123,32 @@ int origin_ask(struct origin *o, const char *path, struct str body, const char *
     rc = http_ask(c, path, body, type, timeout_ms, NULL, out, e);
     give_back(o, c);
     return rc;
+}
+
+// ---------------------------------------------------------------- a recording
+
+static int ask_recording(struct origin *o, const char *path, struct str body, int timeout_ms, struct http_answer *out,
+                         struct error *e)
+{
+    struct answer answer;
+    inside_ask(o->inside, str_of(path), body,
+               (int64_t)(timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS) * NS_PER_MS, &answer, &out->missing);
+    out->status = answer.status;
+    snprintf(out->type, sizeof out->type, "%s", answer.content_type ? answer.content_type : "");
+    out->body = answer.body;
+    if (answer.status == 200)
+        return 0;
+    int rc = http_refused(out, o->path, e);
+    int status = out->status;
+    http_answer_free(out);
+    out->status = status;
+    return rc;
+}
+
+int origin_ask(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,
+               const struct origin_look *look, struct http_answer *out, struct error *e)
+{
+    *out = (struct http_answer){0};
+    return o->inside ? ask_recording(o, path, body, timeout_ms, out, e)
+                     : ask_job(o, path, body, type, timeout_ms, look, out, e);
 }

@@ -1,9 +1,11 @@
 #!/bin/sh
-# one_object.sh LD OBJCOPY AR IN.a OUT.a FOLDER: joins the objects of an archive into one and makes its hidden names local.
+# one_object.sh LD OBJCOPY AR OUT.a FOLDER IN.a [MORE.a…]: joins the objects of an archive, and what they need of the others, into one and makes its hidden names local.
 set -e
-ld=$1 objcopy=$2 ar=$3 in=$4 out=$5 folder=$6
+ld=$1 objcopy=$2 ar=$3 out=$4 folder=$5 in=$6
+shift 6
 mkdir -p "$folder"
-"$ld" -r -o "$folder/sonde.o" --whole-archive "$in"
-"$objcopy" --localize-hidden "$folder/sonde.o"
+name=$folder/$(basename "$out" .a).o
+"$ld" -r -o "$name" --whole-archive "$in" --no-whole-archive --start-group "$@" --end-group
+"$objcopy" --localize-hidden "$name"
 rm -f "$out"
-"$ar" rcs "$out" "$folder/sonde.o"
+"$ar" rcs "$out" "$name"

@@ -467,6 +467,8 @@ static void set_environment(const struct launch *l, struct command_environment *
     command_set(env, "SONDE_TOKEN_FILE", "%s", l->token_file);
     command_set(env, "SONDE_JOB", "%s", l->job.id);
     command_set(env, "SONDE_RUN_DIR", "%.*s", (int)(strrchr(l->base, '/') - l->base), l->base);
+    if (l->o->tls_cert && !getenv("SONDE_CA")) // who asks over HTTPS trusts our own certificate
+        command_set(env, "SONDE_CA", "%s", l->tls_cert);
     char config[FOLDER_PATH_MAX]; // the command may go to another folder
     if (l->o->config && realpath(l->o->config, config))
         command_set(env, "SONDE_CONFIG", "%s", config);

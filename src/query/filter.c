@@ -6,6 +6,7 @@ static bool in_list(const struct query_matcher *m, struct str value);
 static bool not_in_list(const struct query_matcher *m, struct str value);
 static bool like(const struct query_matcher *m, struct str value);
 static bool matches_regexp(const struct query_matcher *m, struct str value);
+static bool equals(const struct query_matcher *m, struct str value);
 static bool never(const struct query_matcher *m, struct str value);
 
 static const struct {
@@ -21,6 +22,7 @@ static const struct {
     [QUERY_IWILDCARD] = {"iwildcard", like, true},
     [QUERY_REGEXP] = {"regexp", matches_regexp, false},
     [QUERY_NOT_KEY] = {"not_key", never, false},
+    [QUERY_EQUAL_OR_ABSENT] = {"equal_or_absent", equals, false},
 };
 
 // ---- tests of a value ----
@@ -80,6 +82,11 @@ static bool matches_regexp(const struct query_matcher *m, struct str value)
         memcpy(text, value.data, size);
     text[size] = 0;
     return regexec(&m->regex, text, 0, NULL, 0) == 0;
+}
+
+static bool equals(const struct query_matcher *m, struct str value)
+{
+    return str_eq(m->filter->text, value);
 }
 
 static bool never(const struct query_matcher *m, struct str value)

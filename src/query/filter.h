@@ -27,7 +27,8 @@ int query_filter_old_style(struct str key, struct str text, bool group_by, struc
 // Whether a series that lacks the key passes.
 static inline bool query_filter_passes_without_key(enum query_filter_kind kind)
 {
-    return kind == QUERY_NOT_LITERAL_OR || kind == QUERY_NOT_ILITERAL_OR || kind == QUERY_NOT_KEY;
+    return kind == QUERY_NOT_LITERAL_OR || kind == QUERY_NOT_ILITERAL_OR || kind == QUERY_NOT_KEY ||
+           kind == QUERY_EQUAL_OR_ABSENT;
 }
 
 // A filter ready to test values. The texts of *f must outlive it. -EINVAL with the reason.

@@ -170,10 +170,51 @@ static int parse_rate(const struct parser *p, const json_t *json, struct query_r
     return r ? r : number_member(p, options, "resetValue", &rate->reset_value);
 }
 
-static int parse_query(const struct parser *p, json_t *json, struct query *q)
+// {"name":"epoch","tags":{"phase":"train"},"node":true}
+static int parse_spans(const struct parser *p, const json_t *query, struct query *q)
 {
-    if (!json_is_object(json))
-        return bad(p, "Each of 'queries' must be an object");
+    json_t *json = member(query, "spans"), *tags = member(json, "tags");
+    if (!json)
+        return 0;
+    int r = json_is_object(json) && (!tags || json_is_object(tags))
+                ? text_member(p, json, "name", &q->spans.name)
+                : bad(p, "'spans' must be an object with a name and, if need be, tags");
+    if (r == 0 && q->spans.name.size == 0)
+        r = bad(p, "'spans' needs the name of the spans");
+    struct store_label *labels = arena_array(p->arena, json_object_size(tags), sizeof *labels);
+    const char *key;
+    json_t *value;
+    q->spans.tags = labels;
+    q->spans.node = flag(json, "node");
+    json_object_foreach(tags, key, value)
+    {
+        if (r)
+            return r;
+        if (!json_is_string(value))
+            return bad(p, "The tags of 'spans' must be strings");
+        labels[q->spans.tag_count] =
+            (struct store_label){arena_str(p->arena, str_of(key)), arena_str(p->arena, view(value))};
+        if (!labels[q->spans.tag_count].key.data || !labels[q->spans.tag_count].value.data)
+            return no_memory(p);
+        q->spans.tag_count++;
+    }
+    return r;
+}
+
+// {"m":"avg:1s-avg:cpu"}: the words of an address.
+static int parse_expression(const struct parser *p, const json_t *text, struct query *q)
+{
+    if (!json_is_string(text))
+        return bad(p, "'m' must be a string");
+    int r = query_parse_m(view(text), p->arena, q, p->e);
+    q->downsample.time_zone = p->time_zone;
+    if (r == 0 && p->calendar)
+        query_downsample_use_calendar(&q->downsample);
+    return r;
+}
+
+static int parse_fields(const struct parser *p, json_t *json, struct query *q)
+{
     struct str aggregator, downsample;
     int r = text_member(p, json, "aggregator", &aggregator);
     if (r == 0)
@@ -201,6 +242,15 @@ static int parse_query(const struct parser *p, json_t *json, struct query *q)
     q->explicit_tags = flag(json, "explicitTags");
     r = parse_rate(p, json, &q->rate);
     return r ? r : parse_filters(p, json, q);
+}
+
+static int parse_query(const struct parser *p, json_t *json, struct query *q)
+{
+    if (!json_is_object(json))
+        return bad(p, "Each of 'queries' must be an object");
+    const json_t *expression = member(json, "m");
+    int r = expression ? parse_expression(p, expression, q) : parse_fields(p, json, q);
+    return r ? r : parse_spans(p, json, q);
 }
 
 static int parse_body(struct parser *p, json_t *body, struct query_request *out)

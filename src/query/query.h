@@ -83,6 +83,7 @@ enum query_filter_kind {
     QUERY_IWILDCARD,
     QUERY_REGEXP,
     QUERY_NOT_KEY,
+    QUERY_EQUAL_OR_ABSENT,
     QUERY_FILTER_COUNT
 };
 
@@ -90,6 +91,14 @@ struct query_filter {
     enum query_filter_kind kind;
     struct str key, text;
     bool group_by;
+};
+
+// One value for each span of this name and with these tags ("*": any value). spans.h says how.
+struct query_spans {
+    struct str name; // empty: no question per span
+    const struct store_label *tags;
+    size_t tag_count;
+    bool node; // only series of the span's node
 };
 
 struct query {
@@ -100,6 +109,7 @@ struct query {
     const struct query_filter *filters;
     size_t filter_count;
     bool explicit_tags;
+    struct query_spans spans;
     int64_t start_ns, end_ns; // both inclusive
     // What the stores themselves do not say: all series of stores[i] also carry store_labels[i], where they lack its key. NULL, or an empty
     // key: nothing. (Recordings of several jobs get a "job" each.)

@@ -303,7 +303,7 @@ class Answers:
             self.assertIn(name, names)
             self.query(f"{name}:gaps")  # and each of them works
         filters = self.server.get("/api/config/filters").json
-        self.assertEqual(set(filters), {"literal_or", "iliteral_or", "not_literal_or", "not_iliteral_or", "wildcard", "iwildcard", "regexp", "not_key"})
+        self.assertEqual(set(filters), {"literal_or", "iliteral_or", "not_literal_or", "not_iliteral_or", "wildcard", "iwildcard", "regexp", "not_key", "equal_or_absent"})
         for entry in filters.values():
             self.assertEqual(list(entry), ["examples", "description"])
 

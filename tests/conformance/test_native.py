@@ -1,6 +1,7 @@
 """sonde's own face: what there is, points by column, events, points as they come, and the document that describes it."""
 import http.client
 import json
+import struct
 import time
 import unittest
 
@@ -168,8 +169,148 @@ class Arrow(Case):
     def test_errors(self):
         self.assert_error(self.ask([{"metric": "nobody", "aggregator": "sum"}]), 400, "No such name for 'metrics': 'nobody'")
         self.assert_error(self.ask([{"metric": "long", "aggregator": "none"}] * 40), 413, "query_memory_bytes")
-        self.assert_error(self.ask([{"metric": "cpu", "aggregator": "none"}], "/sonde/v1/query?format=xml"), 400, "json or arrow")
+        self.assert_error(self.ask([{"metric": "cpu", "aggregator": "none"}], "/sonde/v1/query?format=xml"), 400, "json, arrow or binary")
         self.assert_error(self.server.post("/sonde/v1/query?format=arrow", ""), 400, "Missing request content")
+
+
+class Binary(Case):
+    """/sonde/v1/query?format=binary, read as docs/http.md describes it."""
+
+    @classmethod
+    def write(cls, folder):
+        w = Writer(f"{folder}/a.sonde")
+        w.metric("steps", "counter", "steps", "")
+        w.points("cpu", {"host": "a", "x": "\u00e4"}, [(T + i, i / 3) for i in range(5)])
+        w.points("cpu", {"host": "b"}, [(T, float("nan")), (T + 60.5, 1e300)])
+        w.points("steps", {"host": "a"}, [(T + i, i) for i in range(3000)])
+        w.close()
+
+    def read(self, raw):
+        at = 0
+
+        def take(size):
+            nonlocal at
+            at += size
+            self.assertLessEqual(at, len(raw))
+            return raw[at - size:at]
+
+        def number():
+            value, shift = 0, 0
+            while True:
+                byte = take(1)[0]
+                value |= (byte & 127) << shift
+                shift += 7
+                if byte < 128:
+                    return value
+
+        def word():
+            return int.from_bytes(take(8), "little")
+
+        def text():
+            return take(number()).decode()
+        self.assertEqual(take(8), b"sonde c1")
+        found, points = [], 0
+        while size := word():
+            end = at + size
+            s = {"query": number(), "metric": text()}
+            kind, unit = take(1)[0], text()
+            if kind:
+                s |= {"kind": ["gauge", "counter"][kind - 1], "unit": unit}
+            s["tags"] = {text(): text() for _ in range(number())}
+            s["aggregate_tags"] = [text() for _ in range(number())]
+            s["source_series"] = number()
+            if take(1)[0]:
+                s["estimated"] = True
+            self.assertEqual(at, end)
+            self.assertEqual(take(-at % 8).strip(b"\0"), b"")
+            count = word()
+            s["t_ns"] = list(struct.unpack(f"<{count}q", take(8 * count)))
+            s["values"] = [None if v != v else v for v in struct.unpack(f"<{count}d", take(8 * count))]
+            found.append(s)
+            points += count
+        self.assertEqual((word(), word()), (len(found), points))
+        read = word()
+        self.assertEqual(at, len(raw))
+        return {"series": found, "points": points, "points_read": read}
+
+    def test_same_as_json(self):
+        for queries in ([{"metric": "cpu", "aggregator": "none"}, {"m": "avg:10s-avg:steps{host=*}"}, {"metric": "cpu", "aggregator": "sum", "downsample": "1s-sum-nan"}],
+                        [{"m": "sum:cpu{host=nobody}"}]):
+            body = {"start": T, "end": END, "queries": queries}
+            answer = self.server.post("/sonde/v1/query?format=binary", body)
+            self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "application/vnd.sonde.columns"))
+            self.assertEqual(self.read(answer.raw), self.server.post("/sonde/v1/query", body).json)
+
+    def test_errors(self):
+        for body, words in (("", "Missing"), ({"start": T, "queries": [{"m": "none:nobody"}]}, "No such name"), ({"start": T, "queries": [{"m": "x"}]}, "Invalid m"),
+                            ({"start": T, "queries": [{"m": 3}]}, "'m' must be")):
+            self.assert_error(self.server.post("/sonde/v1/query?format=binary", body), 400, words)
+
+
+class PerSpan(Case):
+    """One value for each span: docs/query.md."""
+
+    @classmethod
+    def write(cls, folder):
+        for k, host in enumerate("ab"):
+            w = Writer(f"{folder}/{host}.sonde")
+            w.points("memory", {"host": host}, [(T + i, 100 * k + i) for i in range(100)])
+            for rank in range(2):
+                w.points("loss", {"host": host, "rank": str(2 * k + rank)}, [(T + i, 1000 * (2 * k + rank) + i) for i in range(100)])
+                w.span(10 + rank, 0, T + 10, T + 20, {"host": host, "rank": str(2 * k + rank)}, "epoch")
+                w.span(20 + rank, 0, T + 20, T + 30 + rank, {"host": host, "rank": str(2 * k + rank)}, "epoch")
+            if host == "a":
+                w.span(1, 0, T, T + 50, {"host": "a", "phase": "train"}, "job")
+                w.span(2, 0, T + 50, None, {"host": "a", "phase": "test"}, "job")
+                w.span(3, 0, T + 60, T + 60, {"host": "a", "phase": "none"}, "job")
+                w.span(4, 0, T - 5, T + 3, {"host": "a", "phase": "before"}, "job")
+            w.close()
+
+    def ask(self, query, start=T, end=T + 98, path="/sonde/v1/query"):
+        answer = self.server.post(path, {"start": start, "end": end, "queries": [query]})
+        self.assertEqual(answer.status, 200, answer.raw)
+        return answer.json
+
+    def values(self, query, **more):
+        return [(s["tags"], list(zip([t // NS - T for t in s["t_ns"]], s["values"]))) for s in self.ask(query, **more)["series"]]
+
+    def test_of_all_nodes(self):
+        """The span of a driver is about every node; one that goes on counts up to the end of the range, which is inclusive; an empty one has no value."""
+        got = self.values({"metric": "memory", "aggregator": "none", "downsample": "0all-max", "spans": {"name": "job"}})
+        self.assertEqual(got, [({"host": "a", "phase": "test"}, [(50, 98)]), ({"host": "a", "phase": "train"}, [(0, 49)]),
+                               ({"host": "b", "phase": "test"}, [(50, 198)]), ({"host": "b", "phase": "train"}, [(0, 149)])])
+        [series] = self.ask({"m": "sum:0all-max:memory", "spans": {"name": "job", "tags": {"phase": "train"}}})["series"]
+        self.assertEqual((series["tags"], series["aggregate_tags"], series["values"], series["source_series"]), ({"phase": "train"}, ["host"], [198], 2))
+
+    def test_tags_that_both_have_are_equal(self):
+        got = self.values({"metric": "loss", "aggregator": "none", "downsample": "0all-avg", "spans": {"name": "epoch"}})
+        self.assertEqual(got, [({"host": "ab"[r // 2], "rank": str(r)}, [(10, 1000 * r + 14.5), (20, 1000 * r + 24.5 + r % 2 / 2)]) for r in range(4)])
+
+    def test_of_the_spans_node(self):
+        spans = {"name": "epoch", "tags": {"rank": "*", "host": "b"}}
+        got = self.values({"metric": "memory", "aggregator": "none", "downsample": "0all-diff", "spans": spans | {"node": True}})
+        self.assertEqual(got, [({"host": "b", "rank": "2"}, [(10, 9), (20, 9)]), ({"host": "b", "rank": "3"}, [(10, 9), (20, 10)])])
+        got = self.values({"metric": "memory", "aggregator": "none", "downsample": "0all-count", "spans": spans})
+        self.assertEqual([tags for tags, _ in got], [{"host": h, "rank": r} for h in "ab" for r in "23"])
+
+    def test_the_start_says_which(self):
+        self.assertEqual(self.values({"metric": "memory", "aggregator": "sum", "downsample": "0all-first", "spans": {"name": "job"}}, start=T + 1, end=T + 49), [])
+        got = self.values({"metric": "memory", "aggregator": "sum", "downsample": "0all-max", "spans": {"name": "job", "tags": {"phase": "*"}}}, start=T - 9, end=T + 20)
+        self.assertEqual(got, [({"phase": "before"}, [(-5, 104)]), ({"phase": "train"}, [(0, 140)])])
+
+    def test_over_opentsdb(self):
+        [series] = self.ask({"metric": "memory", "aggregator": "sum", "downsample": "0all-max", "spans": {"name": "job", "tags": {"phase": "train"}}}, path="/api/query")
+        self.assertEqual((series["dps"], series["tags"]), ({str(T): 198}, {"phase": "train"}))
+
+    def test_nothing(self):
+        self.assertEqual(self.values({"metric": "memory", "aggregator": "sum", "downsample": "0all-max", "spans": {"name": "nobody"}}), [])
+
+    def test_errors(self):
+        good = {"metric": "memory", "aggregator": "sum", "downsample": "0all-max", "spans": {"name": "job"}}
+        for change, words in (({"downsample": "1s-max"}, "0all-FUNCTION"), ({"downsample": None}, "0all-FUNCTION"), ({"rate": True}, "no rate"), ({"spans": "job"}, "'spans' must be"),
+                              ({"spans": {}}, "needs the name"), ({"spans": {"name": "job", "tags": {"k": 1}}}, "must be strings"), ({"metric": "no"}, "No such name")):
+            answer = self.server.post("/sonde/v1/query", {"start": T, "queries": [good | change]})
+            self.assert_error(answer, 400, words)
 
 
 class Events:

@@ -147,6 +147,11 @@ class Nodes(unittest.TestCase):
         answer, _ = self.get("/sonde/v1/query", {"start": T - 1, "end": T + 60, "queries": [{"metric": "only_n2", "aggregator": "sum"}]})
         self.assertEqual([(s["metric"], s["kind"], s["values"]) for s in answer["series"]], [("only_n2", "gauge", [1])])
         self.assertEqual([(s["node"], s["name"]) for s in self.get("/sonde/v1/spans?name=step")[0]["spans"]], [(h, "step") for h in NODES])
+        per_span = {"m": "none:0all-max:loss", "spans": {"name": "step"}}
+        answer, _ = self.get("/sonde/v1/query", {"start": T, "end": T + 60, "queries": [per_span, per_span | {"spans": {"name": "step", "node": True}}]})
+        every = [(0, {"at": at, "host": host, "k": str(k)}, [10 * (k + 1) + 1]) for at in NODES for k, host in enumerate(NODES)]
+        own = [(1, {"at": host, "host": host, "k": str(k)}, [10 * (k + 1) + 1]) for k, host in enumerate(NODES)]
+        self.assertEqual([(s["query"], s["tags"], s["values"]) for s in answer["series"]], every + own)
         self.assertEqual([(a["node"], a["text"]) for a in self.get("/sonde/v1/annotations?tag=at=n3")[0]["annotations"]], [("n3", "note of n3")])
         status, missing, text = self.ask("/metrics")
         for i, host in enumerate(NODES):

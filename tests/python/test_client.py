@@ -1,10 +1,18 @@
-"""sonde.AnalysisClient inside of jobs and beside them: Dragon's names and signatures first."""
+"""sonde.AnalysisClient inside of jobs, beside them, and on recordings: Dragon's names and signatures, and the same answers live as from a recording."""
 
+import errno
 import inspect
 import json
 import os
+import subprocess
 import sys
 import textwrap
+import unittest
+
+try:
+    import pyarrow
+except ImportError:
+    pyarrow = None
 
 sys.path[:0] = [os.environ["PLACE"], os.environ["PACKAGE"]]
 from place import Place, main, until  # noqa: E402
@@ -124,6 +132,375 @@ class Dragon(Asking):
         client.close()
         with self.assertRaises(RuntimeError):
             client.get_metrics()
+
+
+# What is recorded: two ranks' losses for 100 s, a counter, spans, a remark. T: see NS.
+T = 1_700_000_000
+NS = 1_000_000_000
+WRITE = """
+    import os
+    T, NS = 1_700_000_000, 1_000_000_000
+    for rank in range(2):
+        loss, steps = sonde.gauge("loss", "nats", tags={"rank": rank, "k": "a|b"}), sonde.counter("steps_total", tags={"rank": rank})
+        for i in range(1000):
+            loss.emit(100 * rank + (i * 37) % 1000 / 10, T * NS + i * NS // 10)
+            steps.emit(i * (rank + 1), T * NS + i * NS // 10)
+    sonde.emit("other", 1)
+    with sonde.span("work", number=1): pass
+    sonde.annotate("a remark", why="none")
+    there = sonde.AnalysisClient()
+    there.connect(timeout=30)
+    def all_of_it():
+        try: return len(there.query("none:loss")[1]) + len(there.query("none:steps_total")[1]) == 2000 and there.query("other") and there.spans("work") and there.annotations()
+        except (IndexError, RuntimeError): return False
+    while not all_of_it(): time.sleep(0.01)
+"""
+# Each of these has the same answer from the running job as from its recording.
+QUESTIONS = [
+    'c.query("loss")', 'c.query("none:loss{rank=1}")', 'c.query("sum:10s-avg:loss")', 'c.query("avg:1m-p95-nan:loss{rank=*}", start=1_700_000_000, end=1_700_000_200)',
+    'c.query(metric="loss", tags={"rank": [0, 1]}, by="rank", downsample="30s-max")', 'c.query(metric="loss", tags={"rank": 1, "k": "*"}, aggregator="max", downsample="0all-min")',
+    'c.query(metric="loss", by=["rank", "host"], aggregator="count", downsample="1m-count", start="2023/11/14-22:13:20", end=datetime.datetime(2023, 11, 14, 22, 15, tzinfo=datetime.timezone.utc))',
+    'c.query(metric="steps_total", rate=True, downsample="10s-last", by="rank")', 'c.query("rate:none:steps_total")', 'c.query(metric="steps_total", rate="dropcounter", start=1_700_000_001)',
+    'c.query(metric="loss", start=1_700_010_000)', 'c.query("none:nobody")', 'c.query("loss:")', 'c.query(metric="loss", downsample="fast")',
+    'c.peaks("loss")', 'c.peaks("loss", "host")', 'c.peaks("loss", ["rank"], tags={"rank": "1|7"}, start=1_700_000_033.3, end=1_700_000_060.05)', 'c.peaks("steps_total", by=("no_such_tag",))',
+    'c.peaks("loss", start=1_700_010_000)', 'c.peaks("nobody")',
+    'c.metrics()', 'c.metrics("oss")', 'c.series("loss{rank=1}")', 'c.series("*", limit=2)', 'c.spans()', 'c.spans("work", tags={"number": "1"})', 'c.spans("nobody")', 'c.annotations()',
+    'c.annotations(tags={"why": "other"})', 'c.query(metric="other", span="work", downsample="count")', 'c.query(metric="loss", span="work", downsample="1s-max")',
+    'c.query(metric="steps_total", span="work", span_tags={"number": 1}, downsample="max", span_node=True)',
+    'c.get_data("loss", {"rank": "1"}, 1_700_000_000)', 'c.get_data(["steps_total", "nobody"], start_time=1_700_000_090)', 'sorted(c.get_metrics())',
+    '[(n["host"], n["job"], n["series"]) for n in c.nodes()]',
+]
+SHOW = """
+    import datetime, math
+    def plain(x):
+        if isinstance(x, float): return repr(x)
+        if isinstance(x, sonde.Series):
+            return [x.metric, x.unit, x.kind, x.tags, x.aggregate_tags, x.source_series, x.estimated, [[t, repr(v)] for t, v in x]]
+        if isinstance(x, sonde.Result): return [plain(s) for s in x] + [x.missing]
+        if isinstance(x, dict): return {k: plain(v) for k, v in x.items()}
+        return [plain(v) for v in x] if isinstance(x, (list, tuple)) else x
+    def answers(c, questions):
+        found = []
+        for question in questions:
+            try: found.append(plain(eval(question)))
+            except Exception as e: found.append([type(e).__name__, str(e)])
+        return found
+"""
+
+
+class Both(Asking):
+    """A job that asks itself everything, and what its recording says to the same."""
+
+    def record(self, text="", *more):
+        self.recording = self.root / "recording"
+        return self.run_it(textwrap.dedent(WRITE) + textwrap.dedent(text), "-l", "1", "--record", self.recording, *more)
+
+    def test_the_same_answers(self):
+        live = json.loads(self.record(textwrap.dedent(SHOW) + f"print(json.dumps(answers(there, {QUESTIONS!r})))"))
+        there = {"sonde": sonde}
+        exec(textwrap.dedent(SHOW), there)
+        with sonde.AnalysisClient(self.recording) as client:
+            recorded = json.loads(json.dumps(there["answers"](client, QUESTIONS)))
+        for question, one, other in zip(QUESTIONS, live, recorded):
+            self.assertEqual(one, other, question)
+        # And they are right.
+        said = dict(zip(QUESTIONS, recorded))
+        host = said['c.query("loss")'][0][3]["host"]
+        self.assertEqual([s[3] for s in said['c.query("loss")'][:2]], [{"host": host, "k": "a|b", "rank": str(r)} for r in range(2)])
+        self.assertEqual(said['c.query("loss")'][1][7][:2], [[T * NS, "100.0"], [T * NS + NS // 10, "103.7"]])
+        self.assertEqual(said['c.peaks("loss")'], [["loss", "nats", "gauge", {"host": host, "k": "a|b", "rank": str(r)}, [], 1, False, [[T * NS + 27 * NS // 10, repr(100.0 * r + 99.9)]]] for r in range(2)]
+                         + [""])
+        values = [(100 + i * 37 % 1000 / 10, -i) for i in range(333, 601)]
+        highest, when = max(values)
+        self.assertEqual(said[QUESTIONS[16]][0][7], [[T * NS - when * NS // 10, repr(highest)]])
+        self.assertEqual([s[7] for s in said['c.query(metric="other", span="work", downsample="count")'][:-1]], [])
+        self.assertEqual(said['c.query("none:nobody")'], ["ClientError", "No such name for 'metrics': 'nobody'"])
+        self.assertIn("0all-FUNCTION", said['c.query(metric="loss", span="work", downsample="1s-max")'][1])
+        self.assertEqual(said['c.peaks("loss", start=1_700_010_000)'], [""])
+        self.assertEqual(len(said['c.series("*", limit=2)']), 2)
+
+    def test_where(self):
+        self.record()
+        [file] = self.recording.glob("*.sonde")
+        self.env["SONDE_JOB"] = "kept"
+        self.run_it("sonde.emit('x', 1)", "-l", "1")
+        for where, metric in ((self.recording, "loss"), (str(file), "loss"), ("kept", "x")):
+            with sonde.AnalysisClient(where) as client:
+                self.assertIn(metric, client.get_metrics())
+                self.assertIn(str(where), repr(client))
+        self.assertEqual([list(s["dps"].values()) for s in sonde_data(self.recording, "other")], [[1]])
+        (self.root / "empty").mkdir()
+        (self.root / "torn.sonde").write_bytes(b"x" * 5000)
+        for where, words in ((self.root / "empty", "no recording"), (self.root / "none", "cannot open"), (self.root / "torn.sonde", "torn.sonde"), ("nobody", "no job and no address"),
+                             ("http:/", "cannot open"), ("x://y", "no address")):
+            with self.assertRaisesRegex(sonde.ClientError, words):
+                sonde.AnalysisClient(where).connect()
+        with sonde.AnalysisClient(self.recording) as client:
+            with self.assertRaisesRegex(RuntimeError, "a running job can"):
+                client.reboot()
+
+    def test_mistakes(self):
+        self.record()
+        client = sonde.AnalysisClient(self.recording)
+        for wrong, error in ((lambda: client.query(), RuntimeError), (lambda: client.query("a:b", metric="c"), TypeError), (lambda: client.query("loss", metric="c"), TypeError),
+                             (lambda: client.query("sum:loss", by="rank"), TypeError), (lambda: client.query(metric="loss", rate="fast"), ValueError),
+                             (lambda: client.query(metric="loss", tags=dict.fromkeys(map(str, range(99)), 1)), ValueError), (lambda: client.query("loss")[7], IndexError),
+                             (lambda: client.query(metric="loss", span_node=True), RuntimeError), (lambda: client.watch("loss", "about 90", print), ValueError),
+                             (lambda: client.watch("loss", "> x", print), ValueError), (lambda: client.peaks("loss", by=list("abcdefghijklmnopqrst")), ValueError)):
+            with self.assertRaises(error):
+                wrong()
+        result = client.query("loss")
+        client.close()
+        with self.assertRaisesRegex(RuntimeError, "connect"):
+            client.get_metrics()
+        self.assertEqual((len(result), len(result[0]), len(result[-1]), len(result[:])), (2, 1000, 1000, 2))
+        self.assertEqual(client.query("loss")[0].values[1], 3.7)  # opened again
+
+    def test_references_are_counted(self):
+        self.record()
+        import gc
+        import sys as system
+        client = sonde.AnalysisClient(self.recording)
+
+        def all_of_it():
+            result = client.query("loss")
+            list(result), result[0].tags, result[0].times, repr(result[1]), client.peaks("loss", "rank")
+            result.frame().__arrow_c_stream__()
+            for wrong in (lambda: client.query("none:nobody"), lambda: result[9], lambda: client.query(metric="loss", tags={"a": 1}, by=["b"] * 99)):
+                try:
+                    wrong()
+                except Exception:
+                    pass
+        for _ in range(20):
+            all_of_it()
+        gc.collect()
+        before = system.getallocatedblocks()
+        for _ in range(100):
+            all_of_it()
+        gc.collect()
+        self.assertLess(system.getallocatedblocks() - before, 100)
+
+    @unittest.skipIf(pyarrow is None, "no pyarrow here")
+    def test_arrow(self):
+        self.record()
+        client = sonde.AnalysisClient(self.recording)
+        frame = client.frame("none:loss{rank=1}")
+        table = frame.to_arrow()
+        table.validate(full=True)
+        self.assertEqual(table.schema.names, ["time", "value", "metric", "host", "k", "rank"])
+        self.assertEqual([str(f.type) for f in table.schema][:3], ["timestamp[ns, tz=UTC]", "double", "dictionary<values=string, indices=int32, ordered=0>"])
+        [series] = client.query("none:loss{rank=1}")
+        self.assertEqual((table["time"].cast("int64").to_pylist(), table["value"].to_pylist()), (list(series.times), list(series.values)))
+        self.assertEqual((set(table["rank"].to_pylist()), set(table["metric"].to_pylist())), ({"1"}, {"loss"}))
+        both = pyarrow.table(client.query("loss").frame()) if hasattr(pyarrow, "table") else None
+        self.assertEqual((both.num_rows, both["rank"].to_pylist()), (2000, ["0"] * 1000 + ["1"] * 1000))
+        empty = client.frame("loss", start=1_700_010_000).to_arrow()
+        self.assertEqual((empty.num_rows, empty.schema.names), (0, ["time", "value", "metric"]))
+        # What outlives all that it came from.
+        reader = pyarrow.RecordBatchReader.from_stream(client.frame("loss"))
+        client.close()
+        self.assertEqual(reader.read_all().num_rows, 2000)
+        self.assertEqual(table["value"].to_pylist(), list(series.values))
+
+    @unittest.skipIf(pyarrow is None, "no pyarrow here")
+    def test_long_series_are_not_copied(self):
+        self.recording = self.root / "recording"
+        self.run_it("""
+            m = sonde.gauge("m")
+            for k in range(4):
+                for i in range(1000): m.emit(k * 1000 + i, (1_700_000_000_000 + k * 1000 + i) * 1_000_000)
+                time.sleep(0.05)
+            short = [sonde.gauge("short", tags={"i": i, "odd" if i % 2 else "even": i, "time": "x"}) for i in range(3000)]
+            for s in short: s(1)
+        """, "-l", "1", "--record", self.recording)
+        client = sonde.AnalysisClient(self.recording)
+        result = client.query("m")
+        one, other = result.frame().to_arrow(), result.frame().to_arrow()
+        for column in ("time", "value"):
+            [a], [b] = one[column].chunks, other[column].chunks
+            self.assertEqual(a.buffers()[1].address, b.buffers()[1].address, column)
+            self.assertEqual(len(a), 4000)
+        self.assertEqual(one["value"].to_pylist(), list(map(float, range(4000))))
+        # Thousands of short ones are a few batches, with nulls where a series lacks a tag.
+        table = client.frame("short").to_arrow()
+        table.validate(full=True)
+        self.assertEqual((table.num_rows, table["value"].num_chunks, table["even"].null_count, table["odd"].null_count), (3000, 1, 1500, 1500))
+        rows = zip(*(table[c].to_pylist() for c in ("i", "even", "odd", "tag.time")))
+        self.assertEqual(sorted(rows), sorted((str(i), None if i % 2 else str(i), str(i) if i % 2 else None, "x") for i in range(3000)))
+
+
+def sonde_data(where, metric):
+    with sonde.AnalysisClient(where) as client:
+        return client.get_data(metric)
+
+
+class Https(Asking):
+    def test_the_jobs_own_certificate_is_trusted_inside(self):
+        certificate, key = self.root / "cert.pem", self.root / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=sonde",
+                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        out = self.run_it("""
+            import os
+            with sonde.AnalysisClient() as client: print(repr(client)[:30], client.nodes() != [])
+            del os.environ["SONDE_CA"]
+            try: sonde.AnalysisClient().connect()
+            except sonde.ClientError as error: print("SONDE_CA" in str(error))
+        """, "-l", "1", "--no-record", "--tls-cert", certificate, "--tls-key", key)
+        self.assertEqual(out, "<sonde.AnalysisClient https:// True\nTrue\n")
+
+
+class Watching(Asking):
+    def test_reacts(self):
+        """Every point that meets the condition, once, and nothing from before; what a callback raises does not end it."""
+        out = json.loads(self.run_it("""
+            import logging
+            logging.disable(logging.CRITICAL)
+            m = sonde.gauge("load", tags={"rank": 3})
+            m(99)
+            client = sonde.AnalysisClient()
+            client.connect(timeout=30)
+            while "load" not in client.get_metrics(): time.sleep(0.01)
+            seen, every, raised, first = [], [], [], []
+            def act(series, time_ns, value):
+                seen.append([series.metric, series.tags["rank"], value, time.time_ns() - time_ns])
+            def bad(series, time_ns, value):
+                raised.append(value)
+                raise ValueError
+            watches = [client.watch("load{rank=*}", "> 90", act), client.watch("load{rank=3}", None, lambda s, t, v: every.append(v)),
+                       client.watch("load", lambda v: v % 2 == 1, bad), client.watch("load{rank=4}", "> 0", act), client.watch("not_yet", ">= 1", lambda s, t, v: first.append(v))]
+            for i in range(85, 96): m(i); time.sleep(0.01)
+            sonde.emit("not_yet", 1)
+            while len(every) < 11 or len(seen) < 5 or len(raised) < 6 or not first: time.sleep(0.01)
+            alive = [w.alive for w in watches]
+            for w in watches: w.stop()
+            m(100)
+            print(json.dumps([seen, every, raised, first, alive, [w.alive for w in watches], [repr(w.error) for w in watches]]))
+        """))
+        seen, every, raised, first, alive, after, errors = out
+        self.assertEqual([s[:3] for s in seen], [["load", "3", v] for v in range(91, 96)])
+        self.assertEqual((every, raised, first), (list(range(85, 96)), [85, 87, 89, 91, 93, 95], [1]))
+        self.assertEqual((alive, after, errors), ([True] * 5, [False] * 5, ["None"] * 5))
+
+    def test_goes_on_behind_an_outage(self):
+        self.start_job("-l", "1", "--no-record")
+        [job] = json.loads(self.sonde("status", "--json").stdout)
+        client = sonde.AnalysisClient()
+        client.connect(timeout=30)
+        seen = []
+        with client.watch("x", None, lambda series, t, value: seen.append(value)) as watch:
+            self.assertEqual(self.sonde("put", "x", "1").returncode, 0)
+            until(lambda: seen == [1], "the first point")
+            [aggregator] = self.alive("aggregator --")
+            os.kill(aggregator, 9)
+            self.assertEqual(self.sonde("put", "x", "2").returncode, 0)
+            until(lambda: seen == [1, 2], "the point of the outage")
+            self.assertTrue(watch.alive)
+        self.assertTrue(job["url"])
+
+    def test_ends_with_words_when_it_cannot_go_on(self):
+        url = self.start_job()
+        client = sonde.AnalysisClient(url)
+        client.connect(timeout=30)
+        with self.assertLogs("sonde", "ERROR") as logged:
+            watch = client.watch("x", None, print)
+            client.close()
+            until(lambda: not watch.alive, "the watch to end")
+        self.assertIsInstance(watch.error, sonde.ClientError)
+        self.assertIn("closed", logged.output[0])
+
+    def test_of_a_folder(self):
+        """A run folder that grows is watched like a job."""
+        self.start_job()
+        [folder] = (self.tmp / f"sonde-{os.getuid()}").iterdir()
+        until(lambda: list(folder.glob("*.sonde")), "the node's file")
+        seen = []
+        with sonde.AnalysisClient(folder) as client, client.watch("x", "== 7", lambda series, t, value: seen.append(value)):
+            self.sonde("put", "x", "7")
+            until(lambda: seen == [7], "the point")
+
+
+class Together(Asking):
+    def test_async(self):
+        out = self.run_it("""
+            import asyncio
+            async def main():
+                m = sonde.gauge("m")
+                async with sonde.AsyncAnalysisClient(timeout=30) as client:
+                    async def emit():
+                        while True:  # as long as the watch waits: it does not hold up the loop
+                            m(1); m(5)
+                            await asyncio.sleep(0.01)
+                    source = asyncio.create_task(emit())
+                    async for series, time_ns, value in client.watch("m", "> 4"):
+                        break
+                    source.cancel()
+                    assert (series.metric, value) == ("m", 5)
+                    results = await asyncio.gather(*[client.query("m") for _ in range(20)])
+                    assert all(len(r) == 1 for r in results)
+                    assert await client.nodes() and await client.metrics() and await client.series() and await client.spans() == [] and await client.annotations() == []
+                    assert (await client.peaks("m"))[0].values[0] == 5 and await client.frame("m")
+            asyncio.run(main())
+            print("done")
+        """)
+        self.assertEqual(out, "done\n")
+
+    def test_children_and_threads(self):
+        out = self.run_it("""
+            import os, threading
+            sonde.emit("x", 1)
+            client = sonde.AnalysisClient()
+            client.connect(timeout=30)
+            while "x" not in client.get_metrics(): time.sleep(0.01)
+            children = []
+            for i in range(8):
+                pid = os.fork()
+                if not pid: os._exit(0 if all(len(client.query("x")) == 1 for _ in range(20)) else 1)
+                children.append(pid)
+            good = []
+            threads = [threading.Thread(target=lambda: good.append(all(len(client.query("x")) == 1 for _ in range(20)))) for _ in range(16)]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            print([os.waitpid(pid, 0)[1] for pid in children] == [0] * 8, good == [True] * 16)
+        """)
+        self.assertEqual(out, "True True\n")
+
+    def test_interrupt(self):
+        """Ctrl-C ends a question that waits."""
+        text = """
+            import http.server, signal, sonde, threading
+            asked = threading.Event()
+            class Never(http.server.BaseHTTPRequestHandler):
+                def do_GET(self):
+                    asked.set()
+                    threading.Event().wait()
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Never)
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            main = threading.main_thread().ident
+            threading.Thread(target=lambda: (asked.wait(), signal.pthread_kill(main, signal.SIGINT)), daemon=True).start()
+            try: sonde.AnalysisClient(f"http://127.0.0.1:{server.server_port}", timeout=600).connect()
+            except KeyboardInterrupt: print("interrupted")
+            try: sonde.AnalysisClient(f"http://127.0.0.1:{server.server_port}", timeout=0.3).connect()
+            except sonde.ClientError as error: print(error.errno)
+        """
+        result = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], env=self.env, capture_output=True, text=True, timeout=60, check=True)
+        self.assertEqual(result.stdout, f"interrupted\n{errno.ETIMEDOUT}\n", result.stderr)
+
+    def test_twins(self):
+        """What can be awaited is what can be asked."""
+        plain = {n for n in vars(sonde.AnalysisClient) if not n.startswith("_")} - {"get_metrics", "get_data", "db_dump", "reboot"}
+        self.assertEqual({n for n in vars(sonde.AsyncAnalysisClient) if not n.startswith("_")}, plain)
+
+    def test_stub_and_extension_have_the_same_names(self):
+        import ast
+        import pathlib
+        from sonde import _client
+        stub = ast.parse((pathlib.Path(PACKAGE) / "sonde/_client.pyi").read_text())
+        classes = {n.name: {m.name for m in n.body if isinstance(m, ast.FunctionDef)} for n in stub.body if isinstance(n, ast.ClassDef)}
+        self.assertEqual(set(classes), {n for n in vars(_client) if not n.startswith("__")})
+        for name, methods in classes.items():
+            there = {m for m in vars(getattr(_client, name)) if m == "__arrow_c_stream__" or not m.startswith("__")}
+            self.assertEqual({m for m in methods if m not in ("__new__", "__len__")}, there - {"__weakref__"}, name)
 
 
 if __name__ == "__main__":

@@ -13,15 +13,20 @@ Run it with ``sonde run -l 2 -- python program.py``. Without that, or at level 0
 Nothing here blocks, raises for a value that is no number (it warns once), or needs a call at exit; forked and spawned processes, threads and asyncio work as they are.
 """
 
-from ._analysis import AnalysisClient
+from ._analysis import AnalysisClient, AsyncAnalysisClient
 from ._client import ClientError
 from ._detect import Judge, Verdict
 from ._emit import Group, Metric, __version__, annotate, connect, counter, dropped, emit, gauge, group, level
 from ._log import log
+from ._result import Frame, Result, Series
 from ._span import span
+from ._watch import Watch
 from .collector import CollectorGroup
 from .detector import CollectorDetectorGroup, Detector
 from .slow_gpu import SlowGPUDetector
 from .telemetry import Telemetry
 
-__all__ = ["AnalysisClient", "ClientError", "CollectorDetectorGroup", "CollectorGroup", "Detector", "Group", "Judge", "Metric", "SlowGPUDetector", "Telemetry", "Verdict", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
+__all__ = [
+    "AnalysisClient", "AsyncAnalysisClient", "ClientError", "CollectorDetectorGroup", "CollectorGroup", "Detector", "Frame", "Group", "Judge", "Metric", "Result", "Series",
+    "SlowGPUDetector", "Telemetry", "Verdict", "Watch", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span",
+]

@@ -1,17 +1,48 @@
 """Asking a running job, or a recording, from a program."""
 
+import asyncio
+import datetime
 import errno
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Optional, Union
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from ._client import ClientError, Connection
+from ._result import Frame, Result, Series
+from ._watch import Callback, Condition, Watch, condition_of
+
+Time = Union[str, float, datetime.datetime, None]
+Filters = Optional[list[tuple[str, Optional[str], str, bool]]]
 
 _WINDOW_S = 300  # what get_data() answers unless it is told otherwise
 _AGAIN_S = 0.1  # between two tries of connect()
+_SLICE_S = 0.5  # the end of an asynchronous watch is heard at least as often
+_NS = 1_000_000_000
+
+
+def _time(given: Time) -> Optional[str]:
+    """Seconds since the epoch, a datetime, or text as the HTTP interface takes it ("5m-ago")."""
+    if given is None or isinstance(given, str):
+        return given
+    seconds = given.timestamp() if isinstance(given, datetime.datetime) else float(given)
+    ns = max(round(seconds * 1e6), 0) * 1000
+    return f"{ns // _NS}.{ns % _NS:09d}"
+
+
+def _keys(given: Union[str, Iterable[str], None]) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def _filters(tags: Optional[Mapping[str, object]], by: tuple[str, ...]) -> Filters:
+    """``{"host": "n*", "rank": [1, 2]}``; keys of `by` make groups, of all values unless `tags` says of which."""
+    found: list[tuple[str, Optional[str], str, bool]] = []
+    for key, value in (tags or {}).items():
+        text = "|".join(map(str, value)) if isinstance(value, (list, tuple, set, frozenset, range)) else str(value)
+        found.append((key, None, text, key in by))
+    return found + [(key, None, "*", True) for key in by if key not in (tags or {})]
 
 
 def _names(given: Union[str, Iterable[str], None]) -> str:
@@ -23,18 +54,15 @@ def _filters(tags: Union[Mapping[str, Any], Iterable[str], None]) -> dict[str, s
     return {key: str(value) for key, value in tags.items()} if isinstance(tags, Mapping) else dict.fromkeys(tags or (), "*")
 
 
-def _dps(times_ns: list[int], values: list[Optional[float]]) -> dict[str, float]:
-    """By whole seconds; of several points in one second the last one."""
-    return {str(t // 1_000_000_000): v for t, v in zip(times_ns, values) if v is not None}
-
-
 class AnalysisClient:
     """A running job, or a recording, to ask questions of.
 
         with sonde.AnalysisClient() as client:
-            print(client.get_metrics())
+            for series in client.query("avg:1s-avg:cpu_percent{host=*}", start="5m-ago"):
+                print(series.tags["host"], list(series))
 
-    `where` is the address of a job, its id, or the path of a recording; without it the job around this program, else the newest one that runs here.
+    `where` is the address of a job, the id of a running or recorded one, or the path of a recording (a file, or a folder of them); without it the job around this
+    program, else the newest that runs here. `timeout` (seconds, a minute) is for each question. Threads may share a client, and forked children may go on with it.
     """
 
     def __init__(self, where: Union[str, "os.PathLike[str]", None] = None, *, token: Optional[str] = None, timeout: Optional[float] = None) -> None:
@@ -44,7 +72,8 @@ class AnalysisClient:
         self._connection: Optional[Connection] = None
 
     def __enter__(self) -> "AnalysisClient":
-        self.connect()
+        if self._connection is None:
+            self.connect()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,30 +83,128 @@ class AnalysisClient:
         return f"<sonde.AnalysisClient {self._connection.name if self._connection else 'not connected'}>"
 
     def close(self) -> None:
-        """Ends the connection; connect() makes a new one."""
+        """Ends the connection, and watches with it; connect() makes a new one."""
         if self._connection:
             self._connection.close()
         self._connection = None
 
-    def _ask(self, path: str, body: Any = None, **parameters: Any) -> Any:
+    def _connected(self) -> Connection:
         if self._connection is None:
             raise RuntimeError("not connected: call connect() first")
-        target = f"/sonde/v1/{path}" + (f"?{urlencode(parameters)}" if parameters else "")
-        text = None if body is None else json.dumps(body).encode()
-        return json.loads(self._connection.ask(target, text, timeout=self._timeout))
+        return self._connection
 
-    # What Dragon's client has, with its names.
+    def _open(self) -> Connection:
+        """Questions that Dragon's client does not have need no connect() before."""
+        if self._connection is None:
+            self._connection = Connection(self._where, self._token, self._timeout)
+        return self._connection
+
+    def _list(self, path: str, what: str, **parameters: Any) -> list[dict[str, Any]]:
+        given = {k: v for k, v in parameters.items() if v is not None}
+        target = f"/sonde/v1/{path}" + (f"?{urlencode(given, doseq=True, quote_via=quote)}" if given else "")
+        found: list[dict[str, Any]] = json.loads(self._open().ask(target))[what]
+        return found
+
+    # ---- points
+
+    def query(
+        self,
+        m: Optional[str] = None,
+        /,
+        *,
+        metric: Optional[str] = None,
+        tags: Optional[Mapping[str, object]] = None,
+        by: Union[str, Iterable[str], None] = None,
+        aggregator: Optional[str] = None,
+        downsample: Optional[str] = None,
+        rate: Union[bool, str] = False,
+        start: Time = None,
+        end: Time = None,
+        span: Optional[str] = None,
+        span_tags: Optional[Mapping[str, object]] = None,
+        span_node: bool = False,
+    ) -> Result:
+        """Points, as docs/query.md has it: all of the range unless `start` and `end` say otherwise.
+
+        ``query("max:1s-max:gpu_power_watts{host=*}")`` in OpenTSDB's words, or ``query("loss")``, or by name:
+        ``query(metric="loss", tags={"rank": [0, 1]}, by="rank", aggregator="avg", downsample="1s-avg-nan", rate="counter")``.
+        `aggregator` is "none" (each series by itself) unless there are groups (`by`), which are averaged. `rate` may be "counter" (it wraps) or "dropcounter" (falls are left out).
+        With `span`, `downsample` is a function: ``query(metric="memory_used_bytes", span="epoch", downsample="max")`` has one point for each span of that name, at its start, with the
+        span's tags; `span_node` takes only series of the node of the span.
+        """
+        if m is not None and ":" not in m and "{" not in m:
+            if metric is not None:
+                raise TypeError("a metric is given twice")
+            m, metric = None, m
+        groups = _keys(by)
+        if m is not None and (metric is not None or tags or groups or aggregator or downsample or rate):
+            raise TypeError("what is asked stands in the expression; other arguments than times and spans go with a metric")
+        if metric is not None and aggregator is None and groups:
+            aggregator = "avg"
+        if rate not in (False, True, "counter", "dropcounter"):
+            raise ValueError(f"rate is True, 'counter' or 'dropcounter', not {rate!r}")
+        if span is not None and downsample is not None and "-" not in downsample:
+            downsample = f"0all-{downsample}"
+        return Result(self._open().query(
+            m=m, metric=metric, aggregator=aggregator, downsample=downsample, rate=bool(rate), counter=rate == "counter", drop_resets=rate == "dropcounter",
+            start=_time(start), end=_time(end), filters=_filters(tags, groups),
+            span=span, span_tags=[(k, str(v)) for k, v in (span_tags or {}).items()], span_node=span_node))
+
+    def frame(self, m: Optional[str] = None, /, **how: Any) -> Frame:
+        """The same as query(), as one table: ``pyarrow.table(client.frame("loss"))``."""
+        return self.query(m, **how).frame()
+
+    def peaks(self, metric: str, by: Union[str, Iterable[str], None] = None, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> Result:
+        """The highest point of each group over the whole range, with its time: a series of one point each, with the tags of the series that had it. Without `by`, of each series."""
+        return Result(self._open().peaks(metric, None if by is None else _keys(by), _time(start), _time(end), _filters(tags, ())))
+
+    def watch(self, selection: str, condition: Condition, callback: Callback) -> Watch:
+        """Calls ``callback(series, time_ns, value)`` in a thread of its own for each new point that meets the condition: ``watch("loss{rank=*}", "> 90", act)``.
+
+        A condition is a comparison with a number, a function of the value, or None. It looks 20 times a second. Points from now on count; ``"rate:bytes_total{host=*}"`` are
+        changes per second. It goes on when the job cannot be reached for a while. Stop it by the handle that is returned.
+        """
+        meets = condition_of(condition)
+        return Watch(self._open().watch(m=f"none:{selection}"), meets, callback)
+
+    # ---- what there is
+
+    def metrics(self, part_of_name: Optional[str] = None) -> list[dict[str, Any]]:
+        """name, kind, unit, help, level of each metric."""
+        return self._list("metrics", "metrics", q=part_of_name)
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """host, job, state, series and, where there are points, first_ns, last_ns of each node."""
+        return self._list("nodes", "nodes")
+
+    def series(self, match: Optional[str] = None, *, limit: int = 0) -> list[dict[str, Any]]:
+        """metric, tags, and time and value of the latest point (t_ns, value) of each series: ``series("loss{rank=*}")``."""
+        return self._list("series", "series", match=match, limit=limit, latest="")
+
+    def spans(self, name: Optional[str] = None, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> list[dict[str, Any]]:
+        """name, start_ns, end_ns (not there while it goes on), id, parent, node, tags of each span that touches the range."""
+        return self._events("spans", name, tags, start, end)
+
+    def annotations(self, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> list[dict[str, Any]]:
+        """text, t_ns, node, tags of each annotation."""
+        return self._events("annotations", None, tags, start, end)
+
+    def _events(self, what: str, name: Optional[str], tags: Optional[Mapping[str, object]], start: Time, end: Time) -> list[dict[str, Any]]:
+        wanted = [f"{k}={v}" for k, v in (tags or {}).items()]
+        return self._list(what, what, name=name, tag=wanted or None, start=_time(start), end=_time(end), limit=0)
+
+    # ---- what Dragon's client has, with its names
 
     def connect(self, timeout: Optional[float] = None) -> None:
         """Finds the job and asks whether it is there. For `timeout` seconds it is tried again; RuntimeError when it cannot be reached."""
         end = time.monotonic() + (timeout or 0)
         while True:
             try:
-                connection = Connection(self._where, self._token)
-                connection.ask("/sonde/v1/nodes", timeout=max(end - time.monotonic(), 0.1) if timeout else self._timeout)
+                connection = Connection(self._where, self._token, self._timeout)
+                connection.ask("/sonde/v1/nodes")
                 break
             except ClientError as error:
-                if error.errno not in (errno.ENOENT, errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ECONNRESET, errno.EBUSY):
+                if error.errno not in (errno.ENOENT, errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ECONNRESET, errno.ETIMEDOUT, errno.EBUSY):
                     raise
                 if time.monotonic() + _AGAIN_S >= end:
                     raise
@@ -87,36 +214,45 @@ class AnalysisClient:
 
     def get_metrics(self) -> set[str]:
         """The names of all metrics."""
-        return {metric["name"] for metric in self._ask("metrics")["metrics"]}
+        self._connected()
+        return {metric["name"] for metric in self.metrics()}
 
     def get_data(self, metrics: Union[str, list[str]], tags: Union[Mapping[str, Any], Iterable[str], None] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
         """The points of these metrics since `start_time` (seconds since the epoch; else the last five minutes), a dictionary for each series, sorted by host.
         `tags`: those that series have to carry, with their values, or their names alone.
 
-        ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps": {"1356998400": 0.5}}``. A metric that nobody knows has no series.
+        ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps": {"1356998400": 0.5}}``: by whole seconds, of several points in one second the last. A metric that
+        nobody knows has no series. The last five minutes of a recording are those before its end.
         """
+        self._connected()
         if isinstance(metrics, str):
             metrics = [metrics]
         if not isinstance(metrics, list):
             raise AttributeError(f"metrics must be a str or a list of them, not {type(metrics).__name__}")
-        start = time.time() - _WINDOW_S if start_time is None else start_time
-        known = self.get_metrics() if metrics else set()
+        start = self._last_minutes() if start_time is None else start_time
         found = []
         for metric in metrics:
-            query = {"metric": metric, "aggregator": "none", "tags": _filters(tags)}
-            try:
-                answer = self._ask("query", {"start": f"{max(start, 0) * 1000:.0f}ms", "queries": [query]})
-            except ClientError as error:
-                if error.errno == errno.EINVAL and metric not in known:
-                    continue
-                raise
-            for series in answer["series"]:
-                found.append({"metric": metric, "tags": series["tags"], "aggregateTags": [], "dps": _dps(series["t_ns"], series["values"])})
+            for series in self._data(metric, _filters(tags), start):
+                dps = {str(t // _NS): v for t, v in series if v == v}
+                found.append({"metric": metric, "tags": series.tags, "aggregateTags": [], "dps": dps})
         return sorted(found, key=lambda series: str(series["tags"].get("host", "")))
+
+    def _last_minutes(self) -> float:
+        if self._connected().name.startswith(("http://", "https://")):
+            return time.time() - _WINDOW_S
+        return max((node["last_ns"] for node in self.nodes() if "last_ns" in node), default=0) / 1e9 - _WINDOW_S
+
+    def _data(self, metric: str, tags: Optional[Mapping[str, str]], start: float) -> Iterable[Series]:
+        try:
+            return self.query(metric=metric, tags=tags, start=start)
+        except ClientError as error:
+            if error.errno == errno.EINVAL and "No such name" in str(error):
+                return ()
+            raise
 
     def db_dump(self) -> dict[str, dict[str, str]]:
         """Copies what every node has recorded so far to where the run dumps to: for each node ``{"status": "success" or "failed", "message": …}``."""
-        answer = self._ask("dump", {})
+        answer = json.loads(self._connected().ask("/sonde/v1/dump", "{}"))
         nodes: dict[str, dict[str, str]] = {}
         for file in answer["files"]:
             good = file["state"] != "failed"
@@ -129,7 +265,77 @@ class AnalysisClient:
 
     def reboot(self, *, exclude_huids: Union[str, Iterable[str], None] = None, exclude_hostnames: Union[str, Iterable[str], None] = None) -> None:
         """Asks for a new start of the job's command, without these hosts; for jobs that were started with --resilient."""
-        if self._connection is None:
-            raise RuntimeError("not connected: call connect() first")
-        form = urlencode({"hostnames": _names(exclude_hostnames), "h_uids": _names(exclude_huids)})
-        self._connection.ask("/api/reboot", form.encode(), "application/x-www-form-urlencoded", self._timeout)
+        self._connected().ask("/api/reboot", urlencode({"hostnames": _names(exclude_hostnames), "h_uids": _names(exclude_huids)}))
+
+
+class AsyncAnalysisClient:
+    """AnalysisClient for coroutines: the same questions, awaited; they wait in threads, several at once, and never hold up the event loop.
+
+        async with sonde.AsyncAnalysisClient() as client:
+            async for series, time_ns, value in client.watch("loss{rank=*}", "> 90"):
+                await react(series)
+    """
+
+    def __init__(self, where: Union[str, "os.PathLike[str]", None] = None, *, token: Optional[str] = None, timeout: Optional[float] = None) -> None:
+        self._client = AnalysisClient(where, token=token, timeout=timeout)
+
+    async def __aenter__(self) -> "AsyncAnalysisClient":
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return repr(self._client).replace("AnalysisClient", "AsyncAnalysisClient")
+
+    def close(self) -> None:
+        """As AnalysisClient.close."""
+        self._client.close()
+
+    async def connect(self, timeout: Optional[float] = None) -> None:
+        """As AnalysisClient.connect."""
+        await asyncio.to_thread(self._client.connect, timeout)
+
+    async def query(self, m: Optional[str] = None, /, **how: Any) -> Result:
+        """As AnalysisClient.query."""
+        return await asyncio.to_thread(self._client.query, m, **how)
+
+    async def frame(self, m: Optional[str] = None, /, **how: Any) -> Frame:
+        """As AnalysisClient.frame."""
+        return await asyncio.to_thread(self._client.frame, m, **how)
+
+    async def peaks(self, metric: str, by: Union[str, Iterable[str], None] = None, **how: Any) -> Result:
+        """As AnalysisClient.peaks."""
+        return await asyncio.to_thread(self._client.peaks, metric, by, **how)
+
+    async def metrics(self, part_of_name: Optional[str] = None) -> list[dict[str, Any]]:
+        """As AnalysisClient.metrics."""
+        return await asyncio.to_thread(self._client.metrics, part_of_name)
+
+    async def nodes(self) -> list[dict[str, Any]]:
+        """As AnalysisClient.nodes."""
+        return await asyncio.to_thread(self._client.nodes)
+
+    async def series(self, match: Optional[str] = None, **how: Any) -> list[dict[str, Any]]:
+        """As AnalysisClient.series."""
+        return await asyncio.to_thread(self._client.series, match, **how)
+
+    async def spans(self, name: Optional[str] = None, **how: Any) -> list[dict[str, Any]]:
+        """As AnalysisClient.spans."""
+        return await asyncio.to_thread(self._client.spans, name, **how)
+
+    async def annotations(self, **how: Any) -> list[dict[str, Any]]:
+        """As AnalysisClient.annotations."""
+        return await asyncio.to_thread(self._client.annotations, **how)
+
+    async def watch(self, selection: str, condition: Condition = None) -> AsyncIterator[tuple[Series, int, float]]:
+        """Each new point that meets the condition, as AnalysisClient.watch has them: series, time in nanoseconds, value."""
+        meets = condition_of(condition)
+        points = await asyncio.to_thread(self._client._open().watch, m=f"none:{selection}")
+        while True:
+            found = await asyncio.to_thread(points.next, _SLICE_S)
+            for series in Result(found) if found is not None else ():
+                for time_ns, value in series:
+                    if meets(value):
+                        yield series, time_ns, value

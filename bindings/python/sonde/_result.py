@@ -1,0 +1,89 @@
+"""What a question was answered with."""
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional, Union, overload
+
+from . import _client
+
+
+class Series:
+    """Points of one metric and tags. `times` and `values` are memoryviews of int64 nanoseconds and of float64: ``numpy.asarray(series.values)`` does not copy."""
+
+    __slots__ = ("_index", "_result", "aggregate_tags", "count", "estimated", "kind", "metric", "source_series", "tags", "unit")
+
+    def __init__(self, result: _client.Result, index: int) -> None:
+        self._result, self._index = result, index
+        (self.metric, self.unit, self.kind, self.tags, self.aggregate_tags, self.source_series, self.estimated, self.count) = result.describe(index)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        return zip(self.times, self.values)
+
+    def __repr__(self) -> str:
+        tags = ", ".join(f"{k}={v}" for k, v in self.tags.items())
+        return f"<sonde series {self.metric}{{{tags}}}, {self.count} points>"
+
+    @property
+    def times(self) -> memoryview:
+        """Nanoseconds since the epoch, ascending."""
+        return memoryview(self._result.times(self._index)).cast("q")
+
+    @property
+    def values(self) -> memoryview:
+        """NaN where a fill policy put it."""
+        return memoryview(self._result.values(self._index)).cast("d")
+
+
+class Frame:
+    """An answer as one table of columns: time, value, metric and one for each tag, for whatever knows Arrow's C stream interface.
+
+    ``pyarrow.table(frame)``, ``polars.DataFrame(frame)``, ``duckdb.sql("select * from frame")`` (of a ``pyarrow.table``) take it without a copy of the points.
+    """
+
+    def __init__(self, result: _client.Result) -> None:
+        self._result = result
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> Any:
+        return self._result.__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow.Table."""
+        return importlib.import_module("pyarrow").RecordBatchReader.from_stream(self).read_all()
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame, by way of pyarrow."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A polars.DataFrame."""
+        return importlib.import_module("polars").DataFrame(self)
+
+
+class Result(Sequence[Series]):
+    """The series of an answer. `missing` names nodes that did not answer in time: empty when all of them are in it."""
+
+    def __init__(self, result: _client.Result) -> None:
+        self._result = result
+        self.missing = result.missing
+
+    def __len__(self) -> int:
+        return len(self._result)
+
+    @overload
+    def __getitem__(self, index: int) -> Series: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Series]: ...
+    def __getitem__(self, index: Union[int, slice]) -> Union[Series, list[Series]]:
+        if isinstance(index, slice):
+            return [Series(self._result, i) for i in range(*index.indices(len(self)))]
+        return Series(self._result, index + len(self) if index < 0 else index)
+
+    def __repr__(self) -> str:
+        return f"<sonde result of {len(self)} series{', missing: ' + self.missing if self.missing else ''}>"
+
+    def frame(self) -> Frame:
+        """All of it as one table."""
+        return Frame(self._result)

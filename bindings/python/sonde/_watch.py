@@ -1,0 +1,89 @@
+"""Reacting to points as they come."""
+
+import logging
+import operator
+import re
+import threading
+from typing import Callable, Optional, Union
+
+from . import _client
+from ._result import Result, Series
+
+Condition = Union[str, Callable[[float], bool], None]
+Callback = Callable[[Series, int, float], object]
+
+_SLICE_S = 0.5  # stop() is heard at least as often
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
+}
+_log = logging.getLogger("sonde")
+
+
+def condition_of(given: Condition) -> Callable[[float], bool]:
+    """``"> 90"``, a function of the value, or None: every point."""
+    if given is None:
+        return lambda value: True
+    if callable(given):
+        return given
+    found = re.fullmatch(r"\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*", given)
+    try:
+        compare, limit = (_OPERATORS[found[1]], float(found[2])) if found else (None, 0.0)
+    except ValueError:
+        compare = None
+    if compare is None:
+        raise ValueError(f"{given!r} is no condition: one of {' '.join(_OPERATORS)} and a number, as in '> 90'")
+    chosen = compare
+    return lambda value: chosen(value, limit)
+
+
+class Watch:
+    """A watch that goes on in a thread of its own until stop(), or the end of a ``with``.
+
+    `error` is what ended it otherwise: None as long as it goes on. What the callback raises is logged (logger "sonde"), and the watch goes on.
+    """
+
+    def __init__(self, watch: _client.Watch, condition: Callable[[float], bool], callback: Callback) -> None:
+        self._watch, self._condition, self._callback = watch, condition, callback
+        self._over = threading.Event()
+        self.error: Optional[BaseException] = None
+        self._thread = threading.Thread(target=self._run, name="sonde watch", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it goes on."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """No callback begins after it returns, unless it is called by one."""
+        self._over.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._over.is_set():
+                found = self._watch.next(_SLICE_S)
+                if found is not None:
+                    self._tell(Result(found))
+        except BaseException as error:  # noqa: BLE001 - whoever looks at the handle learns of it
+            self.error = error
+            if not self._over.is_set():
+                _log.error("a watch has ended: %s", error)
+
+    def _tell(self, result: Result) -> None:
+        for series in result:
+            for time_ns, value in series:
+                if self._over.is_set():
+                    return
+                try:
+                    if self._condition(value):
+                        self._callback(series, time_ns, value)
+                except Exception:
+                    _log.exception("the callback of a watch on %s", series.metric)

@@ -1,0 +1,26 @@
+// inside.h - recordings, asked by the paths of the native face in this process: the same handlers, no server, no socket.
+//
+//   inside_ask("/sonde/v1/query?format=binary", body) ─▶ native_query ─▶ answer          as a `sonde replay` of these recordings would give it
+#ifndef SONDE_AGGREGATOR_INSIDE_H
+#define SONDE_AGGREGATOR_INSIDE_H
+
+#include "aggregator/aggregator.h"
+#include "aggregator/respond.h"
+
+enum {
+    INSIDE_QUERY_BYTES = 1 << 30,  // one query's memory
+    INSIDE_ANSWER_BYTES = 1 << 30, // an answer
+};
+
+struct inside;
+
+// Files, folders, folders of those: as aggregator_options.paths with `replay`. -ENOENT: there is no recording.
+int inside_open(const char *const *paths, size_t count, aggregator_alias_fn *resolve_alias, struct inside **out,
+                struct error *e);
+void inside_close(struct inside *in); // NULL is allowed; after all questions
+
+// Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and *missing: the files that cannot be read and so are not in it (NULL: none).
+void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out,
+                char **missing);
+
+#endif

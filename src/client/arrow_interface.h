@@ -1,0 +1,35 @@
+// arrow_interface.h - the structs of Arrow's C data and stream interfaces, as https://arrow.apache.org/docs/format/CDataInterface.html lays them down.
+//
+// Who makes one sets `release`; who has it calls that once and moves on. A struct may be moved by copying it and clearing `release` in the old place.
+#ifndef SONDE_CLIENT_ARROW_INTERFACE_H
+#define SONDE_CLIENT_ARROW_INTERFACE_H
+
+#include <stdint.h>
+
+enum { ARROW_NULLABLE = 2 }; // a flag of a schema
+
+struct ArrowSchema {
+    const char *format, *name, *metadata;
+    int64_t flags, n_children;
+    struct ArrowSchema **children, *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length, null_count, offset, n_buffers, n_children;
+    const void **buffers;
+    struct ArrowArray **children, *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out); // at the end an array whose release is NULL
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+
+#endif

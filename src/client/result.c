@@ -1,0 +1,189 @@
+#include "client/result.h"
+
+#include "aggregator/native_binary.h"
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int damaged(struct error *e)
+{
+    return error_set(e, -EBADMSG, "the answer is damaged, or was cut");
+}
+
+static int no_memory(struct error *e)
+{
+    return error_set(e, -ENOMEM, "out of memory");
+}
+
+static const char *text(struct bytes *b, struct arena *arena)
+{
+    struct str s = bytes_short(b);
+    return b->failed ? NULL : arena_strdup(arena, s);
+}
+
+// A count of things that take at least `each` bytes of what is left, so that no damage makes us take much memory.
+static size_t count_of(struct bytes *b, size_t each)
+{
+    uint64_t count = bytes_varint(b);
+    if (count > bytes_left(b) / each)
+        b->failed = true;
+    return b->failed ? 0 : (size_t)count;
+}
+
+static int read_description(struct str description, struct arena *arena, struct sonde_series *s, struct error *e)
+{
+    struct bytes b = bytes_of(description.data, description.size);
+    bytes_varint(&b); // the query: there is one
+    s->metric = text(&b, arena);
+    s->kind = bytes_u8(&b) == NATIVE_BINARY_COUNTER ? SONDE_COUNTER : SONDE_GAUGE;
+    s->unit = text(&b, arena);
+    s->tag_count = count_of(&b, 2);
+    struct sonde_tag *tags = arena_array(arena, s->tag_count, sizeof *tags);
+    for (size_t i = 0; tags && i < s->tag_count; i++) {
+        tags[i].key = text(&b, arena);
+        tags[i].value = text(&b, arena);
+        if (!tags[i].key || !tags[i].value)
+            return b.failed ? damaged(e) : no_memory(e);
+    }
+    s->tags = tags;
+    s->aggregate_tag_count = count_of(&b, 1);
+    const char **keys = arena_array(arena, s->aggregate_tag_count, sizeof *keys);
+    for (size_t i = 0; keys && i < s->aggregate_tag_count; i++)
+        if (!(keys[i] = text(&b, arena)))
+            return b.failed ? damaged(e) : no_memory(e);
+    s->aggregate_tags = keys;
+    s->source_series = (size_t)bytes_varint(&b);
+    s->estimated = bytes_u8(&b) == 1;
+    if (b.failed || bytes_left(&b))
+        return damaged(e);
+    return s->metric && s->unit && tags && keys ? 0 : no_memory(e);
+}
+
+// The columns where they lie; on machines of the other byte order turned where they lie.
+static const void *words(struct bytes *b, uint64_t count)
+{
+    struct str raw = bytes_take(b, count * 8);
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+    for (size_t i = 0; !b->failed && i < count; i++) {
+        uint64_t word;
+        char *at = (char *)(uintptr_t)raw.data + 8 * i;
+        memcpy(&word, at, 8);
+        word = __builtin_bswap64(word);
+        memcpy(at, &word, 8);
+    }
+#endif
+    return raw.data;
+}
+
+static int add_series(struct sonde_result *r, size_t *capacity, const struct sonde_series *s, struct error *e)
+{
+    if (r->count == *capacity) {
+        *capacity = *capacity ? *capacity * 2 : 16;
+        struct sonde_series *more = realloc(r->series, *capacity * sizeof *more);
+        if (!more)
+            return no_memory(e);
+        r->series = more;
+    }
+    r->series[r->count++] = *s;
+    return 0;
+}
+
+static int read_all(struct sonde_result *r, struct error *e)
+{
+    struct bytes b = bytes_of(r->body.data ? r->body.data : "", r->body.size);
+    size_t capacity = 0;
+    uint64_t size, points = 0;
+    if (!str_eq(bytes_take(&b, sizeof NATIVE_BINARY_MAGIC - 1), STR(NATIVE_BINARY_MAGIC)))
+        return error_set(e, -EBADMSG, "who answers is no sonde, or one of another version");
+    while ((size = bytes_u64(&b))) {
+        struct sonde_series s = {0};
+        struct str description = bytes_take(&b, size);
+        bytes_take(&b, -size & 7);
+        uint64_t count = bytes_u64(&b);
+        if (b.failed || count > bytes_left(&b) / 16)
+            return damaged(e);
+        s.count = (size_t)count;
+        s.time_ns = words(&b, count);
+        s.values = words(&b, count);
+        points += count;
+        int rc = read_description(description, &r->arena, &s, e);
+        if (!rc)
+            rc = add_series(r, &capacity, &s, e);
+        if (rc)
+            return rc;
+    }
+    uint64_t series = bytes_u64(&b);
+    r->points = bytes_u64(&b);
+    r->points_read = bytes_u64(&b);
+    return b.failed || bytes_left(&b) || series != r->count || r->points != points ? damaged(e) : 0;
+}
+
+int result_read(struct http_answer *answer, struct sonde_result **out, struct error *e)
+{
+    struct sonde_result *r = calloc(1, sizeof *r);
+    *out = NULL;
+    if (!r) {
+        http_answer_free(answer);
+        return no_memory(e);
+    }
+    atomic_init(&r->uses, 1);
+    r->body = answer->body;
+    r->missing = answer->missing;
+    answer->body = (struct buf){0};
+    answer->missing = NULL;
+    int rc = read_all(r, e);
+    if (rc)
+        sonde_result_free(r);
+    else
+        *out = r;
+    return rc;
+}
+
+void result_narrow(struct sonde_result *r, result_keep_fn *keep, void *user)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        size_t first = 0;
+        if (!keep(user, &r->series[i], &first))
+            continue;
+        struct sonde_series s = r->series[i];
+        s.time_ns += first;
+        s.values += first;
+        s.count -= first;
+        r->series[n++] = s;
+    }
+    r->count = n;
+}
+
+struct sonde_result *result_use(struct sonde_result *r)
+{
+    atomic_fetch_add(&r->uses, 1);
+    return r;
+}
+
+void sonde_result_free(struct sonde_result *r)
+{
+    if (!r || atomic_fetch_sub(&r->uses, 1) > 1)
+        return;
+    buf_free(&r->body);
+    arena_free(&r->arena);
+    free(r->series);
+    free(r->missing);
+    free(r);
+}
+
+size_t sonde_result_count(const struct sonde_result *r)
+{
+    return r->count;
+}
+
+const struct sonde_series *sonde_result_series(const struct sonde_result *r, size_t index)
+{
+    return index < r->count ? &r->series[index] : NULL;
+}
+
+const char *sonde_result_missing(const struct sonde_result *r)
+{
+    return r->missing;
+}
