@@ -49,11 +49,6 @@ def _names(given: Union[str, Iterable[str], None]) -> str:
     return given if isinstance(given, str) else ",".join(given or ())
 
 
-def _filters(tags: Union[Mapping[str, Any], Iterable[str], None]) -> dict[str, str]:
-    """Names alone ask for series that carry them, whatever their values."""
-    return {key: str(value) for key, value in tags.items()} if isinstance(tags, Mapping) else dict.fromkeys(tags or (), "*")
-
-
 class AnalysisClient:
     """A running job, or a recording, to ask questions of.
 
@@ -230,9 +225,10 @@ class AnalysisClient:
         if not isinstance(metrics, list):
             raise AttributeError(f"metrics must be a str or a list of them, not {type(metrics).__name__}")
         start = self._last_minutes() if start_time is None else start_time
+        filters = tags if tags is None or isinstance(tags, Mapping) else dict.fromkeys(tags, "*")
         found = []
         for metric in metrics:
-            for series in self._data(metric, _filters(tags), start):
+            for series in self._data(metric, filters, start):
                 dps = {str(t // _NS): v for t, v in series if v == v}
                 found.append({"metric": metric, "tags": series.tags, "aggregateTags": [], "dps": dps})
         return sorted(found, key=lambda series: str(series["tags"].get("host", "")))
