@@ -220,8 +220,15 @@ class Cluster(unittest.TestCase):
             found = self.ask(f"/sonde/v1/series?match={metric}&latest")[1].get("series", [])
             return {s["tags"]["host"]: s["value"] for s in found}
 
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--listen=0.0.0.0", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
         self.assertEqual(run.stdout.readline(), "n1,n2\n")
+        # Over the network nobody may, and the first node asks itself.
+        url = lab.run("n1", "sh", "-c", "cat /tmp/sonde-*/*/job.json").stdout
+        url = json.loads(url)["url"]
+        self.assertIn("http://n1:", url)
+        other = ASK.replace("headers=", "data=b'{\"name\":\"c\",\"command\":\"sleep 1000\"}', headers=").replace('json.load(open(folder + "/job.json"))["url"]', repr(url))
+        asked = lab.run("n2", "python3", "-c", other, "/sonde/v1/collectors")
+        self.assertEqual(json.loads(asked.stdout)[0], 403, asked)
         self.assertEqual(self.post("/sonde/v1/collectors", {"name": "a", "command": "while echo where $$; do sleep 0.1; done"}), {"asked": "collector", "name": "a"})
         self.post("/sonde/v1/collectors", {"name": "b", "command": "while echo other $$; do sleep 0.1; done"})
         until(lambda: set(where()) == set(where("other")) == {"n1", "n2"}, lambda: f"points of both nodes: {where()}")

@@ -1,5 +1,6 @@
 """CollectorGroup: functions that the agents run, in processes that come and go with it, that fail, hang and crash; none is left at the end."""
 
+import importlib.util
 import inspect
 import json
 import os
@@ -92,6 +93,19 @@ class Groups(Program):
         self.collect("import mine\nmine.Seven('seven', collection_rate=0.05).start()\nawait_points({'seven': 2})")
         self.assertEqual(set(self.values("seven")), {7})
 
+    @unittest.skipUnless(importlib.util.find_spec("cloudpickle"), "cloudpickle is not here")
+    def test_class_of_the_program_as_a_whole(self):
+        """With cloudpickle nothing of the program's file is run again."""
+        self.collect("Sum('sum', collection_rate=0.05).start()\nawait_points({'sum': 2})", classes=inspect.cleandoc("""
+            five = 5
+            with open("run", "a") as f: f.write("x")
+            class Sum(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args):
+                    return five
+        """))
+        self.assertEqual(((self.root / "run").read_text(), set(self.values("sum"))), ("x", {5}))
+
     def test_level_0(self):
         self.assertEqual(self.collect("g = Pid()\ng.start()\ng.stop()\nprint('well')", level=0), "well\n")
 
@@ -149,6 +163,20 @@ class Groups(Program):
         self.assertRegex(self.sonde("status").stdout, r"collector raises: ValueError: no such sensor \(on \S+, since 20")
         process.terminate()
         self.ends(process)
+
+    def test_under_a_service_that_the_program_has_started(self):
+        self.write(HEAD + inspect.cleandoc("""
+            if __name__ == "__main__":
+                telemetry = sonde.Telemetry()
+                telemetry.start(1)
+                Pid("pid", collection_rate=0.05).start()
+                await_points({"pid": 2})
+                telemetry.finalize()
+        """))
+        result = subprocess.run([sys.executable, str(self.program)], env=self.env, capture_output=True, text=True, timeout=120)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.assertGreaterEqual(self.names(self.recordings()[0])["pid"], 2)
+        self.nothing_left()
 
     def test_one_for_each_gpu(self):
         gpus = self.root / "gpus.txt"

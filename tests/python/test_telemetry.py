@@ -117,7 +117,7 @@ class Started(Program):
     def check_recording(self, *points):
         until(lambda: not self.alive(), "all ended")
         names = [self.names(recording) for recording in self.recordings()]
-        self.assertEqual([n["mine"] for n in names], list(points))
+        self.assertCountEqual([n["mine"] for n in names], points)
         self.assertTrue(all("memory_used_bytes" in n for n in names))
         self.nothing_left()
 
@@ -127,8 +127,10 @@ class Started(Program):
             t = sonde.Telemetry(telem_cfg={"collector_rate": 0.05})
             t.add_data("mine", 0)
             assert t.level == 0
+            runs = os.environ["SONDE_RUNS"]
             t.start()
             t.start(3)                                   # runs already
+            assert "SONDE_CONFIG" not in os.environ
             t.add_data("mine", 1)
             assert t.level == 2 == sonde.level() == sonde.Telemetry().level
             url, token = os.environ["SONDE_URL"], open(os.environ["SONDE_TOKEN_FILE"]).read().strip()
@@ -141,7 +143,7 @@ class Started(Program):
             os.wait()
             t.add_data("mine", 3)
             t.finalize()
-            assert t.level == 0 and "SONDE_SOCKET" not in os.environ
+            assert t.level == 0 and "SONDE_SOCKET" not in os.environ and os.environ["SONDE_RUNS"] == runs
             t.finalize(); t.add_data("mine", 4)
             t.start(4)
             assert t.level == 2

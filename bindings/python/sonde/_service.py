@@ -54,6 +54,7 @@ class Service:
     ) -> None:
         self._owner = os.getpid()
         self.environment: dict[str, str] = {}
+        self._before: dict[str, Optional[str]] = {}
         words = [command(), "run", "--quiet", f"--telemetry-level={level}", *options]
         with tempfile.NamedTemporaryFile("w", suffix=".yaml", prefix="sonde-") as file:
             if config is not None:
@@ -71,6 +72,7 @@ class Service:
             except BaseException:
                 self.stop()
                 raise
+        self._before = {name: os.environ.get(name) for name in self.environment}
         os.environ.update(self.environment)
         os.register_at_fork(after_in_child=self._let_go)
         atexit.register(self.stop)
@@ -88,6 +90,8 @@ class Service:
                 raise RuntimeError("sonde run could not be started; what it said is on standard error")
         entries = (os.fsdecode(entry).partition("=") for entry in said.split(b"\0\0")[0].split(b"\0"))
         found = {name: value for name, _, value in entries if name.startswith("SONDE_")}
+        if os.environ.get("SONDE_CONFIG") != found.get("SONDE_CONFIG"):
+            found.pop("SONDE_CONFIG", None)  # a file of ours, which is not kept
         if found.get("SONDE_LEVEL", "0") == "0":
             raise RuntimeError("the agent could not be started; what it said is on standard error")
         return found
@@ -111,9 +115,11 @@ class Service:
         except subprocess.TimeoutExpired:
             self._process.terminate()  # hurries; it goes on by itself
         self._process.stdout.close()
-        for name, value in self.environment.items():
-            if os.environ.get(name) == value:
-                del os.environ[name]
+        for name, value in self._before.items():
+            if os.environ.get(name) == self.environment[name]:
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
 
     @property
     def runs(self) -> bool:

@@ -161,6 +161,7 @@ static void lines_of_a_ready_child(void **state)
     close(pair[1]);
     child_read(&c);
     assert_int_equal(c.control, -1);
+    buf_free(&c.later);
     buf_free(&heard);
 }
 
