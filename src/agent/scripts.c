@@ -25,6 +25,7 @@ enum {
     STDERR_MAX = 256,   // of its last line
     BACK_OFF_MIN_S = 1, // doubled each time, until BACK_OFF_MAX_S
     BACK_OFF_MAX_S = 60,
+    WORKS_AFTER = 2, // times the last back-off
 };
 static const double RATE_MIN_S = 0.05, RATE_MAX_S = 86400, TIMEOUT_DEFAULT_S = 10;
 
@@ -194,10 +195,11 @@ static void annotate(struct script *s, const char *how)
     buf_free(&line);
 }
 
-// One that goes on printing has not failed to the end: it works when it has for some time.
+// One that goes on printing has no end that says that it works: it does when it has run for some time, longer and longer for one that fails each time.
 static void note_success(struct script *s)
 {
-    if (!s->failing || s->spec.rate_s > 0 || s->heard_ns - s->begun_ns < BACK_OFF_MAX_S * (int64_t)NS_PER_S)
+    if (!s->failing || s->spec.rate_s > 0 ||
+        s->heard_ns - s->begun_ns < WORKS_AFTER * s->back_off_s * (int64_t)NS_PER_S)
         return;
     s->failing = false;
     annotate(s, NULL);

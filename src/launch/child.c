@@ -2,6 +2,7 @@
 
 #include "base/forked.h"
 #include "base/str.h"
+#include "launch/descendants.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -183,6 +184,7 @@ void child_stop(struct child *c)
 
 void child_reaped(struct child *c, int status)
 {
+    descendants_end_session(c->pid);
     child_read(c); // its last words
     close_control(c);
     buf_free(&c->later);

@@ -69,7 +69,7 @@ bool child_refused(const struct child *c);
 // Asks it to end. Idempotent.
 void child_stop(struct child *c);
 
-// It has been reaped with this wait status.
+// It has been reaped with this wait status. What it has started and left in its session is killed.
 void child_reaped(struct child *c, int status);
 
 static inline bool child_runs(const struct child *c)

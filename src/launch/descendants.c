@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct process {
-    pid_t pid, parent;
+    pid_t pid, parent, session;
     bool ours, zombie;
 };
 
@@ -19,7 +19,7 @@ void descendants_adopt(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-// /proc/PID/stat: "PID (NAME) STATE PPID …", where NAME may hold anything.
+// /proc/PID/stat: "PID (NAME) STATE PPID PGRP SESSION …", where NAME may hold anything.
 static bool read_process(const char *name, struct process *out)
 {
     char path[64], text[512];
@@ -32,10 +32,11 @@ static bool read_process(const char *name, struct process *out)
     text[size] = 0;
     const char *behind = strrchr(text, ')');
     char state;
-    int parent;
-    if (!behind || sscanf(behind + 1, " %c %d", &state, &parent) != 2)
+    int parent, session;
+    if (!behind || sscanf(behind + 1, " %c %d %*d %d", &state, &parent, &session) != 3)
         return false;
-    *out = (struct process){.pid = (pid_t)atoi(name), .parent = parent, .zombie = state == 'Z' || state == 'X'};
+    *out = (struct process){
+        .pid = (pid_t)atoi(name), .parent = parent, .session = session, .zombie = state == 'Z' || state == 'X'};
     return true;
 }
 
@@ -106,4 +107,14 @@ size_t descendants_signal(int signal, bool (*spare)(void *user, pid_t child), vo
     }
     free(list);
     return found;
+}
+
+void descendants_end_session(pid_t session)
+{
+    struct process *list;
+    size_t count = read_all(&list);
+    for (size_t i = 0; i < count; i++)
+        if (list[i].session == session && !list[i].zombie)
+            kill(list[i].pid, SIGKILL);
+    free(list);
 }

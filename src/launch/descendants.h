@@ -18,4 +18,7 @@ void descendants_adopt(void);
 // there were; zombies do not count.
 size_t descendants_signal(int signal, bool (*spare)(void *user, pid_t child), void *user);
 
+// Kills what is left of the session of a child that has just been reaped: what an agent that was killed had started, and what that has started.
+void descendants_end_session(pid_t session);
+
 #endif

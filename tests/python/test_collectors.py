@@ -59,7 +59,7 @@ class Groups(Program):
             bare = inspect.signature(getattr(sonde.CollectorGroup, name))
             bare = bare.replace(parameters=[p.replace(annotation=p.empty) for p in bare.parameters.values()], return_annotation=bare.empty)
             self.assertEqual(str(bare), said, name)
-        for wrong in ({"metric_name": "two words"}, {"metric_name": ""}, {"collection_rate": 0}, {"collection_rate": float("nan")}):
+        for wrong in ({"metric_name": "two words"}, {"metric_name": ""}, {"metric_name": "put"}, {"collection_rate": 0}, {"collection_rate": float("nan")}):
             self.assertRaises(ValueError, sonde.CollectorGroup, **wrong)
 
     def test_starts_and_stops(self):
@@ -112,9 +112,9 @@ class Groups(Program):
     def test_raises_hangs_and_crashes(self):
         """Each is reported, and tried again; the others notice nothing."""
         self.collect("""
-            class_of = dict(raises=Raises, hangs=Hangs, crashes=Crashes, well=Pid)
+            class_of = dict(raises=Raises, hangs=Hangs, crashes=Crashes, once=Once, well=Pid)
             for name, group in class_of.items(): group(name, collection_rate=0.1, collector_args=name).start()
-            await_points({"well": 20, "raises": 3})
+            await_points({"well": 20, "raises": 4, "once": 30})
             await_points({"sonde_script_exit_code": 2}, script="crashes")
             await_points({"sonde_script_exit_code": 1}, script="hangs")
         """, classes=inspect.cleandoc("""
@@ -124,16 +124,23 @@ class Groups(Program):
                 def collector_test(cls, collector_args):
                     Raises.count += 1
                     if Raises.count in (2, 3): raise ValueError("number", Raises.count)
-                    return None if Raises.count == 5 else Raises.count
+                    return {5: None, 7: float("nan")}.get(Raises.count, Raises.count)
             class Hangs(sonde.CollectorGroup):
                 collection_timeout = 0.3
                 @staticmethod
                 def collector_test(collector_args): time.sleep(1000)
+            class Once(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args):
+                    if not os.path.exists("once"):
+                        open("once", "w").close()
+                        os._exit(7)
+                    return 1
             class Crashes(sonde.CollectorGroup):
                 @staticmethod
                 def collector_test(collector_args): os.kill(os.getpid(), signal.SIGSEGV)
         """))
-        self.assertEqual(self.values("raises")[:3], [1, 4, 6])
+        self.assertEqual(self.values("raises")[:4], [1, 4, 6, 8])
         self.assertEqual(self.said.count("ValueError"), 1, self.said)
         self.assertIn("collector raises: ValueError: ('number', 2)", self.said)
         self.assertEqual(self.said.count("collector crashes: ended by signal 11"), 1, self.said)
@@ -144,6 +151,8 @@ class Groups(Program):
         self.assertIn("collector raises: ValueError: ('number', 2)", said)
         self.assertIn("collector raises works again", said)
         self.assertTrue(any(s.startswith("collector crashes: ended by signal 11") for s in said), said)
+        self.assertNotIn("collector crashes works again", said)
+        self.assertEqual([s for s in said if s.startswith("collector once")], ["collector once: exit code 7", "collector once works again"])
         self.nothing_left()
 
     def test_status_tells_of_what_fails(self):
@@ -169,13 +178,18 @@ class Groups(Program):
             if __name__ == "__main__":
                 telemetry = sonde.Telemetry()
                 telemetry.start(1)
-                Pid("pid", collection_rate=0.05).start()
+                group = Pid("pid", collection_rate=0.05)
+                group.start()
                 await_points({"pid": 2})
                 telemetry.finalize()
+                telemetry.start()
+                group.start()
+                await_points({"pid": 2})
         """))
         result = subprocess.run([sys.executable, str(self.program)], env=self.env, capture_output=True, text=True, timeout=120)
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
-        self.assertGreaterEqual(self.names(self.recordings()[0])["pid"], 2)
+        until(lambda: not self.alive(), "all ended")
+        self.assertEqual([self.names(recording)["pid"] >= 2 for recording in self.recordings()], [True, True])
         self.nothing_left()
 
     def test_one_for_each_gpu(self):
@@ -202,14 +216,24 @@ class Groups(Program):
         self.collect("Pid('none', per_gpu=True).start()\nPid('well', collection_rate=0.1).start()\nawait_points({'well': 2})")
         self.assertIn("there is none here", self.said)
 
+    STARTS = inspect.cleandoc("""
+        import subprocess
+        class Starts(sonde.CollectorGroup):
+            @staticmethod
+            def collector_test(collector_args):
+                return subprocess.Popen(["sleep", "1000"]).pid
+    """) + "\n"
+
     def test_agent_that_is_started_again_knows_them(self):
+        """And nothing is left of what the dead one had running."""
         self.collect("""
             Pid("pid", collection_rate=0.05).start()
-            await_points({"pid": 2})
+            Starts("starts", collection_rate=1000).start()
+            await_points({"pid": 2, "starts": 1})
             agent = next(int(p) for p in os.listdir("/proc") if p.isdigit() and sonde_agent(p))
             os.kill(agent, signal.SIGKILL)
-            await_points({"pid": 2}, distinct=True)
-        """, classes=inspect.cleandoc("""
+            await_points({"pid": 2, "starts": 2}, distinct=True)
+        """, classes=self.STARTS + inspect.cleandoc("""
             def sonde_agent(pid):
                 try: command = open(f"/proc/{pid}/cmdline").read()
                 except OSError: return False
@@ -231,14 +255,7 @@ class Groups(Program):
         process = self.begin("""
             Starts("starts", collection_rate=1000).start()
             await_points({"starts": 1})
-        """, """
-            import subprocess
-            class Starts(sonde.CollectorGroup):
-                @staticmethod
-                def collector_test(collector_args):
-                    subprocess.Popen(["sleep", "1000"])
-                    return 1
-        """)
+        """, self.STARTS)
         process.kill()
         until(lambda: not self.alive(), "all ended")
 

@@ -65,7 +65,7 @@ def run(function: Callable[[Any], Any], arguments: Any, told: dict[str, Any], po
         line = ""
         try:
             value = function(arguments)
-            if value is not None:
+            if value is not None and not math.isnan(value):
                 line = f"{metric} {float(value)!r}{tags}"
         except Exception as error:
             reporter.failed(error)

@@ -32,10 +32,11 @@ from typing import Any, Optional
 from . import _emit
 from ._client import Connection
 
-_RATE_MIN_S, _RATE_MAX_S = 0.05, 86400.0
+_RATE_MIN_S, _RATE_MAX_S = 0.05, 43200.0
+_TIMEOUT_MAX_S = 43200.0
 _TIMEOUT_S = 60.0  # the first value waits for imports from a file system that is slow
 _NAME_MAX = 63
-_METRIC = re.compile(r"[A-Za-z0-9_./:-]{1,255}")
+_METRIC = re.compile(r"(?!(put|annotate)$)[A-Za-z0-9_./:-]{1,255}")  # the two begin other lines than points
 
 _lock = threading.Lock()
 _taken: set[str] = set()  # names of the groups that this process has running
@@ -84,6 +85,7 @@ class CollectorGroup:
         self.collection_rate = collection_rate
         self.collector_args = collector_args
         self._name: Optional[str] = None
+        self._job: Optional[str] = None
 
     @staticmethod
     def collector_test(collector_args: Any) -> Optional[float]:
@@ -91,8 +93,11 @@ class CollectorGroup:
 
     def start(self) -> None:
         """Does nothing at level 0, and when it runs already. RuntimeError when the job cannot be asked."""
-        if _emit.level() == 0 or self._name is not None:
+        job = os.environ.get("SONDE_JOB")
+        if _emit.level() == 0 or (self._name is not None and self._job == job):
             return
+        if not 0 < self.collection_timeout <= _TIMEOUT_MAX_S:
+            raise ValueError(f"a collection timeout of {self.collection_timeout} s is not between 0 and {_TIMEOUT_MAX_S:g}")
         group = type(self)
         told = {
             "prepare": _preparation(group),
@@ -100,7 +105,9 @@ class CollectorGroup:
             "metric": self.metric_name,
             "rate_s": float(self.collection_rate),
         }
-        name = told["name"] = self._take_name()
+        self._give_name()  # one that it had in an earlier job of this program
+        self._job, name = job, self._take_name()
+        told["name"] = name
         body = {
             "name": name,
             "command": _command(),
