@@ -4,6 +4,7 @@ import inspect
 import os
 import sys
 import unittest
+import unittest.mock
 
 from program import PACKAGE, Program, main
 
@@ -79,6 +80,23 @@ class Slow(unittest.TestCase):
         self.assertEqual(nodes, ["n2"])
         self.assertLessEqual(probes, 8)
 
+    def test_points_that_come_one_by_one_are_judged_together(self):
+        """A round waits for those who have given something before."""
+        self.play(10, self.even)
+        for r in range(10, 16):
+            for host in self.HOSTS:
+                restart, nodes = self.detector.analyze_data([series(PROBE, host, [(self.BEGIN + 3 * r, 0.03 if host == "n3" else 0.01)])], None)
+        self.assertEqual((restart, nodes), (True, ["n3"]))
+
+    def test_one_that_fills_up_is_compared_by_its_clock_from_then_on(self):
+        self.play(10, self.even)
+        for r in range(10, 20):
+            at = self.BEGIN + 3 * r
+            data = [series(PROBE, host, [(at, 0.01)]) for host in self.HOSTS if host != "n2"]
+            data += [series(m, host, [(at, v)]) for host in self.HOSTS for m, v in ((BUSY, 90), (CLOCK, 5e8 if host == "n2" else 1.7e9))]
+            restart, nodes = self.detector.analyze_data(data, None)
+        self.assertEqual((restart, nodes), (True, ["n2"]))
+
     def test_full_gpus_are_compared_by_their_clocks_while_they_are_busy(self):
         def clocks(r):
             at = self.BEGIN + 3 * r
@@ -138,6 +156,15 @@ class Signatures(unittest.TestCase):
             self.assertIs(getattr(sonde.analysis, name), getattr(sonde, name))
 
 
+class Restart(unittest.TestCase):
+    def test_sacred_nodes_stay(self):
+        detector = sonde.Detector("x", 1, ["n1"], [], None, None)
+        for nodes, without in ((["n3", "n1", "n2", "n3"], ["n2", "n3"]), (["n1"], []), ([], [])):
+            with unittest.mock.patch("sonde.detector.AnalysisClient") as client, self.assertLogs("sonde.detector"):
+                detector.trigger_restart(nodes, detector.sacred_nodes, detector.restartable_ddicts)
+            client().reboot.assert_called_once_with(exclude_hostnames=without)
+
+
 class InJobs(Program):
     def job(self, text, *options, level=1, env=None):
         self.write(text)
@@ -194,11 +221,12 @@ class InJobs(Program):
         """There is nobody to ask, and nothing is started."""
         self.assertEqual(self.job("""
             import sonde
+            import threading
             watch = sonde.SlowGPUDetector()
             watch.start()
+            print(threading.active_count())
             watch.stop()
-            print("done")
-        """, level=0).stdout, "done\n")
+        """, level=0).stdout, "1\n")
 
     def test_cores_play_gpus(self):
         """Each of the two is probed, again and again, and nobody is accused. The third has no core to play it."""
