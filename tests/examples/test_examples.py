@@ -58,6 +58,22 @@ class ScaleWork(Example):
         self.assertEqual(self.alone("scipy_scale_work.py", "--num_workers=0").returncode, 2)
 
 
+class DbDump(Example):
+    def test_what_is_dumped_can_be_read(self):
+        if "--dump-dir" not in self.sonde("help", "run").stdout:
+            self.skipTest("this sonde has no `dump`")
+        folder = self.root / "dumped"
+        folder.mkdir()
+        lines = self.example("scipy_scale_work_db_dump.py", *SCALE, "--runtime=0.05", options=[f"--dump-dir={folder}"]).stdout.splitlines()
+        (dumped,) = folder.iterdir()
+        host = os.uname().nodename
+        self.assertRegex(lines[-2], "^Standard deviation")
+        self.assertTrue(lines[-1].startswith(f"Dump of {host}: success, ") and str(dumped) in lines[-1], lines)
+        names = self.names(dumped)
+        self.assertEqual(names["pool_start_time"], 1)
+        self.assertIn("cpu_percent", names)
+
+
 class MergeSort(Example):
     def test_telemetry_ends_the_recursion(self):
         """Six divisions are the most there can be: of 4,000 numbers that would leave 62."""
