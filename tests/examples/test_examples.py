@@ -76,8 +76,8 @@ class DbDump(Example):
 
 class MergeSort(Example):
     def test_telemetry_ends_the_recursion(self):
-        """Six divisions are the most there can be: of 4,000 numbers that would leave 62."""
-        result = self.example("merge_sort.py", "--min-size=4000", "--max-size=4000", "--limit=2", "--pause=2")
+        """Six divisions are the most there can be: of 4,000 numbers that would leave 62. Here the first count of processes that arrives is one too many."""
+        result = self.example("merge_sort.py", "--min-size=4000", "--max-size=4000", "--limit=-1000000", "--pause=4")
         title, row, metrics = result.stdout.splitlines()
         self.assertEqual(title.split(), "List Size Time (seconds) Hostname Processes Cutoff".split())
         size, took, host, most, cutoff = row.split()
