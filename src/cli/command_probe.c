@@ -39,7 +39,7 @@ _Static_assert(sizeof(struct said) <= PIPE_BUF, "one write puts it into the pipe
 
 static const struct {
     const char *name, *tag;
-} kinds[] = {[PROBE_CPU] = {"cpu", "core"}, [PROBE_CUDA] = {"gpu", "gpu"}};
+} kinds[] = {[PROBE_CPU] = {"cpu", "core"}, [PROBE_GPU] = {"gpu", "gpu"}};
 
 // ---------------------------------------------------------------- which
 

@@ -23,14 +23,24 @@ static const char *const variables[GPU_MAKES] = {
     [GPU_INTEL] = "ZE_AFFINITY_MASK",
 };
 
-static void say(const struct listing *l, enum gpu_make make, unsigned index, const char *uuid)
+static void say(const struct listing *l, unsigned index, const char *variable, struct str value)
 {
-    char line[GPU_LIST_LINE_MAX], number[16];
-    snprintf(number, sizeof number, "%u", index);
-    int size = snprintf(line, sizeof line, "%s %s=%s\n", number, variables[make],
-                        make == GPU_NVIDIA && uuid[0] ? uuid : number);
-    if (write(l->to, line, (size_t)size) != size)
+    char line[GPU_LIST_LINE_MAX];
+    int size = snprintf(line, sizeof line, "%u %s=%.*s\n", index, variable, STR_ARG(value));
+    if (size >= (int)sizeof line)
+        log_warning("%s: '%.*s' is too long", GPU_LIST_VIRTUAL, STR_ARG(value));
+    else if (write(l->to, line, (size_t)size) != size)
         log_debug("nobody waits for the list of GPUs");
+}
+
+static void list_virtual(const struct listing *l, const char *words)
+{
+    struct str rest = str_of(words);
+    for (unsigned i = 0; i < GPU_LIST_MAX && rest.size;) {
+        struct str word = str_trim(str_cut(&rest, ','));
+        if (word.size)
+            say(l, i++, "SONDE_PROBE_DEVICE", word);
+    }
 }
 
 static void list(const struct listing *l, enum gpu_make make)
@@ -47,8 +57,10 @@ static void list(const struct listing *l, enum gpu_make make)
         size_t opened = 0;
         struct gpu_answer answer = way->open(library, i, devices, &opened);
         lost = lost || answer.lost;
+        char number[16];
+        snprintf(number, sizeof number, "%u", i);
         if (opened > 0 && !answer.lost)
-            say(l, make, i, devices[0].uuid);
+            say(l, i, variables[make], str_of(make == GPU_NVIDIA && devices[0].uuid[0] ? devices[0].uuid : number));
         for (size_t d = 0; d < opened; d++)
             way->close(library, &devices[d]);
     }
@@ -58,7 +70,10 @@ static void list(const struct listing *l, enum gpu_make make)
 static void *run(void *user)
 {
     struct listing *l = user;
-    for (enum gpu_make make = 0; make < GPU_MAKES; make++)
+    const char *virtual = getenv(GPU_LIST_VIRTUAL);
+    if (virtual)
+        list_virtual(l, virtual);
+    for (enum gpu_make make = 0; make < GPU_MAKES && !virtual; make++)
         list(l, make);
     close(l->to);
     free(l);

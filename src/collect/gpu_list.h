@@ -15,6 +15,9 @@ enum {
 //   INDEX VARIABLE=VALUE        0 CUDA_VISIBLE_DEVICES=GPU-8f1…
 //
 // INDEX is the tag `gpu` of its metrics. A make of which there is none has no line. Who closes the descriptor earlier hears nothing more.
+//
+// Where the environment has SONDE_PROBE_DEVICES (cpu:0,cpu:1), what it names plays the GPUs, and no driver is asked: "0 SONDE_PROBE_DEVICE=cpu:0".
+#define GPU_LIST_VIRTUAL "SONDE_PROBE_DEVICES"
 int gpu_list_open(const char *root);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-enum probe_kind { PROBE_CPU, PROBE_CUDA };
+enum probe_kind { PROBE_CPU, PROBE_GPU };
 
 enum { PROBE_NAME_MAX = 128, PROBE_UUID_MAX = 48 };
 
@@ -29,8 +29,8 @@ int probe_count(enum probe_kind kind, struct error *e);
 // the work needs could be had (the GPU's memory is full).
 int probe_run(enum probe_kind kind, int index, struct probe_result *out, struct error *e);
 
-// probe_cuda.c
-int probe_cuda_count(struct error *e);
-int probe_cuda_run(int index, struct probe_result *out, struct error *e);
+// probe_gpu.c
+int probe_gpu_count(struct error *e);
+int probe_gpu_run(int index, struct probe_result *out, struct error *e);
 
 #endif

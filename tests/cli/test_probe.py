@@ -1,4 +1,4 @@
-"""`sonde probe`: lines for every device that answers, words for those that do not. GPUs are played by tests/fake/cuda.c; with NVIDIA's driver there, the real ones, too."""
+"""`sonde probe`: lines for every device that answers, words for those that do not. GPUs are played by tests/fake/gpu_driver.c; with NVIDIA's driver there, the real ones, too."""
 
 import os
 import subprocess
@@ -7,6 +7,7 @@ import unittest
 from place import Place, main
 
 FAKE = os.path.dirname(os.environ["FAKE_CUDA"])
+FAKE_HIP = os.path.dirname(os.environ["FAKE_HIP"])
 
 
 def lines(text):
@@ -28,7 +29,7 @@ class Cores(Place):
         self.assertTrue(all(1e-5 < seconds < 60 for seconds in found.values()), found)
 
     def test_without_gpus_the_cores(self):
-        result = self.sonde("probe", env={"LD_LIBRARY_PATH": FAKE, "FAKE_CUDA_DEVICES": "0"})
+        result = self.sonde("probe", env={"LD_LIBRARY_PATH": f"{FAKE}:{FAKE_HIP}", "FAKE_GPU_DEVICES": "0"})
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertIn("core=0", result.stdout)
 
@@ -48,7 +49,7 @@ class Gpus(Place):
         self.env |= {"LD_LIBRARY_PATH": FAKE}
 
     def test_lines(self):
-        result = self.sonde("probe", env={"FAKE_CUDA_MS": "2.5,3"})
+        result = self.sonde("probe", env={"FAKE_GPU_MS": "2.5,3"})
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         uuids = [f"uuid=GPU-{''.join(f'{i * 16 + d:02x}' for i in range(16))}" for d in (0, 1)]
         uuids = [u[:17] + "-" + u[17:21] + "-" + u[21:25] + "-" + u[25:29] + "-" + u[29:] for u in uuids]
@@ -62,15 +63,15 @@ class Gpus(Place):
         self.assertIn("there is no GPU 2", result.stderr)
 
     def test_full_memory(self):
-        result = self.sonde("probe", env={"FAKE_CUDA_FREE_MIB": "100"})  # room for the work, not for the memory's part
+        result = self.sonde("probe", env={"FAKE_GPU_FREE_MIB": "100"})  # room for the work, not for the memory's part
         self.assertEqual((result.returncode, {metric for metric, _ in lines(result.stdout)}), (0, {"probe_compute_seconds"}), result.stderr)
-        result = self.sonde("probe", env={"FAKE_CUDA_FREE_MIB": "130"})
+        result = self.sonde("probe", env={"FAKE_GPU_FREE_MIB": "130"})
         self.assertEqual({metric for metric, _ in lines(result.stdout)}, {"probe_compute_seconds", "probe_memory_seconds"})
-        result = self.sonde("probe", env={"FAKE_CUDA_FREE_MIB": "0"})
+        result = self.sonde("probe", env={"FAKE_GPU_FREE_MIB": "0"})
         self.assertEqual((result.returncode, result.stdout, result.stderr.count("its memory is full")), (1, "", 2), result.stderr)
 
     def test_one_hangs_and_one_dies(self):
-        result = self.sonde("probe", "--timeout", "0.5", env={"FAKE_CUDA_DEVICES": "4", "FAKE_CUDA_HANGS": "1", "FAKE_CUDA_DIES": "2"})
+        result = self.sonde("probe", "--timeout", "0.5", env={"FAKE_GPU_DEVICES": "4", "FAKE_GPU_HANGS": "1", "FAKE_GPU_DIES": "2"})
         self.assertEqual(result.returncode, 1)
         self.assertEqual({tags[0] for _, tags in lines(result.stdout)}, {"gpu=0", "gpu=3"})
         self.assertIn("gpu 1 does not answer in time", result.stderr)
@@ -85,6 +86,41 @@ class Gpus(Place):
         subprocess.run(["cc", "-shared", "-fPIC", "-o", str(old / "libcuda.so.1"), str(source)], check=True)
         result = self.sonde("probe", "gpu", env={"LD_LIBRARY_PATH": str(old)})
         self.one_line(result, 1, "libcuda.so.1 has no cu")
+
+    def test_amd(self):
+        """HIP has the same calls under other names; its work is compiled when it is needed."""
+        hip = {"LD_LIBRARY_PATH": FAKE_HIP}
+        result = self.sonde("probe", env=hip | {"FAKE_GPU_MS": "2.5,3", "FAKE_GPU_FREE_MIB": "2000"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(lines(result.stdout), {(f"probe_{what}_seconds", (f"gpu={i}", f"uuid=GPU-{'ab'[i] * 16}")): (0.0025, 0.003)[i]
+                                                for i in (0, 1) for what in ("compute", "memory")})
+        for free, kinds in (("1000", {"probe_compute_seconds", "probe_memory_seconds"}), ("500", {"probe_compute_seconds"})):
+            result = self.sonde("probe", "gpu:0", env=hip | {"FAKE_GPU_FREE_MIB": free})
+            self.assertEqual(({metric for metric, _ in lines(result.stdout)}, result.stderr), (kinds, ""))
+        result = self.sonde("probe", "gpu:0", env=hip | {"FAKE_GPU_FREE_MIB": "0"})
+        self.assertIn("its memory is full", result.stderr)
+        result = self.sonde("probe", "gpu:0", env=hip | {"FAKE_GPU_COMPILES": "0"})
+        self.one_line(result, 1, "the work cannot be compiled")
+        # Without the compiler.
+        alone = self.root / "alone"
+        alone.mkdir()
+        (alone / "libamdhip64.so.6").symlink_to(os.environ["FAKE_HIP"])
+        self.one_line(self.sonde("probe", "gpu:0", env={"LD_LIBRARY_PATH": str(alone)}), 1, "there is no libhiprtc")
+
+    def test_the_maker_that_has_gpus(self):
+        """A machine with NVIDIA's driver, but AMD's GPUs."""
+        none = self.root / "none"
+        none.mkdir()
+        (none / "none.c").write_text("int cuInit(unsigned f) { return (int)f; }\n")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", str(none / "libcuda.so.1"), str(none / "none.c")], check=True)
+        result = self.sonde("probe", "gpu:1", env={"LD_LIBRARY_PATH": f"{none}:{FAKE_HIP}"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("uuid=GPU-bbbb", result.stdout)
+
+    def test_no_gpus(self):
+        if subprocess.run(["sh", "-c", "nvidia-smi -L"], capture_output=True).returncode == 0:
+            self.skipTest("there is an NVIDIA GPU here")
+        self.one_line(self.sonde("probe", "gpu", env={"LD_LIBRARY_PATH": ""}), 1, "neither libcuda.so.1 (NVIDIA's driver) nor libamdhip64")
 
     def test_into_a_job(self):
         result = self.sonde("run", "-q", "-l", 1, "--record", self.root / "rec", "--", "sh", "-c", "sonde probe gpu | sonde put")

@@ -33,8 +33,7 @@ def await_points(wanted, distinct=False, **tags):
     while True:
         found = {}
         for m in client.get_metrics() & set(wanted):
-            answer = client._ask("query", {"start": "1h-ago", "queries": [{"metric": m, "aggregator": "none", "tags": tags}]})
-            values = [v for s in answer["series"] for v in s["values"]]
+            values = [v for series in client.query(metric=m, tags=tags) for _, v in series]
             found[m] = len(set(values) if distinct else values)
         if all(found.get(m, 0) >= n for m, n in wanted.items()):
             return

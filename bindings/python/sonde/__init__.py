@@ -22,9 +22,11 @@ from ._result import Frame, Result, Series
 from ._span import span
 from ._watch import Watch
 from .collector import CollectorGroup
+from .detector import CollectorDetectorGroup, Detector
+from .slow_gpu import SlowGPUDetector
 from .telemetry import Telemetry
 
 __all__ = [
-    "AnalysisClient", "AsyncAnalysisClient", "ClientError", "CollectorGroup", "Frame", "Group", "Judge", "Metric", "Result", "Series", "Telemetry",
-    "Verdict", "Watch", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span",
+    "AnalysisClient", "AsyncAnalysisClient", "ClientError", "CollectorDetectorGroup", "CollectorGroup", "Detector", "Frame", "Group", "Judge", "Metric", "Result", "Series",
+    "SlowGPUDetector", "Telemetry", "Verdict", "Watch", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span",
 ]

@@ -217,8 +217,9 @@ class AnalysisClient:
         self._connected()
         return {metric["name"] for metric in self.metrics()}
 
-    def get_data(self, metrics: Union[str, list[str]], tags: Optional[Mapping[str, str]] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
+    def get_data(self, metrics: Union[str, list[str]], tags: Union[Mapping[str, Any], Iterable[str], None] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
         """The points of these metrics since `start_time` (seconds since the epoch; else the last five minutes), a dictionary for each series, sorted by host.
+        `tags`: those that series have to carry, with their values, or their names alone.
 
         ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps": {"1356998400": 0.5}}``: by whole seconds, of several points in one second the last. A metric that
         nobody knows has no series. The last five minutes of a recording are those before its end.
@@ -229,9 +230,10 @@ class AnalysisClient:
         if not isinstance(metrics, list):
             raise AttributeError(f"metrics must be a str or a list of them, not {type(metrics).__name__}")
         start = self._last_minutes() if start_time is None else start_time
+        filters = tags if tags is None or isinstance(tags, Mapping) else dict.fromkeys(tags, "*")
         found = []
         for metric in metrics:
-            for series in self._data(metric, tags, start):
+            for series in self._data(metric, filters, start):
                 dps = {str(t // _NS): v for t, v in series if v == v}
                 found.append({"metric": metric, "tags": series.tags, "aggregateTags": [], "dps": dps})
         return sorted(found, key=lambda series: str(series["tags"].get("host", "")))

@@ -149,6 +149,6 @@ class CollectorGroup:
     def _ask(self, body: dict[str, str]) -> None:
         connection = Connection()
         try:
-            connection.ask("/sonde/v1/collectors", json.dumps(body).encode())
+            connection.ask("/sonde/v1/collectors", json.dumps(body))
         finally:
             connection.close()

@@ -1,0 +1,135 @@
+"""Watching a job from inside it, and starting it again without what holds it back: Dragon's detectors, under their names.
+
+    class TooHot(sonde.Detector):
+        def analyze_data(self, data, limit):
+            hot = [series["tags"]["host"] for series in data if max(series["dps"].values(), default=0) > limit]
+            return bool(hot), hot
+
+    watch = TooHot("gpu_temperature_celsius", collection_rate=10, sacred_nodes=["n1"], analysis_args=90)
+    watch.start()
+
+The job has to run under ``sonde run --resilient``; what it has to remember across the restart it writes down itself.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Optional, Union
+
+from ._analysis import AnalysisClient
+from ._emit import level
+from .collector import CollectorGroup
+
+_log = logging.getLogger(__name__)
+_STOP_S = 60.0  # what a question under way may take until stop() goes on without it
+
+Data = list[dict[str, Any]]  # what AnalysisClient.get_data() gives
+
+
+class Detector:
+    """Asks for a metric every `collection_rate` seconds and gives it to analyze_data(), which says whether the job is to be started again, and without whom.
+
+    `sacred_nodes` are never excluded; `tags` are those that the data are asked for by; `analysis_args` are for analyze_data(), `restartable_ddicts`
+    for a trigger_restart() of one's own: sonde keeps no state for the program.
+    """
+
+    def __init__(
+        self,
+        metric_name: Union[str, list[str]],
+        collection_rate: float = 3,
+        sacred_nodes: Optional[Iterable[str]] = None,
+        restartable_ddicts: Optional[list[Any]] = None,
+        tags: Any = None,
+        analysis_args: Any = None,
+    ) -> None:
+        if not collection_rate > 0:
+            raise ValueError(f"a collection rate of {collection_rate}: it is the seconds between two looks, more than 0")
+        self.watched = metric_name
+        self.collection_rate = collection_rate
+        self.sacred_nodes = list(sacred_nodes or [])
+        self.restartable_ddicts = list(restartable_ddicts or [])
+        self.tags = tags
+        self.analysis_args = analysis_args
+        self.start_time: float = 0  # the data are asked for from here on; analyze_data() may move it on to get only what is new
+        self._watcher: Optional[threading.Thread] = None
+        self._ends = threading.Event()
+        self._said = ""
+
+    def analyze_data(self, data: Data, analysis_args: Any) -> tuple[bool, list[str]]:
+        """Whether the job is to be started again, and the hosts that are to be left out then. To be given by a subclass; may be static."""
+        raise NotImplementedError("analyze_data() is what a Detector is made for: give it one")
+
+    def trigger_restart(self, nodes: Iterable[str], sacred_nodes: Iterable[str], restartable_ddicts: Sequence[Any]) -> None:
+        """Asks for the restart without `nodes`, but with the sacred ones."""
+        sacred = set(sacred_nodes)
+        without = sorted(set(nodes) - sacred)
+        _log.warning("the job is to be started again without %s", ", ".join(without) or "leaving anybody out")
+        client = AnalysisClient()
+        client.connect()
+        client.reboot(exclude_hostnames=without)
+
+    def start(self) -> None:
+        """Begins to watch, in a thread. Does nothing at level 0, and when it watches already."""
+        if self._watcher is None and level():
+            self.start_time = int(time.time())
+            self._ends.clear()
+            self._watcher = threading.Thread(target=self._watch, name=f"sonde {self.watched}", daemon=True)
+            self._watcher.start()
+
+    def stop(self) -> None:
+        """Ends the watch. Idempotent."""
+        self._ends.set()
+        if self._watcher is not None and self._watcher is not threading.current_thread():
+            self._watcher.join(_STOP_S)
+        self._watcher = None
+
+    def _watch(self) -> None:
+        client: Optional[AnalysisClient] = None
+        asked: Optional[set[str]] = None  # without whom
+        while not self._ends.wait(self.collection_rate):
+            try:
+                if client is None:
+                    client = AnalysisClient()
+                    client.connect()
+                data = client.get_data(self.watched, self.tags, start_time=self.start_time)
+                restart, nodes = self.analyze_data(data, self.analysis_args)
+                if restart and (asked is None or not asked.issuperset(nodes)):
+                    self.trigger_restart(nodes, self.sacred_nodes, self.restartable_ddicts)
+                    asked = {*(asked or ()), *nodes}
+                self._said = ""
+            except Exception as error:
+                self._say_once(f"{type(error).__name__}: {error}", error)
+
+    def _say_once(self, words: str, error: Exception) -> None:
+        """What goes wrong in every round is said in the first."""
+        if words != self._said:
+            _log.error("watching %s: %s; the watch goes on", self.watched, words, exc_info=error)
+        self._said = words
+
+
+class CollectorDetectorGroup(Detector, CollectorGroup):
+    """A CollectorGroup that measures, and a Detector that watches what it measures."""
+
+    def __init__(
+        self,
+        metric_name: str = "user-cg",
+        per_gpu: bool = False,
+        collection_rate: float = 3,
+        sacred_nodes: Optional[Iterable[str]] = None,
+        restartable_ddicts: Optional[list[Any]] = None,
+        tags: Any = None,
+        collector_args: Any = None,
+        analysis_args: Any = None,
+    ) -> None:
+        CollectorGroup.__init__(self, metric_name, per_gpu, collection_rate, collector_args)
+        Detector.__init__(self, metric_name, collection_rate, sacred_nodes, restartable_ddicts, tags, analysis_args)
+
+    def start(self) -> None:
+        """Begins to measure on every node (or GPU), and to watch."""
+        CollectorGroup.start(self)
+        Detector.start(self)
+
+    def stop(self) -> None:
+        Detector.stop(self)
+        CollectorGroup.stop(self)

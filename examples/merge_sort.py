@@ -1,0 +1,150 @@
+"""A merge sort that divides its list among ever more processes, until telemetry says that a node has enough of them.
+
+    sonde run --telemetry-level=2 examples/merge_sort.py
+    salloc --nodes=4 --exclusive sonde run --telemetry-level=2 examples/merge_sort.py
+
+Every list is divided between the nodes of the job, there between two processes, and so on. An AnalysisClient watches `num_running_processes` of every node. When one of
+them runs PROCESSES more than at the beginning, an event is set on all nodes: what has not been divided by then is sorted as it is. Level 2 is needed: below it
+nobody counts processes.
+
+For each list: how long it took, and for each node the most processes that were seen and the length of the last list that was not divided any more (the cut-off).
+"""
+
+import argparse
+import multiprocessing
+import random
+import sys
+import threading
+import time
+from heapq import merge
+
+from on_nodes import Place, Processes, flag, nodes
+from sonde import AnalysisClient, Telemetry
+
+DEPTH_MAX = 6  # divisions, should nobody say stop: 127 processes a node
+fork = multiprocessing.get_context("fork")
+
+
+def get_args():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--min-size", type=int, default=100_000, help="length of the first list (default 100,000)")
+    parser.add_argument("--max-size", type=int, default=1_000_000, help="of the last one (default 1,000,000)")
+    parser.add_argument("--increment", type=int, default=100_000, help="that a list is longer than the one before (default 100,000)")
+    parser.add_argument("--limit", type=int, default=32, metavar="PROCESSES", help="that a node may have more than at the beginning (default 32)")
+    parser.add_argument("--pause", type=float, default=1.0, metavar="SECONDS", help="before each division, so that telemetry can follow (default 1)")
+    args = parser.parse_args()
+    if not 0 < args.min_size <= args.max_size or args.increment < 1:
+        parser.error("the first list has one element at least, the last one as many, and each is longer than the one before")
+    return args
+
+
+# ---------------------------------------------------------------- sorting, on each node
+
+
+def sort_into(values, result, pause, depth):
+    if flag().is_set() or len(values) < 2 or depth == DEPTH_MAX:
+        Telemetry().add_data("merge_cutoff", len(values))
+        result.put(sorted(values))
+        return
+    time.sleep(pause)
+    half, halves = len(values) // 2, fork.SimpleQueue()
+    processes = [fork.Process(target=sort_into, args=(part, halves, pause, depth + 1)) for part in (values[:half], values[half:])]
+    for process in processes:
+        process.start()
+    result.put(list(merge(halves.get(), halves.get())))
+    for process in processes:
+        process.join()
+
+
+def sort(work):
+    values, pause = work
+    result = fork.SimpleQueue()
+    process = fork.Process(target=sort_into, args=(values, result, pause, 0))
+    process.start()
+    values = result.get()
+    process.join()
+    return values
+
+
+# ---------------------------------------------------------------- watching, on the first node
+
+
+class Watch(threading.Thread):
+    """Counts the processes of each node, and calls `stop` once when one of them has too many."""
+
+    def __init__(self, before, limit, stop):
+        super().__init__(daemon=True)
+        self.most = {}
+        self._before, self._limit, self._stop_it = before, limit, stop
+        self._start = time.time()
+        self._over = threading.Event()
+
+    def run(self):
+        with AnalysisClient() as client:
+            while True:
+                for series in client.get_data("num_running_processes", start_time=self._start):
+                    host, most = series["tags"]["host"], max(series["dps"].values(), default=0)
+                    self.most[host] = most
+                    if most - self._before.setdefault(host, most) > self._limit:
+                        self._stop_it()
+                        self._stop_it = lambda: None
+                if self._over.wait(0.1):
+                    return
+
+    def end(self):
+        self._over.set()
+        self.join()
+
+
+def processes_now(client, hosts):
+    """On each node; waits until every node has counted its own."""
+    while True:
+        newest = {s["tags"]["host"]: list(s["dps"].values())[-1] for s in client.get_data("num_running_processes") if s["dps"]}
+        if len(newest) >= len(hosts):
+            return newest
+        time.sleep(0.1)
+
+
+def cutoffs(client, start):
+    """The newest cut-off of each node."""
+    newest = {}
+    for series in client.get_data("merge_cutoff", start_time=start):
+        if series["dps"]:
+            second, length = max((int(second), length) for second, length in series["dps"].items())
+            host = series["tags"]["host"]
+            newest[host] = max(newest.get(host, (0, 0)), (second, length))
+    return {host: length for host, (_, length) in newest.items()}
+
+
+def main():
+    args = get_args()
+    telemetry = Telemetry()
+    if telemetry.level < 2:
+        sys.exit("merge_sort.py needs level 2 or higher, or nobody counts processes: sonde run --telemetry-level=2 examples/merge_sort.py")
+    data = [random.randrange(args.max_size) for _ in range(args.max_size)]
+    hosts = nodes()
+    client = AnalysisClient()
+    client.connect(timeout=60)
+    before = processes_now(client, hosts)
+    print("    List Size    Time (seconds)    Hostname    Processes    Cutoff", flush=True)
+    for size in range(args.min_size, args.max_size + 1, args.increment):
+        start = time.time()
+        with Processes([Place(host) for host in hosts]) as processes:
+            watch = Watch(before, args.limit, processes.set_flag)
+            watch.start()
+            began = time.perf_counter()
+            parts = processes.map(sort, [(data[i:size:len(hosts)], args.pause) for i in range(len(hosts))])
+            result = list(merge(*parts))
+            took = time.perf_counter() - began
+            watch.end()
+        if result != sorted(data[:size]):
+            sys.exit("the list is not sorted")
+        last = cutoffs(client, start)
+        for host, most in sorted(watch.most.items()):
+            print(f"{size:13d}    {took:14.6f}    {host:8}    {most:9.0f}    {last.get(host, 0):6.0f}", flush=True)
+    print(f"All available telemetry metrics: {sorted(client.get_metrics())}", flush=True)
+    telemetry.finalize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""scipy_scale_work.py, which at its end dumps what has been recorded to where it can be looked at later.
+
+    sonde run --telemetry-level=2 --dump-dir=DIR examples/scipy_scale_work_db_dump.py
+    sonde replay DIR/telemetry
+"""
+
+from scipy_scale_work import main
+from sonde import AnalysisClient
+
+
+def dump():
+    with AnalysisClient() as client:
+        for host, answer in sorted(client.db_dump().items()):
+            print(f"Dump of {host}: {answer['status']}, {answer['message']}", flush=True)
+
+
+if __name__ == "__main__":
+    main(__doc__.splitlines()[0], at_end=dump)

@@ -1,0 +1,211 @@
+"""Eigenvalues of Wigner matrices on every GPU, while one of the GPUs is disturbed: it is found, and the job goes on without its node.
+
+    salloc --nodes=3 --exclusive
+    sonde run --telemetry-level=3 --nodes=2 --resilient --exhaust-resources examples/slow_gpu.py --plot
+
+This begins on two nodes. On GPU 0 of the one that is not the primary node, large matrices are multiplied. SlowGPUDetector finds that GPU slower than the others and has the job
+started again without its node, with the third node in its place. The same happens there, and the job ends on the primary node alone.
+
+What has been computed is in a checkpoint on the primary node, which is never left out: the result is that of a run that nobody disturbs.
+
+GPUs are used with PyTorch. On machines without any, cores can play them: SONDE_PROBE_DEVICES=cpu:0 makes the first core a GPU.
+"""
+
+import argparse
+import hashlib
+import multiprocessing
+import os
+import pathlib
+import struct
+import threading
+import time
+
+import numpy as np
+
+from on_nodes import Place, Processes, nodes
+from sonde import SlowGPUDetector, Telemetry
+from sonde.slow_gpu import devices
+
+DISTURBERS = 32  # processes
+DISTURBING_SIZE = {"gpu": 4000, "cpu": 400}  # rows of the matrices that they multiply
+
+
+def get_args():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plot", action="store_true", help="save a histogram of the eigenvalues as eigvals.png")
+    parser.add_argument("--matrices", type=int, default=400, help="(default 400)")
+    parser.add_argument("--size", type=int, help="rows of a matrix (default 8000 on GPUs, 400 on cores)")
+    parser.add_argument("--pace", type=float, default=0.0, metavar="SECONDS", help="that a matrix takes at least while a node is disturbed, so that few and small ones last until it is found")
+    parser.add_argument("--rate", type=float, default=3.0, metavar="SECONDS", help="between two probes (default 3)")
+    parser.add_argument("--checkpoint", type=pathlib.Path, help="file (default slow_gpu-JOB.checkpoint)")
+    args = parser.parse_args()
+    if args.matrices < 1 or (args.size is not None and args.size < 1):
+        parser.error("one matrix with one row at least")
+    return args
+
+
+# ---------------------------------------------------------------- in the process of a GPU
+
+
+def place_of(host, device):
+    """A process that has this device to itself."""
+    kind, _, number = device.partition(":")
+    visible = {"CUDA_VISIBLE_DEVICES": number, "ROCR_VISIBLE_DEVICES": number} if kind == "gpu" else {}
+    return Place(host, visible | {"SLOW_GPU_DEVICE": device, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+
+
+def use_device():
+    """Where PyTorch is to work; None: NumPy does, on a core of its own."""
+    kind, _, number = os.environ["SLOW_GPU_DEVICE"].partition(":")
+    if kind == "gpu":
+        import torch
+
+        return torch.device("cuda")
+    if number:
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[int(number)]})
+    return None
+
+
+_device = ()  # of this process, once it is known
+
+
+def eigenvalues(work):
+    global _device
+    if _device == ():
+        _device = use_device()
+    number, size, least_s = work
+    end = time.monotonic() + least_s
+    upper = np.triu(np.random.default_rng(number).standard_normal((size, size)))
+    matrix = (upper + np.triu(upper, 1).T) / size**0.5
+    if _device is None:
+        values = np.linalg.eigvalsh(matrix)
+    else:
+        import torch
+
+        values = torch.linalg.eigvalsh(torch.from_numpy(matrix).to(_device)).cpu().numpy()
+    time.sleep(max(end - time.monotonic(), 0))
+    return values
+
+
+def multiply():
+    """Multiplies matrices until the process ends that has started this one."""
+    parent = os.getppid()
+
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(0.1)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+    os.setsid()  # the kernel gives each session its share of a core
+    device = use_device()
+    size = DISTURBING_SIZE["cpu" if device is None else "gpu"]
+    a = np.random.default_rng(0).standard_normal((size, size))
+    if device is not None:
+        import torch
+
+        a = torch.from_numpy(a).to(device)
+    while True:
+        a @ a
+
+
+def disturb():
+    """Slows the device down until its process ends."""
+    processes = [multiprocessing.get_context("fork").Process(target=multiply) for _ in range(DISTURBERS)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+
+
+# ---------------------------------------------------------------- on the primary node
+
+
+class Checkpoint:
+    """Results in a file, one after the other: number, count, values. What an end in the middle of writing leaves of the last one does not count."""
+
+    HEAD = struct.Struct("<QQ")
+
+    def __init__(self, path):
+        self.path = path
+        self.done = {}
+        data, at = path.read_bytes() if path.exists() else b"", 0
+        while at + self.HEAD.size <= len(data):
+            number, count = self.HEAD.unpack_from(data, at)
+            end = at + self.HEAD.size + 8 * count
+            if end > len(data):
+                break
+            self.done[number] = np.frombuffer(data, "<f8", count, at + self.HEAD.size)
+            at = end
+        self._file = path.open("r+b" if path.exists() else "wb")
+        self._file.seek(at)
+        self._file.truncate()
+
+    def add(self, number, values):
+        self.done[number] = values
+        self._file.write(self.HEAD.pack(number, len(values)) + values.astype("<f8").tobytes())
+        self._file.flush()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+
+def plot(values):
+    try:
+        import matplotlib
+    except ImportError:
+        print("eigvals.png is not made: there is no matplotlib here", flush=True)
+        return
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.hist(values, bins=100)
+    pyplot.title("Eigenvalues of Wigner matrices")
+    pyplot.xlabel("value")
+    pyplot.ylabel("frequency")
+    pyplot.savefig("eigvals.png")
+
+
+def find_devices(hosts):
+    """(host, device) of every GPU of the job; without any, half of this machine's cores."""
+    with Processes([Place(host) for host in hosts]) as processes:
+        found = [(host, device) for host, there in zip(hosts, processes.each(devices)) for device in there]
+    return found or [(hosts[0], "cpu")] * max(len(os.sched_getaffinity(0)) // 2, 1)
+
+
+def main():
+    args = get_args()
+    telemetry = Telemetry()
+    hosts = nodes()
+    print(f"Sacred node: {hosts[0]}", flush=True)
+    found = find_devices(hosts)
+    print(f"Attempt {os.environ.get('SONDE_RESTART', '0')}: {', '.join(f'{host} {device}' for host, device in found)}", flush=True)
+    path = args.checkpoint or pathlib.Path(f"slow_gpu-{os.environ.get('SONDE_JOB', os.getpid())}.checkpoint")
+    size = args.size or (8000 if found[0][1].startswith("gpu") else 400)
+
+    victim = next(((host, device) for host, device in found if host != hosts[0]), None)
+    disturbing = Processes([place_of(*victim)] if victim else [])
+    for process in disturbing.processes:
+        process.call(disturb)
+    detector = SlowGPUDetector(collection_rate=args.rate)
+    detector.start()
+
+    with Checkpoint(path) as checkpoint, Processes([place_of(host, device) for host, device in found]) as processes, disturbing:
+        work = [(number, size, args.pace if victim else 0) for number in range(args.matrices) if number not in checkpoint.done]
+        processes.map(eigenvalues, work, lambda item, values: checkpoint.add(item[0], values))
+    detector.stop()
+
+    values = np.concatenate([checkpoint.done[number] for number in range(args.matrices)])
+    print(f"Computed {len(values)} eigenvalues", flush=True)
+    print(f"from {values.min():.3f} to {values.max():.3f}, {hashlib.sha256(np.round(values, 6).tobytes()).hexdigest()[:16]}", flush=True)
+    if args.plot:
+        plot(values)
+    path.unlink()
+    telemetry.finalize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+// gpu_driver.h - of the makers' driver libraries, what the probe calls: NVIDIA's libcuda.so.1, AMD's libamdhip64. Opened at run time, never linked.
+//
+// HIP is the CUDA driver's interface under other names: the same parameters, the same meaning, the same numbers of errors. Each row below has both names.
+// The CUDA ones are those of the driver API since CUDA 4 (2011), the HIP ones those since ROCm 5.5; where a function has a second version, its symbol ends in _v2.
+#ifndef SONDE_DETECT_GPU_DRIVER_H
+#define SONDE_DETECT_GPU_DRIVER_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { GPU_SUCCESS = 0, GPU_OUT_OF_MEMORY = 2, GPU_NO_DEVICE = 100, GPU_UUID_BYTES = 16 };
+
+typedef uint64_t gpu_memory; // an address on the device
+
+// Each row: our name, CUDA's symbol, HIP's, the parameters.
+#define GPU_FUNCTIONS(F)                                                                                          \
+    F(init, "cuInit", "hipInit", (unsigned flags))                                                                \
+    F(device_count, "cuDeviceGetCount", "hipGetDeviceCount", (int *count))                                        \
+    F(device_get, "cuDeviceGet", "hipDeviceGet", (int *device, int index))                                        \
+    F(device_name, "cuDeviceGetName", "hipDeviceGetName", (char *name, int size, int device))                     \
+    F(device_uuid, "cuDeviceGetUuid", "hipDeviceGetUuid", (unsigned char uuid[GPU_UUID_BYTES], int device))       \
+    F(device_attribute, "cuDeviceGetAttribute", "hipDeviceGetAttribute", (int *value, int attribute, int device)) \
+    F(context_create, "cuCtxCreate_v2", "hipCtxCreate", (void **context, unsigned flags, int device))             \
+    F(context_destroy, "cuCtxDestroy_v2", "hipCtxDestroy", (void *context))                                       \
+    F(module_load, "cuModuleLoadData", "hipModuleLoadData", (void **module, const void *text))                    \
+    F(module_function, "cuModuleGetFunction", "hipModuleGetFunction",                                             \
+      (void **function, void *module, const char *name))                                                          \
+    F(memory_alloc, "cuMemAlloc_v2", "hipMalloc", (gpu_memory * memory, size_t bytes))                            \
+    F(memory_free, "cuMemFree_v2", "hipFree", (gpu_memory memory))                                                \
+    F(memory_set, "cuMemsetD32_v2", "hipMemsetD32", (gpu_memory memory, unsigned value, size_t count))            \
+    F(launch, "cuLaunchKernel", "hipModuleLaunchKernel",                                                          \
+      (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
+       unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra))                   \
+    F(event_create, "cuEventCreate", "hipEventCreateWithFlags", (void **event, unsigned flags))                   \
+    F(event_record, "cuEventRecord", "hipEventRecord", (void *event, void *stream))                               \
+    F(event_wait, "cuEventSynchronize", "hipEventSynchronize", (void *event))                                     \
+    F(event_elapsed, "cuEventElapsedTime", "hipEventElapsedTime", (float *milliseconds, void *from, void *to))    \
+    F(error_name, "cuGetErrorName", "hipDrvGetErrorName", (int error, const char **name))
+
+enum { GPU_LIBRARY_NAMES_MAX = 5 };
+
+// What a maker's library is called and how it differs.
+struct gpu_make {
+    const char *libraries[GPU_LIBRARY_NAMES_MAX]; // the first that is there
+    bool hip;                                     // its symbols are those of the second column
+    int multiprocessors;                          // the attribute
+    bool uuid_is_text;                            // its 16 bytes are characters
+    unsigned rounds;                              // of the work, for some milliseconds
+    size_t memory_bytes;                          // that are read: half of it is twice the largest cache there is
+    // The work (two functions: sonde_compute, sonde_memory) in the form that module_load takes, for the GPU of the context. *allocated is for the caller to
+    // free, after module_load. 0, or a negative errno with words.
+    int (*make_work)(const char **work, char **allocated, struct error *e);
+};
+
+extern const struct gpu_make gpu_make_cuda, gpu_make_hip; // work_cuda.c, work_hip.c
+
+struct gpu_driver {
+    const struct gpu_make *make;
+#define GPU_MEMBER(name, cuda, hip, parameters) int(*name) parameters;
+    GPU_FUNCTIONS(GPU_MEMBER)
+#undef GPU_MEMBER
+};
+
+// The first of the names that can be opened; NULL: none.
+void *gpu_library_open(const char *const names[GPU_LIBRARY_NAMES_MAX]);
+
+#endif

@@ -1,0 +1,235 @@
+// probe_gpu.c - the probe of GPUs, through their maker's own library.
+//
+// Times are taken by the GPU (events around the work), so what the processor does meanwhile is not in them; other programs on the GPU are. The work itself
+// is each maker's: work_cuda.c, work_hip.c.
+#include "detect/gpu_driver.h"
+#include "detect/probe.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BLOCKS_EACH = 4, // of 256 threads, on every multiprocessor
+    THREADS = 256,
+    LAUNCHES = 4, // that are timed
+    WARM_UP = 12, // that are not: the clock rises while there is work
+    VECTOR_BYTES = 16,
+};
+
+static const size_t MEMORY_READ = (size_t)4 << 30; // bytes in all: 1 ms on an H200
+
+// ---------------------------------------------------------------- the library
+
+static int failed(const struct gpu_driver *g, int result, const char *what, struct error *e)
+{
+    const char *name = NULL;
+    g->error_name(result, &name);
+    return error_set(e, result == GPU_OUT_OF_MEMORY ? -EBUSY : -EIO, "%s: %s (%d)", what, name ? name : "an error",
+                     result);
+}
+
+void *gpu_library_open(const char *const names[GPU_LIBRARY_NAMES_MAX])
+{
+    void *library = NULL;
+    for (int i = 0; i < GPU_LIBRARY_NAMES_MAX && names[i] && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+// How many devices it has, or a negative errno with words; -ENOENT: it is not here.
+static int open_driver(const struct gpu_make *make, struct gpu_driver *g, struct error *e)
+{
+    void *library = gpu_library_open(make->libraries);
+    if (!library)
+        return error_set(e, -ENOENT, "there is no %s", make->libraries[0]);
+    g->make = make;
+#define GPU_FIND(name, cuda_symbol, hip_symbol, parameters)                           \
+    {                                                                                 \
+        const char *symbol = make->hip ? hip_symbol : cuda_symbol;                    \
+        void *found = dlsym(library, symbol);                                         \
+        if (!found)                                                                   \
+            return error_set(e, -ENOSYS, "%s has no %s", make->libraries[0], symbol); \
+        memcpy(&g->name, &found, sizeof found);                                       \
+    }
+    GPU_FUNCTIONS(GPU_FIND)
+#undef GPU_FIND
+    int count = 0, result = g->init(0);
+    if (result == GPU_NO_DEVICE)
+        return 0;
+    if (result != GPU_SUCCESS)
+        return failed(g, result, "the driver does not start", e);
+    result = g->device_count(&count);
+    return result == GPU_SUCCESS || result == GPU_NO_DEVICE
+               ? count
+               : failed(g, result, "the driver does not count its devices", e);
+}
+
+// The driver that has devices; of those that have none, the one that says most about it.
+static int find_driver(struct gpu_driver *g, struct error *e)
+{
+    static const struct gpu_make *const makes[] = {&gpu_make_cuda, &gpu_make_hip};
+    int best = -ENOENT;
+    for (size_t i = 0; i < sizeof makes / sizeof *makes; i++) {
+        struct error why = {0};
+        int count = open_driver(makes[i], g, &why);
+        if (count > 0)
+            return count;
+        if (count == -ENOENT || best != -ENOENT)
+            continue;
+        best = count;
+        *e = why;
+    }
+    return best == -ENOENT
+               ? error_set(e, best, "there is neither libcuda.so.1 (NVIDIA's driver) nor libamdhip64 (AMD's ROCm)")
+               : best;
+}
+
+int probe_gpu_count(struct error *e)
+{
+    struct gpu_driver g;
+    return find_driver(&g, e);
+}
+
+// ---------------------------------------------------------------- the work
+
+struct kernel {
+    void *function;
+    unsigned blocks;
+    void **parameters;
+    unsigned launches, warm_up;
+};
+
+// Times `launches` of it, in seconds, on the device's own clock.
+static int time_kernel(const struct gpu_driver *g, const struct kernel *k, double *seconds)
+{
+    void *from, *to;
+    float ms = 0;
+    int result = g->event_create(&from, 0);
+    if (result == GPU_SUCCESS)
+        result = g->event_create(&to, 0);
+    for (unsigned i = 0; i < k->warm_up + k->launches && result == GPU_SUCCESS; i++) {
+        if (i == k->warm_up)
+            result = g->event_record(from, NULL);
+        if (result == GPU_SUCCESS)
+            result = g->launch(k->function, k->blocks, 1, 1, THREADS, 1, 1, 0, NULL, k->parameters, NULL);
+    }
+    if (result == GPU_SUCCESS)
+        result = g->event_record(to, NULL);
+    if (result == GPU_SUCCESS)
+        result = g->event_wait(to);
+    if (result == GPU_SUCCESS)
+        result = g->event_elapsed(&ms, from, to);
+    *seconds = (double)ms / 1e3;
+    return result; // the context takes the events with it
+}
+
+static int time_compute(const struct gpu_driver *g, void *module, unsigned blocks, gpu_memory out, double *seconds)
+{
+    unsigned rounds = g->make->rounds;
+    void *parameters[] = {&out, &rounds};
+    struct kernel k = {.blocks = blocks, .parameters = parameters, .launches = LAUNCHES, .warm_up = WARM_UP};
+    int result = g->module_function(&k.function, module, "sonde_compute");
+    return result == GPU_SUCCESS ? time_kernel(g, &k, seconds) : result;
+}
+
+// Half as much where there is less room; fewer would time the cache. Without the room: success, and NaN.
+static int time_memory(const struct gpu_driver *g, void *module, unsigned blocks, gpu_memory out, double *seconds)
+{
+    *seconds = NAN;
+    gpu_memory data = 0;
+    size_t bytes = g->make->memory_bytes;
+    int result = g->memory_alloc(&data, bytes);
+    if (result == GPU_OUT_OF_MEMORY) {
+        bytes /= 2;
+        result = g->memory_alloc(&data, bytes);
+    }
+    if (result != GPU_SUCCESS)
+        return result == GPU_OUT_OF_MEMORY ? GPU_SUCCESS : result;
+    result = g->memory_set(data, 0, bytes / sizeof(uint32_t));
+    uint64_t vectors = bytes / VECTOR_BYTES;
+    void *parameters[] = {&data, &vectors, &out};
+    struct kernel k = {
+        .blocks = blocks, .parameters = parameters, .launches = (unsigned)(MEMORY_READ / bytes), .warm_up = 1};
+    if (result == GPU_SUCCESS)
+        result = g->module_function(&k.function, module, "sonde_memory");
+    if (result == GPU_SUCCESS)
+        result = time_kernel(g, &k, seconds);
+    int freed = g->memory_free(data);
+    return result == GPU_SUCCESS ? freed : result;
+}
+
+static int load_work(const struct gpu_driver *g, void **module, struct error *e)
+{
+    const char *work;
+    char *allocated = NULL;
+    int status = g->make->make_work(&work, &allocated, e);
+    if (status < 0)
+        return status;
+    int result = g->module_load(module, work);
+    free(allocated);
+    return result == GPU_SUCCESS ? 0 : failed(g, result, "the work cannot be loaded", e);
+}
+
+static int run_in_context(const struct gpu_driver *g, int device, struct probe_result *out, struct error *e)
+{
+    void *module;
+    gpu_memory result_at;
+    int processors = 0, status = load_work(g, &module, e);
+    if (status < 0)
+        return status;
+    int result = g->device_attribute(&processors, g->make->multiprocessors, device);
+    if (result == GPU_SUCCESS)
+        result = g->memory_alloc(&result_at, sizeof(float));
+    if (result != GPU_SUCCESS)
+        return failed(g, result, "the work cannot begin", e);
+    unsigned blocks = (unsigned)(processors > 0 ? processors : 1) * BLOCKS_EACH;
+    result = time_compute(g, module, blocks, result_at, &out->compute_s);
+    if (result == GPU_SUCCESS)
+        result = time_memory(g, module, blocks, result_at, &out->memory_s);
+    int freed = g->memory_free(result_at);
+    if (result == GPU_SUCCESS)
+        result = freed;
+    return result == GPU_SUCCESS ? 0 : failed(g, result, "the work failed", e);
+}
+
+// As nvidia-smi writes it, GPU-8-4-4-4-12; as rocm-smi does, GPU-16.
+static void write_uuid(const struct gpu_make *make, const unsigned char bytes[GPU_UUID_BYTES], char out[PROBE_UUID_MAX])
+{
+    size_t at = (size_t)snprintf(out, PROBE_UUID_MAX, "GPU-");
+    for (int i = 0; i < GPU_UUID_BYTES; i++) {
+        bool dash = !make->uuid_is_text && (i == 4 || i == 6 || i == 8 || i == 10);
+        if (!make->uuid_is_text)
+            at += (size_t)snprintf(out + at, PROBE_UUID_MAX - at, "%s%02x", dash ? "-" : "", bytes[i]);
+        else if (isalnum(bytes[i]))
+            out[at++] = (char)bytes[i];
+    }
+    out[at] = 0;
+}
+
+int probe_gpu_run(int index, struct probe_result *out, struct error *e)
+{
+    struct gpu_driver g;
+    int device, count = find_driver(&g, e);
+    if (count < 0)
+        return count;
+    if (index >= count || g.device_get(&device, index) != GPU_SUCCESS)
+        return error_set(e, -ENOENT, "there is no GPU %d", index);
+    unsigned char uuid[GPU_UUID_BYTES];
+    if (g.device_uuid(uuid, device) == GPU_SUCCESS)
+        write_uuid(g.make, uuid, out->uuid);
+    if (g.device_name(out->name, sizeof out->name, device) != GPU_SUCCESS)
+        out->name[0] = 0;
+    void *context;
+    int result = g.context_create(&context, 0, device);
+    if (result != GPU_SUCCESS)
+        return failed(&g, result, "the GPU cannot be used", e);
+    int status = run_in_context(&g, device, out, e);
+    g.context_destroy(context);
+    return status;
+}

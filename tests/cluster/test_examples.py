@@ -1,0 +1,103 @@
+"""The examples that are meant for several nodes, on hosts of the lab under its Slurm. A core of its own plays the GPU of each host."""
+
+import os
+import pathlib
+import re
+import shutil
+import sys
+import unittest
+
+import lab as labs
+from lab import Lab
+
+EXAMPLES = pathlib.Path(os.environ["EXAMPLES"])
+PACKAGE = pathlib.Path(os.environ["PACKAGE"])
+lab = None
+cores = sorted(os.sched_getaffinity(0))
+
+
+def pin(pid, core):
+    for task in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(task), {core})
+
+
+def setUpModule():
+    global lab
+    lab = Lab([os.environ["SONDE"]])
+    if lab.run("n1", "python3", "-c", "import numpy", env={"PYTHONPATH": os.environ.get("PYTHONPATH", "")}).returncode != 0:
+        lab.close()
+        raise unittest.SkipTest("the python3 of the hosts finds no NumPy")
+    shutil.copytree(EXAMPLES, lab.shared / "examples")
+    shutil.copytree(PACKAGE / "sonde", lab.shared / "package/sonde")
+    # What is started on the first host inherits our core, what Slurm starts on the others their slurmd's.
+    pin(os.getpid(), cores[0])
+    for host in ("n2", "n3"):
+        for pid in lab.processes(host):
+            pin(pid, cores[1])
+
+
+def tearDownModule():
+    lab.close()
+
+
+class Examples(unittest.TestCase):
+    maxDiff = None
+
+    def example(self, name, *arguments, nodes=1, launcher=None, options=(), env=None):
+        """salloc … sonde run … name …; what it printed and what it said. In a folder of its own."""
+        folder = f"/mnt/shared/{self.id().rsplit('.', 1)[1]}-{nodes}"
+        (lab.shared / folder.rsplit("/", 1)[1]).mkdir()
+        path = ["/mnt/shared/package", *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
+        launcher = ["salloc", "--quiet", f"-N{nodes}"] if launcher is None else launcher
+        done = lab.run("n1", "env", "-C", folder, *launcher, "sonde", "run", f"--record={folder}/recording", *options, f"/mnt/shared/examples/{name}", *arguments,
+                       env={"PYTHONPATH": ":".join(path), "PYTHONDONTWRITEBYTECODE": "1"} | (env or {}), timeout=300)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        left = {host: lab.processes(host, "/mnt/shared/examples") for host in lab.names}
+        labs.until(lambda: not any(lab.processes(host, "/mnt/shared/examples") for host in lab.names), f"no process of an example is left: {left}")
+        return done.stdout, done.stderr
+
+    def points(self, folder, metric):
+        """host → points."""
+        listed = lab.run("n1", "sonde", "query", "--list", "--json", f"/mnt/shared/{folder}/recording")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        return {s["tags"]["host"]: s["points"] for s in labs.json.loads(listed.stdout) if s["metric"] == metric}
+
+    @unittest.skipIf(len(cores) < 2, "a disturbed core and an undisturbed one are needed")
+    def test_slow_gpu(self):
+        """Two nodes of three: the disturbed one is left out, then the one in its place; the first goes on alone, and the result is that of a run alone."""
+        env = {"SONDE_PROBE_DEVICES": "cpu:0"}
+        work = ["--matrices=400", "--size=60"]
+        alone, _ = self.example("slow_gpu.py", *work, env=env)
+        self.assertIn("Computed 24000 eigenvalues\n", alone)
+        out, err = self.example("slow_gpu.py", *work, "--pace=1", "--rate=1", "--plot", nodes=3, env=env,
+                                options=["--telemetry-level=3", "--nodes=2", "--resilient", "--exhaust-resources"])
+        self.assertEqual(re.findall("Attempt.*", out), ["Attempt 0: n1 cpu:0, n2 cpu:0", "Attempt 1: n1 cpu:0, n3 cpu:0", "Attempt 2: n1 cpu:0"], err)
+        self.assertEqual(out.splitlines()[-len(alone.splitlines()[2:]):], alone.splitlines()[2:], err)
+        for host in ("n2", "n3"):
+            self.assertRegex(err, rf"GPU {host}/0 is slow: [0-9.]+ times as long as the others, in [0-9]+ rounds running")
+        self.assertTrue((lab.shared / "test_slow_gpu-3/eigvals.png").exists() or "there is no matplotlib here" in out)
+        print("# probes until it was left out:", self.points("test_slow_gpu-3", "slow-gpu"), flush=True)
+
+    def test_scipy_scale_work(self):
+        """Its processes are on both nodes, started by srun or ssh, and no process is left."""
+        for launcher, options in ((None, []), ([], ["--hosts=n[1-2]"])):
+            shutil.rmtree(lab.shared / "test_scipy_scale_work-2", ignore_errors=True)
+            out, err = self.example("scipy_scale_work.py", "--dragon", "--num_workers=3", "--mem=40000", "--size=100", "--iterations=1", "--burns=1", "--runtime=0.01",
+                                    nodes=2, launcher=launcher, options=["--telemetry-level=2", *options])
+            self.assertIn("using the job's nodes: n1, n2\n", out, err)
+            self.assertEqual(self.points("test_scipy_scale_work-2", "iteration_time"), {"n1": 2})
+
+    def test_merge_sort(self):
+        """Every node has a row: its processes, and where it stopped to divide its part of the list."""
+        out, err = self.example("merge_sort.py", "--min-size=3000", "--max-size=3000", "--limit=2", "--pause=1", nodes=3, options=["--telemetry-level=2"])
+        rows = [line.split() for line in out.splitlines()[1:-1]]
+        self.assertEqual([(size, host) for size, _, host, _, _ in rows], [("3000", host) for host in lab.names], out + err)
+        self.assertTrue(all(0 < float(cutoff) <= 1000 for *_, cutoff in rows), out)
+
+
+if __name__ == "__main__":
+    reason = labs.why_not()
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,255 @@
+// gpu_driver.c - plays NVIDIA's driver library (libcuda.so.1) for the probe or, with FAKE_HIP, AMD's (libamdhip64.so.6) and the compiler that comes with it
+// (libhiprtc.so.6), as the environment says:
+//
+//   FAKE_GPU_DEVICES   how many there are (2)
+//   FAKE_GPU_MS        milliseconds that a timed stretch takes, one for each device, separated by commas; the last serves the rest (2)
+//   FAKE_GPU_FREE_MIB  memory that can be allocated (1024); 0: not even a context
+//   FAKE_GPU_HANGS     the device whose work never ends
+//   FAKE_GPU_DIES      the device whose work kills the process
+//   FAKE_GPU_COMPILES  0: the compiler finds an error
+//
+// It complains (and fails) about what the real one would not take: no PTX or compiled code, an unknown function, parameters that are not what the work has;
+// on standard error about memory that is held when its context goes.
+#include "detect/gpu_driver.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { INVALID = 1, NOT_FOUND = 500 };
+
+#ifdef FAKE_HIP
+#define cuInit hipInit
+#define cuDeviceGetCount hipGetDeviceCount
+#define cuDeviceGet hipDeviceGet
+#define cuDeviceGetName hipDeviceGetName
+#define cuDeviceGetUuid hipDeviceGetUuid
+#define cuDeviceGetAttribute hipDeviceGetAttribute
+#define cuCtxCreate_v2 hipCtxCreate
+#define cuCtxDestroy_v2 hipCtxDestroy
+#define cuModuleLoadData hipModuleLoadData
+#define cuModuleGetFunction hipModuleGetFunction
+#define cuMemAlloc_v2 hipMalloc
+#define cuMemFree_v2 hipFree
+#define cuMemsetD32_v2 hipMemsetD32
+#define cuLaunchKernel hipModuleLaunchKernel
+#define cuEventCreate hipEventCreateWithFlags
+#define cuEventRecord hipEventRecord
+#define cuEventSynchronize hipEventSynchronize
+#define cuEventElapsedTime hipEventElapsedTime
+#define cuGetErrorName hipDrvGetErrorName
+static const char begins[] = "compiled ", entry_format[] = "void %s(";
+static const int multiprocessors = 63;
+#else
+static const char begins[] = ".version", entry_format[] = ".entry %s(";
+static const int multiprocessors = 16;
+#endif
+
+#define PUBLIC __attribute__((visibility("default")))
+
+static int current = -1; // device of the context
+static long free_mib;
+static int held; // pieces of memory
+static bool recorded;
+
+static long number(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atol(text) : otherwise;
+}
+
+static float milliseconds(int device)
+{
+    const char *text = getenv("FAKE_GPU_MS");
+    double ms = 2;
+    for (int i = 0; text && i <= device; i++) {
+        ms = atof(text);
+        text = strchr(text, ',');
+        text = text ? text + 1 : NULL;
+    }
+    return (float)ms;
+}
+
+PUBLIC int cuInit(unsigned flags)
+{
+    return flags ? INVALID : number("FAKE_GPU_DEVICES", 2) ? GPU_SUCCESS : GPU_NO_DEVICE;
+}
+
+PUBLIC int cuDeviceGetCount(int *count)
+{
+    *count = (int)number("FAKE_GPU_DEVICES", 2);
+    return GPU_SUCCESS;
+}
+
+PUBLIC int cuDeviceGet(int *device, int index)
+{
+    *device = index;
+    return index < number("FAKE_GPU_DEVICES", 2) ? GPU_SUCCESS : INVALID;
+}
+
+PUBLIC int cuDeviceGetName(char *name, int size, int device)
+{
+    snprintf(name, (size_t)size, "Fake %d", device);
+    return GPU_SUCCESS;
+}
+
+PUBLIC int cuDeviceGetUuid(unsigned char uuid[GPU_UUID_BYTES], int device)
+{
+    for (int i = 0; i < GPU_UUID_BYTES; i++)
+        uuid[i] = (unsigned char)(multiprocessors == 63 ? 'a' + device : i * 16 + device); // AMD's are text
+    return GPU_SUCCESS;
+}
+
+PUBLIC int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    (void)device;
+    *value = 132;
+    return attribute == multiprocessors ? GPU_SUCCESS : INVALID;
+}
+
+PUBLIC int cuCtxCreate_v2(void **context, unsigned flags, int device)
+{
+    free_mib = number("FAKE_GPU_FREE_MIB", 1024);
+    if (!free_mib)
+        return GPU_OUT_OF_MEMORY;
+    current = device;
+    *context = &current;
+    return flags ? INVALID : GPU_SUCCESS;
+}
+
+PUBLIC int cuCtxDestroy_v2(void *context)
+{
+    if (context != &current)
+        return INVALID;
+    if (held)
+        fprintf(stderr, "fake: %d pieces of memory are held\n", held);
+    current = -1;
+    return GPU_SUCCESS;
+}
+
+PUBLIC int cuModuleLoadData(void **module, const void *text)
+{
+    *module = strdup(text);
+    return current >= 0 && strncmp(text, begins, strlen(begins)) == 0 ? GPU_SUCCESS : INVALID;
+}
+
+PUBLIC int cuModuleGetFunction(void **function, void *module, const char *name)
+{
+    char entry[64];
+    snprintf(entry, sizeof entry, entry_format, name);
+    *function = strstr(module, entry);
+    return *function ? GPU_SUCCESS : NOT_FOUND;
+}
+
+PUBLIC int cuMemAlloc_v2(gpu_memory *memory, size_t bytes)
+{
+    long mib = (long)(bytes >> 20);
+    if (current < 0 || mib > free_mib)
+        return GPU_OUT_OF_MEMORY;
+    free_mib -= mib;
+    *memory = 0x1000;
+    held++;
+    return GPU_SUCCESS;
+}
+
+PUBLIC int cuMemFree_v2(gpu_memory memory)
+{
+    held--;
+    return memory && current >= 0 ? GPU_SUCCESS : INVALID;
+}
+
+PUBLIC int cuMemsetD32_v2(gpu_memory memory, unsigned value, size_t count)
+{
+    return memory && !value && count ? GPU_SUCCESS : INVALID;
+}
+
+PUBLIC int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                          unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters,
+                          void **extra)
+{
+    // The work's entry lists what it takes: an address and a number, or an address, a number and an address.
+    const char *end = strchr(function, ')');
+    int wanted = 1;
+    for (const char *at = function; end && (at = strchr(at, ',')) && at < end; at++)
+        wanted++;
+    for (int i = 0; i < wanted; i++)
+        if (!parameters[i])
+            return INVALID;
+    if (current < 0 || wanted < 2 || grid_x % 132 || grid_y != 1 || grid_z != 1 || !block_x || block_y != 1 ||
+        block_z != 1 || shared_bytes || stream || extra)
+        return INVALID;
+    if (number("FAKE_GPU_HANGS", -1) == current)
+        for (;;)
+            pause();
+    if (number("FAKE_GPU_DIES", -1) == current)
+        raise(SIGKILL);
+    return GPU_SUCCESS;
+}
+
+PUBLIC int cuEventCreate(void **event, unsigned flags)
+{
+    *event = &recorded;
+    return flags ? INVALID : GPU_SUCCESS;
+}
+
+PUBLIC int cuEventRecord(void *event, void *stream)
+{
+    recorded = true;
+    return event && !stream ? GPU_SUCCESS : INVALID;
+}
+
+PUBLIC int cuEventSynchronize(void *event)
+{
+    return event && recorded ? GPU_SUCCESS : INVALID;
+}
+
+PUBLIC int cuEventElapsedTime(float *ms, void *from, void *to)
+{
+    *ms = milliseconds(current);
+    return from && to ? GPU_SUCCESS : INVALID;
+}
+
+PUBLIC int cuGetErrorName(int error, const char **name)
+{
+    *name = error == GPU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == NOT_FOUND       ? "CUDA_ERROR_NOT_FOUND"
+                                       : "CUDA_ERROR_INVALID_VALUE";
+    return GPU_SUCCESS;
+}
+
+#ifdef FAKE_HIP
+// What it "compiles" is the text, with a word in front.
+PUBLIC int hiprtcCreateProgram(void **program, const char *source, const char *name, int header_count,
+                               const char **headers, const char **header_names)
+{
+    *program = strdup(source);
+    return name && !header_count && !headers && !header_names ? GPU_SUCCESS : INVALID;
+}
+
+PUBLIC int hiprtcCompileProgram(void *program, int option_count, const char **options)
+{
+    return program && option_count == 1 && options[0] && number("FAKE_GPU_COMPILES", 1) ? GPU_SUCCESS : 6;
+}
+
+PUBLIC int hiprtcGetCodeSize(void *program, size_t *size)
+{
+    *size = strlen(begins) + strlen(program) + 1;
+    return GPU_SUCCESS;
+}
+
+PUBLIC int hiprtcGetCode(void *program, char *code)
+{
+    strcpy(stpcpy(code, begins), program);
+    return GPU_SUCCESS;
+}
+
+PUBLIC int hiprtcDestroyProgram(void **program)
+{
+    free(*program);
+    *program = NULL;
+    return GPU_SUCCESS;
+}
+#endif

@@ -1,0 +1,253 @@
+"""Detectors: who is slow is found from the points of a metric, and the job is started again without them."""
+
+import inspect
+import os
+import sys
+import unittest
+import unittest.mock
+
+from program import PACKAGE, Program, main
+
+sys.path.insert(0, PACKAGE)
+import sonde  # noqa: E402
+import sonde.analysis  # noqa: E402
+
+PROBE, CLOCK, BUSY = "slow-gpu", "gpu_sm_clock_hertz", "gpu_utilization_percent"
+
+
+def series(metric, host, points, gpu="0"):
+    """As AnalysisClient.get_data() gives them."""
+    return {"metric": metric, "tags": {"host": host, "gpu": gpu}, "aggregateTags": [], "dps": {str(second): value for second, value in points}}
+
+
+class Slow(unittest.TestCase):
+    """SlowGPUDetector.analyze_data, given what get_data() would give; one probe of each GPU every 3 s."""
+
+    HOSTS = ("n1", "n2", "n3", "n4")
+    BEGIN = 1_700_000_001
+
+    def setUp(self):
+        self.before = os.environ.get("SONDE_NODELIST")
+        os.environ["SONDE_NODELIST"] = ",".join(self.HOSTS)
+        self.detector = sonde.SlowGPUDetector()
+
+    def tearDown(self):
+        del os.environ["SONDE_NODELIST"]
+        if self.before is not None:
+            os.environ["SONDE_NODELIST"] = self.before
+
+    def play(self, rounds, seconds_of, first=0, metric=PROBE):
+        """Rounds one after the other; the number of the first in which a restart is asked for, and without whom."""
+        for r in range(first, first + rounds):
+            data = [series(metric, host, [(self.BEGIN + 3 * r, seconds_of(host, r))]) for host in self.HOSTS if seconds_of(host, r) is not None]
+            restart, nodes = self.detector.analyze_data(data, None)
+            if restart:
+                return r + 1 - first, nodes
+        return None, nodes
+
+    @staticmethod
+    def even(host, r):
+        return 0.01 * (1 + 0.01 * ((r * 7 + int(host[1])) % 4))
+
+    def test_half_as_slow_again_is_left_out_within_six_probes(self):
+        self.assertEqual(self.play(20, self.even), (None, []))
+        probes, nodes = self.play(20, lambda host, r: self.even(host, r) * (1.5 if host == "n3" else 1), first=20)
+        self.assertEqual(nodes, ["n3"])
+        self.assertLessEqual(probes, 6)
+
+    def test_slow_from_the_beginning(self):
+        probes, nodes = self.play(20, lambda host, r: self.even(host, r) * (3 if host == "n2" else 1))
+        self.assertEqual((probes, nodes), (6, ["n2"]))
+
+    def test_the_primary_node_is_named_and_stays(self):
+        with self.assertLogs("sonde.slow_gpu", "WARNING") as said:
+            self.assertEqual(self.play(20, lambda host, r: self.even(host, r) * (3 if host == "n1" else 1)), (None, ["n1"]))
+        self.assertEqual(len(said.output), 1)
+        self.assertIn("GPU n1/0 is slow: 2.9", said.output[0])
+
+    def test_points_count_once_and_what_is_old_is_not_asked_for(self):
+        """The answers overlap: only new points make rounds. Six answers with the same two rounds are no six rounds."""
+        data = [series(PROBE, host, [(self.BEGIN + 3 * r, 0.01 if host != "n2" else 0.03) for r in range(2)]) for host in self.HOSTS]
+        for _ in range(10):
+            self.assertEqual(self.detector.analyze_data(data, None), (False, []))
+        self.play(10, self.even, first=2)
+        self.assertGreaterEqual(self.detector.start_time, self.BEGIN + 3 * 11 - 9)
+
+    def test_one_that_says_nothing_holds_up_nobody(self):
+        """n4's node is gone: rounds are two late, but n2 is found."""
+        self.play(10, self.even)
+        probes, nodes = self.play(20, lambda host, r: None if host == "n4" else self.even(host, r) * (2 if host == "n2" else 1), first=10)
+        self.assertEqual(nodes, ["n2"])
+        self.assertLessEqual(probes, 8)
+
+    def test_points_that_come_one_by_one_are_judged_together(self):
+        """A round waits for those who have given something before."""
+        self.play(10, self.even)
+        for r in range(10, 16):
+            for host in self.HOSTS:
+                restart, nodes = self.detector.analyze_data([series(PROBE, host, [(self.BEGIN + 3 * r, 0.03 if host == "n3" else 0.01)])], None)
+        self.assertEqual((restart, nodes), (True, ["n3"]))
+
+    def test_one_that_fills_up_is_compared_by_its_clock_from_then_on(self):
+        self.play(10, self.even)
+        for r in range(10, 20):
+            at = self.BEGIN + 3 * r
+            data = [series(PROBE, host, [(at, 0.01)]) for host in self.HOSTS if host != "n2"]
+            data += [series(m, host, [(at, v)]) for host in self.HOSTS for m, v in ((BUSY, 90), (CLOCK, 5e8 if host == "n2" else 1.7e9))]
+            restart, nodes = self.detector.analyze_data(data, None)
+        self.assertEqual((restart, nodes), (True, ["n2"]))
+
+    def test_full_gpus_are_compared_by_their_clocks_while_they_are_busy(self):
+        def clocks(r):
+            at = self.BEGIN + 3 * r
+            found = []
+            for host in self.HOSTS:
+                busy = 100 if host != "n4" else 3  # n4 idles, at its idle clock
+                found += [series(BUSY, host, [(at, busy)]), series(CLOCK, host, [(at, {"n2": 9e8, "n4": 3e8}.get(host, 1.7e9))])]
+            return found
+
+        for r in range(6):
+            restart, nodes = self.detector.analyze_data(clocks(r), None)
+        self.assertEqual((restart, nodes), (True, ["n2"]))
+
+    def test_who_is_probed_is_not_judged_by_the_clock(self):
+        for r in range(20):
+            at = self.BEGIN + 3 * r
+            data = [series(m, host, [(at, v)]) for host in self.HOSTS for m, v in ((PROBE, 0.01), (BUSY, 90), (CLOCK, 5e8 if host == "n2" else 1.7e9))]
+            self.assertEqual(self.detector.analyze_data(data, None), (False, []))
+
+    def test_of_several_gpus_the_host_counts(self):
+        for r in range(10):
+            data = [series(PROBE, host, [(self.BEGIN + 3 * r, 0.03 if (host, gpu) == ("n4", "5") else 0.01)], gpu) for host in self.HOSTS for gpu in "0125"]
+            restart, nodes = self.detector.analyze_data(data, None)
+        self.assertEqual((restart, nodes), (True, ["n4"]))
+
+    def test_options_of_the_judge(self):
+        self.detector = sonde.SlowGPUDetector(analysis_args={"slowdown": 4})
+        self.assertEqual(self.play(20, lambda host, r: self.even(host, r) * (3 if host == "n2" else 1)), (None, []))
+
+
+class Signatures(unittest.TestCase):
+    """As programs written for the Dragon Telemetry Service call them."""
+
+    TABLE = {
+        "Detector.analyze_data": "(self, data, analysis_args)",
+        "Detector.trigger_restart": "(self, nodes, sacred_nodes, restartable_ddicts)",
+        "CollectorDetectorGroup.__init__": "(self, metric_name='user-cg', per_gpu=False, collection_rate=3, sacred_nodes=None, "
+                                           "restartable_ddicts=None, tags=None, collector_args=None, analysis_args=None)",
+        "SlowGPUDetector.__init__": "(self, collection_rate=3, restartable_ddicts=None, analysis_args=None, collector_args=None)",
+    }
+
+    def test_table(self):
+        for name, said in self.TABLE.items():
+            bare = inspect.signature(getattr(getattr(sonde, name.split(".")[0]), name.split(".")[1]))
+            bare = bare.replace(parameters=[p.replace(annotation=p.empty) for p in bare.parameters.values()], return_annotation=bare.empty)
+            self.assertEqual(str(bare), said, name)
+        names = list(inspect.signature(sonde.Detector.__init__).parameters)
+        self.assertEqual(names, ["self", "metric_name", "collection_rate", "sacred_nodes", "restartable_ddicts", "tags", "analysis_args"])
+
+    def test_both(self):
+        self.assertTrue(issubclass(sonde.CollectorDetectorGroup, sonde.CollectorGroup) and issubclass(sonde.CollectorDetectorGroup, sonde.Detector))
+        self.assertTrue(issubclass(sonde.SlowGPUDetector, sonde.CollectorDetectorGroup))
+        with self.assertRaises(ValueError):
+            sonde.Detector("x", collection_rate=0)
+        self.assertIsInstance(inspect.getattr_static(sonde.SlowGPUDetector, "collector_test"), staticmethod)
+        for name in sonde.analysis.__all__:
+            self.assertIs(getattr(sonde.analysis, name), getattr(sonde, name))
+
+
+class Restart(unittest.TestCase):
+    def test_sacred_nodes_stay(self):
+        detector = sonde.Detector("x", 1, ["n1"], [], None, None)
+        for nodes, without in ((["n3", "n1", "n2", "n3"], ["n2", "n3"]), (["n1"], []), ([], [])):
+            with unittest.mock.patch("sonde.detector.AnalysisClient") as client, self.assertLogs("sonde.detector"):
+                detector.trigger_restart(nodes, detector.sacred_nodes, detector.restartable_ddicts)
+            client().reboot.assert_called_once_with(exclude_hostnames=without)
+
+
+class InJobs(Program):
+    def job(self, text, *options, level=1, env=None):
+        self.write(text)
+        result = self.sonde("run", "--quiet", "-l", level, "--no-record", *options, "--", sys.executable, self.program, env=env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def test_a_restart_without_anybody_left_out(self):
+        """The first look finds nothing, the second raises, the third asks; the primary node is sacred, so the job starts again on it."""
+        result = self.job("""
+            import os, threading, sonde
+            print("attempt", os.environ["SONDE_RESTART"], flush=True)
+            class Watch(sonde.Detector):
+                looks = 0
+                def analyze_data(self, data, limit):
+                    self.looks += 1
+                    if self.looks in (2, 3):
+                        raise ValueError("cannot make anything of it")
+                    values = [v for series in data for v in series["dps"].values()]
+                    return self.looks > 3 and bool(values) and max(values) > limit, [series["tags"]["host"] for series in data]
+            if os.environ["SONDE_RESTART"] == "0":
+                sonde.emit("temperature", 95)
+                watch = Watch("temperature", 0.1, sacred_nodes=[os.environ["SONDE_NODELIST"]], restartable_ddicts=[], tags=["host"], analysis_args=90)
+                watch.start()
+                watch.start()
+                threading.Event().wait()
+        """, "--resilient")
+        self.assertEqual(result.stdout, "attempt 0\nattempt 1\n", result.stderr)
+        self.assertEqual(result.stderr.count("ValueError: cannot make anything of it; the watch goes on"), 1, result.stderr)
+        self.assertIn("the job is to be started again", result.stderr)
+
+    def test_a_job_that_cannot_be_started_again(self):
+        """It says so once, and the watch goes on."""
+        result = self.job("""
+            import threading, sonde
+            enough = threading.Event()
+            class Watch(sonde.Detector):
+                looks = 0
+                def analyze_data(self, data, arguments):
+                    self.looks += 1
+                    if self.looks == 5:
+                        enough.set()
+                    return True, ["n2"]
+            watch = Watch("x", 0.05, [], [], None, None)
+            watch.start()
+            print(enough.wait(60))
+            watch.stop()
+            watch.stop()
+        """)
+        self.assertEqual(result.stdout, "True\n")
+        self.assertEqual(result.stderr.count("the watch goes on"), 1, result.stderr)
+
+    def test_level_0(self):
+        """There is nobody to ask, and nothing is started."""
+        self.assertEqual(self.job("""
+            import sonde
+            import threading
+            watch = sonde.SlowGPUDetector()
+            watch.start()
+            print(threading.active_count())
+            watch.stop()
+        """, level=0).stdout, "1\n")
+
+    def test_cores_play_gpus(self):
+        """Each of the two is probed, again and again, and nobody is accused. The third has no core to play it."""
+        result = self.job("""
+            import time, sonde
+            from sonde.slow_gpu import devices
+            if __name__ == "__main__":
+                print(devices())
+                detector = sonde.SlowGPUDetector(collection_rate=0.2)
+                detector.start()
+                with sonde.AnalysisClient() as client:
+                    while True:
+                        found = {s["tags"]["gpu"]: s["dps"].values() for s in client.get_data("slow-gpu", ["gpu"])}
+                        if min((len(found.get(gpu, ())) for gpu in "01"), default=0) > 1:
+                            break
+                        time.sleep(0.1)
+                detector.stop()
+                print(sorted(found), all(0 < seconds < 60 for values in found.values() for seconds in values))
+        """, env={"SONDE_PROBE_DEVICES": "cpu:0,cpu:0,cpu:5000"})
+        self.assertEqual(result.stdout, "['cpu:0', 'cpu:0', 'cpu:5000']\n['0', '1'] True\n", result.stderr)
+
+
+if __name__ == "__main__":
+    main()
