@@ -249,7 +249,7 @@ int sonde_connect(const char *socket_path, int level)
         memcpy(p->header->socket_path, p->socket_path, sizeof p->socket_path);
         p->said_no_agent = false;
         emit_connect(p);
-    } else if (!on) {
+    } else if (!on && !p->base) { // handles of another segment would mean nothing in this one
         p->level = level;
         on = start(p);
         if (!on)
@@ -258,6 +258,17 @@ int sonde_connect(const char *socket_path, int level)
     }
     pthread_mutex_unlock(&p->lock);
     return on ? 0 : -ENOMEM;
+}
+
+// Handles of a segment mean nothing in another one: a process that had one stays off.
+void emit_look_again(void)
+{
+    struct emit_process *p = &emit_process;
+    watch_forks();
+    pthread_mutex_lock(&p->lock);
+    if (atomic_load(&p->state) == EMIT_OFF && !p->base)
+        atomic_store(&p->state, EMIT_NEW);
+    pthread_mutex_unlock(&p->lock);
 }
 
 static struct ring *claim(struct emit_process *p)

@@ -16,5 +16,6 @@ Nothing here blocks, raises for a value that is no number (it warns once), or ne
 from ._emit import Group, Metric, __version__, annotate, connect, counter, dropped, emit, gauge, group, level
 from ._log import log
 from ._span import span
+from .telemetry import Telemetry
 
-__all__ = ["Group", "Metric", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
+__all__ = ["Group", "Metric", "Telemetry", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
