@@ -115,6 +115,10 @@ class Jobs:
             if finish == "forgotten":
                 self._of.pop(key, None)
 
+    def job_of(self, client: str) -> Optional[int]:
+        """The job that a client is; None: it has submitted nothing, or is none."""
+        return self._jobs.get(client)
+
     def successful(self) -> list[int]:
         """Jobs all of whose dags have ended well."""
         return sorted(job for job, left in self._open.items() if left == 0 and job not in self._bad)
