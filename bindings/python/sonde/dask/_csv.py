@@ -1,0 +1,270 @@
+"""The recording of one worker as a CSV file, and back; peaks of it.
+
+A file is ``{folder}/{name}_{N}.csv`` (or ``.csv.gz``): a header, then a row for each sample::
+
+    job,dag,timestamp,total-mem,mem-util,compute-util
+    12,23,1173.392865,"32480428032, 30068703232","11, 10","86, 87"
+
+A cell of a metric holds one value for each of the worker's GPUs, joined by ``, ``. A value that could not be read is nothing between the commas, never 0;
+an empty cell has no values. Numbers keep their kind: 9 is an int, 9.0 a float. The cells of ``tasks`` hold keys (`_keys`).
+"""
+
+import csv
+import gzip
+import io
+import math
+import numbers
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Callable, Optional, TextIO, Union, cast
+
+from . import _keys
+
+ALWAYS = ("job", "dag", "timestamp")
+TASKS = "tasks"
+# What is no number in one of these is a damaged file; a custom metric may be a text.
+NUMBERS = frozenset({"total-mem", "mem-util", "compute-util"})
+# A cell of tasks can be long: thousands of long-running tasks at some hundred bytes. The csv module's own limit is 128 KiB.
+CELL_MAX_BYTES = 64 << 20
+
+Number = Union[int, float]
+Path = Union[str, "os.PathLike[str]"]
+
+
+@dataclass
+class Recording:
+    """What one worker recorded: rows in the order of the columns. A metric's value is a list, of numbers (None is missing) or keys; a custom metric's may be
+    a text."""
+
+    columns: list[str]
+    rows: list[Sequence[Any]]
+    path: str = ""
+
+    def place(self, metric: str) -> int:
+        """The metric's place in a row. KeyError when it was not tracked."""
+        tracked = [name for name in self.columns if name not in ALWAYS]
+        if metric not in tracked:
+            raise KeyError(f"{metric!r} was not tracked{' in ' + self.path if self.path else ''}; there is {', '.join(tracked) or 'nothing'}")
+        return self.columns.index(metric)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (str, int, float)) and type(value).__module__ == "builtins":
+        return str(int(value) if isinstance(value, bool) else value)
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    item = getattr(value, "item", None)  # NumPy's, CuPy's and PyTorch's scalars
+    return str(item() if callable(item) else value)
+
+
+def _cell(column: str, value: Any) -> str:
+    if column == TASKS:
+        return _keys.write(value or ())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_text, value))
+    return _text(value)
+
+
+def write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Writes the file, packed if its name ends in ``.gz``; makes its folder. It is there as a whole or not at all: a write that fails leaves what was there."""
+    target = os.fspath(path)
+    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+    unfinished = f"{target}.{os.getpid()}.unfinished"
+    try:
+        with _opened(unfinished, "w", target.endswith(".gz")) as file:
+            out = csv.writer(file, lineterminator="\n")
+            out.writerow(columns)
+            out.writerows([_cell(column, value) for column, value in zip(columns, row)] for row in rows)
+        os.replace(unfinished, target)
+    except BaseException:
+        if os.path.exists(unfinished):
+            os.unlink(unfinished)
+        raise
+
+
+def _opened(path: str, mode: str, packed: bool) -> TextIO:
+    encoding = "utf-8" if mode == "w" else "utf-8-sig"
+    if packed:
+        unpacked = cast(BinaryIO, gzip.GzipFile(path, mode, compresslevel=6))
+        return io.TextIOWrapper(unpacked, encoding=encoding, newline="")
+    return cast(TextIO, open(path, mode, encoding=encoding, newline=""))
+
+
+def _number(text: str) -> Optional[Number]:
+    try:
+        return int(text)
+    except ValueError:
+        text = text.strip()
+        return float(text) if text else None
+
+
+def _numbers(cell: str) -> list[Optional[Number]]:
+    return [_number(text) for text in cell.split(",")] if cell else []
+
+
+def _numbers_or_text(cell: str) -> Any:
+    try:
+        return _numbers(cell)
+    except ValueError:
+        return cell
+
+
+def _whole(cell: str) -> Optional[int]:
+    return int(cell) if cell else None
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {"job": _whole, "dag": _whole, "timestamp": float, TASKS: _keys.read}
+
+
+def _parser(column: str) -> Callable[[str], Any]:
+    return _PARSERS.get(column) or (_numbers if column in NUMBERS else _numbers_or_text)
+
+
+def _header(columns: list[str]) -> list[str]:
+    missing = [name for name in ALWAYS if name not in columns]
+    if missing:
+        raise ValueError(f"no recording of a worker: it has no column {', '.join(missing)}")
+    if len(set(columns)) < len(columns):
+        raise ValueError("two columns have the same name")
+    return columns
+
+
+def _row(columns: list[str], parsers: list[Callable[[str], Any]], cells: list[str]) -> list[Any]:
+    if len(cells) != len(columns):
+        raise ValueError(f"{len(cells)} cells where the header has {len(columns)}")
+    row = []
+    for column, parse, cell in zip(columns, parsers, cells):
+        try:
+            row.append(parse(cell))
+        except ValueError:
+            raise ValueError(f"{column} is {cell[:60]!r}") from None
+    return row
+
+
+def _lines(path: str) -> Iterator[list[Any]]:
+    """The header, then the parsed rows."""
+    csv.field_size_limit(max(csv.field_size_limit(), CELL_MAX_BYTES))
+    with open(path, "rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+    with _opened(path, "r", packed) as file:
+        reader = csv.reader(file, strict=True)
+        columns: list[str] = []
+        parsers: list[Callable[[str], Any]] = []
+        try:
+            for cells in reader:
+                if columns:
+                    yield _row(columns, parsers, cells)
+                else:
+                    columns = _header(cells)
+                    parsers = [_parser(column) for column in columns]
+                    yield columns
+            if not columns:
+                raise ValueError("the file is empty")
+        except (ValueError, csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path}:{max(reader.line_num, 1)}: {error}") from None
+
+
+def read(path: Path) -> Recording:
+    """The whole file, packed or not. ValueError names file and line of what is damaged."""
+    lines = _lines(os.fspath(path))
+    columns: list[str] = next(lines)
+    return Recording(columns, list(lines), os.fspath(path))
+
+
+_NAME = re.compile(r"(?P<name>.+)_(?P<number>[0-9]+)\.csv(\.gz)?")
+
+
+def numbered(folder: Path, fname: Optional[str] = None) -> dict[int, str]:
+    """The folder's files by the number of their worker, in its order: 0, 1, 2, 10. `fname` is needed where there are files of several names."""
+    found: dict[int, str] = {}
+    names = set()
+    for file in os.listdir(folder):
+        match = _NAME.fullmatch(file)
+        if not match or fname not in (None, match["name"]):
+            continue
+        names.add(match["name"])
+        number = int(match["number"])
+        if len(names) == 1 and number in found:
+            raise ValueError(f"{os.fspath(folder)}: {os.path.basename(found[number])} and {file} are both there for worker {number}")
+        found[number] = os.path.join(folder, file)
+    if len(names) > 1:
+        raise ValueError(f"{os.fspath(folder)} holds recordings of several names, say which with fname: {', '.join(sorted(names))}")
+    return dict(sorted(found.items()))
+
+
+def files(folder: Path, fname: Optional[str] = None) -> list[str]:
+    """The paths of the folder's recordings, in the order of the workers' numbers."""
+    return list(numbered(folder, fname).values())
+
+
+def _higher(a: Optional[Number], b: Optional[Number]) -> Optional[Number]:
+    if b is None or math.isnan(b):
+        return a
+    return b if a is None or b > a else a
+
+
+def _raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -> None:
+    peak.extend([None] * (len(values) - len(peak)))
+    for device, value in enumerate(values):
+        peak[device] = _higher(peak[device], value)
+
+
+def peaks(recording: Recording, metric: str) -> dict[int, list[Optional[Number]]]:
+    """The highest value of each device in each job, jobs in the order in which they came. None for a device that never had a value in the job.
+
+    KeyError for a metric that was not tracked, ValueError for one that has no numbers."""
+    place = recording.place(metric)
+    job_place = recording.columns.index("job")
+    found: dict[int, list[Optional[Number]]] = {}
+    devices = 0
+    for row in recording.rows:
+        values = row[place]
+        if isinstance(values, (int, float)) or values is None:
+            values = [values]  # a custom metric of all devices at once, not yet written
+        if metric == TASKS or isinstance(values, str):
+            raise ValueError(f"{metric} has no peak{' in ' + recording.path if recording.path else ''}: its values are no numbers")
+        devices = max(devices, len(values))
+        if row[job_place] is not None:
+            _raise_to(found.setdefault(row[job_place], []), values)
+    for peak in found.values():
+        _raise_to(peak, [None] * devices)
+    return found
+
+
+def over_jobs(peaks_by_job: dict[int, list[Optional[Number]]]) -> list[Optional[Number]]:
+    """The highest of each device in all jobs."""
+    peak: list[Optional[Number]] = []
+    for values in peaks_by_job.values():
+        _raise_to(peak, values)
+    return peak
+
+
+def chosen(workers: Union[int, Iterable[int], None], there: Sequence[int], where: str) -> list[int]:
+    """The numbers of the workers that are asked for (None: all), in the order asked. ValueError names those that are not there."""
+    if workers is None:
+        return list(there)
+    asked = [workers] if isinstance(workers, int) else list(workers)
+    absent = [str(number) for number in asked if number not in there]
+    if absent:
+        raise ValueError(f"no worker {', '.join(absent)} in {where}: there is {', '.join(map(str, there)) or 'none'}")
+    return asked
+
+
+def peaks_from_csv(
+    csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, fname: Optional[str] = None
+) -> list[Any]:
+    """The highest values of a metric from the files that Monitor.to_csv wrote.
+
+    A list with an entry for each worker, in the order asked: ``{job: [value of each device]}``, or with `per_job` false ``[value of each device]``."""
+    there = numbered(csv_dir, fname)
+    if not there:
+        raise FileNotFoundError(f"no {fname or 'NAME'}_N.csv in {os.fspath(csv_dir)}")
+    by_worker = [peaks(read(there[number]), metric) for number in chosen(workers, list(there), os.fspath(csv_dir))]
+    if per_job:
+        return by_worker
+    return [over_jobs(by_job) for by_job in by_worker]

@@ -1,0 +1,104 @@
+"""Keys of tasks as the text of one cell, and back.
+
+Dask's keys are strings, numbers, bytes or tuples of these. A cell joins them with ``, ``. A string stands there as it is; where that could be taken for
+something else (it holds ``, ``, begins with a quote or like a tuple, is the text of a number) it stands as Python writes it, and so do bytes and tuples::
+
+    inc-1, ('sum-3f', 0, 1), "('sum-3f', 0, 1)", 'a, b'        a string, a tuple, a string that looks like one, a string with a comma
+
+What other programs wrote without quotes is read as well as it can be: a tuple where it looks like one, else a string up to the next comma.
+"""
+
+import ast
+import re
+from collections.abc import Iterable
+from typing import Any
+
+_LITERAL = re.compile(r"""\(|[bB]?["']""")  # how what Python wrote begins
+_WORDS = {"True": True, "False": False, "None": None}
+
+
+def _number(text: str) -> Any:
+    """The number of this text, or None."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return None
+
+
+def _plain(key: Any) -> Any:
+    """The key with NumPy's numbers as Python's: their repr depends on NumPy's version."""
+    if isinstance(key, tuple):
+        return tuple(_plain(part) for part in key)
+    if isinstance(key, (str, bytes, int, float, type(None))) and type(key).__module__ == "builtins":
+        return key
+    item = getattr(key, "item", None)
+    return item() if callable(item) else str(key)
+
+
+def _is_bare(key: str) -> bool:
+    return bool(
+        key
+        and key.isprintable()
+        and key == key.strip()
+        and ", " not in key
+        and not key.endswith(",")
+        and not _LITERAL.match(key)
+        and key not in _WORDS
+        and _number(key) is None
+    )
+
+
+def write(keys: Iterable[Any]) -> str:
+    plain = map(_plain, keys)
+    return ", ".join(key if isinstance(key, str) and _is_bare(key) else repr(key) for key in plain)
+
+
+def _end_of_literal(cell: str, start: int) -> int:
+    """Behind the tuple, string or bytes that begins here; the cell's length if it has no end."""
+    depth, quote, at = 0, "", start
+    while at < len(cell):
+        c = cell[at]
+        if quote:
+            if c == "\\":
+                at += 1
+            elif c == quote:
+                quote = ""
+        elif c in "'\"":
+            quote = c
+        elif c == "(":
+            depth += 1
+        elif c == ")":
+            depth -= 1
+        at += 1
+        if depth <= 0 and not quote and c in "'\")":
+            return at
+    return len(cell)
+
+
+def _literal(cell: str, start: int) -> tuple[Any, int]:
+    """What Python wrote here and where it ends; the end is -1 if it is no such thing after all."""
+    end = _end_of_literal(cell, start)
+    if end < len(cell) and not cell.startswith(", ", end):
+        return None, -1
+    try:
+        return ast.literal_eval(cell[start:end]), end
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None, -1
+
+
+def read(cell: str) -> list[Any]:
+    keys: list[Any] = []
+    at = 0
+    while at < len(cell):
+        key, end = _literal(cell, at) if _LITERAL.match(cell, at) else (None, -1)
+        if end < 0:
+            end = cell.find(", ", at)
+            end = len(cell) if end < 0 else end
+            text = cell[at:end]
+            number = _number(text)
+            key = _WORDS.get(text, text) if number is None else number
+        keys.append(key)
+        at = end + len(", ")
+    return keys
