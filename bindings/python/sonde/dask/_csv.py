@@ -208,7 +208,7 @@ def _higher(a: Optional[Number], b: Optional[Number]) -> Optional[Number]:
     return b if a is None or b > a else a
 
 
-def _raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -> None:
+def raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -> None:
     peak.extend([None] * (len(values) - len(peak)))
     for device, value in enumerate(values):
         peak[device] = _higher(peak[device], value)
@@ -230,9 +230,9 @@ def peaks(recording: Recording, metric: str) -> dict[int, list[Optional[Number]]
             raise ValueError(f"{metric} has no peak{' in ' + recording.path if recording.path else ''}: its values are no numbers")
         devices = max(devices, len(values))
         if row[job_place] is not None:
-            _raise_to(found.setdefault(row[job_place], []), values)
+            raise_to(found.setdefault(row[job_place], []), values)
     for peak in found.values():
-        _raise_to(peak, [None] * devices)
+        raise_to(peak, [None] * devices)
     return found
 
 
@@ -240,7 +240,7 @@ def over_jobs(peaks_by_job: dict[int, list[Optional[Number]]]) -> list[Optional[
     """The highest of each device in all jobs."""
     peak: list[Optional[Number]] = []
     for values in peaks_by_job.values():
-        _raise_to(peak, values)
+        raise_to(peak, values)
     return peak
 
 
