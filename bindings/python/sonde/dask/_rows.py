@@ -17,14 +17,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _csv, _keys
-from ._settings import KINDS, Settings, own_gpu
+from ._settings import INSTANTS, KINDS, Settings, own_gpu
 
 if TYPE_CHECKING:
     from ._scheduler import Life
     from ._store import Store
 
-# Sampled by every agent at its full rate: says when the instants were.
-INSTANTS = "memory_used_bytes"
 CUSTOM = "dask_custom_"
 IDENTITY = ("worker-address", "worker-name", "host", "pid", "gpu-uuid", "gpu-index", "time")
 # Series that there may be of a host, to keep answers small.

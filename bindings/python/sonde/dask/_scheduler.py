@@ -18,10 +18,12 @@ from sonde import _service
 from sonde._emit import OpenSpan, open_span
 
 from ._jobs import Graph, Jobs
-from ._settings import PLUGIN, Settings
+from ._settings import INSTANTS, KINDS, MARK, PLUGIN, Settings
 from ._store import Store
 
 HANDLER = "sonde_worker"  # what workers call
+SETTLE_S = 3.0
+LOOK_S = 0.02
 
 
 @dataclass
@@ -51,6 +53,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.life_spans: dict[str, OpenSpan] = {}  # by address
         self.job_spans: dict[int, OpenSpan] = {}
         self.service: Optional[_service.Service] = None
+        self.mark = 0
 
     # ---- its life
 
@@ -63,6 +66,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             self.level = int(self.environment["SONDE_LEVEL"])
             sonde.connect(self.environment["SONDE_SOCKET"], self.level)
             self.at = sonde.group([sonde.gauge("dask_job"), sonde.gauge("dask_dag")])
+            self.marks = sonde.gauge(MARK, tags={"worker": "scheduler"})
             self.jobs = Jobs(self.settings.job_type == "manual", self._opened, self._closed, self._go)
             self._go(0, 0)
             for state in sorted(scheduler.workers.values(), key=lambda state: _natural(str(state.name))):
@@ -192,8 +196,39 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
                 found.append((begin, end))
         return found
 
+    async def settle(self) -> None:
+        """Waits until what was said and sampled before now, or before the end of recording, is in the store. A worker that cannot answer, as a task holds the
+        interpreter's lock, and an agent that does not sample are not waited for beyond SETTLE_S."""
+        self.mark += 1
+        self.marks(self.mark)
+        waiting = {"scheduler"}
+        try:
+            call = self.scheduler.broadcast(msg={"op": MARK, "number": self.mark}, on_error="ignore")
+            answers = await asyncio.wait_for(call, SETTLE_S)
+            waiting |= {answer for answer in answers.values() if isinstance(answer, str)}
+        except asyncio.TimeoutError:
+            pass
+        end_ns = self.periods[-1][1] if self.periods else None
+        await asyncio.get_running_loop().run_in_executor(None, self._settle, waiting, end_ns or time.time_ns())
+
+    def _settle(self, waiting: set[str], end_ns: int) -> None:
+        interval_ns = self.settings.interval_ms * 1_000_000
+        instant_ns = end_ns // interval_ns * interval_ns
+        sampled = [INSTANTS, *(KINDS[name][1] for name in self.settings.tracking if KINDS[name][0] == "gpu")]
+        deadline = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline:
+            here = {one["tags"].get("worker") for one in self.store.latest(MARK) if one["value"] >= self.mark}
+            behind = [
+                one for metric in sampled for one in self.store.latest(metric)
+                if instant_ns - 3 * interval_ns < one["t_ns"] < instant_ns  # one that has ended long ago does not come
+            ]  # fmt: skip
+            if waiting <= here and not behind:
+                return
+            time.sleep(LOOK_S)
+
     async def recorded(self) -> dict[str, Any]:
         """All that the rows of all workers are made of."""
+        await self.settle()
         return await asyncio.get_running_loop().run_in_executor(None, self._recorded)
 
     def _recorded(self) -> dict[str, Any]:
@@ -202,6 +237,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return gather(self.store, self.settings, self._periods(), list(self.lives), self.attached_ns)
 
     async def peaks(self, metric: str, workers: Optional[list[int]], per_job: bool) -> list[Any]:
+        await self.settle()
         return await asyncio.get_running_loop().run_in_executor(None, self._peaks, metric, workers, per_job)
 
     def _peaks(self, metric: str, workers: Optional[list[int]], per_job: bool) -> list[Any]:

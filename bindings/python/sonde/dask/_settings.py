@@ -5,6 +5,10 @@ from typing import Any, Optional
 
 # The name under which the plugins are registered: a second Monitor finds the first one's, and takes their place.
 PLUGIN = "sonde-monitor"
+# Sampled by every agent at its full rate: says when the instants were.
+INSTANTS = "memory_used_bytes"
+# A metric, and the call that has a worker emit it.
+MARK = "dask_mark"
 
 # What one row of a worker is made of. Order and names are those of the CSV files.
 #   gpu      a series of the agent for each GPU of the node

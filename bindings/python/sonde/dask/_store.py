@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Sequence
@@ -57,6 +58,11 @@ class Store:
                 kept["t_ns"] += one["t_ns"]
                 kept["values"] += one["values"]
         return list(whole.values())
+
+    def latest(self, match: str) -> list[dict[str, Any]]:
+        """Of each series that matches (metric{tag=value}): tags, t_ns, value of its last point."""
+        found: list[dict[str, Any]] = self._ask(f"/sonde/v1/series?{urllib.parse.urlencode({'match': match, 'limit': 0})}&latest")["series"]
+        return found
 
     def spans(self, name: str, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
         asked = urllib.parse.urlencode({"name": name, "start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "limit": 0})

@@ -18,7 +18,7 @@ import sonde
 from sonde._emit import OpenSpan, open_span
 
 from . import _keys
-from ._settings import KINDS, PLUGIN, Settings
+from ._settings import KINDS, MARK, PLUGIN, Settings
 
 RUNS = frozenset(("executing", "long-running"))
 RUNS_ON = RUNS | {"cancelled", "resumed"}  # nobody wants it any more, but it runs
@@ -51,6 +51,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
             raise RuntimeError(f"sonde has no agent on this worker's host {socket.gethostname()} (no {told['socket']})")
         sonde.connect(told["socket"], told["level"])
         self.tag = str(told["worker"])
+        self.marks = sonde.gauge(MARK, tags={"worker": self.tag})
+        worker.handlers[MARK] = self.mark
         for key, state in list(worker.state.tasks.items()):
             if state.state in RUNS:
                 self._begin(key)
@@ -59,8 +61,15 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
             self.thread = threading.Thread(target=self._ask, args=(asked,), name="sonde-monitor", daemon=True)
             self.thread.start()
 
+    def mark(self, number: int) -> str:
+        """What it says behind all that it has said: once this is in the store, the rest is."""
+        self.marks(number)
+        return self.tag
+
     def teardown(self, worker: Any) -> None:
         self.stopping.set()
+        if worker.handlers.get(MARK) == self.mark:
+            del worker.handlers[MARK]
         for span in self.running.values():
             span.close(None)
         self.running.clear()
