@@ -351,6 +351,12 @@ CALL(nvmlInit_v2, void)
 {
     return start();
 }
+// pynvml's way in.
+CALL(nvmlInitWithFlags, unsigned flags)
+{
+    (void)flags;
+    return start();
+}
 CALL(nvmlDeviceGetCount_v2, unsigned *out)
 {
     return count_devices(out);

@@ -24,14 +24,15 @@ those that live, and the same data are what Grafana, `sonde query` and recording
 
 from typing import Any
 
+from ._handles import custom_metric
 from ._monitor import Monitor
 
-__all__ = ["Monitor"]
+__all__ = ["Monitor", "custom_metric", "dask_setup"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "custom_metric":
-        from ._handles import custom_metric
+async def dask_setup(server: Any) -> None:
+    """For ``dask scheduler --preload sonde.dask``: attaches and starts a monitor at once. What it tracks is Dask's configuration: ``sonde.tracking``,
+    ``sonde.polling-interval``, ``sonde.job-type``, ``sonde.csv`` (a folder for the files at the end), as in ``DASK_SONDE__TRACKING='["mem-util"]'``. Workers have nothing to do."""
+    from ._scheduler import preload
 
-        return custom_metric
-    raise AttributeError(name)
+    await preload(server)

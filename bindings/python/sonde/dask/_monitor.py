@@ -6,8 +6,8 @@ from collections.abc import Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
-from . import _csv, _scheduler
-from ._rows import IDENTITY, Rows
+from . import _csv
+from ._rows import Rows
 from ._settings import Settings, check
 
 Path = Union[str, "os.PathLike[str]"]
@@ -59,7 +59,7 @@ class Monitor:
         settings = Settings(
             list(dict.fromkeys(tracking)), names, _pickled(custom_metrics), job_type, spans, max(1, round(polling_interval)), own_gpus, mem_limit, os.fspath(dump_loc)
         )
-        return self._run(self._on_scheduler, _scheduler.install, settings=settings)
+        return self._run(self._on_scheduler, "install", settings=settings)
 
     def start(self) -> Any:
         """Records from now on."""
@@ -71,7 +71,7 @@ class Monitor:
 
     def shutdown(self) -> Any:
         """Takes the monitor out of the cluster. sonde keeps the recording: `sonde query --list` finds it."""
-        return self._run(self._on_scheduler, _scheduler.remove)
+        return self._run(self._on_scheduler, "remove")
 
     def new_job(self, job: Optional[int] = None) -> Any:
         """The next job begins, or the job of this number; its number. For ``job_type='manual'``."""
@@ -89,14 +89,7 @@ class Monitor:
         return self._run(self._to_csv, path, fname, identity)
 
     async def _to_csv(self, path: Path, fname: str, identity: bool) -> list[str]:
-        rows = Rows(await self._on_scheduler(_scheduler.ask, method="recorded", arguments={}))
-        os.makedirs(path, exist_ok=True)
-        written = []
-        for worker in rows.workers:
-            file = os.path.join(path, f"{fname}_{worker}.csv")
-            _csv.write(file, [*rows.columns, *(IDENTITY if identity else ())], rows.of(worker, identity))
-            written.append(file)
-        return written
+        return Rows(await self._on_scheduler("ask", method="recorded", arguments={})).write(os.fspath(path), fname, identity)
 
     def get_peaks(self, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True) -> Any:
         """The highest values: for each worker, in the order asked for, {job: [of each device]}, or without `per_job` [of each device]."""
@@ -144,15 +137,17 @@ class Monitor:
         return self.attach(self._tracking, **self._options)
 
     def _ask(self, method: str, **arguments: Any) -> Any:
-        return self._run(self._on_scheduler, _scheduler.ask, method=method, arguments=arguments)
+        return self._run(self._on_scheduler, "ask", method=method, arguments=arguments)
 
     def _run(self, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any, **keywords: Any) -> Any:
         """Awaitable for an asynchronous client, else the result."""
         return self.client.sync(function, *arguments, **keywords)
 
-    async def _on_scheduler(self, function: Callable[..., Any], **keywords: Any) -> Any:
+    async def _on_scheduler(self, function: str, **keywords: Any) -> Any:
+        from . import _scheduler  # which needs Dask; reading files does not
+
         try:
-            return await self.client.run_on_scheduler(function, **keywords)
+            return await self.client.run_on_scheduler(getattr(_scheduler, function), **keywords)
         except ModuleNotFoundError as error:
             if error.name and error.name.split(".")[0] == "sonde":
                 raise RuntimeError("sonde is not installed where the scheduler runs (pip install sonde)") from None

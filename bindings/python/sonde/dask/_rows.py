@@ -13,6 +13,7 @@ that were executing, and the job and dag that the cluster was at.
 """
 
 import bisect
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -131,6 +132,16 @@ class Rows:
                     row += [life.address, life.name, life.host, life.pid]
                     row += [", ".join(device.uuid for device in devices), ", ".join(device.index for device in devices), instant_ns / 1e9]
                 yield row
+
+    def write(self, folder: str, fname: str = "worker", identity: bool = False) -> list[str]:
+        """A file for each worker; their paths."""
+        os.makedirs(folder, exist_ok=True)
+        written = []
+        for worker in self.workers:
+            path = os.path.join(folder, f"{fname}_{worker}.csv")
+            _csv.write(path, [*self.columns, *(IDENTITY if identity else ())], self.of(worker, identity))
+            written.append(path)
+        return written
 
     def _instants(self, life: "Life") -> Iterator[int]:
         of_host = self.instants.get(life.host, [])

@@ -5,11 +5,13 @@ It is here and not in the Monitor that the state lives: one client may start the
 
 import asyncio
 import inspect
+import logging
 import os
 import time
 from dataclasses import dataclass
 from typing import Any, Optional
 
+import dask.config
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.protocol.pickle import dumps
 
@@ -18,12 +20,15 @@ from sonde import _service
 from sonde._emit import OpenSpan, open_span
 
 from ._jobs import Graph, Jobs
-from ._settings import INSTANTS, KINDS, MARK, PLUGIN, Settings
+from ._settings import INSTANTS, KINDS, MARK, PLUGIN, Settings, check
 from ._store import Store
 
 HANDLER = "sonde_worker"  # what workers call
 SETTLE_S = 3.0
 LOOK_S = 0.02
+
+
+logger = logging.getLogger("sonde.dask")
 
 
 @dataclass
@@ -97,6 +102,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     async def close(self) -> None:
         """Ends what it has started; the recording is kept."""
         self.stop()
+        if self.settings.csv:
+            await self._write()
         for span in [*self.job_spans.values(), *self.life_spans.values()]:
             span.close(None)
         self.job_spans.clear()
@@ -104,6 +111,14 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         if self.scheduler.handlers.get(HANDLER) == self.take_worker:
             del self.scheduler.handlers[HANDLER]
         await asyncio.get_running_loop().run_in_executor(None, self._stop_service)
+
+    async def _write(self) -> None:
+        from ._rows import Rows
+
+        try:
+            Rows(await self.recorded()).write(self.settings.csv)
+        except Exception:
+            logger.exception("sonde: the files could not be written to %s", self.settings.csv)
 
     # ---- workers
 
@@ -281,6 +296,17 @@ async def install(settings: Settings, dask_scheduler: Any = None) -> None:
         address, answer = next(iter(bad.items()))
         await remove(dask_scheduler=dask_scheduler)
         raise RuntimeError(f"the monitor cannot work on worker {address}{f' and {len(bad) - 1} more' if len(bad) > 1 else ''}: {_words(answer)}")
+
+
+async def preload(server: Any) -> None:
+    """On the scheduler: a monitor of what Dask's configuration says, from the first moment on."""
+    if not hasattr(server, "register_scheduler_plugin"):
+        return
+    tracking = list(dask.config.get("sonde.tracking", ["total-mem", "mem-util", "compute-util", "tasks"]))
+    job_type, interval_ms = dask.config.get("sonde.job-type", "client"), dask.config.get("sonde.polling-interval", 200)
+    check(tracking, job_type, interval_ms, 0, [])
+    await install(Settings(tracking, job_type=job_type, interval_ms=round(interval_ms), csv=str(dask.config.get("sonde.csv", ""))), dask_scheduler=server)
+    server.plugins[PLUGIN].record()
 
 
 async def remove(dask_scheduler: Any = None) -> None:

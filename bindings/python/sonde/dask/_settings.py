@@ -41,6 +41,7 @@ class Settings:
     own_gpus: bool = False
     mem_limit: int = 0
     dump_loc: str = "temp"
+    csv: str = ""  # where the scheduler writes the files at its end; "" = nowhere
 
     @property
     def columns(self) -> list[str]:

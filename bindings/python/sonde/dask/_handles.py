@@ -1,0 +1,205 @@
+"""The GPUs of this process' node as handles for metrics, the built-in ones and users' own.
+
+A handle is what pynvml's functions take, where pynvml can be imported; with or without it, it is a `Device` with the methods below. NVML itself (the driver's
+``libnvidia-ml.so.1``) is asked through ctypes; where it is missing there are no GPUs. GPUs are known by UUID: NVML does not look at CUDA_VISIBLE_DEVICES, so a
+worker's own GPU is found by what the first entry there says. Calls let other threads of Python run meanwhile.
+"""
+
+import ctypes
+import importlib
+import inspect
+import logging
+import os
+import threading
+from typing import Any, Callable, Optional, TypeVar, Union
+
+_log = logging.getLogger("sonde.dask")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_ALREADY_INITIALIZED = 5  # nvmlReturn_t, of NVML before version 2
+_UUID_MAX_BYTES = 96
+_MEMORY_V2 = 40 | 2 << 24  # the size of its layout, and its version
+
+
+class _Utilization(ctypes.Structure):
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
+
+
+class _MemoryV2(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint)] + [(name, ctypes.c_ulonglong) for name in ("total", "reserved", "free", "used")]
+
+
+class _OpaqueDevice(ctypes.Structure):
+    pass
+
+
+class Device:
+    """A GPU, or a MIG instance. What it cannot say is None."""
+
+    index: int  # NVML's, which is the order of PCI addresses; of a MIG instance that of its GPU
+    uuid: str
+    _nvml: "_Nvml"
+
+    def _ask(self, answer: Any, *functions: str) -> bool:
+        return any(self._nvml.call(function, self, ctypes.byref(answer)) == 0 for function in functions)
+
+    def _memory(self) -> Union[_Memory, _MemoryV2, None]:
+        newer = _MemoryV2(version=_MEMORY_V2)
+        if self._ask(newer, "nvmlDeviceGetMemoryInfo_v2"):
+            return newer
+        older = _Memory()  # its `used` has what the driver keeps for itself, too
+        return older if self._ask(older, "nvmlDeviceGetMemoryInfo") else None
+
+    def memory_used(self) -> Optional[int]:
+        """Bytes."""
+        memory = self._memory()
+        return int(memory.used) if memory else None
+
+    def memory_total(self) -> Optional[int]:
+        """Bytes."""
+        memory = self._memory()
+        return int(memory.total) if memory else None
+
+    def memory_used_percent(self) -> Optional[float]:
+        """Used memory of the total."""
+        memory = self._memory()
+        return 100 * memory.used / memory.total if memory and memory.total else None
+
+    def utilization(self) -> Optional[int]:
+        """Percent of the time in which a kernel was running."""
+        rates = _Utilization()
+        return int(rates.gpu) if self._ask(rates, "nvmlDeviceGetUtilizationRates") else None
+
+    def memory_activity(self) -> Optional[int]:
+        """Percent of the time in which memory was read or written."""
+        rates = _Utilization()
+        return int(rates.memory) if self._ask(rates, "nvmlDeviceGetUtilizationRates") else None
+
+    def power_watts(self) -> Optional[float]:
+        milliwatts = ctypes.c_uint()
+        return milliwatts.value / 1000 if self._ask(milliwatts, "nvmlDeviceGetPowerUsage") else None
+
+
+class _Nvml:
+    """The library, started. OSError when there is none, or it does not start."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(os.environ.get("SONDE_NVML") or "libnvidia-ml.so.1")
+        result = self.call("nvmlInit_v2")
+        if result is None:
+            result = self.call("nvmlInit")
+        if result not in (0, _ALREADY_INITIALIZED):
+            raise OSError(f"NVML does not start: error {result}")
+        pointer: Any = ctypes.POINTER(_OpaqueDevice)
+        try:
+            pynvml = importlib.import_module("pynvml")
+            pynvml.nvmlInit()  # the same library: counted once more
+            pointer = pynvml.c_nvmlDevice_t
+        except ImportError:
+            pass
+        except Exception as error:  # whatever pynvml makes of a library it does not like
+            _log.warning("pynvml does not start, custom metrics get handles without it: %s", error)
+        self._handle_type: Any = type("DeviceHandle", (Device, pointer), {"_type_": pointer._type_})
+
+    def call(self, function: str, *arguments: Any) -> Optional[int]:
+        """NVML's result, or None where it has no such function."""
+        found = getattr(self._library, function, None)
+        return None if found is None else int(found(*arguments))
+
+    def _handle(self, index: int, function: str, *arguments: Any) -> Optional[Device]:
+        where = ctypes.c_void_p()
+        if self.call(function, *arguments, ctypes.byref(where)) != 0:
+            return None
+        handle: Device = ctypes.cast(where, self._handle_type)
+        handle.index, handle._nvml = index, self
+        text = ctypes.create_string_buffer(_UUID_MAX_BYTES)
+        if self.call("nvmlDeviceGetUUID", handle, text, ctypes.c_uint(_UUID_MAX_BYTES)) != 0:
+            return None
+        handle.uuid = text.value.decode(errors="replace")
+        return handle
+
+    def gpus(self) -> list[Device]:
+        """In the order of their indices. One that does not answer is left out, and said."""
+        count = ctypes.c_uint()
+        if self.call("nvmlDeviceGetCount_v2", ctypes.byref(count)) is None:
+            self.call("nvmlDeviceGetCount", ctypes.byref(count))
+        found = []
+        for index in range(count.value):
+            gpu = self._handle(index, "nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index)) or self._handle(
+                index, "nvmlDeviceGetHandleByIndex", ctypes.c_uint(index)
+            )
+            if gpu:
+                found.append(gpu)
+            else:
+                _log.warning("GPU %d does not answer and is left out", index)
+        return found
+
+    def instances(self, gpu: Device) -> list[Device]:
+        """The GPU's MIG instances."""
+        count = ctypes.c_uint()
+        if self.call("nvmlDeviceGetMaxMigDeviceCount", gpu, ctypes.byref(count)) != 0:
+            return []
+        places = range(count.value * 2)  # some drivers leave places empty
+        found = (self._handle(gpu.index, "nvmlDeviceGetMigDeviceHandleByIndex", gpu, ctypes.c_uint(place)) for place in places)
+        return [instance for instance in found if instance]
+
+
+_lock = threading.Lock()
+_started: Optional[_Nvml] = None
+
+
+def _nvml() -> Optional[_Nvml]:
+    """NVML, started once in this process; None where there is none."""
+    global _started
+    with _lock:
+        if _started is None:
+            try:
+                _started = _Nvml()
+            except OSError as error:
+                _log.info("no GPUs are seen: %s", error)
+        return _started
+
+
+def _named(nvml: _Nvml, gpus: list[Device], entry: str) -> list[Device]:
+    """The device that an entry of CUDA_VISIBLE_DEVICES means: an index, or a UUID or its unmistakable beginning."""
+    if entry.isdecimal():
+        return [gpu for gpu in gpus if gpu.index == int(entry)]
+    if not entry.startswith(("GPU-", "MIG-")):
+        return []
+    candidates = gpus if entry.startswith("GPU-") else [instance for gpu in gpus for instance in nvml.instances(gpu)]
+    found = [device for device in candidates if device.uuid.lower().startswith(entry.lower())]
+    return found if len(found) == 1 else []
+
+
+def device_handles(own_only: bool) -> list[Device]:
+    """The node's GPUs, or this worker's own: the first entry of CUDA_VISIBLE_DEVICES; all where that is not set."""
+    nvml = _nvml()
+    gpus = nvml.gpus() if nvml else []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if not nvml or not own_only or visible is None:
+        return gpus
+    return _named(nvml, gpus, visible.split(",")[0].strip())
+
+
+def custom_metric(name: str, per_device: bool = True) -> Callable[[_Function], _Function]:
+    """Makes a function ``(worker, handle)`` a metric of this name, for Monitor.attach(custom_metrics=[…]).
+
+    It is called for each device with its handle, or once with the list of all handles if `per_device` is false."""
+    if not isinstance(name, str):
+        raise TypeError("custom_metric needs the metric's name: @custom_metric('power')")
+    if not name or not name.isprintable() or name != name.strip():
+        raise ValueError(f"{name!r} cannot be a metric's name")
+
+    def decorate(function: _Function) -> _Function:
+        try:
+            inspect.signature(function).bind(None, None)
+        except TypeError:
+            raise TypeError(f"the custom metric {name!r} has to take two arguments, a worker and a handle") from None
+        function.metric_name, function.per_device = name, per_device  # type: ignore[attr-defined]
+        return function
+
+    return decorate
