@@ -282,6 +282,14 @@ def _outermost_span(annotations: Any) -> Optional[str]:
 # ---- what clients run on the scheduler
 
 
+async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exception]:
+    """install() for clients."""
+    try:
+        return await install(settings, dask_scheduler)
+    except (OSError, RuntimeError) as error:
+        return error
+
+
 async def install(settings: Settings, dask_scheduler: Any = None) -> None:
     await remove(dask_scheduler=dask_scheduler)
     part = SchedulerPart(settings)
@@ -320,12 +328,15 @@ async def remove(dask_scheduler: Any = None) -> None:
 
 
 async def ask(method: str, arguments: dict[str, Any], dask_scheduler: Any = None) -> Any:
-    """Calls a method of the plugin. Errors that are the caller's come back as they are."""
+    """Calls a method of the plugin. An error is handed back, for the client to raise: it is no fault of the scheduler, whose log it would go to."""
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
-        raise RuntimeError("no monitor is attached to this cluster: call attach() first")
-    answer = getattr(part, method)(**arguments)
-    return await answer if inspect.isawaitable(answer) else answer
+        return RuntimeError("no monitor is attached to this cluster: call attach() first")
+    try:
+        answer = getattr(part, method)(**arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+    except (LookupError, OSError, RuntimeError, ValueError) as error:
+        return error
 
 
 def _words(answer: dict[str, Any]) -> str:

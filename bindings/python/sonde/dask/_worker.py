@@ -18,7 +18,7 @@ import sonde
 from sonde._emit import OpenSpan, open_span
 
 from . import _keys
-from ._settings import KINDS, MARK, PLUGIN, Settings
+from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
 RUNS = frozenset(("executing", "long-running"))
 RUNS_ON = RUNS | {"cancelled", "resumed"}  # nobody wants it any more, but it runs
@@ -166,7 +166,7 @@ class Custom:
         gauge = self.gauges.get(place)
         if gauge is None:
             tags = {"worker": self.tag} if place is None else {"worker": self.tag, "device": place}
-            gauge = self.gauges[place] = sonde.gauge(f"dask_custom_{self.name}", tags=tags)
+            gauge = self.gauges[place] = sonde.gauge(custom_series(self.name), tags=tags)
         return gauge
 
     def _say(self, text: str) -> None:
