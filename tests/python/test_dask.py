@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import os
 import pathlib
 import signal
@@ -54,6 +55,17 @@ def work_of(worker):
     return os.getpid()
 
 
+@functools.cache
+def played():
+    """A real recording where there is one, else made up."""
+    recorded = pathlib.Path(os.environ.get("GPU_BDB", "")) / "worker_0.csv.gz"
+    if not recorded.is_file():
+        return [[[(i * 7 + g) % 101, i % 50, (i + g * 1000) << 20] for g in range(GPUS)] for i in range(2000)]
+    found = _csv.read(recorded)
+    memory, activity, compute = (found.columns.index(name) for name in ("total-mem", "mem-util", "compute-util"))
+    return [[[row[compute][g], row[activity][g], row[memory][g]] for g in range(GPUS)] for row in found.rows[2000:4000]]
+
+
 class Clusters(Place):
     def setUp(self):
         super().setUp()
@@ -77,17 +89,10 @@ class Clusters(Place):
         return {pid: text for pid, text in super().alive(word).items() if "multiprocessing.resource_tracker" not in text}
 
     def play(self):
-        """What the GPUs do: a real recording where there is one, else made up. Rows of utilisation, memory activity, memory used for each GPU."""
+        """What the GPUs do: rows of utilisation, memory activity, memory used for each GPU."""
+        self.table = played()
         path = self.root / "play.txt"
-        recorded = pathlib.Path(os.environ.get("GPU_BDB", "")) / "worker_0.csv.gz"
-        if recorded.is_file():
-            found = _csv.read(recorded)
-            memory, activity, compute = (found.columns.index(name) for name in ("total-mem", "mem-util", "compute-util"))
-            table = [[[row[compute][g], row[activity][g], row[memory][g]] for g in range(GPUS)] for row in found.rows[2000:4000]]
-        else:
-            table = [[[(i * 7 + g) % 101, i % 50, (i + g * 1000) << 20] for g in range(GPUS)] for i in range(2000)]
-        self.table = table
-        path.write_text("\n".join(" ".join(str(v) for gpu in row for v in gpu) for row in table))
+        path.write_text("\n".join(" ".join(str(v) for gpu in row for v in gpu) for row in self.table))
         return path
 
     @contextlib.contextmanager

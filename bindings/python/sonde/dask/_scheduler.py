@@ -91,6 +91,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             return
         options = [f"--rate={self.settings.interval_ms / 1000}"]
         if self.settings.mem_limit:
+            os.makedirs(self.settings.dump_loc, exist_ok=True)
             options.append(f"--run-dir={os.path.abspath(self.settings.dump_loc)}")
         self.service = _service.Service(max(3, self.settings.level), options=options)
         self.environment = self.service.environment
