@@ -152,6 +152,20 @@ class Damage(Folder):
             with self.subTest(content[-20:]):
                 self.refuses(content, words)
 
+    def test_any_damage_is_named_or_none(self):
+        some = random.Random(3)
+        whole = self.GOOD.replace(b"mem-util", b"mem-util,tasks").replace(b"0.5,7", b'0.5,"7, 8","a, (\'b\', 1)"') * 3
+        for _ in range(3000):
+            bad = bytearray(whole)
+            for _ in range(some.randrange(1, 4)):
+                place = some.randrange(len(bad))
+                bad[place : place + some.randrange(3)] = some.choices(b'"\n\r,\0(\')x\xff\\9', k=some.randrange(3))
+            path = self.file(bytes(bad))
+            try:
+                _csv.read(path)
+            except ValueError as error:
+                self.assertRegex(str(error), rf"^{path}:[0-9]+: ")
+
     def test_what_spreadsheets_do_is_no_damage(self):
         path = self.file(b"\xef\xbb\xbf" + self.GOOD.replace(b"\n", b"\r\n").rstrip())
         self.assertEqual(_csv.read(path).rows, [[1, 0, 0.5, [7]]])

@@ -22,6 +22,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#
 _DASHES = ("-", "--", ":", "-.")
 _ONE_FOR_ALL = "#444444"
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_GPU_INDEX = "gpu-index"  # the column of it
 _LABEL_EMS = 4.2  # that a label of the time axis needs
 
 
@@ -65,6 +66,10 @@ class _Job:
     dags: list[Optional[int]]
     rows: list[int]  # of the file
     panels: list[_Panel]
+    gpus: list[str]  # their indices on the node, where the file tells
+
+    def gpu(self, device: int) -> str:
+        return f"GPU {self.gpus[device] if device < len(self.gpus) else device}"
 
     def stretches(self) -> Iterator[range]:
         """Rows that follow each other in the file: between two stretches another job had the worker."""
@@ -128,6 +133,7 @@ def _load(worker_file: _csv.Path, job: int, metrics: Union[str, Iterable[str]]) 
         [row[at["dag"]] for row in rows],
         places,
         [_panel(recording, rows, metric, all_devices) for metric in wanted],
+        [str(index) for index in rows[0][recording.columns.index(_GPU_INDEX)]] if _GPU_INDEX in recording.columns else [],
     )
 
 
@@ -218,7 +224,7 @@ def _draw_lines(canvas: _Canvas, axis: Any, panel: _Panel) -> None:
             linestyle=_DASHES[device // len(_COLOURS) % len(_DASHES)],
             marker="o" if alone else "",
             linewidth=line_points,
-            label=f"GPU {device}" if panel.of_gpu else panel.metric,
+            label=job.gpu(device) if panel.of_gpu else panel.metric,
             zorder=3 - device / max(1, panel.devices),  # the first on top
         )
 
