@@ -111,8 +111,18 @@ SONDE_API void sonde_span_close(const struct sonde_span *span, const char *name,
 SONDE_API void sonde_annotate_strings(const char *text, ...) __attribute__((sentinel));
 SONDE_API void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count);
 
+// Where the agent listens, for a program that was started without SONDE_SOCKET and SONDE_LEVEL (a worker that was there before its monitor): from
+// here on it emits at this level, 1 to 4. Handles that it had defined before stay 0. A program that emits already moves to that agent with all its
+// handles, and keeps its level; where it is there already nothing happens. An agent that is not there yet finds the program. 0, -EINVAL,
+// -ENAMETOOLONG (of a socket's path), -ENOMEM (no shared memory is to be had).
+SONDE_API int sonde_connect(const char *socket_path, int level);
+
 // The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring.
 SONDE_API int sonde_level(void);
+
+// For who starts sonde from inside a program: reads SONDE_LEVEL and SONDE_SOCKET again if sonde is off. Metrics that were defined before stay off.
+// Returns the level. Once on, sonde stays on.
+SONDE_API int sonde_start(void);
 
 // "0.1.0", of the library that is linked.
 SONDE_API const char *sonde_version(void);

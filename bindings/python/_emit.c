@@ -5,6 +5,8 @@
 #include "metric.h"
 #include "span.h"
 
+#include <errno.h>
+
 enum { REMEMBERED_MAX = 1 << 16 }; // names with tags; then they are forgotten, and libsonde knows them still
 
 static PyObject *remembered; // name or (name, key, value, …) → handle
@@ -100,10 +102,36 @@ static PyObject *annotate(PyObject *module, PyObject *args, PyObject *given)
     return count < 0 ? NULL : new_ref(Py_None);
 }
 
+static PyObject *connect_to(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    (void)module;
+    static char *names[] = {"socket", "level", NULL};
+    PyObject *path;
+    int wanted = 4;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|i:connect", names, PyUnicode_FSConverter, &path, &wanted))
+        return NULL;
+    int status = sonde_connect(PyBytes_AsString(path), wanted);
+    Py_DECREF(path);
+    if (status == -EINVAL)
+        return PyErr_Format(PyExc_ValueError, "a socket's path and a level from 1 to 4 are needed");
+    if (status < 0) {
+        errno = -status;
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    PyDict_Clear(remembered); // handles of when it was off
+    return new_ref(Py_None);
+}
+
 static PyObject *level(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     return PyLong_FromLong(sonde_level());
+}
+
+static PyObject *start(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(sonde_start());
 }
 
 static PyObject *dropped(PyObject *module, PyObject *unused)
@@ -117,9 +145,16 @@ static PyMethodDef functions[] = {
      "emit(name, value, /, **tags)\n--\n\nA point of the metric `name`, now. A handle from gauge() is twice as fast."},
     {"annotate", (PyCFunction)(void (*)(void))annotate, METH_VARARGS | METH_KEYWORDS,
      "annotate(text, /, **tags)\n--\n\nA remark at this instant."},
+    {"connect", (PyCFunction)(void (*)(void))connect_to, METH_VARARGS | METH_KEYWORDS,
+     "connect(socket, level=4)\n--\n\nWhere the agent listens, for a program that was not started by `sonde run`. Metrics "
+     "that were defined before stay off; one that emits already moves there and keeps its level."},
     {"level", level, METH_NOARGS,
      "level()\n--\n\nThe level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for "
      "measuring."},
+    {"start", start, METH_NOARGS,
+     "start()\n--\n\nReads SONDE_LEVEL and SONDE_SOCKET again if sonde is off, and returns the level. Metrics that "
+     "were made "
+     "before stay off."},
     {"dropped", dropped, METH_NOARGS,
      "dropped()\n--\n\nHow many values this process could not hand over: a ring was full, a limit passed."},
     {NULL, NULL, 0, NULL},

@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "emit/process_start.h"
 
+#include "sonde.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,17 +172,16 @@ static bool read_environment(struct emit_process *p)
         return false;
     }
     memcpy(p->socket_path, path, strlen(path) + 1);
-    p->clock = clock_ticks_usable() ? SEGMENT_CLOCK_TICKS : SEGMENT_CLOCK_REALTIME;
-    p->ring_bytes = ring_bytes_wanted();
-    p->slots = slots_wanted();
     return p->level > 0;
 }
 
+// With the lock; socket_path and level are known.
 static bool start(struct emit_process *p)
 {
     struct error e;
-    if (!read_environment(p))
-        return false;
+    p->clock = clock_ticks_usable() ? SEGMENT_CLOCK_TICKS : SEGMENT_CLOCK_REALTIME;
+    p->ring_bytes = ring_bytes_wanted();
+    p->slots = slots_wanted();
     void *mark = mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mark == MAP_FAILED || pthread_key_create(&thread_ends, thread_has_ended) != 0) {
         emit_say("off: no memory");
@@ -221,7 +222,7 @@ bool emit_on(void)
         return false; // a bare clone() may have left it locked for ever
     state = atomic_load(&p->state);
     if (state == EMIT_NEW) {
-        state = start(p) ? EMIT_ON : EMIT_OFF;
+        state = read_environment(p) && start(p) ? EMIT_ON : EMIT_OFF;
         if (state == EMIT_OFF)
             p->level = 0;
         atomic_store_explicit(&p->state, state, memory_order_release);
@@ -230,6 +231,44 @@ bool emit_on(void)
     }
     pthread_mutex_unlock(&p->lock);
     return state == EMIT_ON;
+}
+
+int sonde_connect(const char *socket_path, int level)
+{
+    struct emit_process *p = &emit_process;
+    if (!socket_path || !*socket_path || level < 1 || level > 4)
+        return -EINVAL;
+    if (strlen(socket_path) >= sizeof p->socket_path)
+        return -ENAMETOOLONG;
+    bool on = emit_on(); // also has a forked child get what is its own
+    pthread_mutex_lock(&p->lock);
+    bool same = on && strcmp(p->socket_path, socket_path) == 0;
+    if (!same)
+        snprintf(p->socket_path, sizeof p->socket_path, "%s", socket_path);
+    if (on && !same) {
+        memcpy(p->header->socket_path, p->socket_path, sizeof p->socket_path);
+        p->said_no_agent = false;
+        emit_connect(p);
+    } else if (!on && !p->base) { // handles of another segment would mean nothing in this one
+        p->level = level;
+        on = start(p);
+        if (!on)
+            p->level = 0;
+        atomic_store_explicit(&p->state, on ? EMIT_ON : EMIT_OFF, memory_order_release);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return on ? 0 : -ENOMEM;
+}
+
+// Handles of a segment mean nothing in another one: a process that had one stays off.
+void emit_look_again(void)
+{
+    struct emit_process *p = &emit_process;
+    watch_forks();
+    pthread_mutex_lock(&p->lock);
+    if (atomic_load(&p->state) == EMIT_OFF && !p->base)
+        atomic_store(&p->state, EMIT_NEW);
+    pthread_mutex_unlock(&p->lock);
 }
 
 static struct ring *claim(struct emit_process *p)

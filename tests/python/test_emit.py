@@ -2,67 +2,11 @@
 
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import textwrap
 import unittest
 
-sys.path[:0] = [os.environ["PLACE"], os.environ["READER"]]
-from columns import to_double  # noqa: E402
-from place import Place, main, until  # noqa: E402
-from read_sonde import Recording  # noqa: E402
-
-PACKAGE = os.environ["PACKAGE"]
-
-
-class Program(Place):
-    def setUp(self):
-        super().setUp()
-        self.env |= {"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"}
-        self.program = self.root / "program.py"
-
-    def write(self, text):
-        self.program.write_text(textwrap.dedent(text))
-
-    def run_it(self, text, level=1, code=0, arguments=(), python=()):
-        """Runs the program as a job; returns what it printed. The recording is in self.recording."""
-        self.write(text)
-        record = self.root / f"recording-{len(list(self.root.glob('recording-*')))}"
-        result = self.sonde("run", "--quiet", "-l", level, "--record", record, "--", sys.executable, *python, self.program, *arguments)
-        self.assertEqual(result.returncode, code, result.stderr)
-        self.said = result.stderr
-        files = list(record.glob("*.sonde"))
-        self.recording = Recording(str(files[0])) if files else None
-        if files:
-            self.assertEqual(self.recording.problems, [])
-        return result.stdout
-
-    def values(self, metric, **tags):
-        """The values, by time, of the one series of the metric that carries these tags."""
-        found = self.series(metric, **tags)
-        self.assertEqual(len(found), 1, f"{metric} {tags}: {found.keys()}")
-        return next(iter(found.values()))
-
-    def series(self, metric, **tags):
-        found = {}
-        for (number, labels), points in zip(self.recording.series, self.recording.points):
-            labels = dict(labels)
-            if self.recording.metrics[number]["name"] == metric and points and all(labels.get(k) == v for k, v in tags.items()):
-                found[tuple(sorted(labels.items()))] = [to_double(points[t]) for t in sorted(points)]
-        return found
-
-    def times(self, metric):
-        for (number, _), points in zip(self.recording.series, self.recording.points):
-            if self.recording.metrics[number]["name"] == metric and points:
-                return sorted(points)
-        return []
-
-    def definition(self, metric):
-        return next(m for m in self.recording.metrics if m["name"] == metric)
-
-    def spans(self, name):
-        return [e for e in self.recording.last_events() if e.kind == "span" and e.text == name]
+from program import PACKAGE, Program, main
 
 
 class Metrics(Program):
@@ -356,7 +300,7 @@ class Processes(Program):
         self.check("fork", 64)
 
     def test_spawn(self):
-        self.check("spawn", 8)
+        self.check("spawn", 64)
 
     def test_forkserver(self):
         self.check("forkserver", 64)
@@ -373,27 +317,36 @@ class Processes(Program):
         """)
         self.assertEqual(sorted(self.values("square")), [i * i for i in range(100)])
 
+    KILLED = """
+        import multiprocessing, os, signal, sys, sonde
+
+        m, total = sonde.gauge("m"), sonde.counter("total")
+
+        def work(i, ready):
+            for k in range(100):
+                m(1000 * i + k)
+                total()
+            ready.release()
+            if i % 2 == 0: signal.pause()
+
+        if __name__ == "__main__":
+            context = multiprocessing.get_context(sys.argv[1])
+            ready = context.Semaphore(0)
+            children = [context.Process(target=work, args=(i, ready)) for i in range(64)]
+            for c in children: c.start()
+            for c in children: ready.acquire()
+            for c in children[::2]: c.kill()
+            for c in children: c.join()
+            assert [c.exitcode for c in children] == [-signal.SIGKILL, 0] * 32, [c.exitcode for c in children]
+    """
+
     def test_killed(self):
-        """What 64 processes emitted before they were killed with -9 is there, and so is what the others did."""
-        self.run_it("""
-            import os, signal, sonde
-            m = sonde.gauge("m")
-            children, (ready, tell) = [], os.pipe()
-            for i in range(64):
-                pid = os.fork()
-                if not pid:
-                    for k in range(100): m(1000 * i + k)
-                    os.write(tell, b"x")
-                    if i % 2: os._exit(0)
-                    signal.pause()
-                children.append(pid)
-            got = 0
-            while got < 64: got += len(os.read(ready, 64))
-            for i, pid in enumerate(children):
-                if i % 2 == 0: os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-        """)
-        self.assertEqual(sorted(self.values("m")), [1000 * i + k for i in range(64) for k in range(100)])
+        """What 64 processes emitted before half of them were killed with -9 is there, and so is what the others did."""
+        for method in ("fork", "spawn", "forkserver"):
+            with self.subTest(method):
+                self.run_it(self.KILLED, arguments=(method,))
+                self.assertEqual(sorted(self.values("m")), [1000 * i + k for i in range(64) for k in range(100)])
+                self.assertEqual(self.values("total")[-1], 6400)
 
     def test_threads(self):
         self.run_it("""

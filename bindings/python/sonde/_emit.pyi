@@ -78,8 +78,15 @@ def annotate(text: Any, /, **tags: Any) -> None:
 def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], /) -> OpenSpan:
     """Begins a span within another one or None. What sonde.span() stands on."""
 
+def connect(socket: Union[str, "os.PathLike[str]"], level: int = ...) -> None:
+    """Where the agent listens, for a program that was not started by `sonde run`. Metrics that were defined before stay off; one that emits already
+    moves there and keeps its level."""
+
 def level() -> int:
     """The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring."""
+
+def start() -> int:
+    """Reads SONDE_LEVEL and SONDE_SOCKET again if sonde is off, and returns the level. Metrics that were made before stay off."""
 
 def dropped() -> int:
     """How many values this process could not hand over: a ring was full, a limit passed."""

@@ -13,9 +13,10 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, Optional, Union
 
 from . import _csv
+from ._settings import KINDS
 
 # Colours that people with any colour vision tell apart (Okabe and Ito's, with a darker yellow); more GPUs begin again with another dash.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999933")
@@ -26,24 +27,19 @@ _GPU_INDEX = "gpu-index"  # the column of it
 _LABEL_EMS = 4.2  # that a label of the time axis needs
 
 
-class _Kind(NamedTuple):
-    unit: str
-    of_gpu: bool = False
-
-
 # Of the metrics with names of their own; of others nothing is known.
-_KINDS = {
-    "total-mem": _Kind("bytes", True),
-    "mem-util": _Kind("%", True),
-    "compute-util": _Kind("%", True),
-    "mem-activity": _Kind("%", True),
-    _csv.TASKS: _Kind("tasks"),
-    "cpu": _Kind("% of a core"),
-    "rss": _Kind("bytes"),
-    "managed": _Kind("bytes"),
-    "spilled": _Kind("bytes"),
-    "network-read": _Kind("bytes/s"),
-    "network-write": _Kind("bytes/s"),
+_UNITS = {
+    "total-mem": "bytes",
+    "mem-util": "%",
+    "compute-util": "%",
+    "mem-activity": "%",
+    "tasks": "tasks",
+    "cpu": "% of a core",
+    "rss": "bytes",
+    "managed": "bytes",
+    "spilled": "bytes",
+    "network-read": "bytes/s",
+    "network-write": "bytes/s",
 }
 
 
@@ -108,9 +104,12 @@ def _panel(recording: _csv.Recording, rows: list[Sequence[Any]], metric: str, al
     if any(isinstance(cell, str) for cell in cells):
         raise ValueError(f"{metric!r} in {recording.path} is no number and cannot be drawn")
     devices = max((len(cell) for cell in cells), default=0)
-    kind = _KINDS.get(metric) or _Kind("", devices == all_devices)
-    unit, values = _scaled(kind.unit, cells)
-    return _Panel(metric, unit, values, devices, kind.of_gpu)
+    unit, values = _scaled(_UNITS.get(metric, ""), cells)
+    return _Panel(metric, unit, values, devices, _is_of_gpu(metric) or metric not in KINDS and devices == all_devices)
+
+
+def _is_of_gpu(metric: str) -> bool:
+    return metric in KINDS and KINDS[metric][0] == "gpu"
 
 
 def _load(worker_file: _csv.Path, job: int, metrics: Union[str, Iterable[str]]) -> _Job:
@@ -124,7 +123,7 @@ def _load(worker_file: _csv.Path, job: int, metrics: Union[str, Iterable[str]]) 
         known = dict.fromkeys(row[at["job"]] for row in recording.rows if row[at["job"]] is not None)
         raise ValueError(f"no job {job} in {recording.path}; there is {', '.join(map(str, known)) or 'none'}")
     rows = [recording.rows[place] for place in places]
-    gpu_columns = [place for place, column in enumerate(recording.columns) if column in _KINDS and _KINDS[column].of_gpu]
+    gpu_columns = [place for place, column in enumerate(recording.columns) if _is_of_gpu(column)]
     all_devices = max((len(row[place]) for row in rows for place in gpu_columns), default=0)
     return _Job(
         os.path.basename(recording.path).split(".")[0],

@@ -1,0 +1,137 @@
+"""sonde for a program that was not started by `sonde run`: agents, aggregator and recording, for as long as this process lives.
+
+A service is `sonde run` around a command that does nothing but wait: it writes down the environment that `sonde run` made for it, then reads
+a pipe that only this process can write to. However this process ends, the pipe does, the command does, and `sonde run` tidies up as after any
+command. On the nodes of an allocation there are agents, too.
+
+    this process ──pipe──▶ sh (waits) ◀── sonde run ──▶ agent, aggregator, other nodes
+                 ◀──SONDE_SOCKET=…───┘
+"""
+
+import atexit
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+START_TIMEOUT_S = 60.0  # until the agents serve; `sonde run` gives up on a node after 10 s
+STOP_TIMEOUT_S = 60.0  # until the recording is in its place
+_ENVIRONMENT_MAX = 4 << 20  # bytes that the waiting command may say
+
+_lock = threading.Lock()
+_running: "Optional[Service]" = None
+
+# An entry without a name ends the list.
+_WAIT = "env -0; printf '\\0'; exec >/dev/null; exec cat"
+
+
+def command() -> str:
+    """The path of `sonde`: of PATH, or where this Python's scripts are."""
+    beside = os.path.join(sysconfig.get_path("scripts"), "sonde")
+    found = shutil.which("sonde") or (beside if os.access(beside, os.X_OK) else None)
+    if found is None:
+        raise RuntimeError(f"the command sonde is neither in PATH nor at {beside}")
+    return found
+
+
+class Service:
+    """Starts at once. `environment` is what a command under `sonde run` finds, names that begin with SONDE_ only.
+
+    `config` is what would be in a configuration file, `options` are further ones of `sonde run`. RuntimeError when it cannot be started; the reason is
+    on standard error.
+    """
+
+    def __init__(
+        self, level: int, config: Optional[Mapping[str, Any]] = None, options: Sequence[str] = (), timeout_s: float = START_TIMEOUT_S
+    ) -> None:
+        self._owner = os.getpid()
+        self.environment: dict[str, str] = {}
+        words = [command(), "run", "--quiet", f"--telemetry-level={level}", *options]
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", prefix="sonde-") as file:
+            if config is not None:
+                json.dump(dict(config), file)  # which YAML contains
+                file.flush()
+                words.append(f"--config={file.name}")
+            program = getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv]
+            # A session of its own: what a terminal sends to this process' group (Ctrl-C) is for this process to take or not.
+            self._process = subprocess.Popen(
+                [*words, "--", "/bin/sh", "-c", _WAIT, *program],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+            try:
+                self.environment = self._read_environment(time.monotonic() + timeout_s)
+            except BaseException:
+                self.stop()
+                raise
+        os.environ.update(self.environment)
+        os.register_at_fork(after_in_child=self._let_go)
+        atexit.register(self.stop)
+
+    def _read_environment(self, deadline: float) -> dict[str, str]:
+        assert self._process.stdout is not None
+        fd, said = self._process.stdout.fileno(), b""
+        while b"\0\0" not in said:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([fd], [], [], left)[0]:
+                raise RuntimeError("sonde run is not ready in time")
+            piece = os.read(fd, 65536)
+            said += piece
+            if not piece or len(said) > _ENVIRONMENT_MAX:
+                raise RuntimeError("sonde run could not be started; what it said is on standard error")
+        entries = (os.fsdecode(entry).partition("=") for entry in said.split(b"\0\0")[0].split(b"\0"))
+        found = {name: value for name, _, value in entries if name.startswith("SONDE_")}
+        if found.get("SONDE_LEVEL", "0") == "0":
+            raise RuntimeError("the agent could not be started; what it said is on standard error")
+        return found
+
+    def _let_go(self) -> None:
+        """In a forked child: the pipe is its parent's alone."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+        except OSError:
+            pass
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Ends it, and waits until the recording is in its place. Does nothing the second time, and in other processes than the one that started it."""
+        if os.getpid() != self._owner or self._process.returncode is not None:
+            return
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.terminate()  # hurries; it goes on by itself
+        self._process.stdout.close()
+        for name, value in self.environment.items():
+            if os.environ.get(name) == value:
+                del os.environ[name]
+
+    @property
+    def runs(self) -> bool:
+        return os.getpid() == self._owner and self._process.poll() is None
+
+
+def start(level: int, config: Optional[Mapping[str, Any]] = None, timeout_s: float = START_TIMEOUT_S) -> None:
+    """The service of this process, unless it has one."""
+    global _running
+    with _lock:
+        if _running is None or not _running.runs:
+            _running = Service(level, config, timeout_s=timeout_s)
+
+
+def stop() -> bool:
+    """Ends it, if it is this process that started it; False: there is none."""
+    with _lock:
+        if _running is None or not _running.runs:
+            return False
+        _running.stop()
+        return True

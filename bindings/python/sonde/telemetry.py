@@ -1,0 +1,127 @@
+"""The class of the Dragon Telemetry Service that programs emit with, under its name: they run with their import line changed.
+
+    from sonde.telemetry import Telemetry
+
+    telemetry = Telemetry()
+    telemetry.add_data("loss", 0.3, tagk="rank", tagv=7)
+    telemetry.finalize()
+
+New programs are shorter with sonde.gauge() and sonde.emit().
+"""
+
+import os
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any, Optional, SupportsFloat, SupportsIndex, Union
+
+from . import _emit
+
+_WAIT_S = 60.0  # for a service that should be there, where no time is given
+_LOOK_S = 0.05
+_REMEMBERED_MAX = 4096  # handles; programs that make ever new ones start over
+_NS_PER_S = 1_000_000_000
+
+_handles: dict[tuple[str, int, tuple[tuple[str, str], ...]], _emit.Metric] = {}
+_over = False  # what start() had started has been ended
+
+
+def _handle(name: str, level: int, tags: tuple[tuple[str, str], ...]) -> _emit.Metric:
+    known = _handles.get((name, level, tags))
+    if known is None:
+        if len(_handles) >= _REMEMBERED_MAX:
+            _handles.clear()
+        known = _handles[name, level, tags] = _emit.gauge(name, level=level, tags=dict(tags))
+    return known
+
+
+def _agent_answers() -> bool:
+    with socket.socket(socket.AF_UNIX) as s:
+        try:
+            s.connect(os.environ.get("SONDE_SOCKET", ""))
+        except OSError:
+            return False
+    return True
+
+
+class Telemetry:
+    """Emits to the sonde of this job. Without one, or at level 0, everything does nothing.
+
+    `timeout`: how many seconds to wait for the service, RuntimeError when it does not come; without one a minute, and then a warning, as points find an agent
+    that comes later. `telem_cfg`: what a configuration file would say, for start().
+    """
+
+    def __init__(self, timeout: Optional[float] = None, telem_cfg: Optional[Mapping[str, Any]] = None) -> None:
+        self._timeout = timeout
+        self._config = telem_cfg
+        if self.level:
+            self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + (_WAIT_S if self._timeout is None else self._timeout)
+        while not _agent_answers():
+            if time.monotonic() < deadline:
+                time.sleep(_LOOK_S)
+            elif self._timeout is not None:
+                raise RuntimeError(f"no agent answers at {os.environ.get('SONDE_SOCKET')} within {self._timeout:g} s")
+            else:
+                warnings.warn(f"no agent answers at {os.environ.get('SONDE_SOCKET')} yet", RuntimeWarning, stacklevel=3)
+                return
+
+    @property
+    def level(self) -> int:
+        """Of the run, 0 to 4; 0 when there is none."""
+        return 0 if _over else _emit.level()
+
+    def start(self, telemetry_level: int = 2) -> None:
+        """Starts agents and aggregator, as `sonde run` does, unless the program was started by it; they end with this process. RuntimeError when they cannot be.
+
+        Handles of sonde.gauge() and sonde.counter() that were made before stay off. `sonde run -l 0` is a wish, too: then nothing is started.
+        """
+        if not 0 <= telemetry_level <= 4:
+            raise ValueError(f"level {telemetry_level}: levels go from 0 to 4")
+        if _over:
+            raise RuntimeError("sonde has run in this process already; it can be started once")
+        if self.level or telemetry_level == 0 or os.environ.get("SONDE_LEVEL") == "0":
+            return
+        from . import _service
+
+        _service.start(telemetry_level, self._config, _service.START_TIMEOUT_S if self._timeout is None else self._timeout)
+        _handles.clear()
+        if not _emit.start():
+            raise RuntimeError("sonde is off in this process; SONDE_LOG=1 says why")
+
+    def add_data(
+        self,
+        ts_metric_name: str,
+        ts_data: Union[SupportsFloat, SupportsIndex, None],
+        timestamp: Optional[float] = None,
+        telemetry_level: int = 1,
+        tagk: Optional[str] = None,
+        tagv: Any = None,
+        tags: Optional[Mapping[str, Any]] = None,
+    ) -> None:
+        """A point, now or at `timestamp` (seconds since the epoch), if the run's level is `telemetry_level` or higher."""
+        if telemetry_level > self.level or self.level == 0:
+            return
+        given = {} if tags is None else {str(key): str(value) for key, value in tags.items()}
+        if tagk is not None:
+            given[str(tagk)] = str(tagv)
+        handle = _handle(ts_metric_name, max(telemetry_level, 1), tuple(given.items()))
+        handle.emit(ts_data, None if timestamp is None else _nanoseconds(timestamp))
+
+    def finalize(self) -> None:
+        """Ends what start() has started, and waits for its recording. A service that was launched with the program ends with the program."""
+        global _over
+        service = sys.modules.get("sonde._service")
+        if service is not None and service.stop():
+            _over = True
+
+    shutdown = finalize
+
+
+def _nanoseconds(seconds: float) -> int:
+    whole = int(seconds)
+    return whole * _NS_PER_S + round((seconds - whole) * _NS_PER_S)

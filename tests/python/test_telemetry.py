@@ -1,0 +1,193 @@
+"""Dragon's class Telemetry: its names, its levels, a service that a program starts itself and that ends with it, however that ends."""
+
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+from program import PACKAGE, Program, main
+from place import until
+
+sys.path.insert(0, PACKAGE)
+
+
+class Signatures(unittest.TestCase):
+    """As programs written for the Dragon Telemetry Service call them."""
+
+    TABLE = {
+        "Telemetry.__init__": "(self, timeout=None, telem_cfg=None)",
+        "Telemetry.start": "(self, telemetry_level=2)",
+        "Telemetry.add_data": "(self, ts_metric_name, ts_data, timestamp=None, telemetry_level=1, tagk=None, tagv=None, tags=None)",
+        "Telemetry.shutdown": "(self)",
+        "Telemetry.finalize": "(self)",
+    }
+
+    def test_table(self):
+        import sonde
+        for name, said in self.TABLE.items():
+            function = getattr(getattr(sonde, name.split(".")[0]), name.split(".")[1])
+            bare = inspect.signature(function)
+            bare = bare.replace(parameters=[p.replace(annotation=p.empty) for p in bare.parameters.values()], return_annotation=bare.empty)
+            self.assertEqual(str(bare), said, name)
+
+    def test_modules(self):
+        import sonde
+        import sonde.telemetry
+        self.assertIs(sonde.Telemetry, sonde.telemetry.Telemetry)
+        self.assertIsInstance(sonde.Telemetry.level, property)
+
+
+class AddData(Program):
+    TEXT = """
+        from sonde.telemetry import Telemetry
+        t = Telemetry()
+        t.add_data("plain", 1)
+        t.add_data("plain", 2.5, timestamp=1700000000)
+        t.add_data("plain", 3, 1700000001.25)
+        t.add_data("tagged", 4, tagk="rank", tagv=7)
+        t.add_data("tagged", 5, tagk="rank", tagv=7, tags={"phase": "a"})
+        t.add_data("always", 6, telemetry_level=0)
+        t.add_data("third", 7, telemetry_level=3)
+        print(t.level)
+        t.finalize()
+        t.shutdown()
+        t.add_data("plain", 8)     # the service is the job's
+    """
+
+    def test_level_0(self):
+        self.assertEqual(self.run_it(self.TEXT, level=0), "0\n")
+        self.assertIsNone(self.recording)
+
+    def test_level_1(self):
+        self.assertEqual(self.run_it(self.TEXT, level=1), "1\n")
+        self.assertEqual(self.values("plain"), [2.5, 3, 1, 8])
+        self.assertEqual(self.times("plain")[:2], [1_700_000_000_000_000_000, 1_700_000_001_250_000_000])
+        self.assertEqual(self.values("tagged", phase="a", rank="7"), [5])
+        self.assertEqual(sorted(v[0] for v in self.series("tagged").values()), [4, 5])
+        self.assertEqual((self.values("always"), self.series("third")), ([6], {}))
+
+    def test_level_3(self):
+        self.assertEqual(self.run_it(self.TEXT, level=3), "3\n")
+        self.assertEqual((self.values("third"), self.definition("third")["level"]), ([7], 3))
+
+    def test_no_number_is_left_out(self):
+        self.run_it("""
+            import sonde
+            t = sonde.Telemetry()
+            t.add_data("m", "no number"); t.add_data("m", None); t.add_data("m", 1)
+        """)
+        self.assertEqual(self.values("m"), [1])
+        self.assertIn("RuntimeWarning", self.said)
+
+    def test_without_a_job(self):
+        self.write(self.TEXT)
+        result = subprocess.run([sys.executable, str(self.program)], env=self.env, capture_output=True, text=True, check=True)
+        self.assertEqual((result.stdout, result.stderr), ("0\n", ""))
+
+    def test_waits_for_the_agent(self):
+        """One that comes late is waited for; one that does not come is an error after the time that was given."""
+        self.write("""
+            import os, socket, sys, threading, sonde
+            path = os.environ["SONDE_SOCKET"]
+            try: sonde.Telemetry(timeout=0.01)
+            except RuntimeError as e: print(e)
+            s = socket.socket(socket.AF_UNIX)
+            s.bind(path)
+            threading.Timer(0.01, s.listen).start()
+            sonde.Telemetry(timeout=60)
+            sonde.Telemetry()
+        """)
+        where = self.env | {"SONDE_LEVEL": "1", "SONDE_SOCKET": str(self.root / "s")}
+        result = subprocess.run([sys.executable, str(self.program)], env=where, capture_output=True, text=True, timeout=60)
+        self.assertEqual((result.stdout, result.stderr), (f"no agent answers at {self.root}/s within 0.01 s\n", ""))
+
+
+class Started(Program):
+    """By the program, not by `sonde run`."""
+
+    def begin(self, text):
+        self.write(text)
+        process = subprocess.Popen([sys.executable, str(self.program)], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
+
+    def check_recording(self, points):
+        until(lambda: not self.alive(), "all ended")
+        self.assertEqual(len(self.recordings()), 1)
+        names = self.names(self.recordings()[0])
+        self.assertEqual(names["mine"], points)
+        self.assertIn("memory_used_bytes", names)
+        self.nothing_left()
+
+    def test_start_and_finalize(self):
+        process = self.begin("""
+            import os, sonde, urllib.request
+            t = sonde.Telemetry(telem_cfg={"collector_rate": 0.05})
+            t.add_data("mine", 0)
+            assert t.level == 0
+            t.start()
+            t.start(3)                                   # runs already
+            t.add_data("mine", 1)
+            assert t.level == 2 == sonde.level() == sonde.Telemetry().level
+            url, token = os.environ["SONDE_URL"], open(os.environ["SONDE_TOKEN_FILE"]).read().strip()
+            with urllib.request.urlopen(urllib.request.Request(url + "/sonde/v1/status", headers={"Authorization": "Bearer " + token})) as r:
+                assert r.status == 200
+            if not os.fork():
+                t.add_data("mine", 2)
+                t.finalize()                             # is its parent's
+                os._exit(0)
+            os.wait()
+            t.add_data("mine", 3)
+            t.finalize()
+            assert t.level == 0 and "SONDE_SOCKET" not in os.environ
+            t.finalize(); t.add_data("mine", 4)
+            try: t.start()
+            except RuntimeError: pass
+            else: raise SystemExit("started again")
+        """)
+        self.assertEqual(self.ends(process), (0, "", ""))
+        self.check_recording(3)
+
+    def test_ends_with_the_program(self):
+        """That just ends; that is killed with -9, with a forked child that lives on."""
+        process = self.begin("import sonde\nt = sonde.Telemetry()\nt.start()\nt.add_data('mine', 1)")
+        self.assertEqual(self.ends(process), (0, "", ""))
+        self.check_recording(1)
+        process = self.begin("""
+            import os, signal, sonde
+            t = sonde.Telemetry()
+            t.start(2)
+            t.add_data("mine", 1)
+            child = os.fork()
+            if not child: signal.pause()
+            print(child, flush=True)
+            signal.pause()
+        """)
+        child = int(process.stdout.readline())
+        process.kill()
+        try:
+            until(lambda: not self.alive("sonde run") and not self.alive("agent"), "the service ended")
+        finally:
+            os.kill(child, signal.SIGKILL)
+        until(lambda: not self.alive(), "all ended")
+        self.assertEqual(len(self.recordings()), 2)
+        self.nothing_left()
+
+    def test_cannot_be_started(self):
+        process = self.begin("import sonde\nsonde.Telemetry(telem_cfg={'colector_rate': 1}).start()")
+        code, out, err = self.ends(process)
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("did you mean collector_rate?", err)
+        self.assertIn("RuntimeError: sonde run could not be started", err)
+        self.nothing_left()
+
+    def test_off_is_a_wish(self):
+        self.run_it("import sonde\nt = sonde.Telemetry()\nt.start()\nassert t.level == 0", level=0)
+        self.assertEqual(self.recordings(), [])
+
+
+if __name__ == "__main__":
+    main()
