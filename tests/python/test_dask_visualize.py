@@ -173,7 +173,7 @@ class Boxes(Picture):
         self.assertGreater(len(labels), 5)
         found = self.extents(figure, labels)
         self.assertFalse([a for a, b in zip(found, found[1:]) if a.x1 + 2 > b.x0])
-        self.assertEqual(self.ticks(figure.axes[0])[0], "10000")
+        self.assertEqual(self.ticks(figure.axes[0])[0], "10000.00")
 
 
 class Both(Picture):

@@ -9,6 +9,7 @@ script with ``matplotlib.pyplot.show()``. A figure that is saved is not kept for
 """
 
 import importlib
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ _DASHES = ("-", "--", ":", "-.")
 _ONE_FOR_ALL = "#444444"
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _GPU_INDEX = "gpu-index"  # the column of it
-_LABEL_EMS = 4.2  # that a label of the time axis needs
+_DIGIT_EMS = 0.64  # a digit's width, in font sizes
 
 
 # Of the metrics with names of their own; of others nothing is known.
@@ -172,6 +173,8 @@ class _Canvas:
         axis.set_title(panel.metric)
         axis.set_ylabel(panel.unit)
         axis.grid(axis="y", color="#dddddd", linewidth=0.8)
+        if panel.metric == _csv.TASKS:
+            axis.locator_params(axis="y", integer=True)
         if panel.unit == "%":
             axis.set_ylim(-2, 102)
         elif panel.unit:
@@ -220,6 +223,7 @@ def _draw_lines(canvas: _Canvas, axis: Any, panel: _Panel) -> None:
             times,
             [float("nan") if value is None else value for value in values],
             color=_COLOURS[device % len(_COLOURS)] if panel.of_gpu else _ONE_FOR_ALL,
+            drawstyle="steps-post" if panel.metric == _csv.TASKS else "default",
             linestyle=_DASHES[device // len(_COLOURS) % len(_DASHES)],
             marker="o" if alone else "",
             linewidth=line_points,
@@ -283,9 +287,10 @@ def _draw_boxes(canvas: _Canvas, axis: Any, panel: _Panel, freq: int) -> None:
 def _label_boxes(canvas: _Canvas, freq: int) -> None:
     """The first time stamp of as many boxes as there is room for."""
     firsts = canvas.job.times[::freq]
-    room = int(canvas.width_points / canvas.font_points / _LABEL_EMS)
-    step = -(-len(firsts) // max(1, room))
-    digits = 0 if firsts[-1] - firsts[0] >= 10 * len(firsts[::step]) else 1
+    apart = (firsts[-1] - firsts[0]) / max(1, len(firsts) - 1) or 1
+    digits = min(3, max(0, 1 - math.floor(math.log10(apart))))
+    label_points = (_DIGIT_EMS * len(f"{firsts[-1]:.{digits}f}") + 1) * canvas.font_points
+    step = math.ceil(len(firsts) * label_points / canvas.width_points)
     canvas.axes[-1].set_xticks(range(0, len(firsts), step), [f"{time:.{digits}f}" for time in firsts[::step]])
     canvas.axes[-1].set_xlim(-0.6, len(firsts) - 0.4)
 
