@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
-from . import _csv
+from . import _csv, _tables
 from ._rows import Rows
 from ._settings import Settings, check
 
@@ -89,7 +89,24 @@ class Monitor:
         return self._run(self._to_csv, path, fname, identity)
 
     async def _to_csv(self, path: Path, fname: str, identity: bool) -> list[str]:
-        return Rows(await self._on_scheduler("ask", method="recorded", arguments={})).write(os.fspath(path), fname, identity)
+        return (await self._recorded()).write(os.fspath(path), fname, identity)
+
+    def to_parquet(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
+        """As to_csv(), but Parquet files, {path}/{fname}_{N}.parquet, whose columns have types. Needs pyarrow."""
+        return self._run(self._to_parquet, path, fname, identity)
+
+    async def _to_parquet(self, path: Path, fname: str, identity: bool) -> list[str]:
+        return _tables.write_parquet(await self._recorded(), path, fname, identity)
+
+    def to_arrow(self, identity: bool = False) -> Any:
+        """The rows of all workers as one pyarrow.Table, with the column `worker` in front. Needs pyarrow."""
+        return self._run(self._to_arrow, identity)
+
+    async def _to_arrow(self, identity: bool) -> Any:
+        return _tables.whole(await self._recorded(), identity)
+
+    async def _recorded(self) -> Rows:
+        return Rows(await self._on_scheduler("ask", method="recorded", arguments={}))
 
     def get_peaks(self, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True) -> Any:
         """The highest values: for each worker, in the order asked for, {job: [of each device]}, or without `per_job` [of each device]."""

@@ -1,0 +1,318 @@
+"""Pictures of what one worker recorded during one job, from its CSV file. Needs Matplotlib.
+
+    from sonde.dask import visualize as vis
+
+    vis.lines("folder/worker_0.csv", 1, ["compute-util", "mem-util"], save="job1.png")
+
+The metrics stand one below the other on one axis of time. Both functions return Matplotlib's figure: a notebook shows it where it is a cell's last value, a
+script with ``matplotlib.pyplot.show()``. A figure that is saved is not kept for that.
+"""
+
+import importlib
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Optional, Union
+
+from . import _csv
+from ._settings import KINDS
+
+# Colours that people with any colour vision tell apart (Okabe and Ito's, with a darker yellow); more GPUs begin again with another dash.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999933")
+_DASHES = ("-", "--", ":", "-.")
+_ONE_FOR_ALL = "#444444"
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_GPU_INDEX = "gpu-index"  # the column of it
+_DIGIT_EMS = 0.64  # a digit's width, in font sizes
+
+
+# Of the metrics with names of their own; of others nothing is known.
+_UNITS = {
+    "total-mem": "bytes",
+    "mem-util": "%",
+    "compute-util": "%",
+    "mem-activity": "%",
+    "tasks": "tasks",
+    "cpu": "% of a core",
+    "rss": "bytes",
+    "managed": "bytes",
+    "spilled": "bytes",
+    "network-read": "bytes/s",
+    "network-write": "bytes/s",
+}
+
+
+@dataclass
+class _Panel:
+    """One metric of the job."""
+
+    metric: str
+    unit: str
+    values: list[list[Optional[float]]]  # a row's, by device
+    devices: int
+    of_gpu: bool
+
+
+@dataclass
+class _Job:
+    name: str
+    number: int
+    times: list[float]
+    dags: list[Optional[int]]
+    rows: list[int]  # of the file
+    panels: list[_Panel]
+    gpus: list[str]  # their indices on the node, where the file tells
+
+    def gpu(self, device: int) -> str:
+        return f"GPU {self.gpus[device] if device < len(self.gpus) else device}"
+
+    def stretches(self) -> Iterator[range]:
+        """Rows that follow each other in the file: between two stretches another job had the worker."""
+        for _, places in groupby(range(len(self.rows)), key=lambda place: self.rows[place] - place):
+            found = list(places)
+            yield range(found[0], found[-1] + 1)
+
+    def dag_stretches(self) -> Iterator[tuple[float, float, Optional[int]]]:
+        """From when to when which dag ran."""
+        for stretch in self.stretches():
+            runs = [(dag, next(places)) for dag, places in groupby(stretch, key=self.dags.__getitem__)]
+            ends = [self.times[first] for _, first in runs[1:]] + [self.times[stretch[-1]]]
+            for (dag, first), end in zip(runs, ends):
+                yield self.times[first], end, dag
+
+
+def _scaled(unit: str, values: list[list[Optional[float]]]) -> tuple[str, list[list[Optional[float]]]]:
+    """Bytes in the largest of their units that leaves the highest value at 1 or more."""
+    if not unit.startswith("bytes"):
+        return unit, values
+    highest = max((value for row in values for value in row if value is not None), default=0)
+    power = 0
+    while power < len(_BYTES) - 1 and highest >= 1024 ** (power + 1):
+        power += 1
+    return unit.replace("bytes", _BYTES[power]), [[None if v is None else v / 1024**power for v in row] for row in values]
+
+
+def _panel(recording: _csv.Recording, rows: list[Sequence[Any]], metric: str, all_devices: int) -> _Panel:
+    try:
+        place = recording.place(metric)
+    except KeyError as error:
+        raise ValueError(error.args[0]) from None
+    cells = [row[place] for row in rows]
+    if metric == _csv.TASKS:
+        cells = [[len(keys)] for keys in cells]
+    if any(isinstance(cell, str) for cell in cells):
+        raise ValueError(f"{metric!r} in {recording.path} is no number and cannot be drawn")
+    devices = max((len(cell) for cell in cells), default=0)
+    unit, values = _scaled(_UNITS.get(metric, ""), cells)
+    return _Panel(metric, unit, values, devices, _is_of_gpu(metric) or metric not in KINDS and devices == all_devices)
+
+
+def _is_of_gpu(metric: str) -> bool:
+    return metric in KINDS and KINDS[metric][0] == "gpu"
+
+
+def _load(worker_file: _csv.Path, job: int, metrics: Union[str, Iterable[str]]) -> _Job:
+    wanted = [metrics] if isinstance(metrics, str) else list(metrics)
+    if not wanted:
+        raise ValueError("no metric to draw")
+    recording = _csv.read(worker_file)
+    at = {column: recording.columns.index(column) for column in _csv.ALWAYS}
+    places = [place for place, row in enumerate(recording.rows) if row[at["job"]] == job]
+    if not places:
+        known = dict.fromkeys(row[at["job"]] for row in recording.rows if row[at["job"]] is not None)
+        raise ValueError(f"no job {job} in {recording.path}; there is {', '.join(map(str, known)) or 'none'}")
+    rows = [recording.rows[place] for place in places]
+    gpu_columns = [place for place, column in enumerate(recording.columns) if _is_of_gpu(column)]
+    all_devices = max((len(row[place]) for row in rows for place in gpu_columns), default=0)
+    return _Job(
+        os.path.basename(recording.path).split(".")[0],
+        job,
+        [row[at["timestamp"]] for row in rows],
+        [row[at["dag"]] for row in rows],
+        places,
+        [_panel(recording, rows, metric, all_devices) for metric in wanted],
+        [str(index) for index in rows[0][recording.columns.index(_GPU_INDEX)]] if _GPU_INDEX in recording.columns else [],
+    )
+
+
+def _pyplot() -> Any:
+    try:
+        return importlib.import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise ImportError(f"sonde.dask.visualize needs Matplotlib (pip install matplotlib): {error}") from None
+
+
+class _Canvas:
+    """A figure with a place for each metric, and the way in which all of them look."""
+
+    def __init__(self, job: _Job, width: float, height: float) -> None:
+        self.job = job
+        self.plt = _pyplot()
+        self.font_points = min(14.0, max(7.0, width * 0.75))
+        self.width_points = width * 72 * 0.9  # of an axis, about
+        self.style = {
+            "font.size": self.font_points,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.axisbelow": True,
+            "axes.titleweight": "bold",
+            "axes.titlelocation": "left",
+            "axes.titlesize": "medium",
+        }
+        with self.plt.rc_context(self.style):
+            self.figure, axes = self.plt.subplots(
+                len(job.panels), 1, sharex=True, squeeze=False, figsize=(width, height), layout="constrained"
+            )
+            self.axes = [row[0] for row in axes]
+            self.figure.suptitle(f"{job.name}, job {job.number}", x=0.01, ha="left", fontsize="medium", color="#444444")
+            self.axes[-1].set_xlabel("seconds since the worker was started")
+
+    def finish_axis(self, axis: Any, panel: _Panel) -> None:
+        axis.set_title(panel.metric)
+        axis.set_ylabel(panel.unit)
+        axis.grid(axis="y", color="#dddddd", linewidth=0.8)
+        if panel.metric == _csv.TASKS:
+            axis.locator_params(axis="y", integer=True)
+        if panel.unit == "%":
+            axis.set_ylim(-2, 102)
+        elif panel.unit:
+            axis.set_ylim(0, 1.05 * max((value for row in panel.values for value in row if value is not None), default=1) or 1)
+
+    def finish(self, save: Optional[_csv.Path]) -> Any:
+        self.figure.align_ylabels(self.axes)
+        if save is not None:
+            self.figure.savefig(save)
+        # A notebook would show one that pyplot keeps a second time.
+        if save is not None or "inline" in self.plt.get_backend():
+            self.plt.close(self.figure)
+        return self.figure
+
+
+def _mark_dags(canvas: _Canvas) -> None:
+    """Every second dag is shaded; numbers stand above where there is room for them."""
+    job = canvas.job
+    whole = job.times[-1] - job.times[0]
+    room = canvas.width_points / canvas.font_points  # ems
+    stretches = list(job.dag_stretches())
+    shaded = [(begin, end - begin) for begin, end, _ in stretches[1::2]]
+    for axis in canvas.axes:
+        axis.broken_barh(shaded, (0, 1), transform=axis.get_xaxis_transform(), facecolor="#000000", alpha=0.07, linewidth=0, zorder=0.5)
+    for begin, end, dag in stretches:
+        words = "" if dag is None else f"dag {dag}" if (end - begin) * room >= 5 * whole else str(dag)
+        if whole and (end - begin) * room >= 0.6 * len(words) * whole:
+            canvas.axes[0].text(
+                (begin + end) / 2, 1.0, words, transform=canvas.axes[0].get_xaxis_transform(), ha="center", va="bottom",
+                fontsize="x-small", color="#666666",
+            )  # fmt: skip
+
+
+def _draw_lines(canvas: _Canvas, axis: Any, panel: _Panel) -> None:
+    job = canvas.job
+    times: list[float] = []
+    places: list[Optional[int]] = []
+    for stretch in job.stretches():  # None, not a number, ends a line
+        times += [job.times[place] for place in stretch] + [job.times[stretch[-1]]]
+        places += [*stretch, None]
+    line_points = 1.4 if len(times) < canvas.width_points / 2 else 0.8
+    for device in range(panel.devices):
+        values = [None if place is None or device >= len(panel.values[place]) else panel.values[place][device] for place in places]
+        alone = sum(value is not None for value in values) == 1
+        axis.plot(
+            times,
+            [float("nan") if value is None else value for value in values],
+            color=_COLOURS[device % len(_COLOURS)] if panel.of_gpu else _ONE_FOR_ALL,
+            drawstyle="steps-post" if panel.metric == _csv.TASKS else "default",
+            linestyle=_DASHES[device // len(_COLOURS) % len(_DASHES)],
+            marker="o" if alone else "",
+            linewidth=line_points,
+            label=job.gpu(device) if panel.of_gpu else panel.metric,
+            zorder=3 - device / max(1, panel.devices),  # the first on top
+        )
+
+
+def lines(
+    worker_file: _csv.Path,
+    job: int,
+    metrics: Union[str, Iterable[str]],
+    width: float = 20,
+    height: float = 10,
+    save: Optional[_csv.Path] = None,
+) -> Any:
+    """A line for each GPU over the time of the job; every second dag is shaded.
+
+    `width` and `height` are inches, `save` is the path of a picture to write. ValueError for a job or a metric that the file has not."""
+    canvas = _Canvas(_load(worker_file, job, metrics), width, height)
+    with canvas.plt.rc_context(canvas.style):
+        _mark_dags(canvas)
+        for axis, panel in zip(canvas.axes, canvas.job.panels):
+            _draw_lines(canvas, axis, panel)
+            canvas.finish_axis(axis, panel)
+        canvas.axes[0].set_title(canvas.job.panels[0].metric, pad=1.5 * canvas.font_points)  # above the numbers of the dags
+        begin, end = canvas.job.times[0], canvas.job.times[-1]
+        margin = (end - begin) / 100 or 0.5
+        canvas.axes[0].set_xlim(begin - margin, end + margin)
+        widest = max(canvas.job.panels, key=lambda panel: panel.devices if panel.of_gpu else 0)
+        if widest.of_gpu and widest.devices:
+            handles, labels = canvas.axes[canvas.job.panels.index(widest)].get_legend_handles_labels()
+            canvas.axes[0].legend(handles, labels, loc="upper left", bbox_to_anchor=(1.005, 1), frameon=False, borderaxespad=0)
+    return canvas.finish(save)
+
+
+def _draw_boxes(canvas: _Canvas, axis: Any, panel: _Panel, freq: int) -> None:
+    cbook = importlib.import_module("matplotlib.cbook")
+    pools = [
+        [value for row in panel.values[first : first + freq] for value in row if value is not None]
+        for first in range(0, len(panel.values), freq)
+    ]
+    places = [place for place, pool in enumerate(pools) if pool]
+    box_points = canvas.width_points / max(1, len(pools))
+    edge: dict[str, Any] = {"linewidth": min(0.8, box_points / 10)}
+    if places:
+        axis.bxp(
+            cbook.boxplot_stats([pools[place] for place in places]),
+            positions=places,
+            widths=0.7,
+            patch_artist=True,
+            manage_ticks=False,
+            showcaps=False,
+            boxprops={"facecolor": "#9ECAE9", "edgecolor": _COLOURS[0], **edge},
+            whiskerprops={"color": _COLOURS[0], **edge},
+            medianprops={"color": _COLOURS[1], "linewidth": min(1.6, 0.2 + box_points / 4)},
+            flierprops={"marker": ".", "markersize": 3, "markerfacecolor": "#777777", "markeredgecolor": "none"},
+        )
+
+
+def _label_boxes(canvas: _Canvas, freq: int) -> None:
+    """The first time stamp of as many boxes as there is room for."""
+    firsts = canvas.job.times[::freq]
+    apart = (firsts[-1] - firsts[0]) / max(1, len(firsts) - 1) or 1
+    digits = min(3, max(0, 1 - math.floor(math.log10(apart))))
+    label_points = (_DIGIT_EMS * len(f"{firsts[-1]:.{digits}f}") + 1) * canvas.font_points
+    step = math.ceil(len(firsts) * label_points / canvas.width_points)
+    canvas.axes[-1].set_xticks(range(0, len(firsts), step), [f"{time:.{digits}f}" for time in firsts[::step]])
+    canvas.axes[-1].set_xlim(-0.6, len(firsts) - 0.4)
+
+
+def boxes(
+    worker_file: _csv.Path,
+    job: int,
+    metrics: Union[str, Iterable[str]],
+    freq: int = 15,
+    width: float = 20,
+    height: float = 10,
+    save: Optional[_csv.Path] = None,
+) -> Any:
+    """Box and whiskers over the time of the job: each box is of `freq` records of all GPUs together, and stands at the time of the first of them.
+
+    The rest is as in lines()."""
+    if freq < 1:
+        raise ValueError(f"freq is {freq}: a box needs at least one record")
+    canvas = _Canvas(_load(worker_file, job, metrics), width, height)
+    with canvas.plt.rc_context(canvas.style):
+        for axis, panel in zip(canvas.axes, canvas.job.panels):
+            _draw_boxes(canvas, axis, panel, freq)
+            canvas.finish_axis(axis, panel)
+        _label_boxes(canvas, freq)
+    return canvas.finish(save)
