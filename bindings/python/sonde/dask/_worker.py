@@ -113,7 +113,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         def measure(instant_ns: int) -> None:
             monitor = worker.monitor.recent() if worker.monitor.count else {}
             try:
-                spilled = worker.data.spilled_total[0]
+                spilled = worker.data.spilled_total[1]  # on disk; the first is what it would be in memory
             except AttributeError:
                 spilled = 0  # this worker does not spill
             group(
