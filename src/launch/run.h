@@ -34,6 +34,7 @@ struct launch_options {
     const char *runs;    // where those are; NULL = the default
     bool no_record;
     bool dragon_compatible;
+    bool open_hub;                  // nodes that we do not start may join; the command is told the port
     const char *cors;               // origins whose pages may read over HTTP; NULL: none
     const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
     uint64_t query_memory_bytes;    // limits of the HTTP server
