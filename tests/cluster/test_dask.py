@@ -101,7 +101,7 @@ class Dask(unittest.TestCase):
         kept = sorted(path.name for path in (lab.shared / "runs" / where["job"]).glob("*.sonde"))
         self.assertEqual(kept, ["n1.sonde", "n2.sonde", "n3.sonde"])
         rows = [line.split(",") for line in (lab.shared / "csv" / "worker_0.csv").read_text().splitlines()[1:]]
-        self.assertGreater(len(rows), 8)
+        self.assertGreater(len(rows), 3)
         self.failed = False
 
     def test_over_ssh(self):
