@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Optional
 
-import dask.config
-from distributed.diagnostics.plugin import SchedulerPlugin
-from distributed.protocol.pickle import dumps
+import dask.config  # type: ignore[import]
+from distributed.diagnostics.plugin import SchedulerPlugin  # type: ignore[import]
+from distributed.protocol.pickle import dumps  # type: ignore[import]
 
 import sonde
 from sonde import _service
@@ -311,9 +311,10 @@ def _outermost_span(annotations: Any) -> Optional[str]:
 async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exception]:
     """install() for clients."""
     try:
-        return await install(settings, dask_scheduler)
+        await install(settings, dask_scheduler)
     except (OSError, RuntimeError) as error:
         return error
+    return None
 
 
 async def install(settings: Settings, dask_scheduler: Any = None) -> None:

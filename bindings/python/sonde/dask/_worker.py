@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
-from distributed.diagnostics.plugin import WorkerPlugin
+from distributed.diagnostics.plugin import WorkerPlugin  # type: ignore[import]
 
 import sonde
 from sonde._emit import OpenSpan, open_span
@@ -183,7 +183,7 @@ class Custom:
     def _gauge(self, place: Optional[int]) -> sonde.Metric:
         gauge = self.gauges.get(place)
         if gauge is None:
-            tags = {"worker": self.tag} if place is None else {"worker": self.tag, "device": place}
+            tags = {"worker": self.tag} if place is None else {"worker": self.tag, "device": str(place)}
             gauge = self.gauges[place] = sonde.gauge(custom_series(self.name), tags=tags)
         return gauge
 
