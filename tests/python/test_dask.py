@@ -383,7 +383,8 @@ class Faults(Clusters):
             held = [row for row in recording.rows if row[recording.columns.index("tasks")]]
             self.assertGreaterEqual(len(held), 8)
             self.assertLess(max(b[2] - a[2] for a, b in zip(held, held[1:])), 2 * 0.2)
-            self.assertTrue(all(None not in row[recording.columns.index("compute-util")] for row in held))
+            for metric in ("compute-util", "rss"):
+                self.assertTrue(all(None not in row[recording.columns.index(metric)] for row in held), metric)
 
     def test_a_gpu_that_fails_costs_itself_only(self):
         script = pathlib.Path(os.environ["SONDE_FAKE_NVML"])
