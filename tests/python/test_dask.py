@@ -46,6 +46,13 @@ def hold_the_lock(seconds):
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))
 
 
+def grow(megabytes):
+    held = bytearray(megabytes << 20)
+    held[::4096] = b"x" * len(held[::4096])
+    time.sleep(0.5)
+    return len(held)
+
+
 def wait_for(path):
     while not os.path.exists(path):
         time.sleep(0.01)
@@ -277,6 +284,21 @@ class Recording(Clusters):
         names = self.names(job)
         self.assertGreater(names["gpu_utilization_percent"], GPUS)
         self.assertIn("dask_job", names)
+
+
+    def test_memory_of_tasks(self):
+        with self.cluster(1) as (_, client):
+            with Monitor(client, tracking=["tasks", "rss", "cpu", "managed", "network-read"], polling_interval=INTERVAL_MS) as monitor:
+                client.submit(grow, 200).result()
+                client.submit(sleep, 0.3, b"x" * 1000).result()
+            grown, slept = monitor.task_extremes()
+            self.assertTrue(str(grown["key"]).startswith("grow-"))
+            self.assertGreater(grown["max"][0] - slept["min"][0], 150 << 20)
+            self.assertGreaterEqual(grown["seconds"], 0.5)
+            [recording] = self.csv(monitor)
+            self.assertTrue(any(all(row[3:7]) for row in recording.rows), recording.rows)
+            with self.assertRaisesRegex(KeyError, "total-mem"):
+                monitor.task_extremes("total-mem")
 
 
 class Jobs(Clusters):
