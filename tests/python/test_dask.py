@@ -482,7 +482,7 @@ class Faults(Clusters):
             (self.root / "go").touch()
             stuck.result()
             began = time.time()
-            client.restart()
+            client.restart(timeout=600)
             client.submit(sleep, 0.2, pure=False).result()
             monitor.stop()
             recordings = self.csv(monitor, identity=True)

@@ -1,7 +1,9 @@
 """What was recorded, asked of the aggregator over HTTP. On the scheduler's host; these functions wait, so the scheduler calls them in a thread."""
 
 import json
+import logging
 import pathlib
+import time
 import urllib.parse
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -9,17 +11,30 @@ from typing import Any, Optional
 from .._client import Connection
 
 TIMEOUT_S = 60.0
+LATE_S = 20.0
 # Points in one answer: some 30 bytes each on the way, 8 a value there.
 POINTS_EACH = 1_000_000
+
+logger = logging.getLogger("sonde.dask")
 
 
 class Store:
     def __init__(self, environment: dict[str, str]) -> None:
         token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
         self.connection = Connection(environment["SONDE_URL"], token)
+        self.given_up: set[str] = set()  # hosts
 
     def _ask(self, path: str, body: Optional[dict[str, Any]] = None) -> Any:
-        return json.loads(self.connection.ask(path, None if body is None else json.dumps(body).encode(), timeout=TIMEOUT_S))
+        """The answer of all nodes. One that is late is asked again for LATE_S rather than left out; then it is said, and from then on it is not waited for."""
+        deadline = time.monotonic() + LATE_S
+        while True:
+            answer = json.loads(self.connection.ask(path, None if body is None else json.dumps(body).encode(), timeout=TIMEOUT_S))
+            late = {one["host"] for one in answer.get("missing", []) if one["reason"] in ("late", "connection lost")} - self.given_up
+            if not late:
+                return answer
+            if time.monotonic() > deadline:
+                logger.warning("sonde on %s does not answer: what it recorded is left out", ", ".join(sorted(late)))
+                self.given_up |= late
 
     def query(self, start_ms: int, end_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], downsample: Optional[str] = None) -> list[dict[str, Any]]:
         """The series of each (metric, tags; * is any value), one by one. A metric that nobody has recorded has none."""
