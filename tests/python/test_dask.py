@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import json
 import os
 import pathlib
 import signal
@@ -25,7 +26,7 @@ from distributed import Client, LocalCluster  # noqa: E402
 
 import dask.config  # noqa: E402
 
-from sonde.dask import Monitor, _csv, _jobs, custom_metric  # noqa: E402
+from sonde.dask import Monitor, _csv, _jobs, _store, custom_metric  # noqa: E402
 
 # A busy machine is no fault.
 dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"})
@@ -219,6 +220,31 @@ class Counting(unittest.TestCase):
         for i in range(100):
             self.move(jobs, f"o{i}", "processing", "memory")
         self.assertLessEqual(len(jobs._heap), 2)
+
+
+class Questions(unittest.TestCase):
+    """What is asked of a store whose nodes are late."""
+
+    def ask(self, *answers):
+        store = _store.Store.__new__(_store.Store)
+        store.given_up = set()
+        left = iter(answers)
+        store.connection = unittest.mock.Mock(ask=lambda *_, **__: json.dumps(next(left)))
+        return store._ask("/x"), list(left)
+
+    def missing(self, reason, n):
+        return {"n": n, "missing": [{"host": "n2", "reason": reason}]}
+
+    def test_late_ones_are_asked_again_and_gone_ones_not(self):
+        whole = {"n": 3, "missing": []}
+        self.assertEqual(self.ask(self.missing("late", 1), self.missing("connection lost", 2), whole, {"n": 4}), (whole, [{"n": 4}]))
+        gone = self.missing("not connected", 1)
+        self.assertEqual(self.ask(gone, whole), (gone, [whole]))
+
+    def test_one_that_stays_late_holds_nobody_up_for_ever(self):
+        with unittest.mock.patch.object(_store, "LATE_S", -1), self.assertLogs("sonde.dask", "WARNING") as said:
+            self.assertEqual(self.ask(self.missing("late", 1), self.missing("late", 2))[0]["n"], 2)
+        self.assertIn("n2", said.output[0])
 
 
 class Recording(Clusters):
