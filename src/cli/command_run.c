@@ -66,6 +66,7 @@ int command_run(const struct options *o)
         .tunnel_port = options_int(o, OPT_REMOTE_TUNNEL_PORT),
         .dump_node = options_text(o, OPT_DUMP_NODE),
         .dump_dir = dump_dir,
+        .open_hub = options_flag(o, OPT_OPEN_HUB),
         .quiet = options_flag(o, OPT_QUIET),
         .verbose = options_flag(o, OPT_VERBOSE),
         .stop_timeout_s = options_number(o, OPT_STOP_TIMEOUT),

@@ -150,7 +150,7 @@ static int make_run_folder(struct launch *l, struct error *e)
     snprintf(l->token_file, sizeof l->token_file, "%s/token", l->job.folder);
     snprintf(l->hostfile, sizeof l->hostfile, "%s/hostfile", l->job.folder);
     status = make_token(l, e);
-    if (status == 0 && nodes_others(l->nodes))
+    if (status == 0 && (l->o->open_hub || nodes_others(l->nodes)))
         status = make_key(l, e);
     if (status == 0)
         status = job_write(&l->job, l->job.folder, JOB_FILE, e);
@@ -504,6 +504,8 @@ static void set_environment(const struct launch *l, struct command_environment *
     command_set(env, "SONDE_NODELIST", "%s", nodes_list(l->nodes));
     command_set(env, "SONDE_HOSTFILE", "%s", l->hostfile);
     command_set(env, "SONDE_RESTART", "%d", nodes_restarts(l->nodes));
+    if (l->o->open_hub)
+        command_set(env, "SONDE_HUB", "%d", l->hub_port);
 }
 
 // The command with what it says about its nodes. NULL: no memory.

@@ -34,6 +34,7 @@ struct launch_options {
     const char *runs;    // where those are; NULL = the default
     bool no_record;
     bool dragon_compatible;
+    bool open_hub;                    // nodes that we do not start may join; the command is told the port
     const char *tunnel_node;          // whose port leads to the HTTP server (tunnel.h); NULL = none
     int tunnel_port;                  // 0 = the server's own
     const char *dump_node, *dump_dir; // where `sonde dump` puts its files; NULL = not said

@@ -126,6 +126,10 @@ class Lines(Picture):
         self.assertEqual([text.get_text() for text in figure.axes[0].get_legend().get_texts()], ["GPU 0", "GPU 1"])
         self.assertIsNone(vis.lines(self.file, 2, "tasks").axes[0].get_legend())
 
+    def test_gpus_by_their_index_on_the_node(self):
+        path = self.write([*HEAD, "compute-util", "gpu-index"], [(1, 0, float(i), [i, i], "4, 7") for i in range(3)])
+        self.assertEqual([line.get_label() for line in vis.lines(path, 1, "compute-util").axes[0].get_lines()], ["GPU 4", "GPU 7"])
+
     def test_one_row(self):
         [line, _] = vis.lines(self.file, 1, "compute-util").axes[0].get_lines()
         self.assertEqual(line.get_marker(), "o")
@@ -169,7 +173,7 @@ class Boxes(Picture):
         self.assertGreater(len(labels), 5)
         found = self.extents(figure, labels)
         self.assertFalse([a for a, b in zip(found, found[1:]) if a.x1 + 2 > b.x0])
-        self.assertEqual(self.ticks(figure.axes[0])[0], "10000")
+        self.assertEqual(self.ticks(figure.axes[0])[0], "10000.00")
 
 
 class Both(Picture):

@@ -9,6 +9,7 @@ A cell of a metric holds one value for each of the worker's GPUs, joined by ``, 
 an empty cell has no values. Numbers keep their kind: 9 is an int, 9.0 a float. The cells of ``tasks`` hold keys (`_keys`).
 """
 
+import contextlib
 import csv
 import gzip
 import io
@@ -22,11 +23,12 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Callable, Optional, TextIO, Union, cast
 
 from . import _keys
+from ._settings import KINDS
 
 ALWAYS = ("job", "dag", "timestamp")
 TASKS = "tasks"
 # What is no number in one of these is a damaged file; a custom metric may be a text.
-NUMBERS = frozenset({"total-mem", "mem-util", "compute-util"})
+NUMBERS = frozenset(KINDS) - {TASKS}
 # A cell of tasks can be long: thousands of long-running tasks at some hundred bytes. The csv module's own limit is 128 KiB.
 CELL_MAX_BYTES = 64 << 20
 
@@ -71,15 +73,21 @@ def _cell(column: str, value: Any) -> str:
 
 
 def write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Writes the file, packed if its name ends in ``.gz``; makes its folder. It is there as a whole or not at all: a write that fails leaves what was there."""
+    """Writes the file, packed if its name ends in ``.gz``; see replaced()."""
+    with replaced(path) as unfinished, _opened(unfinished, "w", os.fspath(path).endswith(".gz")) as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(columns)
+        out.writerows([_cell(column, value) for column, value in zip(columns, row)] for row in rows)
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[str]:
+    """The path to write a file to that takes its place at the end of the block: as a whole or not at all. Makes its folder."""
     target = os.fspath(path)
     os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
     unfinished = f"{target}.{os.getpid()}.unfinished"
     try:
-        with _opened(unfinished, "w", target.endswith(".gz")) as file:
-            out = csv.writer(file, lineterminator="\n")
-            out.writerow(columns)
-            out.writerows([_cell(column, value) for column, value in zip(columns, row)] for row in rows)
+        yield unfinished
         os.replace(unfinished, target)
     except BaseException:
         if os.path.exists(unfinished):
@@ -208,7 +216,7 @@ def _higher(a: Optional[Number], b: Optional[Number]) -> Optional[Number]:
     return b if a is None or b > a else a
 
 
-def _raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -> None:
+def raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -> None:
     peak.extend([None] * (len(values) - len(peak)))
     for device, value in enumerate(values):
         peak[device] = _higher(peak[device], value)
@@ -230,9 +238,9 @@ def peaks(recording: Recording, metric: str) -> dict[int, list[Optional[Number]]
             raise ValueError(f"{metric} has no peak{' in ' + recording.path if recording.path else ''}: its values are no numbers")
         devices = max(devices, len(values))
         if row[job_place] is not None:
-            _raise_to(found.setdefault(row[job_place], []), values)
+            raise_to(found.setdefault(row[job_place], []), values)
     for peak in found.values():
-        _raise_to(peak, [None] * devices)
+        raise_to(peak, [None] * devices)
     return found
 
 
@@ -240,7 +248,7 @@ def over_jobs(peaks_by_job: dict[int, list[Optional[Number]]]) -> list[Optional[
     """The highest of each device in all jobs."""
     peak: list[Optional[Number]] = []
     for values in peaks_by_job.values():
-        _raise_to(peak, values)
+        raise_to(peak, values)
     return peak
 
 

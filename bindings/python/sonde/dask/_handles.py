@@ -13,6 +13,8 @@ import os
 import threading
 from typing import Any, Callable, Optional, TypeVar, Union
 
+from ._settings import own_gpu
+
 _log = logging.getLogger("sonde.dask")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -179,10 +181,10 @@ def device_handles(own_only: bool) -> list[Device]:
     """The node's GPUs, or this worker's own: the first entry of CUDA_VISIBLE_DEVICES; all where that is not set."""
     nvml = _nvml()
     gpus = nvml.gpus() if nvml else []
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if not nvml or not own_only or visible is None:
+    own = own_gpu(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if not nvml or not own_only or own is None:
         return gpus
-    return _named(nvml, gpus, visible.split(",")[0].strip())
+    return _named(nvml, gpus, own)
 
 
 def custom_metric(name: str, per_device: bool = True) -> Callable[[_Function], _Function]:

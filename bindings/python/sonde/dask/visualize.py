@@ -9,40 +9,38 @@ script with ``matplotlib.pyplot.show()``. A figure that is saved is not kept for
 """
 
 import importlib
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, Optional, Union
 
 from . import _csv
+from ._settings import KINDS
 
 # Colours that people with any colour vision tell apart (Okabe and Ito's, with a darker yellow); more GPUs begin again with another dash.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999933")
 _DASHES = ("-", "--", ":", "-.")
 _ONE_FOR_ALL = "#444444"
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_LABEL_EMS = 4.2  # that a label of the time axis needs
-
-
-class _Kind(NamedTuple):
-    unit: str
-    of_gpu: bool = False
+_GPU_INDEX = "gpu-index"  # the column of it
+_DIGIT_EMS = 0.64  # a digit's width, in font sizes
 
 
 # Of the metrics with names of their own; of others nothing is known.
-_KINDS = {
-    "total-mem": _Kind("bytes", True),
-    "mem-util": _Kind("%", True),
-    "compute-util": _Kind("%", True),
-    "mem-activity": _Kind("%", True),
-    _csv.TASKS: _Kind("tasks"),
-    "cpu": _Kind("% of a core"),
-    "rss": _Kind("bytes"),
-    "managed": _Kind("bytes"),
-    "spilled": _Kind("bytes"),
-    "network-read": _Kind("bytes/s"),
-    "network-write": _Kind("bytes/s"),
+_UNITS = {
+    "total-mem": "bytes",
+    "mem-util": "%",
+    "compute-util": "%",
+    "mem-activity": "%",
+    "tasks": "tasks",
+    "cpu": "% of a core",
+    "rss": "bytes",
+    "managed": "bytes",
+    "spilled": "bytes",
+    "network-read": "bytes/s",
+    "network-write": "bytes/s",
 }
 
 
@@ -65,6 +63,10 @@ class _Job:
     dags: list[Optional[int]]
     rows: list[int]  # of the file
     panels: list[_Panel]
+    gpus: list[str]  # their indices on the node, where the file tells
+
+    def gpu(self, device: int) -> str:
+        return f"GPU {self.gpus[device] if device < len(self.gpus) else device}"
 
     def stretches(self) -> Iterator[range]:
         """Rows that follow each other in the file: between two stretches another job had the worker."""
@@ -103,9 +105,12 @@ def _panel(recording: _csv.Recording, rows: list[Sequence[Any]], metric: str, al
     if any(isinstance(cell, str) for cell in cells):
         raise ValueError(f"{metric!r} in {recording.path} is no number and cannot be drawn")
     devices = max((len(cell) for cell in cells), default=0)
-    kind = _KINDS.get(metric) or _Kind("", devices == all_devices)
-    unit, values = _scaled(kind.unit, cells)
-    return _Panel(metric, unit, values, devices, kind.of_gpu)
+    unit, values = _scaled(_UNITS.get(metric, ""), cells)
+    return _Panel(metric, unit, values, devices, _is_of_gpu(metric) or metric not in KINDS and devices == all_devices)
+
+
+def _is_of_gpu(metric: str) -> bool:
+    return metric in KINDS and KINDS[metric][0] == "gpu"
 
 
 def _load(worker_file: _csv.Path, job: int, metrics: Union[str, Iterable[str]]) -> _Job:
@@ -119,7 +124,7 @@ def _load(worker_file: _csv.Path, job: int, metrics: Union[str, Iterable[str]]) 
         known = dict.fromkeys(row[at["job"]] for row in recording.rows if row[at["job"]] is not None)
         raise ValueError(f"no job {job} in {recording.path}; there is {', '.join(map(str, known)) or 'none'}")
     rows = [recording.rows[place] for place in places]
-    gpu_columns = [place for place, column in enumerate(recording.columns) if column in _KINDS and _KINDS[column].of_gpu]
+    gpu_columns = [place for place, column in enumerate(recording.columns) if _is_of_gpu(column)]
     all_devices = max((len(row[place]) for row in rows for place in gpu_columns), default=0)
     return _Job(
         os.path.basename(recording.path).split(".")[0],
@@ -128,6 +133,7 @@ def _load(worker_file: _csv.Path, job: int, metrics: Union[str, Iterable[str]]) 
         [row[at["dag"]] for row in rows],
         places,
         [_panel(recording, rows, metric, all_devices) for metric in wanted],
+        [str(index) for index in rows[0][recording.columns.index(_GPU_INDEX)]] if _GPU_INDEX in recording.columns else [],
     )
 
 
@@ -167,6 +173,8 @@ class _Canvas:
         axis.set_title(panel.metric)
         axis.set_ylabel(panel.unit)
         axis.grid(axis="y", color="#dddddd", linewidth=0.8)
+        if panel.metric == _csv.TASKS:
+            axis.locator_params(axis="y", integer=True)
         if panel.unit == "%":
             axis.set_ylim(-2, 102)
         elif panel.unit:
@@ -215,10 +223,11 @@ def _draw_lines(canvas: _Canvas, axis: Any, panel: _Panel) -> None:
             times,
             [float("nan") if value is None else value for value in values],
             color=_COLOURS[device % len(_COLOURS)] if panel.of_gpu else _ONE_FOR_ALL,
+            drawstyle="steps-post" if panel.metric == _csv.TASKS else "default",
             linestyle=_DASHES[device // len(_COLOURS) % len(_DASHES)],
             marker="o" if alone else "",
             linewidth=line_points,
-            label=f"GPU {device}" if panel.of_gpu else panel.metric,
+            label=job.gpu(device) if panel.of_gpu else panel.metric,
             zorder=3 - device / max(1, panel.devices),  # the first on top
         )
 
@@ -278,9 +287,10 @@ def _draw_boxes(canvas: _Canvas, axis: Any, panel: _Panel, freq: int) -> None:
 def _label_boxes(canvas: _Canvas, freq: int) -> None:
     """The first time stamp of as many boxes as there is room for."""
     firsts = canvas.job.times[::freq]
-    room = int(canvas.width_points / canvas.font_points / _LABEL_EMS)
-    step = -(-len(firsts) // max(1, room))
-    digits = 0 if firsts[-1] - firsts[0] >= 10 * len(firsts[::step]) else 1
+    apart = (firsts[-1] - firsts[0]) / max(1, len(firsts) - 1) or 1
+    digits = min(3, max(0, 1 - math.floor(math.log10(apart))))
+    label_points = (_DIGIT_EMS * len(f"{firsts[-1]:.{digits}f}") + 1) * canvas.font_points
+    step = math.ceil(len(firsts) * label_points / canvas.width_points)
     canvas.axes[-1].set_xticks(range(0, len(firsts), step), [f"{time:.{digits}f}" for time in firsts[::step]])
     canvas.axes[-1].set_xlim(-0.6, len(firsts) - 0.4)
 

@@ -1,0 +1,155 @@
+"""Which job and dag a cluster is at: the scheduler's graphs, counted. Knows nothing of Dask but the names of its task states.
+
+A *graph* is what one `compute`, `persist`, `submit` or `map` hands over: a dag of a job. It is open until every key that was asked for is in memory, erred or
+forgotten. The cluster is *at* the newest graph of which something runs; while nothing runs it stays at the last one. Several clients may be at work at once, so
+that is a heap of the graphs that run, newest first, and not a counter.
+
+    client mode   a client's first graph makes it the next job (0, 1, …); every graph of it is the next dag of that job (0, 1, …)
+    manual mode   new_job() says where a job begins; the clients do not matter
+    spans         the outermost `distributed.span` that a graph was made in is its job; outside of spans as in client mode
+
+What a task submits to its own cluster is part of the graph that the cluster is at.
+"""
+
+import heapq
+from collections.abc import Hashable, Iterable
+from typing import Callable, Optional
+
+DONE = frozenset(("memory", "erred", "forgotten"))
+WORKERS_OWN = "Client-worker-"  # how a client's id begins that a task opened
+
+Key = Hashable
+
+
+class Graph:
+    """One dag. `handle` belongs to who listens."""
+
+    __slots__ = ("dag", "failed", "handle", "job", "number", "queued", "running", "waiting")
+
+    def __init__(self, number: int, job: int, dag: int, waiting: set[Key]) -> None:
+        self.number = number  # over all jobs
+        self.job = job
+        self.dag = dag
+        self.waiting = waiting  # keys that were asked for and are not there yet
+        self.running = 0  # tasks that a worker has
+        self.queued = False  # it lies in the heap
+        self.failed = False  # a key erred, or was given up before it was there
+        self.handle: object = None
+
+
+class Jobs:
+    """`opened` and `closed` hear of each graph, `at` of (job, dag) whenever the cluster goes on to another."""
+
+    def __init__(
+        self, manual: bool, opened: Callable[[Graph], None], closed: Callable[[Graph], None], at: Callable[[int, int], None]
+    ) -> None:
+        self.manual = manual
+        self.job, self.dag = 0, 0
+        self._opened, self._closed, self._at = opened, closed, at
+        self._manual_job = 0
+        self._jobs: dict[Hashable, int] = {}  # client or span → job
+        self._dags: dict[int, int] = {}  # job → its next dag
+        self._open: dict[int, int] = {}  # job → graphs that are open
+        self._bad: set[int] = set()  # jobs with a dag that failed
+        self._of: dict[Key, Graph] = {}  # whose task a key is
+        self._at_work: dict[Key, Graph] = {}  # the same of those that a worker has
+        self._wanted: dict[Key, list[Graph]] = {}  # who waits for a key
+        self._heap: list[tuple[int, Graph]] = []  # (-number, graph); those with nothing running any more are stale
+        self._number = 0
+
+    def new_job(self, job: Optional[int] = None) -> int:
+        """The job from now on; manual mode alone."""
+        if not self.manual:
+            raise ValueError("new_job() is for job_type='manual'; here every client is a job")
+        self._manual_job = self._manual_job + 1 if job is None else job
+        self._dags[self._manual_job] = 0
+        self._go(self._manual_job, 0)
+        return self._manual_job
+
+    def graph(
+        self, client: str, wanted: Iterable[Key], tasks: Iterable[Key], state: Callable[[Key], Optional[str]], span: Optional[Hashable] = None
+    ) -> Optional[Graph]:
+        """A client has handed over a graph. `state` tells of keys that were there before. None: a task did."""
+        if client.startswith(WORKERS_OWN):
+            self._belong(tasks, self._newest() or self._graph(self.job, self.dag, set()))
+            return None
+        if self.manual:
+            job = self._manual_job
+        else:
+            job = self._jobs.setdefault(client if span is None else ("span", span), len(self._jobs))
+        dag = self._dags.get(job, 0)
+        self._dags[job] = dag + 1
+        graph = self._graph(job, dag, {key for key in wanted if state(key) not in DONE})
+        for key in graph.waiting:
+            self._wanted.setdefault(key, []).append(graph)
+        self._belong(tasks, graph)
+        self._open[job] = self._open.get(job, 0) + 1
+        self._opened(graph)
+        if not graph.waiting:
+            self._close(graph)
+        return graph
+
+    def transition(self, key: Key, start: str, finish: str) -> None:
+        if finish == "processing":
+            graph = self._of.get(key)
+            if graph is not None and start != "processing":
+                self._at_work[key] = graph
+                graph.running += 1
+                if graph.running == 1:
+                    if not graph.queued:
+                        heapq.heappush(self._heap, (-graph.number, graph))
+                        graph.queued = True
+                    self._look()
+        elif start == "processing":
+            graph = self._at_work.pop(key, None)
+            if graph is not None:
+                graph.running -= 1
+                if graph.running == 0:
+                    self._look()
+        if finish in DONE:
+            for graph in self._wanted.pop(key, ()):
+                graph.failed |= finish != "memory"
+                graph.waiting.discard(key)
+                if not graph.waiting:
+                    self._close(graph)
+            if finish == "forgotten":
+                self._of.pop(key, None)
+
+    def job_of(self, client: str) -> Optional[int]:
+        """The job that a client is; None: it has submitted nothing, or is none."""
+        return self._jobs.get(client)
+
+    def successful(self) -> list[int]:
+        """Jobs all of whose dags have ended well."""
+        return sorted(job for job, left in self._open.items() if left == 0 and job not in self._bad)
+
+    def _graph(self, job: int, dag: int, waiting: set[Key]) -> Graph:
+        self._number += 1
+        return Graph(self._number, job, dag, waiting)
+
+    def _belong(self, tasks: Iterable[Key], graph: Graph) -> None:
+        for key in tasks:
+            before = self._of.get(key)
+            if before is None or not before.waiting:
+                self._of[key] = graph
+
+    def _newest(self) -> Optional[Graph]:
+        while self._heap and self._heap[0][1].running == 0:
+            heapq.heappop(self._heap)[1].queued = False
+        return self._heap[0][1] if self._heap else None
+
+    def _look(self) -> None:
+        graph = self._newest()
+        if graph is not None:
+            self._go(graph.job, graph.dag)
+
+    def _go(self, job: int, dag: int) -> None:
+        if (job, dag) != (self.job, self.dag):
+            self.job, self.dag = job, dag
+            self._at(job, dag)
+
+    def _close(self, graph: Graph) -> None:
+        self._open[graph.job] -= 1
+        if graph.failed:
+            self._bad.add(graph.job)
+        self._closed(graph)

@@ -1,0 +1,204 @@
+"""The Monitor: what a client holds. All it knows lies on the scheduler (`_scheduler`), so any client's Monitor of the same cluster is as good as another's."""
+
+import os
+import pickle
+from collections.abc import Coroutine, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Callable, Optional, Union
+
+from . import _csv, _tables
+from ._rows import Rows
+from ._settings import Settings, check
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Monitor:
+    """Records what the GPUs and workers of a Dask cluster are doing, by job and dag.
+
+    ::
+
+        monitor = Monitor(client)
+        monitor.attach(tracking=["mem-util", "compute-util"])
+        monitor.start()
+        ...                                   # any client may submit; this one may leave
+        monitor.stop()
+        monitor.to_csv("path/to/folder")
+
+    With an asynchronous client every method is awaited. ``with Monitor(client, tracking=[...]) as m:`` attaches and starts, and stops at the end.
+    """
+
+    def __init__(self, client: Any, tracking: Optional[Sequence[str]] = None, **options: Any) -> None:
+        """`tracking` and `options` are attach()'s, for ``with``."""
+        self.client = client
+        self._tracking, self._options = tracking, options
+
+    # ---- recording
+
+    def attach(
+        self,
+        tracking: Sequence[str],
+        custom_metrics: Sequence[Callable[[Any, Any], Any]] = (),
+        job_type: str = "client",
+        polling_interval: float = 200,
+        mem_limit: int = 0,
+        dump_loc: str = "temp",
+        own_gpus: bool = False,
+        spans: bool = False,
+    ) -> Any:
+        """Prepares the cluster: sonde's agents, the plugins of scheduler and workers, also of workers that come later. What was attached before is replaced.
+
+        `polling_interval` is in milliseconds. What is recorded lies in files of the agents from the first moment on; with `mem_limit` these are under `dump_loc`.
+        `own_gpus`: a worker's rows have the GPU that it computes on (the first of CUDA_VISIBLE_DEVICES) instead of all that its node has. `spans`: graphs made in
+        a `distributed.span` belong to the job of that span.
+        """
+        if isinstance(tracking, str):
+            raise ValueError("tracking is a list of names")
+        names = [_metric_name(function) for function in custom_metrics]
+        check(tracking, job_type, polling_interval, mem_limit, names)
+        settings = Settings(
+            list(dict.fromkeys(tracking)), names, _pickled(custom_metrics), job_type, spans, max(1, round(polling_interval)), own_gpus, mem_limit, os.fspath(dump_loc)
+        )
+        return self._run(self._on_scheduler, "attach", settings=settings)
+
+    def start(self) -> Any:
+        """Records from now on."""
+        return self._ask("record")
+
+    def stop(self) -> Any:
+        """Records no more. What was recorded stays, and start() may be called again."""
+        return self._ask("stop")
+
+    def shutdown(self) -> Any:
+        """Takes the monitor out of the cluster. sonde keeps the recording: `sonde query --list` finds it."""
+        return self._run(self._on_scheduler, "remove")
+
+    def new_job(self, job: Optional[int] = None) -> Any:
+        """The next job begins, or the job of this number; its number. For ``job_type='manual'``."""
+        return self._ask("new_job", job=job)
+
+    def clear_metrics(self) -> Any:
+        """Forgets what was recorded so far."""
+        return self._ask("clear")
+
+    # ---- what was recorded
+
+    def to_csv(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
+        """Writes a file for each worker there was, {path}/{fname}_{N}.csv; the paths. `identity` adds the columns worker-address, worker-name, host, pid, gpu-uuid,
+        gpu-index and time (seconds since the epoch)."""
+        return self._run(self._to_csv, path, fname, identity)
+
+    async def _to_csv(self, path: Path, fname: str, identity: bool) -> list[str]:
+        return (await self._recorded()).write(os.fspath(path), fname, identity)
+
+    def to_parquet(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
+        """As to_csv(), but Parquet files, {path}/{fname}_{N}.parquet, whose columns have types. Needs pyarrow."""
+        return self._run(self._to_parquet, path, fname, identity)
+
+    async def _to_parquet(self, path: Path, fname: str, identity: bool) -> list[str]:
+        return _tables.write_parquet(await self._recorded(), path, fname, identity)
+
+    def to_arrow(self, identity: bool = False) -> Any:
+        """The rows of all workers as one pyarrow.Table, with the column `worker` in front. Needs pyarrow."""
+        return self._run(self._to_arrow, identity)
+
+    async def _to_arrow(self, identity: bool) -> Any:
+        return _tables.whole(await self._recorded(), identity)
+
+    async def _recorded(self) -> Rows:
+        return Rows(await self._on_scheduler("ask", method="recorded", arguments={}))
+
+    def get_peaks(self, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True) -> Any:
+        """The highest values: for each worker, in the order asked for, {job: [of each device]}, or without `per_job` [of each device]."""
+        asked = [workers] if isinstance(workers, int) else None if workers is None else list(workers)
+        return self._ask("peaks", metric=metric, workers=asked, per_job=per_job)
+
+    @staticmethod
+    def peaks_from_csv(csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True) -> list[Any]:
+        """The same of the files that to_csv() wrote."""
+        return _csv.peaks_from_csv(csv_dir, metric, workers, per_job)
+
+    def task_extremes(self, metric: str = "rss") -> Any:
+        """Of each task that was executed, in the order of workers and times: a dictionary of worker, key, seconds, and lists min and max with the metric's lowest and
+        highest value of each device meanwhile. `tasks` and the metric have to be tracked (KeyError)."""
+        return self._run(self._task_extremes, metric)
+
+    async def _task_extremes(self, metric: str) -> list[dict[str, Any]]:
+        rows = Rows(await self._on_scheduler("ask", method="recorded", arguments={}))
+        for needed in ("tasks", metric):
+            if needed not in rows.settings.columns:
+                raise KeyError(f"{needed!r} was not tracked; there is {', '.join(rows.settings.columns) or 'nothing'}")
+        return list(rows.extremes(metric))
+
+    def successful_jobs(self) -> Any:
+        """The numbers of the jobs all of whose dags have ended, and none with an error."""
+        return self._ask("successful_jobs")
+
+    def errors(self) -> Any:
+        """What went wrong in custom metrics, each mistake once a worker."""
+        return self._ask("errors")
+
+    def where(self) -> Any:
+        """Where sonde answers for this cluster: url, job (as in `sonde query --job`), token_file on the scheduler's host."""
+        return self._ask("where")
+
+    # ---- how
+
+    def __enter__(self) -> "Monitor":
+        self._attach_for_with()
+        self.start()
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> "Monitor":
+        await self._attach_for_with()
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        await self.stop()
+
+    def _attach_for_with(self) -> Any:
+        if self._tracking is None:
+            raise ValueError("with Monitor(client, tracking=[...]): tracking is missing")
+        return self.attach(self._tracking, **self._options)
+
+    def _ask(self, method: str, **arguments: Any) -> Any:
+        return self._run(self._on_scheduler, "ask", method=method, arguments=arguments)
+
+    def _run(self, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any, **keywords: Any) -> Any:
+        """Awaitable for an asynchronous client, else the result."""
+        return self.client.sync(function, *arguments, **keywords)
+
+    async def _on_scheduler(self, function: str, **keywords: Any) -> Any:
+        from . import _scheduler  # which needs Dask; reading files does not
+
+        try:
+            answer = await self.client.run_on_scheduler(getattr(_scheduler, function), **keywords)
+        except ModuleNotFoundError as error:
+            if error.name and error.name.split(".")[0] == "sonde":
+                raise RuntimeError("sonde is not installed where the scheduler runs (pip install sonde)") from None
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def _metric_name(function: Any) -> str:
+    name = getattr(function, "metric_name", None)
+    if not isinstance(name, str):
+        raise ValueError(f"{function!r} is no custom metric: decorate it with @custom_metric('name')")
+    return name
+
+
+def _pickled(functions: Sequence[Any]) -> bytes:
+    """By value where they are not in a module that workers have, too."""
+    if not functions:
+        return b""
+    from distributed.protocol.pickle import dumps  # type: ignore[import]
+
+    data: bytes = dumps(list(functions))
+    pickle.loads(data)
+    return data

@@ -1,0 +1,208 @@
+"""The rows of a worker, made after the fact of what was recorded: also of workers that are gone.
+
+A row stands for an instant at which the agent of the worker's host sampled. Its values are the GPUs' at that instant, what the worker said of itself for it, the keys
+that were executing, and the job and dag that the cluster was at.
+
+    instants      ──┬─────┬─────┬─────┬──     of the host's agent
+    GPU series      •     •     •     •
+    worker's own    •     ·     •     •       · it could not run: missing
+    tasks          [inc-1   )[inc-2  )
+    job, dag     ▲0,0    ▲0,1                 from each point to the next
+
+`gather` asks the store, on the scheduler's host; the rest needs nothing but what it gives.
+"""
+
+import bisect
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _csv, _keys
+from ._settings import INSTANTS, KINDS, Settings, custom_series, own_gpu
+
+if TYPE_CHECKING:
+    from ._scheduler import Life
+    from ._store import Store
+
+IDENTITY = ("worker-address", "worker-name", "host", "pid", "gpu-uuid", "gpu-index", "time")
+# Series that there may be of a host, to keep answers small.
+DEVICES_MAX = 16
+
+
+def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int) -> dict[str, Any]:
+    """Everything that rows are made of, in plain lists and dictionaries."""
+    found: dict[str, Any] = {"settings": settings, "periods": periods, "lives": lives, "series": [], "at": [], "tasks": []}
+    if not periods:
+        return found
+    start_ms, end_ms = periods[0][0] // 1_000_000, periods[-1][1] // 1_000_000
+    wanted = [(INSTANTS, {"host": "*"})]
+    wanted += [(KINDS[name][1], {"host": "*"}) for name in settings.columns if KINDS.get(name, ("",))[0] in ("gpu", "worker")]
+    wanted += [(custom_series(name), {"worker": "*"}) for name in settings.custom]
+    hosts = len({life.host for life in lives}) or 1
+    found["series"] = store.raw(start_ms, end_ms, settings.interval_ms, wanted, hosts * DEVICES_MAX * len(wanted))
+    found["at"] = at(store, attached_ns, periods[-1][1])
+    if "tasks" in settings.tracking:
+        found["tasks"] = [(one["tags"]["worker"], one["tags"]["key"], one["start_ns"], one.get("end_ns")) for one in store.spans("dask_task", attached_ns, periods[-1][1])]
+    return found
+
+
+def at(store: "Store", start_ns: int, end_ns: int) -> list[tuple[int, int, int]]:
+    """(since when, job, dag), in order."""
+    series = store.query(start_ns // 1_000_000, end_ns // 1_000_000, [("dask_job", {}), ("dask_dag", {})])
+    by_metric = {one["metric"]: dict(zip(one["t_ns"], one["values"])) for one in series}
+    dags = by_metric.get("dask_dag", {})
+    return [(t, int(job), int(dags[t])) for t, job in sorted(by_metric.get("dask_job", {}).items()) if t in dags]
+
+
+class Series:
+    """The values of one series, by instant."""
+
+    def __init__(self, t_ns: Sequence[int], values: Sequence[Any], interval_ns: int) -> None:
+        self.t_ns, self.values, self.interval_ns = t_ns, values, interval_ns
+
+    def at(self, instant_ns: int) -> Any:
+        """The last value after the instant before; None when there is none."""
+        place = bisect.bisect_right(self.t_ns, instant_ns) - 1
+        return self.values[place] if place >= 0 and self.t_ns[place] > instant_ns - self.interval_ns else None
+
+
+    def between(self, first_ns: int, last_ns: int) -> list[Any]:
+        """The values in this time; of a shorter one than between two values the last before it."""
+        first, last = bisect.bisect_left(self.t_ns, first_ns), bisect.bisect_right(self.t_ns, last_ns)
+        found = self.values[first:last] or [self.at(first_ns)]
+        return [value for value in found if value is not None]
+
+
+class Device:
+    """A GPU, or a part of one, of a host."""
+
+    def __init__(self, tags: dict[str, str]) -> None:
+        self.uuid, self.index, self.mig = tags.get("uuid", ""), tags.get("gpu", ""), tags.get("mig", "")
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return (int(self.index) if self.index.isdigit() else 0, int(self.mig) if self.mig.isdigit() else -1)
+
+
+class Rows:
+    """Of all workers; made of what `gather` gives."""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self.settings: Settings = found["settings"]
+        self.columns: list[str] = [*_csv.ALWAYS, *self.settings.columns]
+        self.periods: list[tuple[int, int]] = found["periods"]
+        self.lives: "dict[int, list[Life]]" = {}
+        for life in found["lives"]:
+            self.lives.setdefault(life.worker, []).append(life)
+        self.at = found["at"]
+        self.at_ns = [t for t, _, _ in self.at]
+        self.tasks: dict[int, list[tuple[int, Optional[int], str]]] = {}
+        for worker, key, start_ns, end_ns in found["tasks"]:
+            self.tasks.setdefault(int(worker), []).append((start_ns, end_ns, key))
+        self.instants: dict[str, Sequence[int]] = {}
+        self.devices: dict[str, dict[str, Device]] = {}  # host → UUID → device: one that several series speak of is there once
+        self.of_device: dict[tuple[str, str, str], Series] = {}  # host, UUID, metric
+        self.of_worker: dict[tuple[int, str], dict[int, Series]] = {}  # worker, metric → device → series
+        for one in found["series"]:
+            self._take(one)
+
+    def _take(self, one: dict[str, Any]) -> None:
+        tags, metric = one["tags"], one["metric"]
+        series = Series(one["t_ns"], one["values"], self.settings.interval_ms * 1_000_000)
+        if metric == INSTANTS:
+            self.instants[tags["host"]] = one["t_ns"]
+        elif "worker" in tags:
+            self.of_worker.setdefault((int(tags["worker"]), metric), {})[int(tags.get("device", 0))] = series
+        else:
+            device = Device(tags)
+            self.devices.setdefault(tags["host"], {}).setdefault(device.uuid, device)
+            self.of_device[tags["host"], device.uuid, metric] = series
+
+    @property
+    def workers(self) -> list[int]:
+        return sorted(self.lives)
+
+    def of(self, worker: int, identity: bool = False) -> Iterator[list[Any]]:
+        """The rows of a worker in the order of their times."""
+        lives = self.lives[worker]
+        for life in lives:
+            devices = devices_of(life, list(self.devices.get(life.host, {}).values()), self.settings.own_gpus)
+            running = Running(self.tasks.get(worker, []))
+            for instant_ns in self._instants(life):
+                place = bisect.bisect_right(self.at_ns, instant_ns) - 1
+                _, job, dag = self.at[place] if place >= 0 else (0, 0, 0)
+                row: list[Any] = [job, dag, round((instant_ns - lives[0].started_ns) / 1e9, 6)]
+                keys = running.at(instant_ns) if self.tasks else []
+                row += [self._cell(name, life, devices, keys, instant_ns) for name in self.settings.columns]
+                if identity:
+                    row += [life.address, life.name, life.host, life.pid]
+                    row += [", ".join(device.uuid for device in devices), ", ".join(device.index for device in devices), instant_ns / 1e9]
+                yield row
+
+    def write(self, folder: str, fname: str = "worker", identity: bool = False) -> list[str]:
+        """A file for each worker; their paths."""
+        os.makedirs(folder, exist_ok=True)
+        written = []
+        for worker in self.workers:
+            path = os.path.join(folder, f"{fname}_{worker}.csv")
+            _csv.write(path, [*self.columns, *(IDENTITY if identity else ())], self.of(worker, identity))
+            written.append(path)
+        return written
+
+    def extremes(self, metric: str) -> Iterator[dict[str, Any]]:
+        """Of each task that was executed: worker, key, seconds (None: it still runs, or its worker died), and the metric's `min` and `max` of each device meanwhile."""
+        kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
+        for worker in self.workers:
+            for start_ns, end_ns, text in sorted(self.tasks.get(worker, []), key=lambda task: task[0]):
+                life = next((life for life in reversed(self.lives[worker]) if life.begin_ns <= start_ns), self.lives[worker][0])
+                devices = devices_of(life, list(self.devices.get(life.host, {}).values()), self.settings.own_gpus)
+                of_gpus = [self.of_device.get((life.host, device.uuid, name)) for device in devices]
+                own = self.of_worker.get((worker, name), {})
+                until_ns = end_ns or life.end_ns or self.periods[-1][1]
+                seen = [series.between(start_ns, until_ns) if series else [] for series in (of_gpus if kind == "gpu" else [own[device] for device in sorted(own)])]
+                yield {
+                    "worker": worker, "key": _keys.read(text)[0], "seconds": None if end_ns is None else (end_ns - start_ns) / 1e9,
+                    "min": [min(values, default=None) for values in seen], "max": [max(values, default=None) for values in seen],
+                }  # fmt: skip
+
+    def _instants(self, life: "Life") -> Iterator[int]:
+        of_host = self.instants.get(life.host, [])
+        for begin_ns, end_ns in self.periods:
+            first = bisect.bisect_left(of_host, max(begin_ns, life.begin_ns))
+            last = bisect.bisect_right(of_host, min(end_ns, life.end_ns or end_ns))
+            yield from of_host[first:last]
+
+    def _cell(self, name: str, life: "Life", devices: list[Device], keys: list[Any], instant_ns: int) -> Any:
+        kind, metric = KINDS.get(name, ("worker", custom_series(name)))
+        if kind == "tasks":
+            return keys
+        if kind == "gpu":
+            of_gpus = [self.of_device.get((life.host, device.uuid, metric)) for device in devices]
+            return [None if series is None else series.at(instant_ns) for series in of_gpus]
+        own = self.of_worker.get((life.worker, metric), {})
+        return [own[device].at(instant_ns) for device in sorted(own)]
+
+
+class Running:
+    """Which of the tasks are executing, for instants in order."""
+
+    def __init__(self, tasks: list[tuple[int, Optional[int], str]]) -> None:
+        self.tasks = sorted(tasks, key=lambda task: task[0])
+        self.next = 0
+        self.now: list[tuple[int, Optional[int], str]] = []
+
+    def at(self, instant_ns: int) -> list[Any]:
+        while self.next < len(self.tasks) and self.tasks[self.next][0] <= instant_ns:
+            self.now.append(self.tasks[self.next])
+            self.next += 1
+        self.now = [task for task in self.now if task[1] is None or task[1] > instant_ns]
+        return [key for _, _, text in self.now for key in _keys.read(text)]
+
+
+def devices_of(life: "Life", devices: list[Device], own: bool) -> list[Device]:
+    """All of the host, or the worker's own: the first that it may see."""
+    devices = sorted(devices, key=lambda device: device.order)
+    first = own_gpu(life.devices) if own else None
+    if first is None:
+        return devices
+    return [device for device in devices if first and (device.index == first if first.isdigit() else device.uuid.startswith(first))][:1]

@@ -1,0 +1,372 @@
+"""On the scheduler: starts sonde where there is none, counts jobs and dags, knows every worker that there ever was, and answers Monitors.
+
+It is here and not in the Monitor that the state lives: one client may start the monitor and leave, another one stop it.
+"""
+
+import asyncio
+import inspect
+import json
+import logging
+import os
+import time
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import dask.config  # type: ignore[import]
+from distributed.diagnostics.plugin import SchedulerPlugin  # type: ignore[import]
+from distributed.protocol.pickle import dumps  # type: ignore[import]
+
+import sonde
+from sonde import _service
+from sonde._emit import OpenSpan, open_span
+
+from ._jobs import Graph, Jobs
+from ._settings import INSTANTS, KINDS, MARK, PLUGIN, Settings, check
+from ._store import Store
+from ._worker import END, WorkerPart, host_name
+
+# What would have sonde look after other nodes, too, or refuse to be one of several copies: workers see to their hosts themselves (`_node`), wherever these are.
+LAUNCHERS = (
+    "SLURM_JOB_NODELIST", "PBS_NODEFILE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS", "SONDE_HOSTS",
+)  # fmt: skip
+HANDLER = "sonde_worker"  # what workers call
+SETTLE_S = 3.0
+LOOK_S = 0.02
+
+
+logger = logging.getLogger("sonde.dask")
+
+
+@dataclass
+class Life:
+    """A worker from its coming to its going; one that was started again under its name is the same worker."""
+
+    worker: int  # N of its file
+    name: str
+    address: str
+    host: str
+    pid: int
+    devices: Optional[str]  # CUDA_VISIBLE_DEVICES
+    started_ns: int  # of its process
+    begin_ns: int
+    end_ns: Optional[int] = None
+
+
+class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
+    name = PLUGIN
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.periods: list[list[Optional[int]]] = []  # [began, ended or None] of recording, ns
+        self.cleared_ns = 0
+        self.lives: list[Life] = []
+        self.numbers: dict[str, int] = {}  # a worker's name → N
+        self.life_spans: dict[str, OpenSpan] = {}  # by address
+        self.job_spans: dict[int, OpenSpan] = {}
+        self.service: Optional[_service.Service] = None
+        self.mark = 0
+        self.node: Optional[dict[str, Any]] = None  # None: the run around this cluster looks after its nodes
+        self.host = host_name()
+
+    # ---- its life
+
+    async def start(self, scheduler: Any) -> None:
+        self.scheduler = scheduler
+        self.attached_ns = time.time_ns()
+        await asyncio.get_running_loop().run_in_executor(None, self._start_service)
+        try:
+            self.store = Store(self.environment)
+            self.level = int(self.environment["SONDE_LEVEL"])
+            sonde.connect(self.environment["SONDE_SOCKET"], self.level)
+            self.at = sonde.group([sonde.gauge("dask_job"), sonde.gauge("dask_dag")])
+            self.marks = sonde.gauge(MARK, tags={"worker": "scheduler"})
+            self.jobs = Jobs(self.settings.job_type == "manual", self._opened, self._closed, self._go)
+            self._go(0, 0)
+            for state in sorted(scheduler.workers.values(), key=lambda state: _natural(str(state.name))):
+                self._number(str(state.name))
+            scheduler.handlers[HANDLER] = self.take_worker
+        except BaseException:
+            self._stop_service()
+            raise
+
+    def _start_service(self) -> None:
+        """The run around this cluster, else one of its own."""
+        around = {name: value for name, value in os.environ.items() if name.startswith("SONDE_")}
+        if around.get("SONDE_URL") and int(around.get("SONDE_LEVEL") or 0):
+            if int(around["SONDE_LEVEL"]) < self.settings.level:
+                raise RuntimeError(f"this cluster is in a run of level {around['SONDE_LEVEL']}; what is tracked needs sonde run -l {self.settings.level}")
+            self.environment = around
+            return
+        options = [f"--rate={self.settings.interval_ms / 1000}", "--open-hub"]
+        if self.settings.mem_limit:
+            os.makedirs(self.settings.dump_loc, exist_ok=True)
+            options.append(f"--run-dir={os.path.abspath(self.settings.dump_loc)}")
+        self.service = _service.Service(max(3, self.settings.level), options=options, without=LAUNCHERS)
+        self.environment = self.service.environment
+        self.node = self._for_nodes()
+
+    def _for_nodes(self) -> dict[str, Any]:
+        """What `sonde node` on another host has to know."""
+        folder = os.path.dirname(self.environment["SONDE_SOCKET"])
+        with open(os.path.join(folder, "job.json")) as file:
+            job = json.load(file)
+        with open(os.path.join(folder, "key"), "rb") as key:
+            secret = key.read().hex()
+        with open(os.path.join(folder, "token")) as token:
+            word = token.read().strip()
+        return {
+            "job": job["job"], "folder": folder, "token": word, "key": secret, "record": job.get("record", ""), "command": job["command"],
+            "hub": self.environment["SONDE_HUB"], "agent": [f"--telemetry-level={job['level']}", f"--rate={job['rate']}"],
+        }  # fmt: skip
+
+    def _stop_service(self) -> None:
+        if self.service:
+            self.service.stop()
+
+    async def close(self) -> None:
+        """Ends what it has started; the recording is kept."""
+        self.stop()
+        if self.settings.csv:
+            await self._write()
+        for span in [*self.job_spans.values(), *self.life_spans.values()]:
+            span.close(None)
+        self.job_spans.clear()
+        self.life_spans.clear()
+        if self.scheduler.handlers.get(HANDLER) == self.take_worker:
+            del self.scheduler.handlers[HANDLER]
+        await asyncio.get_running_loop().run_in_executor(None, self._stop_service)
+
+    async def _write(self) -> None:
+        from ._rows import Rows
+
+        try:
+            Rows(await self.recorded()).write(self.settings.csv)
+        except Exception:
+            logger.exception("sonde: the files could not be written to %s", self.settings.csv)
+
+    # ---- workers
+
+    def _number(self, name: str) -> int:
+        return self.numbers.setdefault(name, len(self.numbers))
+
+    async def take_worker(self, identity: dict[str, Any]) -> dict[str, Any]:
+        """A worker has the plugin now: who it is, and what it is told."""
+        now_ns = time.time_ns()
+        started_ns = identity["started_ns"] if identity["pid"] != os.getpid() else self.attached_ns
+        life = Life(
+            self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"], started_ns, now_ns
+        )
+        if life.address not in self.life_spans:
+            self.lives.append(life)
+            tags = {"worker": life.worker, "name": life.name, "address": life.address, "worker_host": life.host, "pid": life.pid}
+            if life.devices is not None:
+                tags["devices"] = life.devices
+            self.life_spans[life.address] = open_span("dask_worker", tags, None)
+        told = {"worker": life.worker, "socket": self.environment["SONDE_SOCKET"], "level": self.level}
+        elsewhere = life.host != self.host and life.host not in self.environment.get("SONDE_NODELIST", "").split(",")
+        return told | {"node": self.node} if elsewhere and self.node else told
+
+    def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:
+        span = self.life_spans.pop(worker, None)
+        if span is not None:
+            span.close(None)
+        for life in self.lives:
+            if life.address == worker and life.end_ns is None:
+                life.end_ns = time.time_ns()
+
+    # ---- jobs and dags
+
+    def update_graph(self, scheduler: Any, client: Any = None, keys: Any = (), tasks: Any = (), annotations: Any = None, **kwargs: Any) -> None:
+        def state(key: Any) -> Optional[str]:
+            known = scheduler.tasks.get(key)
+            return None if known is None else known.state
+
+        span = _outermost_span(annotations) if self.settings.spans else None
+        self.jobs.graph(str(client), keys or (), tasks or keys or (), state, span)
+
+    def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
+        self.jobs.transition(key, start, finish)
+
+    def remove_client(self, scheduler: Any, client: str) -> None:
+        job = self.jobs.job_of(client)
+        if job is not None and job in self.job_spans:
+            self.job_spans.pop(job).close(None)
+
+    def _opened(self, graph: Graph) -> None:
+        if graph.job not in self.job_spans:
+            self.job_spans[graph.job] = open_span("dask_job", {"job": graph.job}, None)
+        graph.handle = open_span("dask_dag", {"job": graph.job, "dag": graph.dag}, self.job_spans[graph.job])
+
+    def _closed(self, graph: Graph) -> None:
+        if isinstance(graph.handle, OpenSpan):
+            graph.handle.close({"error": "1"} if graph.failed else None)
+
+    def _go(self, job: int, dag: int) -> None:
+        self.at(job, dag)
+
+    # ---- what Monitors ask
+
+    def record(self) -> None:
+        if not self.periods or self.periods[-1][1] is not None:
+            self.periods.append([time.time_ns(), None])
+
+    def stop(self) -> None:
+        if self.periods and self.periods[-1][1] is None:
+            self.periods[-1][1] = time.time_ns()
+
+    def clear(self) -> None:
+        self.cleared_ns = time.time_ns()
+
+    def new_job(self, job: Optional[int]) -> int:
+        return self.jobs.new_job(job)
+
+    def successful_jobs(self) -> list[int]:
+        return self.jobs.successful()
+
+    def where(self) -> dict[str, str]:
+        return {name: self.environment.get(f"SONDE_{name.upper()}", "") for name in ("url", "job", "token_file")}
+
+    def _periods(self) -> list[tuple[int, int]]:
+        """When it recorded, without what was cleared."""
+        now_ns = time.time_ns()
+        found = []
+        for begin, end in self.periods:
+            assert begin is not None
+            begin, end = max(begin, self.cleared_ns), end or now_ns
+            if begin < end:
+                found.append((begin, end))
+        return found
+
+    async def settle(self) -> None:
+        """Waits until what was said and sampled before now, or before the end of recording, is in the store. A worker that cannot answer, as a task holds the
+        interpreter's lock, and an agent that does not sample are not waited for beyond SETTLE_S."""
+        self.mark += 1
+        self.marks(self.mark)
+        waiting = {"scheduler"}
+        try:
+            call = self.scheduler.broadcast(msg={"op": MARK, "number": self.mark}, on_error="ignore")
+            answers = await asyncio.wait_for(call, SETTLE_S)
+            waiting |= {answer for answer in answers.values() if isinstance(answer, str)}
+        except asyncio.TimeoutError:
+            pass
+        end_ns = self.periods[-1][1] if self.periods else None
+        await asyncio.get_running_loop().run_in_executor(None, self._settle, waiting, end_ns or time.time_ns())
+
+    def _settle(self, waiting: set[str], end_ns: int) -> None:
+        interval_ns = self.settings.interval_ms * 1_000_000
+        instant_ns = end_ns // interval_ns * interval_ns
+        sampled = [INSTANTS, *(KINDS[name][1] for name in self.settings.tracking if KINDS[name][0] == "gpu")]
+        deadline = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline:
+            here = {one["tags"].get("worker") for one in self.store.latest(MARK) if one["value"] >= self.mark}
+            behind = [
+                one for metric in sampled for one in self.store.latest(metric)
+                if instant_ns - 3 * interval_ns < one["t_ns"] < instant_ns  # one that has ended long ago does not come
+            ]  # fmt: skip
+            if waiting <= here and not behind:
+                return
+            time.sleep(LOOK_S)
+
+    async def recorded(self) -> dict[str, Any]:
+        """All that the rows of all workers are made of."""
+        await self.settle()
+        return await asyncio.get_running_loop().run_in_executor(None, self._recorded)
+
+    def _recorded(self) -> dict[str, Any]:
+        from ._rows import gather
+
+        return gather(self.store, self.settings, self._periods(), list(self.lives), self.attached_ns)
+
+    async def peaks(self, metric: str, workers: Optional[list[int]], per_job: bool) -> list[Any]:
+        await self.settle()
+        return await asyncio.get_running_loop().run_in_executor(None, self._peaks, metric, workers, per_job)
+
+    def _peaks(self, metric: str, workers: Optional[list[int]], per_job: bool) -> list[Any]:
+        from ._peaks import peaks
+
+        return peaks(self.store, self.settings, self._periods(), list(self.lives), self.attached_ns, metric, workers, per_job)
+
+    async def errors(self) -> list[str]:
+        found = await asyncio.get_running_loop().run_in_executor(None, self.store.annotations, self.attached_ns, time.time_ns(), "dask_custom_error")
+        return [f"worker {one['tags'].get('worker')}: {one['text']}" for one in found]
+
+
+def _natural(name: str) -> tuple[int, int, str]:
+    return (0, int(name), "") if name.isdigit() else (1, 0, name)
+
+
+def _outermost_span(annotations: Any) -> Optional[str]:
+    """Of a graph that was made within distributed.span(): the outermost one's name."""
+    of_keys = (annotations or {}).get("span") or {}
+    for span in of_keys.values():
+        names = span.get("name") if isinstance(span, dict) else None
+        if names and names != ("default",):
+            return str(names[0])
+    return None
+
+
+# ---- what clients run on the scheduler
+
+
+async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exception]:
+    """install() for clients."""
+    try:
+        await install(settings, dask_scheduler)
+    except (OSError, RuntimeError) as error:
+        return error
+    return None
+
+
+async def install(settings: Settings, dask_scheduler: Any = None) -> None:
+    await remove(dask_scheduler=dask_scheduler)
+    part = SchedulerPart(settings)
+    await dask_scheduler.register_scheduler_plugin(plugin=part, name=PLUGIN, idempotent=False)
+    register = dask_scheduler.register_worker_plugin
+    more = {"idempotent": False} if "idempotent" in inspect.signature(register).parameters else {}
+    answers = await register(comm=None, plugin=dumps(WorkerPart(settings)), name=PLUGIN, **more)
+    bad = {address: answer for address, answer in answers.items() if isinstance(answer, dict) and answer.get("status") == "error"}
+    if bad:
+        address, answer = next(iter(bad.items()))
+        await remove(dask_scheduler=dask_scheduler)
+        raise RuntimeError(f"the monitor cannot work on worker {address}{f' and {len(bad) - 1} more' if len(bad) > 1 else ''}: {_words(answer)}")
+
+
+async def preload(server: Any) -> None:
+    """On the scheduler: a monitor of what Dask's configuration says, from the first moment on."""
+    if not hasattr(server, "register_scheduler_plugin"):
+        return
+    tracking = list(dask.config.get("sonde.tracking", ["total-mem", "mem-util", "compute-util", "tasks"]))
+    job_type, interval_ms = dask.config.get("sonde.job-type", "client"), dask.config.get("sonde.polling-interval", 200)
+    check(tracking, job_type, interval_ms, 0, [])
+    await install(Settings(tracking, job_type=job_type, interval_ms=round(interval_ms), csv=str(dask.config.get("sonde.csv", ""))), dask_scheduler=server)
+    server.plugins[PLUGIN].record()
+
+
+async def remove(dask_scheduler: Any = None) -> None:
+    part = dask_scheduler.plugins.get(PLUGIN)
+    if part is None:
+        return
+    await dask_scheduler.broadcast(msg={"op": END}, on_error="ignore")
+    if PLUGIN in dask_scheduler.worker_plugins:
+        await dask_scheduler.unregister_worker_plugin(comm=None, name=PLUGIN)
+    dask_scheduler.remove_plugin(name=PLUGIN)
+    await part.close()
+
+
+async def ask(method: str, arguments: dict[str, Any], dask_scheduler: Any = None) -> Any:
+    """Calls a method of the plugin. An error is handed back, for the client to raise: it is no fault of the scheduler, whose log it would go to."""
+    part = dask_scheduler.plugins.get(PLUGIN)
+    if part is None:
+        return RuntimeError("no monitor is attached to this cluster: call attach() first")
+    try:
+        answer = getattr(part, method)(**arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+    except (LookupError, OSError, RuntimeError, ValueError) as error:
+        return error
+
+
+def _words(answer: dict[str, Any]) -> str:
+    text = str(answer.get("exception_text") or answer.get("text") or answer)
+    return f"sonde is not installed there (pip install sonde): {text}" if "No module named 'sonde" in text else text
+
+

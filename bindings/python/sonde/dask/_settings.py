@@ -1,0 +1,85 @@
+"""What a Monitor is told to do, in the form in which it travels to the scheduler and to the workers; and the metrics that have names of their own."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+# The name under which the plugins are registered: a second Monitor finds the first one's, and takes their place.
+PLUGIN = "sonde-monitor"
+# Sampled by every agent at its full rate: says when the instants were.
+INSTANTS = "memory_used_bytes"
+# A metric, and the call that has a worker emit it.
+MARK = "dask_mark"
+
+# What one row of a worker is made of. Order and names are those of the CSV files.
+#   gpu      a series of the agent for each GPU of the node
+#   worker   a series that the worker emits about itself
+#   tasks    the keys that were executing at the instant
+KINDS = {
+    "total-mem": ("gpu", "gpu_memory_used_bytes"),
+    "mem-util": ("gpu", "gpu_memory_used_percent"),
+    "compute-util": ("gpu", "gpu_utilization_percent"),
+    "mem-activity": ("gpu", "gpu_memory_activity_percent"),
+    "tasks": ("tasks", "dask_task"),
+    "cpu": ("worker", "dask_worker_cpu_percent"),
+    "rss": ("worker", "dask_worker_resident_bytes"),
+    "managed": ("worker", "dask_worker_managed_bytes"),
+    "spilled": ("worker", "dask_worker_spilled_bytes"),
+    "network-read": ("worker", "dask_worker_network_read_bytes_per_second"),
+    "network-write": ("worker", "dask_worker_network_write_bytes_per_second"),
+}
+JOB_TYPES = ("client", "manual")
+
+
+@dataclass
+class Settings:
+    tracking: list[str]
+    custom: list[str] = field(default_factory=list)  # names of the custom metrics
+    functions: bytes = b""  # the functions, pickled: only workers need to be able to load them
+    job_type: str = "client"
+    spans: bool = False
+    interval_ms: int = 200
+    own_gpus: bool = False
+    mem_limit: int = 0
+    dump_loc: str = "temp"
+    csv: str = ""  # where the scheduler writes the files at its end; "" = nowhere
+
+    @property
+    def columns(self) -> list[str]:
+        """Of the tracked metrics, in the order of a file."""
+        return [name for name in KINDS if name in self.tracking] + self.custom
+
+    @property
+    def level(self) -> int:
+        """That the agents need."""
+        return 3 if any(KINDS[name][0] == "gpu" for name in self.tracking) else 2
+
+
+def check(tracking: Any, job_type: Any, interval_ms: Any, mem_limit: Any, custom: list[str]) -> None:
+    """ValueError for what nobody can track."""
+    unknown = [name for name in tracking if name not in KINDS]
+    if unknown:
+        raise ValueError(f"unknown metric {unknown[0]!r}; there is {', '.join(KINDS)}, and custom_metrics")
+    if job_type not in JOB_TYPES:
+        raise ValueError(f"job_type {job_type!r}; there is {' and '.join(repr(known) for known in JOB_TYPES)}")
+    if not isinstance(interval_ms, (int, float)) or not 1 <= interval_ms <= 3_600_000:
+        raise ValueError(f"polling_interval {interval_ms!r}: milliseconds, from 1 to 3600000")
+    if not isinstance(mem_limit, int) or mem_limit < 0:
+        raise ValueError(f"mem_limit {mem_limit!r}: a number of measurements, 0 for none")
+    series = [custom_series(name) for name in custom]
+    twice = [name for name in custom if series.count(custom_series(name)) > 1 or name in KINDS or name in ("job", "dag", "timestamp")]
+    if twice:
+        raise ValueError(f"custom metric {twice[0]!r}: another column has this name")
+
+
+def custom_series(name: str) -> str:
+    """What the values of a custom metric are called in the store, where a name has no blanks."""
+    return "dask_custom_" + re.sub(r"[^\w./:-]", "_", name)
+
+
+def own_gpu(visible: Optional[str]) -> Optional[str]:
+    """The first entry of CUDA_VISIBLE_DEVICES, an index or a UUID; None: no word about it; "": none at all."""
+    if visible is None:
+        return None
+    first = visible.split(",")[0].strip()
+    return "" if first in ("-1", "NoDevFiles", "void") else first

@@ -1,0 +1,80 @@
+"""What was recorded, asked of the aggregator over HTTP. On the scheduler's host; these functions wait, so the scheduler calls them in a thread."""
+
+import json
+import logging
+import pathlib
+import time
+import urllib.parse
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from .._client import Connection
+
+TIMEOUT_S = 60.0
+LATE_S = 20.0
+# Points in one answer: some 30 bytes each on the way, 8 a value there.
+POINTS_EACH = 1_000_000
+
+logger = logging.getLogger("sonde.dask")
+
+
+class Store:
+    def __init__(self, environment: dict[str, str]) -> None:
+        token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
+        self.connection = Connection(environment["SONDE_URL"], token)
+        self.given_up: set[str] = set()  # hosts
+
+    def _ask(self, path: str, body: Optional[dict[str, Any]] = None) -> Any:
+        """The answer of all nodes. One that is late is asked again for LATE_S rather than left out; then it is said, and from then on it is not waited for."""
+        deadline = time.monotonic() + LATE_S
+        while True:
+            answer = json.loads(self.connection.ask(path, None if body is None else json.dumps(body).encode(), timeout=TIMEOUT_S))
+            late = {one["host"] for one in answer.get("missing", []) if one["reason"] in ("late", "connection lost")} - self.given_up
+            if not late:
+                return answer
+            if time.monotonic() > deadline:
+                logger.warning("sonde on %s does not answer: what it recorded is left out", ", ".join(sorted(late)))
+                self.given_up |= late
+
+    def query(self, start_ms: int, end_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], downsample: Optional[str] = None) -> list[dict[str, Any]]:
+        """The series of each (metric, tags; * is any value), one by one. A metric that nobody has recorded has none."""
+        known = {metric["name"] for metric in self._ask("/sonde/v1/metrics")["metrics"]}
+        queries = []
+        for metric, tags in metrics:
+            filters = [
+                {"type": "wildcard" if value == "*" else "literal_or", "tagk": key, "filter": value, "groupBy": True} for key, value in tags.items()
+            ]
+            if metric in known:
+                queries.append({"metric": metric, "aggregator": "none", "filters": filters, **({"downsample": downsample} if downsample else {})})
+        if not queries or end_ms < start_ms:
+            return []
+        answer = self._ask("/sonde/v1/query", {"start": start_ms, "end": end_ms, "queries": queries})
+        series: list[dict[str, Any]] = answer["series"]
+        return series
+
+    def raw(self, start_ms: int, end_ms: int, step_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], at_once: int) -> list[dict[str, Any]]:
+        """As query(), in as many questions as keep an answer small; `at_once` is how many series there may be."""
+        slice_ms = max(1, POINTS_EACH // max(1, at_once)) * step_ms
+        whole: dict[tuple[str, str], dict[str, Any]] = {}
+        for begin in range(start_ms, end_ms + 1, slice_ms):
+            for one in self.query(begin, min(end_ms, begin + slice_ms - 1), metrics):
+                name = (one["metric"], json.dumps(one["tags"], sort_keys=True))
+                kept = whole.setdefault(name, {"metric": one["metric"], "tags": one["tags"], "t_ns": [], "values": []})
+                kept["t_ns"] += one["t_ns"]
+                kept["values"] += one["values"]
+        return list(whole.values())
+
+    def latest(self, match: str) -> list[dict[str, Any]]:
+        """Of each series that matches (metric{tag=value}): tags, t_ns, value of its last point."""
+        found: list[dict[str, Any]] = self._ask(f"/sonde/v1/series?{urllib.parse.urlencode({'match': match, 'limit': 0})}&latest")["series"]
+        return found
+
+    def spans(self, name: str, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
+        asked = urllib.parse.urlencode({"name": name, "start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "limit": 0})
+        found: list[dict[str, Any]] = self._ask(f"/sonde/v1/spans?{asked}")["spans"]
+        return found
+
+    def annotations(self, start_ns: int, end_ns: int, kind: str) -> list[dict[str, Any]]:
+        asked = urllib.parse.urlencode({"start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "tag": f"kind={kind}", "limit": 0})
+        found: list[dict[str, Any]] = self._ask(f"/sonde/v1/annotations?{asked}")["annotations"]
+        return found

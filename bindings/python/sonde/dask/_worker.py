@@ -1,0 +1,214 @@
+"""On a worker: says who it is, which tasks it executes, and measures what only it can know.
+
+GPUs and the node are the agent's business. Tasks are spans: each is begun and ended through libsonde's shared memory, so what a killed worker had begun is there. What
+Dask alone knows (memory it manages, network) and the user's own metrics are asked in a thread, at the agent's instants: whole multiples of the interval since the
+epoch. An instant at which the thread could not run, as a task held the interpreter's lock, is missing.
+"""
+
+import asyncio
+import os
+import pickle
+import re
+import socket
+import threading
+import time
+from typing import Any, Callable, Optional
+
+from distributed.diagnostics.plugin import WorkerPlugin  # type: ignore[import]
+
+import sonde
+from sonde._emit import OpenSpan, Watch, open_span
+
+from . import _keys
+from ._node import dismiss, join
+from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
+
+RUNS = frozenset(("executing", "long-running"))
+RUNS_ON = RUNS | {"cancelled", "resumed"}  # nobody wants it any more, but it runs
+END = "sonde_end"  # what the scheduler calls
+KEY_MAX_BYTES = 1000  # of a key, in the span's tag
+_ORDINARY = re.compile(r"[A-Za-z_][\w.]*-[\w.-]{1,200}", re.ASCII)  # most keys: nothing in them is to be told apart from anything, which takes time to find out
+ERRORS_MAX = 100  # that are told apart
+
+
+def key_text(key: Any) -> str:
+    """The key as a file has it."""
+    text = key if type(key) is str and _ORDINARY.fullmatch(key) else _keys.write([key])
+    if len(text.encode()) > KEY_MAX_BYTES:
+        text = text.encode()[: KEY_MAX_BYTES - 3].decode(errors="ignore") + "…"
+    return text
+
+
+class WorkerPart(WorkerPlugin):  # type: ignore[misc]
+    name = PLUGIN
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.keeper: Optional[socket.socket] = None
+        self.watch: Optional[Watch] = None
+
+    async def setup(self, worker: Any) -> None:
+        self.worker = worker
+        self.running: dict[Any, OpenSpan] = {}
+        self.stopping = threading.Event()
+        self.thread: Optional[threading.Thread] = None
+        told = await worker.scheduler.sonde_worker(identity=identity(worker))
+        if "error" in told:
+            raise RuntimeError(told["error"])
+        if "node" in told:
+            parent = worker.scheduler.address.rpartition("://")[2].rpartition(":")[0].strip("[]")
+            node = told["node"] | {"parent": f"{parent} {told['node']['hub']}"}
+            self.keeper = await asyncio.get_running_loop().run_in_executor(None, join, node)
+        if not os.path.exists(told["socket"]):
+            raise RuntimeError(f"sonde has no agent on this worker's host {host_name()} (no {told['socket']})")
+        sonde.connect(told["socket"], told["level"])
+        self.tag = str(told["worker"])
+        self.marks = sonde.gauge(MARK, tags={"worker": self.tag})
+        worker.handlers[MARK] = self.mark
+        worker.handlers[END] = self.end
+        for key, state in list(worker.state.tasks.items()):
+            if state.state in RUNS:
+                self._begin(key)
+        asked = self._questions()
+        if asked:
+            self.thread = threading.Thread(target=self._ask, args=(asked,), name="sonde-monitor", daemon=True)
+            self.thread.start()
+
+    def mark(self, number: int) -> str:
+        """What it says behind all that it has said: once this is in the store, the rest is."""
+        self.marks(number)
+        return self.tag
+
+    async def end(self) -> None:
+        """The monitor is being taken out of the cluster: the agent of this host need not wait for workers that may come back. Waits until its recording is in its place."""
+        keeper, self.keeper = self.keeper, None
+        if keeper is not None:
+            await asyncio.get_running_loop().run_in_executor(None, dismiss, keeper)
+
+    def teardown(self, worker: Any) -> None:
+        self.stopping.set()
+        if self.watch is not None:
+            self.watch.stop()
+        for name, handler in ((MARK, self.mark), (END, self.end)):
+            if worker.handlers.get(name) == handler:
+                del worker.handlers[name]
+        if self.keeper is not None:
+            self.keeper.close()
+        for span in self.running.values():
+            span.close(None)
+        self.running.clear()
+
+    # ---- tasks
+
+    def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:
+        if finish in RUNS:
+            if key not in self.running:
+                self._begin(key)
+        elif finish not in RUNS_ON and key in self.running:
+            self.running.pop(key).close({"error": "1"} if finish == "error" else None)
+
+    def _begin(self, key: Any) -> None:
+        self.running[key] = open_span("dask_task", {"key": key_text(key), "worker": self.tag}, None)
+
+    # ---- what is measured here
+
+    def _questions(self) -> list[Callable[[int], None]]:
+        """Functions that measure something for an instant."""
+        found: list[Callable[[int], None]] = []
+        if any(KINDS[name][0] == "worker" for name in self.settings.tracking):
+            found.append(self._own_figures())
+        if self.settings.functions:
+            from ._handles import device_handles
+
+            handles = device_handles(self.settings.own_gpus)
+            for function in pickle.loads(self.settings.functions):
+                found.append(Custom(function, self.worker, handles, self.tag))
+        return found
+
+    def _own_figures(self) -> Callable[[int], None]:
+        """What only Dask knows. What the kernel knows of this process is measured by a thread that needs no interpreter."""
+        worker, tags = self.worker, {"worker": self.tag}
+        gauges = {name: sonde.gauge(KINDS[name][1], tags=tags) for name in ("cpu", "rss", "managed", "spilled", "network-read", "network-write")}
+        self.watch = Watch(sonde.group([gauges.pop("cpu"), gauges.pop("rss")]), self.settings.interval_ms)
+        group = sonde.group(gauges.values())
+
+        def measure(instant_ns: int) -> None:
+            monitor = worker.monitor.recent() if worker.monitor.count else {}
+            try:
+                spilled = worker.data.spilled_total[1]  # on disk; the first is what it would be in memory
+            except AttributeError:
+                spilled = 0  # this worker does not spill
+            group(worker.state.nbytes, spilled, monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns)
+
+        return measure
+
+    def _ask(self, asked: list[Callable[[int], None]]) -> None:
+        interval_ns = self.settings.interval_ms * 1_000_000
+        while True:
+            instant_ns = (time.time_ns() // interval_ns + 1) * interval_ns
+            if self.stopping.wait((instant_ns - time.time_ns()) / 1e9):
+                return
+            if time.time_ns() - instant_ns >= interval_ns:
+                continue  # held up for too long: missing
+            for measure in asked:
+                measure(instant_ns)
+
+
+class Custom:
+    """A custom metric on one worker. What goes wrong in it is said, once for each kind of mistake, and costs the value alone."""
+
+    def __init__(self, function: Any, worker: Any, handles: list[Any], tag: str) -> None:
+        self.function, self.worker, self.handles, self.tag = function, worker, handles, tag
+        self.name, self.per_device = function.metric_name, function.per_device
+        self.gauges: dict[Optional[int], sonde.Metric] = {}
+        self.said: set[str] = set()
+
+    def __call__(self, instant_ns: int) -> None:
+        if self.per_device:
+            for place, handle in enumerate(self.handles):
+                self._take(place, handle, instant_ns)
+        else:
+            self._take(None, self.handles, instant_ns)
+
+    def _take(self, place: Optional[int], handle: Any, instant_ns: int) -> None:
+        try:
+            value = self.function(self.worker, handle)
+            if isinstance(value, (list, tuple)):
+                for each, one in enumerate(value):
+                    self._gauge(each).emit(float(one), instant_ns)
+            elif value is not None:
+                self._gauge(place).emit(float(value), instant_ns)
+        except Exception as error:
+            self._say(f"custom metric {self.name}: {type(error).__name__}: {error}")
+
+    def _gauge(self, place: Optional[int]) -> sonde.Metric:
+        gauge = self.gauges.get(place)
+        if gauge is None:
+            tags = {"worker": self.tag} if place is None else {"worker": self.tag, "device": str(place)}
+            gauge = self.gauges[place] = sonde.gauge(custom_series(self.name), tags=tags)
+        return gauge
+
+    def _say(self, text: str) -> None:
+        if text not in self.said and len(self.said) < ERRORS_MAX:
+            self.said.add(text)
+            sonde.annotate(text, worker=self.tag, kind="dask_custom_error")
+
+
+def host_name() -> str:
+    """As the agent has it in the tag `host`."""
+    return socket.gethostname().split(".")[0]
+
+
+def identity(worker: Any) -> dict[str, Any]:
+    """What the rows of a worker are told apart by."""
+    import psutil
+
+    return {
+        "name": str(worker.name),
+        "address": worker.address,
+        "host": host_name(),
+        "pid": os.getpid(),
+        "started_ns": int(psutil.Process().create_time() * 1e9),
+        "devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
+    }
+
