@@ -114,6 +114,7 @@ class Keys(Folder):
 
     def test_plain_ones_are_plain(self):
         self.assertEqual(_keys.write(["inc-1", "sum(x)-2", ("a", 0)]), "inc-1, sum(x)-2, ('a', 0)")
+        self.assertEqual(_keys.write(["a\nb", "\0"]), r"'a\nb', '\x00'")
 
     def test_what_others_wrote_without_quotes(self):
         self.assertEqual(_keys.read("('x-1', 0), inc-2, it's, (odd, 'half"), [("x-1", 0), "inc-2", "it's", "(odd", "'half"])
