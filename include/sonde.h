@@ -120,10 +120,6 @@ SONDE_API int sonde_connect(const char *socket_path, int level);
 // The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring.
 SONDE_API int sonde_level(void);
 
-// For who starts sonde from inside a program: reads SONDE_LEVEL and SONDE_SOCKET again if sonde is off. Metrics that were defined before stay off.
-// Returns the level. Once on, sonde stays on.
-SONDE_API int sonde_start(void);
-
 // "0.1.0", of the library that is linked.
 SONDE_API const char *sonde_version(void);
 

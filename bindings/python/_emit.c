@@ -128,12 +128,6 @@ static PyObject *level(PyObject *module, PyObject *unused)
     return PyLong_FromLong(sonde_level());
 }
 
-static PyObject *start(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyLong_FromLong(sonde_start());
-}
-
 static PyObject *dropped(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -151,10 +145,6 @@ static PyMethodDef functions[] = {
     {"level", level, METH_NOARGS,
      "level()\n--\n\nThe level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for "
      "measuring."},
-    {"start", start, METH_NOARGS,
-     "start()\n--\n\nReads SONDE_LEVEL and SONDE_SOCKET again if sonde is off, and returns the level. Metrics that "
-     "were made "
-     "before stay off."},
     {"dropped", dropped, METH_NOARGS,
      "dropped()\n--\n\nHow many values this process could not hand over: a ring was full, a limit passed."},
     {NULL, NULL, 0, NULL},

@@ -1,4 +1,4 @@
-// convert.h - between Python's objects and what libsonde takes. Internal to the extension `sonde._emit`.
+// convert.h - between Python's objects and what C takes. Internal to the extensions `sonde._emit` and `sonde._detect`.
 //
 // Only the limited API of CPython 3.9 is used: one binary serves every later version.
 #ifndef SONDE_PYTHON_CONVERT_H

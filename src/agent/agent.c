@@ -10,6 +10,7 @@
 // sent is left behind: knocking connections are let in, all are read to their end, the rings drained, a last sample taken, the store closed.
 #include "agent/agent.h"
 
+#include "agent/collectors.h"
 #include "agent/connections.h"
 #include "agent/folder.h"
 #include "agent/own.h"
@@ -40,6 +41,7 @@ enum {
     END_DRAIN_MS = 2000, // programs that go on writing at the end are not followed for longer
     META_MAX = 64,
     HOST_MAX = 256,
+    CONTROL_PIECE_SIZE = 4096,
 };
 static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
 static const double FULL_FAST = 0.25; // of the fullest ring: look again soon
@@ -61,6 +63,7 @@ struct agent {
     struct sampler *sampler;
     struct connections *connections;
     struct scripts *scripts;
+    struct collectors *collectors;
     struct own *own;
     struct own_figures figures;
 
@@ -240,13 +243,15 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(handle->data);
 }
 
-// What comes on it has no meaning; its end is the end.
+// What comes on it are collectors; its end is the end.
 static void on_control(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
-    char ignored[64];
+    char piece[CONTROL_PIECE_SIZE];
     (void)events;
-    ssize_t got = read(a->options->control_fd, ignored, sizeof ignored);
+    ssize_t got = read(a->options->control_fd, piece, sizeof piece);
+    if (got > 0)
+        collectors_feed(a->collectors, (struct str){piece, (size_t)got});
     if (status < 0 || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         stop(a);
 }
@@ -254,6 +259,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
 static void finish(struct agent *a)
 {
     sampler_stop(a->sampler);
+    collectors_finish(a->collectors);
     scripts_finish(a->scripts);
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
@@ -446,6 +452,10 @@ static int start(struct agent *a, struct error *e)
         failed = serve_sockets(a, e);
     if (!failed)
         failed = scripts_create(&a->loop, a->ingest, a->options->scripts, a->options->script_folder, &a->scripts, e);
+    if (!failed) {
+        a->collectors = collectors_create(&a->loop, a->scripts);
+        failed = a->collectors ? 0 : error_set(e, -ENOMEM, "no memory for collectors");
+    }
     if (!failed)
         failed = sampler_start(a->sampler, e);
     return failed;
@@ -463,6 +473,7 @@ static int close_all(struct agent *a, struct error *e)
 {
     sampler_destroy(a->sampler);
     collect_destroy(a->collect);
+    collectors_finish(a->collectors);
     scripts_finish(a->scripts);
     if (a->connections)
         agent_connections_finish(a->connections);
@@ -472,6 +483,7 @@ static int close_all(struct agent *a, struct error *e)
         uv_loop_close(&a->loop);
     }
     agent_connections_destroy(a->connections);
+    collectors_destroy(a->collectors);
     scripts_destroy(a->scripts);
     if (a->udp >= 0)
         close(a->udp);

@@ -24,7 +24,8 @@ struct agent_options {
     int udp_port;              // text protocols on loopback; 0 = no UDP
     uint64_t size_limit_bytes;
     double window_s;
-    int control_fd; // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n"; ends when it is closed from the other side
+    // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n"; takes collectors (wire/collector_line.h); ends when it is closed from the other side
+    int control_fd;
 };
 
 // Runs until SIGTERM, SIGINT or the end of control_fd; then drains all programs, takes a last sample, closes the store. Returns the exit

@@ -69,7 +69,8 @@ static int define(struct own *o)
     for (size_t i = 0; i < rows; i++) {
         enum metric_symbol row = first + (enum metric_symbol)i;
         bool by_cause = row == METRIC_SONDE_DROPPED;
-        if (row == METRIC_SONDE_SCRIPT_EXIT) // scripts.c sends it as a line
+        if (row == METRIC_SONDE_SCRIPT_EXIT ||
+            row == METRIC_SONDE_REQUEST_TIME) // others send these: scripts.c, the aggregator
             continue;
         if (catalogue_metrics[row].metric.level > o->level)
             continue;

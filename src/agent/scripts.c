@@ -1,10 +1,12 @@
 // scripts.c - see the header.
 //
-// One timer for each script wakes it: for the next run, the time-out, more bytes to be read. SIGCHLD says that one has ended.
+// One timer for each script wakes it: for the next run, the time-out, more bytes to be read. SIGCHLD says that one has ended. A script is freed when the
+// last of its handles is closed, in the loop.
 #include "agent/scripts.h"
 
 #include "agent/instants.h"
 #include "base/clock.h"
+#include "base/forked.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -13,7 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,22 +28,22 @@ enum {
 };
 static const double RATE_MIN_S = 0.05, RATE_MAX_S = 86400, TIMEOUT_DEFAULT_S = 10;
 
-struct spec {
-    char name[SCRIPT_NAME_SIZE];
-    double rate_s, timeout_s; // 0 = none
-    struct str command;
-};
-
 struct script {
     struct scripts *all;
-    struct spec spec;
-    char *command;
+    struct script *next, **link; // in all->first
+    struct script_spec spec;     // its texts are ours
+    char *command, *folder, *gpu;
+    int input;          // a file in memory that nobody can change; -1 = none
+    char **environment; // those from `own` on are ours
+    size_t own;
     struct instants instants;
     uv_timer_t timer;
     uv_poll_t output, errors;
     bool output_open, errors_open; // their handles
-    int out, err;                  // descriptors; -1 = closed
-    pid_t pid;                     // 0 = does not run
+    unsigned handles;              // that are not closed yet
+    bool removed;
+    int out, err; // descriptors; -1 = closed
+    pid_t pid;    // 0 = does not run
     bool timed_out;
     int64_t begun_ns, heard_ns,
         next_ns;    // monotonic: of the run, of the last output; when it may start again (0 = is not to)
@@ -55,16 +57,15 @@ struct script {
     char last_error[STDERR_MAX];
     size_t last_error_size;
     bool error_line_ended;
+    unsigned said; // of this run's lines
 };
 
 struct scripts {
     uv_loop_t *loop;
     struct ingest *in;
-    char *folder;
     uv_signal_t child;
     bool finishing;
-    size_t count;
-    struct script script[SCRIPTS_MAX];
+    struct script *first;
 };
 
 // ---- what is asked for ----
@@ -74,9 +75,9 @@ static bool take_seconds(struct str value, double least, double *out)
     return str_to_double(value, out) && *out >= least && *out <= RATE_MAX_S;
 }
 
-static int parse_line(struct str line, struct spec *spec, struct error *e)
+int script_parse(struct str line, struct script_spec *spec, struct error *e)
 {
-    *spec = (struct spec){0};
+    *spec = (struct script_spec){.kind = "script"};
     struct str name = {0};
     for (;;) {
         struct str rest = line, word = str_word(&rest), value = word, key = str_cut(&value, '=');
@@ -112,7 +113,7 @@ static int parse_line(struct str line, struct spec *spec, struct error *e)
     return 0;
 }
 
-static int parse(const char *text, struct spec specs[SCRIPTS_MAX], size_t *count, struct error *e)
+static int parse(const char *text, struct script_spec specs[SCRIPTS_MAX], size_t *count, struct error *e)
 {
     *count = 0;
     for (struct str rest = str_of(text); rest.data;) {
@@ -121,7 +122,7 @@ static int parse(const char *text, struct spec specs[SCRIPTS_MAX], size_t *count
             continue;
         if (*count == SCRIPTS_MAX)
             return error_set(e, -E2BIG, "more than %d scripts", SCRIPTS_MAX);
-        int failed = parse_line(line, &specs[*count], e);
+        int failed = script_parse(line, &specs[*count], e);
         if (failed)
             return failed;
         ++*count;
@@ -131,10 +132,22 @@ static int parse(const char *text, struct spec specs[SCRIPTS_MAX], size_t *count
 
 int scripts_check(const char *text, struct error *e)
 {
-    struct spec specs[SCRIPTS_MAX];
+    struct script_spec specs[SCRIPTS_MAX];
     size_t count;
     return parse(text, specs, &count, e);
 }
+
+// ---- what is said about it ----
+
+// "collector slow-gpu of GPU 3"
+static const char *title(const struct script *s, char out[SCRIPT_NAME_SIZE + 64])
+{
+    snprintf(out, SCRIPT_NAME_SIZE + 64, "%s %s%s%s", s->spec.kind, s->spec.name, s->gpu ? " of GPU " : "",
+             s->gpu ? s->gpu : "");
+    return out;
+}
+
+#define warn(s, format, ...) log_warning("%s" format, title((s), (char[SCRIPT_NAME_SIZE + 64]){0}), __VA_ARGS__)
 
 // ---- what it prints ----
 
@@ -151,11 +164,43 @@ static void take_reply(struct script *s)
 {
     if (s->reply.size && !s->bad_line_said) {
         struct str rest = {s->reply.data, s->reply.size}, line = str_cut(&rest, '\n');
-        log_warning("script %s: %.*s; more such lines are counted, not listed", s->spec.name, STR_ARG(line));
+        warn(s, ": %.*s; more such lines are counted, not listed", STR_ARG(line));
         s->bad_line_said = true;
     }
     s->reply.size = 0;
     s->reply.failed = false;
+}
+
+// Feeds a line about itself.
+static void record(struct script *s, struct buf *line)
+{
+    if (!line->failed)
+        ingest_lines_feed(s->lines, buf_str(line), &s->reply);
+    take_reply(s);
+    line->size = 0;
+}
+
+static void annotate(struct script *s, const char *how)
+{
+    struct buf line = {0};
+    char words[SCRIPT_NAME_SIZE + 64];
+    buf_printf(&line, "annotate script=%s", s->spec.name);
+    if (s->gpu)
+        buf_printf(&line, " gpu=%s", s->gpu);
+    buf_printf(&line, " failing=%s -- %s", how ? "yes" : "no", title(s, words));
+    buf_printf(&line, "%s%s%s%s\n", how ? ": " : " works again", how ? how : "", how && s->last_error[0] ? ": " : "",
+               how ? s->last_error : "");
+    record(s, &line);
+    buf_free(&line);
+}
+
+// One that goes on printing has not failed to the end: it works when it has for some time.
+static void note_success(struct script *s)
+{
+    if (!s->failing || s->spec.rate_s > 0 || s->heard_ns - s->begun_ns < BACK_OFF_MAX_S * (int64_t)NS_PER_S)
+        return;
+    s->failing = false;
+    annotate(s, NULL);
 }
 
 // Reads what is there, within what is left of this second. False at its end.
@@ -179,6 +224,7 @@ static bool read_output(struct script *s)
             return got < 0 && errno == EAGAIN;
         s->bytes += (size_t)got;
         s->heard_ns = clock_monotonic_ns();
+        note_success(s);
         ingest_lines_feed(s->lines, (struct str){piece, (size_t)got}, &s->reply);
         take_reply(s);
         if (s->all->finishing && s->bytes >= SCRIPT_BYTES_A_SECOND)
@@ -186,10 +232,32 @@ static bool read_output(struct script *s)
     }
 }
 
+static void dispose(struct script *s)
+{
+    ingest_lines_destroy(s->lines);
+    buf_free(&s->reply);
+    if (s->input >= 0)
+        close(s->input);
+    for (size_t i = s->own; s->environment && s->environment[i]; i++)
+        free(s->environment[i]);
+    free(s->environment);
+    free(s->command);
+    free(s->folder);
+    free(s->gpu);
+    free(s);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct script *s = handle->data;
+    if (--s->handles == 0 && s->removed)
+        dispose(s);
+}
+
 static void close_output(struct script *s)
 {
     if (s->output_open)
-        uv_close((uv_handle_t *)&s->output, NULL);
+        uv_close((uv_handle_t *)&s->output, on_closed);
     s->output_open = false;
     if (s->out < 0)
         return;
@@ -199,6 +267,15 @@ static void close_output(struct script *s)
     take_reply(s);
 }
 
+static void end_error_line(struct script *s)
+{
+    struct str words = {s->last_error, s->last_error_size}, mark = STR("sonde: ");
+    if (s->error_line_ended || !str_starts(words, mark))
+        return;
+    if (++s->said <= SCRIPT_SAID_MAX)
+        warn(s, ": %s%s", s->last_error + mark.size, s->said == SCRIPT_SAID_MAX ? " (it says no more)" : "");
+}
+
 // Keeps the last line that is not empty.
 static bool read_errors(struct script *s)
 {
@@ -206,6 +283,7 @@ static bool read_errors(struct script *s)
     ssize_t got = read(s->err, piece, sizeof piece);
     for (ssize_t i = 0; i < got; i++) {
         if (piece[i] == '\n') {
+            end_error_line(s);
             s->error_line_ended = true;
             continue;
         }
@@ -222,7 +300,7 @@ static bool read_errors(struct script *s)
 static void close_errors(struct script *s)
 {
     if (s->errors_open)
-        uv_close((uv_handle_t *)&s->errors, NULL);
+        uv_close((uv_handle_t *)&s->errors, on_closed);
     s->errors_open = false;
     if (s->err >= 0)
         close(s->err);
@@ -251,24 +329,18 @@ static void on_errors(uv_poll_t *poll, int status, int events)
 static _Noreturn void become(const struct script *s, int out, int err, pid_t parent)
 {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    int null = open("/dev/null", O_RDONLY);
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+    forked_begin(parent, SIGKILL);
+    int in = s->input >= 0 ? s->input : open("/dev/null", O_RDONLY);
+    if (in < 0 || lseek(in, 0, SEEK_SET) < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+        dup2(err, STDERR_FILENO) < 0)
         _exit(126);
-    if (s->all->folder && chdir(s->all->folder) != 0) {
+    if (s->folder && chdir(s->folder) != 0) {
         static const char words[] = "cannot go to its folder\n";
         ssize_t written = write(STDERR_FILENO, words, sizeof words - 1);
         (void)written;
         _exit(126);
     }
-    execl("/bin/sh", "sh", "-c", s->command, (char *)NULL);
+    execle("/bin/sh", "sh", "-c", s->command, (char *)NULL, s->environment);
     _exit(127);
 }
 
@@ -276,6 +348,7 @@ static int watch(struct script *s, uv_poll_t *handle, bool *open, int fd, uv_pol
 {
     int failed = uv_poll_init(s->all->loop, handle, fd);
     *open = failed == 0;
+    s->handles += *open;
     handle->data = s;
     return failed ? failed : uv_poll_start(handle, UV_READABLE, call);
 }
@@ -290,6 +363,7 @@ static void start(struct script *s)
     s->last_error_size = 0;
     s->last_error[0] = 0;
     s->error_line_ended = false;
+    s->said = 0;
     s->begun_ns = s->heard_ns = clock_monotonic_ns();
     bool piped = pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0;
     pid_t pid = piped ? fork() : -1;
@@ -316,29 +390,32 @@ static void start(struct script *s)
     fcntl(s->err, F_SETFL, O_NONBLOCK);
     if (watch(s, &s->output, &s->output_open, s->out, on_output) ||
         watch(s, &s->errors, &s->errors_open, s->err, on_errors))
-        log_warning("script %s: its output cannot be watched", s->spec.name);
+        warn(s, "%s", ": its output cannot be watched");
 }
 
 // Said once in a row; the number goes into the recording each time.
 static void report(struct script *s, int code, const char *how)
 {
-    char line[SCRIPT_NAME_SIZE + 64];
-    if (code != 0 && !s->failing)
-        log_warning("script %s: %s%s%s; the next times are recorded, not said", s->spec.name, how,
-                    s->last_error[0] ? ": " : "", s->last_error);
-    s->failing = code != 0;
-    if (code == 0)
+    bool failing = code != 0;
+    if (failing && !s->failing)
+        warn(s, ": %s%s%s; the next times are recorded, not said", how, s->last_error[0] ? ": " : "", s->last_error);
+    if (failing != s->failing)
+        annotate(s, failing ? how : NULL);
+    s->failing = failing;
+    if (!failing)
         return;
-    int size = snprintf(line, sizeof line, "sonde_script_exit_code %d script=%s\n", code, s->spec.name);
-    ingest_lines_feed(s->lines, (struct str){line, (size_t)size}, &s->reply);
-    take_reply(s);
+    struct buf line = {0};
+    buf_printf(&line, "sonde_script_exit_code %d script=%s", code, s->spec.name);
+    if (s->gpu)
+        buf_printf(&line, " gpu=%s", s->gpu);
+    buf_add_char(&line, '\n');
+    record(s, &line);
+    buf_free(&line);
 }
 
 static void schedule(struct script *s)
 {
     int64_t now = clock_monotonic_ns();
-    if (s->all->finishing)
-        return;
     if (s->pid) {
         int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->heard_ns;
         if (s->spec.timeout_s > 0)
@@ -361,7 +438,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct script *s = timer->data;
     int64_t now = clock_monotonic_ns();
-    if (s->all->finishing)
+    if (s->removed)
         return;
     if (s->pid && s->output_open && s->bytes >= SCRIPT_BYTES_A_SECOND && now / NS_PER_S != s->second)
         uv_poll_start(&s->output, UV_READABLE, on_output);
@@ -375,6 +452,8 @@ static void on_timer(uv_timer_t *timer)
         start(s);
     schedule(s);
 }
+
+static void let_go(struct script *s);
 
 static void ended(struct script *s, int status)
 {
@@ -395,8 +474,11 @@ static void ended(struct script *s, int status)
         snprintf(how, sizeof how, "exit code %d", code);
     else
         snprintf(how, sizeof how, "ended by signal %d", WTERMSIG(status));
-    if (!s->all->finishing)
-        report(s, code, how);
+    if (s->removed) {
+        let_go(s);
+        return;
+    }
+    report(s, code, how);
     int64_t now = clock_monotonic_ns();
     bool lasted = now - s->begun_ns >= BACK_OFF_MAX_S * (int64_t)NS_PER_S;
     unsigned twice = s->back_off_s * 2 < BACK_OFF_MAX_S ? s->back_off_s * 2 : BACK_OFF_MAX_S;
@@ -405,16 +487,120 @@ static void ended(struct script *s, int status)
     schedule(s);
 }
 
+// It does not run, and will not.
+static void let_go(struct script *s)
+{
+    *s->link = s->next;
+    if (s->next)
+        s->next->link = s->link;
+    uv_timer_stop(&s->timer);
+    uv_close((uv_handle_t *)&s->timer, on_closed);
+}
+
 static void on_child(uv_signal_t *handle, int number)
 {
     struct scripts *all = handle->data;
     (void)number;
-    for (size_t i = 0; i < all->count; i++) {
+    for (struct script *s = all->first, *next; s; s = next) {
         int status;
-        struct script *s = &all->script[i];
+        next = s->next;
         if (s->pid && waitpid(s->pid, &status, WNOHANG) == s->pid)
             ended(s, status);
     }
+}
+
+// ---- one ----
+
+void scripts_remove(struct script *s)
+{
+    if (s->removed)
+        return;
+    s->removed = true;
+    uv_timer_stop(&s->timer);
+    if (s->pid)
+        kill(-s->pid, SIGKILL); // SIGCHLD tells the rest
+    else
+        let_go(s);
+}
+
+static bool set_by(const struct script_spec *spec, const char *entry)
+{
+    for (size_t i = 0; i < spec->variable_count; i++) {
+        size_t size = (size_t)(strchr(spec->variables[i], '=') - spec->variables[i]) + 1;
+        if (strncmp(entry, spec->variables[i], size) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool make_environment(struct script *s, const struct script_spec *spec)
+{
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    s->environment = calloc(count + spec->variable_count + 1, sizeof *s->environment);
+    for (size_t i = 0; s->environment && i < count; i++)
+        if (!set_by(spec, environ[i]))
+            s->environment[s->own++] = environ[i];
+    for (size_t i = 0; s->environment && i < spec->variable_count; i++)
+        if (!(s->environment[s->own + i] = strdup(spec->variables[i])))
+            return false;
+    return s->environment != NULL;
+}
+
+// Each run reads it from its beginning.
+static int make_input(struct str text)
+{
+    int fd = memfd_create("sonde-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    while (fd >= 0 && text.size) {
+        ssize_t n = write(fd, text.data, text.size);
+        if (n < 0 && errno != EINTR) {
+            close(fd);
+            return -1;
+        }
+        text = str_slice(text, n > 0 ? (size_t)n : 0, text.size);
+    }
+    if (fd >= 0)
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
+    return fd;
+}
+
+static bool copy(char **out, const char *text)
+{
+    *out = text ? strdup(text) : NULL;
+    return *out || !text;
+}
+
+struct script *scripts_add(struct scripts *all, const struct script_spec *spec, struct error *e)
+{
+    struct script *s = calloc(1, sizeof *s);
+    if (!s) {
+        error_set(e, -ENOMEM, "no memory for a %s", spec->kind);
+        return NULL;
+    }
+    *s = (struct script){.all = all, .spec = *spec, .out = -1, .err = -1, .input = -1, .next_ns = 1};
+    s->reply.limit = REPLY_MAX;
+    s->command = strndup(spec->command.data, spec->command.size);
+    bool made = s->command && copy(&s->folder, spec->folder) && copy(&s->gpu, spec->gpu) && make_environment(s, spec);
+    if (made && spec->input.size)
+        made = (s->input = make_input(spec->input)) >= 0;
+    if (!made || ingest_lines_create(all->in, &s->lines) != 0) {
+        error_set(e, -ENOMEM, "no memory for %s %s", spec->kind, spec->name);
+        dispose(s);
+        return NULL;
+    }
+    if (spec->rate_s > 0)
+        s->instants = instants_from(clock_realtime_ns(), (int64_t)llround(spec->rate_s * NS_PER_S));
+    uv_timer_init(all->loop, &s->timer);
+    s->timer.data = s;
+    s->handles = 1;
+    s->link = &all->first;
+    s->next = all->first;
+    if (s->next)
+        s->next->link = &s->next;
+    all->first = s;
+    wake_at(s, 0); // the first run at once: a short job has a value, too
+    return s;
 }
 
 // ---- the whole ----
@@ -422,18 +608,17 @@ static void on_child(uv_signal_t *handle, int number)
 int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder, struct scripts **out,
                    struct error *e)
 {
-    struct spec specs[SCRIPTS_MAX];
+    struct script_spec specs[SCRIPTS_MAX];
     size_t count;
     *out = NULL;
     int failed = parse(text ? text : "", specs, &count, e);
-    if (failed || count == 0)
+    if (failed)
         return failed;
     struct scripts *all = calloc(1, sizeof *all);
     if (!all)
         return error_set(e, -ENOMEM, "no memory for scripts");
     all->loop = loop;
     all->in = in;
-    all->folder = folder ? strdup(folder) : NULL;
     uv_signal_init(loop, &all->child);
     all->child.data = all;
     *out = all;
@@ -441,20 +626,9 @@ int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const c
     if (failed)
         return error_set(e, failed, "cannot watch scripts: %s", uv_strerror(failed));
     for (size_t i = 0; i < count; i++) {
-        struct script *s = &all->script[i];
-        *s = (struct script){.all = all, .spec = specs[i], .out = -1, .err = -1, .next_ns = 1};
-        s->reply.limit = REPLY_MAX;
-        s->command = strndup(specs[i].command.data, specs[i].command.size);
-        if (!s->command || ingest_lines_create(in, &s->lines) != 0) {
-            free(s->command);
-            return error_set(e, -ENOMEM, "no memory for scripts");
-        }
-        if (s->spec.rate_s > 0)
-            s->instants = instants_from(clock_realtime_ns(), (int64_t)llround(s->spec.rate_s * NS_PER_S));
-        uv_timer_init(loop, &s->timer);
-        s->timer.data = s;
-        all->count++;
-        wake_at(s, 0); // the first run at once: a short job has a value, too
+        specs[i].folder = folder;
+        if (!scripts_add(all, &specs[i], e))
+            return e->code;
     }
     return 0;
 }
@@ -464,29 +638,22 @@ void scripts_finish(struct scripts *all)
     if (!all || all->finishing)
         return;
     all->finishing = true;
-    for (size_t i = 0; i < all->count; i++) {
-        struct script *s = &all->script[i];
-        uv_timer_stop(&s->timer);
+    while (all->first) {
+        struct script *s = all->first;
+        s->removed = true;
         if (s->pid) {
             int status;
             kill(-s->pid, SIGKILL);
             waitpid(s->pid, &status, 0);
             ended(s, status);
+        } else {
+            let_go(s);
         }
-        uv_close((uv_handle_t *)&s->timer, NULL);
     }
     uv_close((uv_handle_t *)&all->child, NULL);
 }
 
 void scripts_destroy(struct scripts *all)
 {
-    if (!all)
-        return;
-    for (size_t i = 0; i < all->count; i++) {
-        ingest_lines_destroy(all->script[i].lines);
-        buf_free(&all->script[i].reply);
-        free(all->script[i].command);
-    }
-    free(all->folder);
     free(all);
 }

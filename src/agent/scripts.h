@@ -5,10 +5,11 @@
 //
 //   sh -c COMMAND   in a process group of its own, killed with the agent; stdin is /dev/null
 //   stdout          lines, at most SCRIPT_BYTES_A_SECOND of them a second: who prints more waits
-//   stderr          its last line is said when the script fails
-//   the end         an exit code that is not 0, a signal, a time-out: said once in a row, and recorded as sonde_script_exit_code
+//   stderr          its last line is said when the script fails; a line that begins with "sonde: " is said at once, a few of each run
+//   the end         an exit code that is not 0, a signal, a time-out: said once in a row, and recorded as sonde_script_exit_code. The first of a row
+//                   is an annotation, too (script=NAME, failing=yes), and so is its end (failing=no): `sonde status` tells of what fails
 //
-// In the thread of the event loop.
+// What the run was started with is made by scripts_create; more come and go while the agent runs (collectors.h). In the thread of the event loop.
 #ifndef SONDE_AGENT_SCRIPTS_H
 #define SONDE_AGENT_SCRIPTS_H
 
@@ -18,22 +19,46 @@
 #include <uv.h>
 
 enum {
-    SCRIPTS_MAX = 16,
+    SCRIPTS_MAX = 16, // that the run was started with
+    SCRIPT_VARIABLES_MAX = 4,
+    SCRIPT_SAID_MAX = 10, // lines of its standard error of each run
     SCRIPT_NAME_SIZE = 64,
     SCRIPT_BYTES_A_SECOND = 1 << 20,
     SCRIPT_TIMED_OUT = 124, // its exit code then; 128 + N for signal N
 };
 
-// Each line of `text` is a script: [name=WORD] [rate=SECONDS] [timeout=SECONDS] COMMAND. Without a name it is the command's first word. The time-out
+struct script_spec {
+    const char *kind; // "script": what messages call it; a constant
+    char name[SCRIPT_NAME_SIZE];
+    double rate_s, timeout_s; // 0 = none
+    struct str command;
+    struct str input;                            // what it finds on its standard input; empty = nothing
+    const char *folder;                          // where it runs; NULL = where the agent does
+    const char *gpu;                             // tag of what is recorded about it; NULL = none
+    const char *variables[SCRIPT_VARIABLES_MAX]; // "NAME=value", beside the agent's environment
+    size_t variable_count;
+};
+
+// A line is [name=WORD] [rate=SECONDS] [timeout=SECONDS] COMMAND. Without a name it is the command's first word. The time-out
 // of a script with a rate is for each run (default: the rate, at least 10 s; instants that come meanwhile are left out), of one without a rate for the time without a line (default: none).
-// -EINVAL with e set when that is not what `text` is.
+// -EINVAL with e set when that is not what `line` is. `command` points into it.
+int script_parse(struct str line, struct script_spec *out, struct error *e);
+
+// Each line of `text` is a script; at most SCRIPTS_MAX. -EINVAL, -E2BIG with e set.
 int scripts_check(const char *text, struct error *e);
 
 struct scripts;
+struct script;
 
-// Starts what `text` says; NULL or "" = nothing, and *out is NULL. They run in `folder`. `loop` has to run for anything to happen.
+// Starts what `text` says (NULL or "" = nothing). They run in `folder`. `loop` has to run for anything to happen.
 int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder, struct scripts **out,
                    struct error *e);
+
+// One more, until scripts_remove. Everything is copied. NULL with e set: no memory.
+struct script *scripts_add(struct scripts *all, const struct script_spec *spec, struct error *e);
+
+// Kills it; what it has printed is taken. *s is gone, or goes by itself.
+void scripts_remove(struct script *s);
 
 // Kills them and takes what they have printed. Run the loop until it is empty before scripts_destroy. NULL is allowed for both.
 void scripts_finish(struct scripts *s);

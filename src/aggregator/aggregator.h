@@ -14,6 +14,9 @@ typedef struct str aggregator_alias_fn(struct str name);
 // Somebody asks for a restart without these hosts: names separated by commas, or none.
 typedef void aggregator_reboot_fn(void *user, struct str hosts);
 
+// Somebody asks for a collector, or for its end: what stands behind the verb (wire/collector_line.h).
+typedef void aggregator_collector_fn(void *user, struct str wanted);
+
 // Each limit has a name, which errors give; 0 takes the default that stands behind it.
 struct aggregator_limits {
     size_t body_bytes;               // of a request, also after inflating: 16 MiB (413)
@@ -60,6 +63,8 @@ struct aggregator_options {
     bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
     aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
     void *reboot_user;
+    aggregator_collector_fn *collector; // the same for collectors, which any launcher of a job can start
+    void *collector_user;
     const struct aggregator_hub *hub; // NULL = our own files are all there is
     struct aggregator_limits limits;
 };
@@ -80,6 +85,7 @@ struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
 //          node HOST up        it has connected
 //          node HOST lost      its connection has ended
 //          reboot HOST,HOST    where it was told that the launcher restarts: the command is to be started again without these
+//          collector NAME …    of a job with an agent, also without a hub (wire/collector_line.h)
 //   takes  expect HOST,HOST    these nodes should be there, too
 //          exclude HOST,HOST   these are no longer nodes of the job
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e);

@@ -111,6 +111,11 @@ static bool check_origin(const struct auth *auth, const struct request *r, struc
     return true;
 }
 
+bool auth_by_header(const struct auth *auth, const struct request *r)
+{
+    return auth_token_equal(auth->token, bearer(r->headers[HEADER_AUTHORIZATION]));
+}
+
 bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
 {
     if (!auth->token.size)
@@ -132,8 +137,7 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
         answer_header(a, "Location", target);
         return false;
     }
-    if (auth_token_equal(auth->token, bearer(r->headers[HEADER_AUTHORIZATION])) ||
-        auth_token_equal(auth->token, cookie_value(r->headers[HEADER_COOKIE], str_of(name))))
+    if (auth_by_header(auth, r) || auth_token_equal(auth->token, cookie_value(r->headers[HEADER_COOKIE], str_of(name))))
         return true;
     static char challenge[] = "Bearer realm=\"sonde\"";
     answer_header(a, "WWW-Authenticate", challenge);

@@ -28,6 +28,9 @@ bool auth_token_valid(struct str token);
 // Whether the address, in digits or as "localhost", is only reachable from this machine.
 bool auth_is_loopback(struct str address);
 
+// Whether the token is in the Authorization header, which no page of another server can send. Never without a token.
+bool auth_by_header(const struct auth *auth, const struct request *r);
+
 // True: go on (a Set-Cookie header may have been added). False: the answer is complete: 401, 403 or a redirect.
 bool auth_check(const struct auth *auth, struct request *r, struct answer *a);
 

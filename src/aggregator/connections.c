@@ -14,13 +14,16 @@
 #include <string.h>
 
 // The list is short (hundreds), so it is searched, not indexed.
+enum { ADDRESS_BYTES = sizeof(struct in6_addr) };
+
 struct connection {
     struct connection *next, *previous;
     int64_t since_ns; // when its phase began
     int fd;
     enum connection_phase phase;
-    bool shut;                                     // told to go; no longer counted
-    unsigned char client[sizeof(struct in6_addr)]; // v4 as ::ffff:a.b.c.d
+    bool shut;                           // told to go; no longer counted
+    unsigned char client[ADDRESS_BYTES]; // v4 as ::ffff:a.b.c.d
+    bool local;
 };
 
 struct connections {
@@ -132,16 +135,37 @@ void connections_destroy(struct connections *c)
     free(c);
 }
 
-static void read_client(struct connection *connection, const struct sockaddr *client)
+static void read_address(unsigned char out[ADDRESS_BYTES], const struct sockaddr *from)
 {
-    if (client && client->sa_family == AF_INET6) {
-        memcpy(connection->client, &((const struct sockaddr_in6 *)(const void *)client)->sin6_addr,
-               sizeof connection->client);
-    } else if (client && client->sa_family == AF_INET) {
-        connection->client[10] = connection->client[11] = 0xff;
-        memcpy(connection->client + 12, &((const struct sockaddr_in *)(const void *)client)->sin_addr,
-               sizeof(struct in_addr));
+    memset(out, 0, ADDRESS_BYTES);
+    if (from && from->sa_family == AF_INET6) {
+        memcpy(out, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, ADDRESS_BYTES);
+    } else if (from && from->sa_family == AF_INET) {
+        out[10] = out[11] = 0xff;
+        memcpy(out + 12, &((const struct sockaddr_in *)(const void *)from)->sin_addr, sizeof(struct in_addr));
     }
+}
+
+// Over loopback, or between two addresses that are the same.
+static bool is_local(int fd, const unsigned char client[ADDRESS_BYTES])
+{
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    struct sockaddr_storage address = {0};
+    struct in6_addr v6;
+    socklen_t size = sizeof address;
+    unsigned char own[ADDRESS_BYTES];
+    memcpy(&v6, client, sizeof v6);
+    if (IN6_IS_ADDR_LOOPBACK(&v6) || (memcmp(client, mapped, sizeof mapped) == 0 && client[12] == 127))
+        return true;
+    if (IN6_IS_ADDR_UNSPECIFIED(&v6) || getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        return false;
+    read_address(own, (const struct sockaddr *)&address);
+    return memcmp(own, client, ADDRESS_BYTES) == 0;
+}
+
+bool connection_is_local(const struct connection *connection)
+{
+    return connection->local;
 }
 
 // Makes room among all connections (client NULL) or among a client's; false when all of them are busy.
@@ -177,7 +201,8 @@ struct connection *connections_add(struct connections *c, int fd, const struct s
     connection->fd = fd;
     connection->phase = PHASE_WAITING;
     connection->since_ns = clock_monotonic_ns();
-    read_client(connection, client);
+    read_address(connection->client, client);
+    connection->local = is_local(fd, connection->client);
     pthread_mutex_lock(&c->lock);
     bool room = count_of_client(c, connection->client) < c->options.most_per_client || evict(c, connection->client);
     room = room && (c->counts.open < c->options.most || evict(c, NULL));

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -38,6 +39,9 @@ void connections_destroy(struct connections *c); // when all connections are rem
 // A new connection; NULL: no memory, shut it down. Thread-safe, like all that follows.
 struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client);
 void connections_remove(struct connections *c, struct connection *connection);
+
+// Whether its other end is on this machine.
+bool connection_is_local(const struct connection *connection);
 
 // Starts a phase, and its time.
 void connections_phase(struct connections *c, struct connection *connection, enum connection_phase phase);

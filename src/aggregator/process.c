@@ -1,10 +1,12 @@
 // process.c - the aggregator as a process of its own: what it says to who started it, and what it is told.
 #include "aggregator/aggregator.h"
 #include "aggregator/control.h"
+#include "aggregator/request_times.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "wire/collector_line.h"
 #include "wire/hub.h"
 
 enum { LOOK_MS = 200 }; // at the nodes
@@ -71,6 +73,12 @@ static void say_reboot(void *user, struct str hosts)
     control_say(&p->control, "reboot %.*s", STR_ARG(hosts));
 }
 
+static void say_collector(void *user, struct str wanted)
+{
+    struct process *p = user;
+    control_say(&p->control, COLLECTOR_VERB " %.*s", STR_ARG(wanted));
+}
+
 static void serve(struct process *p)
 {
     if (!p->hub) {
@@ -88,11 +96,16 @@ int aggregator_run(const struct aggregator_options *options, int control_fd, str
     struct error own = {0};
     struct process p = {0};
     struct aggregator *g = NULL;
+    request_times_open(options->agent_socket, options->level);
     int rc = control_open(&p.control, control_fd, &own);
     struct aggregator_options with = *options;
     if (options->restarts && control_fd >= 0) {
         with.reboot = say_reboot;
         with.reboot_user = &p;
+    }
+    if (options->agent_socket && control_fd >= 0) {
+        with.collector = say_collector;
+        with.collector_user = &p;
     }
     if (!rc)
         rc = aggregator_start(&with, &g, &own);

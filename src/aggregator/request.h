@@ -51,6 +51,7 @@ struct request {
     struct str headers[HEADER_COUNT]; // empty when absent
     struct str body;
     int64_t arrived_ns; // clock_monotonic_ns
+    bool local;         // from this machine
 };
 
 enum request_method request_method_of(struct str name);

@@ -1,6 +1,9 @@
 // routes.c - the table of routes, and the way through it.
 #include "aggregator/routes.h"
 
+#include "aggregator/request_times.h"
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 
@@ -22,6 +25,9 @@ static const struct route routes[] = {
     {STR("/sonde/v1/stream"), READ, false, native_stream, "new points as they come, as server-sent events", "m! since"},
     {STR("/sonde/v1/reboot"), METHOD_POST, false, native_reboot,
      "starts the command again without some hosts; resilient jobs only", "hosts"},
+    {STR("/sonde/v1/collectors"), METHOD_POST, false, native_collectors,
+     "runs a command on every node, whose lines are points, or no more; only from this machine, with the token",
+     "name! command input rate timeout per_gpu"},
     {STR("/sonde/v1/openapi.json"), READ, false, native_openapi, "these routes as an OpenAPI document", NULL},
     {STR("/api/query"), ASK, false, opentsdb_query, "points, as OpenTSDB answers",
      "start! m! end ms arrays show_query show_tsuids show_summary show_stats no_annotations global_annotations tz "
@@ -179,8 +185,10 @@ void routes_answer(struct service *service, struct request *r, struct answer *a)
     if (!route)
         return;
     struct error e = {0};
+    int64_t began_ns = clock_monotonic_ns();
     if (request_decode_body(r, service->limits.body_bytes, &e) != 0)
         answer_failure(a, &e);
     else
         route->handle(service, r, a);
+    request_times_note(route->path, clock_monotonic_ns() - began_ns);
 }

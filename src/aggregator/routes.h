@@ -28,6 +28,8 @@ struct service {
     bool dragon_compatible;
     aggregator_reboot_fn *reboot; // NULL: the command cannot be started again
     void *reboot_user;
+    aggregator_collector_fn *collector; // NULL: nobody can start any
+    void *collector_user;
     int64_t started_ns;       // clock_monotonic_ns
     _Atomic unsigned streams; // open now
     int64_t shift_ns;         // recordings are shown so much later than they were made
@@ -104,6 +106,8 @@ void opentsdb_drop_caches(struct service *service, struct request *r, struct ans
 void opentsdb_assign(struct service *service, struct request *r, struct answer *a);
 void dragon_token(struct service *service, struct request *r, struct answer *a);
 void dragon_shutdown(struct service *service, struct request *r, struct answer *a);
+// collectors.c
+void native_collectors(struct service *service, struct request *r, struct answer *a);
 // reboot.c
 void native_reboot(struct service *service, struct request *r, struct answer *a);
 void dragon_reboot(struct service *service, struct request *r, struct answer *a);

@@ -292,6 +292,7 @@ static void *begin_exchange(void *user, const char *target, struct MHD_Connectio
     if (!x)
         return NULL;
     x->connection = info->socket_context;
+    x->request.local = connection_is_local(x->connection);
     x->request.target = arena_str(&x->request.arena, str_of(target));
     connections_phase(g->service.connections, x->connection, PHASE_READING);
     return x;
@@ -384,6 +385,8 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .dragon_compatible = o->dragon_compatible,
         .reboot = o->reboot,
         .reboot_user = o->reboot_user,
+        .collector = o->collector,
+        .collector_user = o->collector_user,
         .started_ns = clock_monotonic_ns(),
     };
     return 0;

@@ -51,6 +51,7 @@ int command_run(const struct options *o)
         .tls_cert = options_text(o, OPT_TLS_CERT),
         .tls_key = options_text(o, OPT_TLS_KEY),
         .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
+        .open_hub = options_flag(o, OPT_OPEN_HUB),
         .quiet = options_flag(o, OPT_QUIET),
         .verbose = options_flag(o, OPT_VERBOSE),
         .stop_timeout_s = options_number(o, OPT_STOP_TIMEOUT),

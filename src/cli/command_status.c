@@ -61,6 +61,19 @@ static void write_json(struct buf *out, const struct job *jobs, size_t count)
                 json_object_end(&w);
             }
             json_array_end(&w);
+            json_key(&w, STR("failing"));
+            json_array(&w);
+            for (size_t k = 0; k < s.failing_count; k++) {
+                json_object(&w);
+                json_key_string(&w, "host", str_of(s.failing[k].host));
+                json_key_string(&w, "script", str_of(s.failing[k].script));
+                if (s.failing[k].gpu[0])
+                    json_key_string(&w, "gpu", str_of(s.failing[k].gpu));
+                json_key_i64(&w, "since_ns", s.failing[k].since_ns);
+                json_key_string(&w, "text", str_of(s.failing[k].text));
+                json_object_end(&w);
+            }
+            json_array_end(&w);
         }
         json_object_end(&w);
     }
@@ -95,6 +108,15 @@ static void write_cut_off(struct buf *out, const char *job, const struct summary
     }
 }
 
+static void write_failing(struct buf *out, const char *job, const struct summary *s)
+{
+    for (size_t i = 0; i < s->failing_count; i++) {
+        char since[32];
+        time_text(s->failing[i].since_ns, since);
+        buf_printf(out, "%s: %s (on %s, since %s)\n", job, s->failing[i].text, s->failing[i].host, since);
+    }
+}
+
 static void write_table(struct buf *out, const struct job *jobs, size_t count)
 {
     static const char *const titles[] = {"job", "since", "points", "dropped", "command", "URL"};
@@ -109,6 +131,7 @@ static void write_table(struct buf *out, const struct job *jobs, size_t count)
         full_url(j, url, sizeof url);
         time_text(j->start_ns, since);
         write_cut_off(&notes, j->id, &s);
+        write_failing(&notes, j->id, &s);
         columns_cell(&table, "%s", j->id);
         columns_cell(&table, "%s", since);
         add_count(&table, known, s.points);

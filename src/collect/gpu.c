@@ -31,7 +31,6 @@
 
 enum {
     GPUS_MAX = 64,
-    WAYS_MAX = 2, // of a vendor
     SYMBOL_MAX = 64,
     THREAD_STACK_BYTES = 1 << 20,
     OWN_LABELS_MAX = 3, // gpu, uuid, mig
@@ -68,13 +67,8 @@ struct gpu {
     int16_t up_place;
 };
 
-struct vendor {
-    const char *name, *tag;
-    const struct gpu_way *ways[WAYS_MAX];
-};
-
 struct gpus {
-    const struct vendor *vendor;
+    const struct gpu_vendor *vendor;
     char *root;
     pthread_mutex_t lock;
     pthread_cond_t changed; // something was answered, opened or has gone
@@ -257,35 +251,33 @@ static void *run_gpu(void *user)
 
 // ---- start ----
 
-// The first of the vendor's ways that has a GPU; why the others were left out is kept until one is found.
-static unsigned find_way(struct gpus *n, const struct gpu_way **way, void **library, struct str *why, char *words)
+const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root, void **library, unsigned *count,
+                                   char why[GPU_WHY_MAX])
 {
     size_t used = 0;
-    for (int i = 0; i < WAYS_MAX && n->vendor->ways[i]; i++) {
-        unsigned count = 0;
+    why[0] = 0;
+    for (int i = 0; i < GPU_WAYS_MAX && vendor->ways[i]; i++) {
         char wrong[GPU_WORDS_MAX] = "";
+        *count = 0;
         *library = NULL;
-        *way = n->vendor->ways[i];
-        if ((*way)->start(n->root, library, &count, wrong)) {
-            *why = STR("");
-            return count;
+        if (vendor->ways[i]->start(root, library, count, wrong)) {
+            why[0] = 0;
+            return vendor->ways[i];
         }
-        int size = snprintf(words + used, SOURCE_REASON_MAX - used, "%s%s", used ? "; " : "", wrong);
-        used += (size_t)size < SOURCE_REASON_MAX - used ? (size_t)size : 0;
+        int size = snprintf(why + used, GPU_WHY_MAX - used, "%s%s", used ? "; " : "", wrong);
+        used += (size_t)size < GPU_WHY_MAX - used ? (size_t)size : 0;
     }
-    *way = NULL;
-    *why = str_of(words);
-    return 0;
+    *count = 0;
+    return NULL;
 }
 
 static void *run_start(void *user)
 {
     struct gpus *n = user;
-    const struct gpu_way *way;
     void *library;
-    char words[SOURCE_REASON_MAX] = "";
-    struct str why;
-    unsigned count = find_way(n, &way, &library, &why, words);
+    char why[GPU_WHY_MAX];
+    unsigned count;
+    const struct gpu_way *way = gpu_find_way(n->vendor, n->root, &library, &count, why);
     if (count > GPUS_MAX) {
         log_warning("of %u %s GPUs only the first %d are sampled", count, n->vendor->name, GPUS_MAX);
         count = GPUS_MAX;
@@ -310,7 +302,7 @@ static void *run_start(void *user)
             pthread_mutex_unlock(&n->lock);
         }
     pthread_mutex_lock(&n->lock);
-    snprintf(n->why, sizeof n->why, "%.*s", STR_ARG(count && !gpus ? STR("no memory") : why));
+    snprintf(n->why, sizeof n->why, "%s", count && !gpus ? "no memory" : why);
     n->started = true;
     pthread_mutex_unlock(&n->lock);
     let_go(n);
@@ -447,7 +439,7 @@ static void gpus_close(struct source *s)
     let_go(n);
 }
 
-static int gpus_open(struct source *s, const struct vendor *vendor)
+static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
 {
     struct gpus *n = calloc(1, sizeof *n);
     if (n)
@@ -587,22 +579,25 @@ static int gpus_sample(struct source *s, double *values)
 
 // ---- the vendors ----
 
+const struct gpu_vendor gpu_vendors[GPU_MAKES] = {
+    [GPU_NVIDIA] = {"NVIDIA", "nvidia", {&gpu_nvml}},
+    [GPU_AMD] = {"AMD", "amd", {&gpu_rocm_smi, &gpu_sysfs_amd}},
+    [GPU_INTEL] = {"Intel", "intel", {&gpu_level_zero, &gpu_sysfs_intel}},
+};
+
 static int open_nvidia(struct source *s)
 {
-    static const struct vendor vendor = {"NVIDIA", "nvidia", {&gpu_nvml}};
-    return gpus_open(s, &vendor);
+    return gpus_open(s, &gpu_vendors[GPU_NVIDIA]);
 }
 
 static int open_amd(struct source *s)
 {
-    static const struct vendor vendor = {"AMD", "amd", {&gpu_rocm_smi, &gpu_sysfs_amd}};
-    return gpus_open(s, &vendor);
+    return gpus_open(s, &gpu_vendors[GPU_AMD]);
 }
 
 static int open_intel(struct source *s)
 {
-    static const struct vendor vendor = {"Intel", "intel", {&gpu_level_zero, &gpu_sysfs_intel}};
-    return gpus_open(s, &vendor);
+    return gpus_open(s, &gpu_vendors[GPU_INTEL]);
 }
 
 #define GPUS(label, opener)                                                                            \

@@ -19,6 +19,8 @@ enum {
     GPU_UUID_SIZE = 96,
     GPU_PARTS_MAX = 16, // MIG instances a GPU; the driver's own limit is 7 today
     GPU_WORDS_MAX = 160,
+    GPU_WHY_MAX = 256, // of all the ways of a vendor
+    GPU_WAYS_MAX = 2,  // of a vendor
 };
 
 // What came of asking a GPU.
@@ -62,6 +64,18 @@ struct gpu_way {
 };
 
 extern const struct gpu_way gpu_nvml, gpu_rocm_smi, gpu_level_zero, gpu_sysfs_amd, gpu_sysfs_intel;
+
+enum gpu_make { GPU_NVIDIA, GPU_AMD, GPU_INTEL, GPU_MAKES };
+
+struct gpu_vendor {
+    const char *name, *tag; // "NVIDIA", "nvidia"
+    const struct gpu_way *ways[GPU_WAYS_MAX];
+};
+extern const struct gpu_vendor gpu_vendors[GPU_MAKES];
+
+// The first of the vendor's ways that has a GPU, started, with their number in *count; NULL: none, and `why`.
+const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root, void **library, unsigned *count,
+                                   char why[GPU_WHY_MAX]);
 
 static inline void gpu_put(struct gpu_device *d, enum metric_symbol row, double value)
 {

@@ -260,17 +260,6 @@ int sonde_connect(const char *socket_path, int level)
     return on ? 0 : -ENOMEM;
 }
 
-// Handles of a segment mean nothing in another one: a process that had one stays off.
-void emit_look_again(void)
-{
-    struct emit_process *p = &emit_process;
-    watch_forks();
-    pthread_mutex_lock(&p->lock);
-    if (atomic_load(&p->state) == EMIT_OFF && !p->base)
-        atomic_store(&p->state, EMIT_NEW);
-    pthread_mutex_unlock(&p->lock);
-}
-
 static struct ring *claim(struct emit_process *p)
 {
     for (uint32_t i = 0; i < p->slots; i++) {

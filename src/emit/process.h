@@ -1,7 +1,7 @@
 // process.h - what libsonde knows about the process it lives in. Internal to src/emit.
 //
-// One struct emit_process; its life: new → on or off, decided at the first call by the environment. Off may become new again (sonde_start), or on
-// (sonde_connect); on stays. A fork()ed
+// One struct emit_process; its life: new → on or off, decided at the first call by the environment; off until sonde_connect() says where the
+// agent is; on for good. A fork()ed
 // child finds `mark` changed, and makes itself a new segment at the same address the first time it has something to say.
 // `lock` is held for the first call of a thread and for definitions, never for a point.
 #ifndef SONDE_EMIT_PROCESS_H
@@ -58,9 +58,6 @@ extern struct ring emit_no_ring;
 
 // Whether sonde is on; decides it when nobody has asked yet. Also takes note of a fork.
 bool emit_on(void);
-
-// If it is off, and never was on: the next call decides again.
-void emit_look_again(void);
 
 // This thread's ring, claimed if need be; NULL when there is none to be had, and then `points` are counted as dropped.
 struct ring *emit_ring(uint64_t points);

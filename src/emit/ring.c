@@ -178,12 +178,6 @@ int sonde_level(void)
     return emit_on() ? emit_process.level : 0;
 }
 
-int sonde_start(void)
-{
-    emit_look_again();
-    return sonde_level();
-}
-
 const char *sonde_version(void)
 {
     return SONDE_VERSION;

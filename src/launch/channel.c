@@ -1,10 +1,11 @@
 #include "launch/channel.h"
 
+#include "base/forked.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 void channel_none(struct channel *c)
@@ -22,15 +23,8 @@ static void close_one(int *fd)
 // In the new process: from here on only what is allowed between fork and exec.
 static _Noreturn void become(char *const argv[], const int fds[3], int death_signal, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, death_signal);
-    if (getppid() != parent) // it died before the line above
-        _exit(1);
+    forked_begin(parent, death_signal);
     setsid();
-    for (int s = 1; s < NSIG; s++)
-        signal(s, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
     for (int i = 0; i < 3; i++)
         dup2(fds[i], i); // all three are above 2: see channel_start
     execvp(argv[0], argv);

@@ -1,5 +1,6 @@
 #include "launch/child.h"
 
+#include "base/forked.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -53,15 +53,8 @@ static void close_from(unsigned first)
 // In the new process: from here on only what is allowed between fork and exec.
 static _Noreturn void become(struct child_command *command, int control, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) // it died before the line above
-        _exit(1);
+    forked_begin(parent, SIGTERM);
     setsid();
-    for (int s = 1; s < NSIG; s++)
-        signal(s, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
@@ -130,16 +123,15 @@ static void take_line(struct child *c)
 // A byte of a line that comes once it is ready.
 static void add_later(struct child *c, char byte)
 {
+    c->later.limit = CHILD_LATER_MAX;
     if (byte != '\n') {
-        if (c->later_size < CHILD_LATER_MAX)
-            c->later[c->later_size++] = byte;
+        buf_add_char(&c->later, byte);
         return;
     }
-    bool whole = c->later_size < CHILD_LATER_MAX;
-    c->later[whole ? c->later_size : 0] = 0;
-    c->later_size = 0;
-    if (c->take && whole)
-        c->take(c->user, c->later);
+    if (c->take && !c->later.failed)
+        c->take(c->user, buf_cstr(&c->later));
+    c->later.size = 0;
+    c->later.failed = false;
 }
 
 void child_read(struct child *c)
@@ -193,6 +185,7 @@ void child_reaped(struct child *c, int status)
 {
     child_read(c); // its last words
     close_control(c);
+    buf_free(&c->later);
     c->state = CHILD_GONE;
     c->status = status;
 }

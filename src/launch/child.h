@@ -9,6 +9,8 @@
 #define SONDE_LAUNCH_CHILD_H
 
 #include "base/error.h"
+#include "base/str.h"
+#include "wire/collector_line.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -17,9 +19,9 @@
 #include <sys/types.h>
 
 enum {
-    CHILD_LINE_MAX = 600,   // bytes of what it may say before its newline
-    CHILD_LATER_MAX = 8192, // bytes of a line that it says once it is ready; a longer one is left alone
-    CHILD_CONTROL_FD = 3,   // the descriptor that it finds its end under
+    CHILD_LINE_MAX = 600,                 // bytes of what it may say before its newline
+    CHILD_LATER_MAX = COLLECTOR_LINE_MAX, // bytes of a line that it says once it is ready; a longer one is left alone
+    CHILD_CONTROL_FD = 3,                 // the descriptor that it finds its end under
     CHILD_ARGUMENTS_MAX = 48,
     CHILD_TELL_MS = 1000,
 };
@@ -34,9 +36,8 @@ struct child {
     bool stopping;             // we closed it
     char line[CHILD_LINE_MAX]; // what it has said so far, without the newline
     size_t line_size;
-    bool said;                   // the line is whole
-    char later[CHILD_LATER_MAX]; // of the lines after it
-    size_t later_size;
+    bool said;                                  // the line is whole
+    struct buf later;                           // of the line after it that is being said
     void (*take)(void *user, const char *line); // who hears those; NULL (as child_start leaves it): nobody
     void *user;
     int status; // wait status, when gone

@@ -9,6 +9,7 @@
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
+#include "launch/wanted.h"
 #include "wire/settings.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ struct node {
     struct child agent, relay;
     int agent_starts, relay_starts, lock_fd;
     bool ready;
+    struct wanted wanted;
 };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -89,6 +91,23 @@ static void take_ms(struct str value, int64_t *out)
         *out = ms;
 }
 
+static void tell_agent(void *user, const char *wanted)
+{
+    struct node *n = user;
+    child_tell(&n->agent, COLLECTOR_VERB " %s", wanted);
+}
+
+static void take_collector(struct node *n, struct str wanted)
+{
+    struct error e;
+    if (wanted_take(&n->wanted, wanted, &e) < 0) {
+        log_warning("%s", e.text);
+        return;
+    }
+    if (n->agent.state == CHILD_READY)
+        child_tell(&n->agent, COLLECTOR_VERB " %.*s", STR_ARG(wanted));
+}
+
 static int take_line(struct node *n, struct str line, struct error *e)
 {
     struct str value = line, key = str_cut(&value, ' ');
@@ -133,6 +152,8 @@ static int take_line(struct node *n, struct str line, struct error *e)
         take_ms(value, &n->orphan_ms);
     } else if (str_eq(key, STR("stop-ms"))) {
         take_ms(value, &n->stop_ms);
+    } else if (str_eq(key, STR(COLLECTOR_VERB))) {
+        take_collector(n, value);
     } else if (str_eq(key, STR("go"))) {
         n->told = true;
     }
@@ -266,8 +287,12 @@ static int turn(struct node *n, int64_t deadline_ns, struct error *e)
     if (poll(fds, sizeof fds / sizeof fds[0], timeout_ms) <= 0)
         return 0;
     int status = fds[3].revents ? read_input(n, e) : 0;
-    if (fds[1].revents)
+    if (fds[1].revents) {
+        bool was_ready = n->agent.state == CHILD_READY;
         child_read(&n->agent);
+        if (!was_ready && n->agent.state == CHILD_READY)
+            wanted_tell(&n->wanted, tell_agent, n);
+    }
     if (fds[2].revents)
         child_read(&n->relay);
     bool from_terminal;
@@ -483,6 +508,7 @@ int node_run(struct error *e)
         free(n->agent_arguments[i]);
     buf_free(&n->said);
     free(n->hosts);
+    wanted_free(&n->wanted);
     job_free(&n->job);
     free(n);
     return status < 0 ? 1 : 0;

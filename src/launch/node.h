@@ -18,6 +18,7 @@
 //   go                      that was all
 //   parent ADDRESS PORT     the aggregator listens there: the relay is started; may come before or after "go"
 //   beat                    … from time to time
+//   collector NAME …        at any time: for the agent, and for each that is started after it (wire/collector_line.h)
 //
 // and it says on its standard output, each line with NODE_PREFIX in front:
 //

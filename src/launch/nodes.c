@@ -218,7 +218,7 @@ void nodes_tell_expected(struct nodes *n, bool anew, void (*tell)(void *user, co
 }
 
 int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
-                const char *const *agent_arguments, struct error *e)
+                const char *const *agent_arguments, const struct wanted *wanted, struct error *e)
 {
     if (!nodes_others(n))
         return 0;
@@ -243,6 +243,7 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
         .command = job->command,
         .record = job->record[0] ? job->record : NULL,
         .agent_arguments = agent_arguments,
+        .wanted = wanted,
         .node_timeout_ms = (int64_t)(n->o->node_timeout_s * 1000),
         .stop_ms = (int64_t)(n->o->stop_timeout_s * 1000),
         .verbose = n->o->verbose,
@@ -253,6 +254,12 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
     if (status == 0)
         start_missing(n);
     return status;
+}
+
+void nodes_tell_collector(struct nodes *n, const char *wanted)
+{
+    if (n->placement)
+        placement_tell_collector(n->placement, wanted);
 }
 
 int nodes_fd(const struct nodes *n)

@@ -9,6 +9,7 @@
 
 #include "launch/job.h"
 #include "launch/restart.h"
+#include "launch/wanted.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,10 +30,13 @@ struct nodes_options {
 int nodes_find(const struct nodes_options *options, const struct job *job, struct nodes **out, struct error *e);
 void nodes_close(struct nodes *n);
 
-// Starts agents on the other nodes that take part. `job` (id, folder, record, command) and `agent_arguments` outlive it.
-// `key` is the job's for the aggregator's hub, in hexadecimal.
+// Starts agents on the other nodes that take part. `job` (id, folder, record, command), `agent_arguments` and `wanted` (the collectors, for nodes that
+// are started later, too) outlive it. `key` is the job's for the aggregator's hub, in hexadecimal.
 int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
-                const char *const *agent_arguments, struct error *e);
+                const char *const *agent_arguments, const struct wanted *wanted, struct error *e);
+
+// A collector is wanted, or no more (wire/collector_line.h): for all other nodes that run.
+void nodes_tell_collector(struct nodes *n, const char *wanted);
 
 // Whether there are nodes beside this one.
 bool nodes_others(const struct nodes *n);

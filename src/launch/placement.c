@@ -289,6 +289,14 @@ static void fail(struct node_process *n, const char *words)
     tell(n, NODE_EVENT_FAILED, words);
 }
 
+static void tell_wanted(void *user, const char *wanted)
+{
+    struct node_process *n = user;
+    channel_send(&n->channel, STR(COLLECTOR_VERB " "));
+    channel_send(&n->channel, str_of(wanted));
+    send_text(n, STR("\n"));
+}
+
 static void start_one(struct node_process *n)
 {
     struct placement *p = n->all;
@@ -313,6 +321,7 @@ static void start_one(struct node_process *n)
         channel_send(&n->channel, str_of(p->hosts));
         channel_send(&n->channel, STR("\n"));
     }
+    wanted_tell(p->o.wanted, tell_wanted, n);
     send_text(n, STR("go\n"));
 }
 
@@ -356,6 +365,13 @@ void placement_tell_hosts(struct placement *p, const char *hosts)
         channel_send(&n->channel, str_of(hosts));
         send_text(n, STR("\n"));
     }
+}
+
+void placement_tell_collector(struct placement *p, const char *wanted)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->nodes[i].state == NODE_STARTING || p->nodes[i].state == NODE_UP || p->nodes[i].state == NODE_SILENT)
+            tell_wanted(&p->nodes[i], wanted);
 }
 
 void placement_tell_parent(struct placement *p, const char *address, int port)

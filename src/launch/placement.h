@@ -17,6 +17,7 @@
 
 #include "launch/allocation.h"
 #include "launch/folder.h"
+#include "launch/wanted.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -57,6 +58,7 @@ struct placement_options {
     const char *job, *folder, *token, *key, *command; // key: hexadecimal
     const char *record;                               // where recordings go; NULL: none are kept
     const char *const *agent_arguments;               // NULL at their end
+    const struct wanted *wanted;                      // collectors that a node is told when it is started
     int64_t node_timeout_ms, stop_ms;
     bool verbose; // pass on all that srun and ssh say
     void (*on_event)(void *user, size_t node, enum node_event event, const char *words);
@@ -86,6 +88,9 @@ void placement_tell_hosts(struct placement *p, const char *hosts);
 
 // Where the aggregator listens for nodes: told to all that run, and to each that is started later.
 void placement_tell_parent(struct placement *p, const char *address, int port);
+
+// What stands behind the verb of a line for all that run (wire/collector_line.h).
+void placement_tell_collector(struct placement *p, const char *wanted);
 
 // Asks a node, or all, to end. Idempotent.
 void placement_stop(struct placement *p, size_t node);

@@ -14,6 +14,7 @@
 #include "launch/substitute.h"
 #include "launch/summary.h"
 #include "launch/sweep.h"
+#include "launch/wanted.h"
 #include "wire/settings.h"
 
 #include <errno.h>
@@ -58,6 +59,7 @@ struct launch {
     bool hurry;       // the user does not want to wait for the end of the agent
     bool end_asked;   // somebody wants the command to end: it is not started again
     struct nodes *nodes;
+    struct wanted wanted;
     char *node_arguments[NODE_ARGUMENTS_MAX + 1]; // owned: for the agents of other nodes
 };
 
@@ -145,7 +147,7 @@ static int make_run_folder(struct launch *l, struct error *e)
     snprintf(l->token_file, sizeof l->token_file, "%s/token", l->job.folder);
     snprintf(l->hostfile, sizeof l->hostfile, "%s/hostfile", l->job.folder);
     status = make_token(l, e);
-    if (status == 0 && nodes_others(l->nodes))
+    if (status == 0 && (l->o->open_hub || nodes_others(l->nodes)))
         status = make_key(l, e);
     if (status == 0)
         status = job_write(&l->job, l->job.folder, JOB_FILE, e);
@@ -184,12 +186,33 @@ static int start_agent(struct launch *l, struct error *e)
     return status;
 }
 
+static void tell_agent(void *user, const char *wanted)
+{
+    struct launch *l = user;
+    child_tell(&l->agent, COLLECTOR_VERB " %s", wanted);
+}
+
+static void on_collector(struct launch *l, struct str wanted)
+{
+    struct error e;
+    int status = wanted_take(&l->wanted, wanted, &e);
+    if (status < 0) {
+        log_warning("%s", e.text);
+        return;
+    }
+    if (l->agent.state == CHILD_READY)
+        tell_agent(l, wanted.data);
+    nodes_tell_collector(l->nodes, wanted.data);
+}
+
 static void on_aggregator_line(void *user, const char *line)
 {
     struct launch *l = user;
     struct str rest = str_of(line), word = str_cut(&rest, ' ');
     if (str_eq(word, STR("reboot")))
         nodes_reboot(l->nodes, rest.data ? rest.data : "");
+    else if (str_eq(word, STR(COLLECTOR_VERB)) && rest.data)
+        on_collector(l, rest);
 }
 
 static int start_aggregator(struct launch *l, struct error *e)
@@ -354,8 +377,12 @@ static void turn(struct launch *l, int64_t deadline_ns)
                            {.fd = nodes_fd(l->nodes), .events = POLLIN}};
     if (poll(fds, sizeof fds / sizeof fds[0], timeout_ms) <= 0)
         return;
-    if (fds[1].revents)
+    if (fds[1].revents) {
+        bool was_ready = l->agent.state == CHILD_READY;
         child_read(&l->agent);
+        if (!was_ready && l->agent.state == CHILD_READY)
+            wanted_tell(&l->wanted, tell_agent, l);
+    }
     if (fds[2].revents) {
         bool was_ready = l->aggregator.state == CHILD_READY;
         child_read(&l->aggregator);
@@ -397,7 +424,7 @@ static void start_nodes(struct launch *l)
     if (l->o->verbose)
         add_node_argument(l, "--verbose");
     struct error e;
-    if (nodes_place(l->nodes, &l->job, l->token, l->key, (const char *const *)l->node_arguments, &e) < 0)
+    if (nodes_place(l->nodes, &l->job, l->token, l->key, (const char *const *)l->node_arguments, &l->wanted, &e) < 0)
         log_warning("%s; the other nodes are without telemetry", e.text);
 }
 
@@ -446,6 +473,8 @@ static void set_environment(const struct launch *l, struct command_environment *
     command_set(env, "SONDE_NODELIST", "%s", nodes_list(l->nodes));
     command_set(env, "SONDE_HOSTFILE", "%s", l->hostfile);
     command_set(env, "SONDE_RESTART", "%d", nodes_restarts(l->nodes));
+    if (l->o->open_hub)
+        command_set(env, "SONDE_HUB", "%d", l->hub_port);
 }
 
 // The command with what it says about its nodes. NULL: no memory.
@@ -721,6 +750,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     if (l->lock_fd >= 0)
         close(l->lock_fd);
     nodes_close(l->nodes);
+    wanted_free(&l->wanted);
     for (size_t i = 0; i < NODE_ARGUMENTS_MAX; i++)
         free(l->node_arguments[i]);
     job_free(&l->job);

@@ -4,7 +4,8 @@
 //   ─▶ the command ─▶ it ends (and may be started again: restart.h) ─▶ agents and aggregator end ─▶ summary ─▶ recording kept ─▶ run folder removed
 //
 // With other nodes the aggregator listens for them (its hub): each has a `sonde relay`, which is told where by its `sonde node` and knows the job's key.
-// Once it is ready, the aggregator may say on its control descriptor: "reboot HOST,HOST" (start the command again without these nodes; the list may be empty).
+// Once it is ready, the aggregator may say on its control descriptor: "reboot HOST,HOST" (start the command again without these nodes; the list may be empty), and
+// "collector …" (wire/collector_line.h): handed on to all agents, and kept for those that come later.
 //
 // What cannot be set up before the command starts (a folder that cannot be written) is an error. After that telemetry never stands in the command's
 // way: what fails is said in one line, and the command goes on. An agent that dies is started again and takes up its file.
@@ -33,6 +34,7 @@ struct launch_options {
     const char *runs;    // where those are; NULL = the default
     bool no_record;
     bool dragon_compatible;
+    bool open_hub;                  // nodes that we do not start may join; the command is told the port
     const char *cors;               // origins whose pages may read over HTTP; NULL: none
     const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
     uint64_t query_memory_bytes;    // limits of the HTTP server

@@ -114,10 +114,38 @@ static struct str tag_of(const struct store_event *event, struct str key)
     return (struct str){0};
 }
 
-// The agent's annotations say when a source is cut off and when it answers again; events come in the order of their times.
-static bool take_cut_off(const struct store_event *event, void *user)
+// The agent's annotations say when something begins to fail and when it works again; events come in the order of their times.
+static void take_failing(const struct store_event *event, struct summary *out)
+{
+    struct str said = tag_of(event, STR("failing")), host = tag_of(event, STR("host")),
+               script = tag_of(event, STR("script")), gpu = tag_of(event, STR("gpu"));
+    if (!said.size || !script.size)
+        return;
+    size_t i = 0;
+    while (i < out->failing_count &&
+           !(str_eq(str_of(out->failing[i].host), host) && str_eq(str_of(out->failing[i].script), script) &&
+             str_eq(str_of(out->failing[i].gpu), gpu)))
+        i++;
+    if (str_eq(said, STR("no"))) {
+        if (i < out->failing_count)
+            out->failing[i] = out->failing[--out->failing_count];
+    } else if (i < SUMMARY_FAILING_MAX) {
+        struct summary_failing *entry = &out->failing[i];
+        out->failing_count += i == out->failing_count;
+        *entry = (struct summary_failing){.since_ns = event->start_ns};
+        snprintf(entry->host, sizeof entry->host, "%.*s", STR_ARG(host));
+        snprintf(entry->script, sizeof entry->script, "%.*s", STR_ARG(script));
+        snprintf(entry->gpu, sizeof entry->gpu, "%.*s", STR_ARG(gpu));
+        snprintf(entry->text, sizeof entry->text, "%.*s", STR_ARG(event->text));
+    }
+}
+
+// The same for a source that is cut off.
+static bool take_event(const struct store_event *event, void *user)
 {
     struct summary *out = user;
+    if (event->kind == STORE_ANNOTATION)
+        take_failing(event, out);
     struct str said = tag_of(event, STR("cut_off")), host = tag_of(event, STR("host")),
                source = tag_of(event, STR("source"));
     if (event->kind != STORE_ANNOTATION || !said.size || !source.size)
@@ -148,7 +176,7 @@ int summary_add_file(const char *path, struct summary *out, struct error *e)
     struct store_snapshot *snapshot = store_snapshot_open(reader);
     if (snapshot) {
         add_snapshot(snapshot, out);
-        store_events(snapshot, INT64_MIN, INT64_MAX, take_cut_off, out);
+        store_events(snapshot, INT64_MIN, INT64_MAX, take_event, out);
         store_snapshot_close(snapshot);
         struct store_damage damage;
         store_reader_damage(reader, &damage);

@@ -21,7 +21,13 @@ struct summary_cut_off {
     int64_t since_ns;
 };
 
-enum { SUMMARY_CUT_OFF_MAX = 32 }; // more are not listed
+// A script or collector that has failed, and has not worked since.
+struct summary_failing {
+    char host[64], script[64], gpu[16], text[256]; // gpu: "" for none
+    int64_t since_ns;
+};
+
+enum { SUMMARY_CUT_OFF_MAX = 32, SUMMARY_FAILING_MAX = 32 }; // more are not listed
 
 struct summary {
     uint64_t points, series;
@@ -31,6 +37,8 @@ struct summary {
     double memory_total_bytes; // 0: unknown
     struct summary_cut_off cut_off[SUMMARY_CUT_OFF_MAX];
     size_t cut_off_count;
+    struct summary_failing failing[SUMMARY_FAILING_MAX];
+    size_t failing_count;
 };
 
 // Adds what the file at `path` holds to *out (zero-initialise it).

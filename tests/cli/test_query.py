@@ -116,9 +116,8 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         self.assertEqual(answer[0]["metric"], "load_average")
         self.assertEqual(list(answer[0]["dps"].values()), list(json.loads(self.ask("avg:load_1m", "--json"))[0]["dps"].values()))
 
-    def test_aliases_over_http(self):
-        self.start("run", "--", "sleep", "1000")
-        job = self.job()
+    def asking(self, job):
+        """A function that asks the job over HTTP: None where there is no such metric (yet)."""
         token = (self.tmp / f"sonde-{os.getuid()}" / job["job"] / "token").read_text().strip()
 
         def asked(m):
@@ -127,7 +126,26 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
                 with urllib.request.urlopen(request) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError:
-                return None  # no such metric yet
+                return None
+        return asked
+
+    def test_requests_are_timed(self):
+        # At level 4, with the route as the tag, whatever tags and rank the surroundings give to programs.
+        self.start("run", "-l", "4", "--", "sleep", "1000", env={"SONDE_TAGS": "phase=one", "SLURM_PROCID": "3"})
+        asked = self.asking(self.job())
+        answer = until(lambda: asked("none:sonde_request_seconds{}{path=/api/query}"), "the time that a request took")
+        self.assertEqual(set(answer[0]["tags"]), {"host", "path"})
+        self.assertTrue(all(0 < seconds < 1000 for seconds in answer[0]["dps"].values()), answer)
+
+    def test_requests_are_not_timed_below(self):
+        self.start("run", "-l", "3", "--", "sh", "-c", "sonde put live 1; exec sleep 1000")
+        asked = self.asking(self.job())
+        until(lambda: asked("none:live"), "the program's point")
+        self.assertNotIn("sonde_request_seconds", self.names())
+
+    def test_aliases_over_http(self):
+        self.start("run", "--", "sleep", "1000")
+        asked = self.asking(self.job())
         for name in ("load_average", "used_RAM", "num_running_processes", "cpu_percent"):
             answer = until(lambda: asked(f"avg:{name}"), f"points of {name}")
             self.assertEqual(answer[0]["metric"], name)

@@ -26,6 +26,7 @@ except urllib.error.HTTPError as error:
     answer = error
 print(json.dumps([answer.status, answer.headers.get("X-Sonde-Missing"), json.loads(answer.read())]))
 """
+CONNECT_TIME = "import socket, sys, time; t = time.monotonic(); socket.create_connection((sys.argv[1], 22), 30); print(time.monotonic() - t)"
 CUSTOM = "/api/query?start=1h-ago&no_annotations&m=max:custom%7Bhost=*%7D"
 SERVICES = ("munged", "slurmd", "slurmctld", "sshd:", "host.py", "slurmstepd")
 lab = None
@@ -207,6 +208,35 @@ class Cluster(unittest.TestCase):
         self.up(["n1", "n3"])
         self.stop(run)
 
+    def post(self, path, body):
+        asked = lab.run("n1", "python3", "-c", ASK.replace("headers=", f"data={json.dumps(body).encode()!r}, headers="), path)
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+        return json.loads(asked.stdout)[2]
+
+    def test_collectors_run_on_every_node(self):
+        """Also on one that is swapped in, and under an agent that is started again; one that was ended runs nowhere."""
+        def where(metric="where"):
+            """host → the process"""
+            found = self.ask(f"/sonde/v1/series?match={metric}&latest")[1].get("series", [])
+            return {s["tags"]["host"]: s["value"] for s in found}
+
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
+        self.assertEqual(run.stdout.readline(), "n1,n2\n")
+        self.assertEqual(self.post("/sonde/v1/collectors", {"name": "a", "command": "while echo where $$; do sleep 0.1; done"}), {"asked": "collector", "name": "a"})
+        self.post("/sonde/v1/collectors", {"name": "b", "command": "while echo other $$; do sleep 0.1; done"})
+        until(lambda: set(where()) == set(where("other")) == {"n1", "n2"}, lambda: f"points of both nodes: {where()}")
+        self.post("/sonde/v1/collectors", {"name": "b"})
+        first = where()["n1"]
+        self.post("/sonde/v1/reboot", {"hosts": ["n2"]})
+        self.assertEqual(run.stdout.readline(), "n1,n3\n")
+        until(lambda: "n3" in where(), lambda: f"points of the node that was swapped in: {where()}")
+        self.assertNotIn("n3", where("other"))
+        self.assertEqual(where()["n1"], first)  # it was left alone
+        before = where()["n3"]
+        os.kill(self.agents("n3")[0], signal.SIGKILL)
+        until(lambda: where().get("n3", before) != before, lambda: f"the new agent of n3 runs it: {where()}")
+        self.stop(run)
+
     # ---- Slurm
 
     def test_salloc_points_land_in_the_file_of_their_node(self):
@@ -316,11 +346,15 @@ class Cluster(unittest.TestCase):
         self.assertIn("nodes share it", done.stderr)
 
     def test_a_slow_host(self):
-        if not lab.slow("n2", delay_ms=50, loss_percent=5):
-            self.skipTest("this kernel cannot slow a network down (sch_netem)")
-        done = self.ssh("--record", self.record, "--", "true")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("n2.sonde", self.files() if "has not come up" not in done.stderr else ["n2.sonde"])
+        lab.slow("n2", delay_ms=50, loss_percent=5)
+        pinged = lab.run("n1", "python3", "-c", CONNECT_TIME, "10.77.0.12")
+        self.assertGreater(float(pinged.stdout), 0.09, "the link is slow: there and back")
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--record", self.record, "sleep", "1000")
+        self.up()
+        self.all_answer()
+        _, err = self.stop(run)
+        self.assertEqual(self.files(), ["n1.sonde", "n2.sonde", "n3.sonde", "run.json"], err)
+        self.assertNotIn("lost", err)
 
     # ---- what goes wrong while it runs
 

@@ -224,6 +224,17 @@ class Nodes(unittest.TestCase):
         until(lambda: len(own.said) == 3, "three are passed on")
         self.assertEqual(own.said, ["reboot n2,n3", "reboot n4", "reboot a,b"])
 
+    def test_a_collector_is_asked_for(self):
+        self.assertEqual(self.ask("/sonde/v1/collectors", {"name": "a", "command": "x"})[0], 501)  # it has no agent
+        own = Process("aggregator", "--socket", os.path.join(self.place.name, "none"), "--token-file", self.token, os.path.join(self.place.name, "n1"))
+        self.ends.append(own.close)
+        self.port = int(own.first.split()[1])
+        self.assertEqual(self.get("/sonde/v1/collectors", {"name": "a-1", "command": " exec ./mine  -x ", "input": "YQ==", "rate": 5, "timeout": "0.5", "per_gpu": 1})[0],
+                         {"asked": "collector", "name": "a-1"})
+        self.get("/sonde/v1/collectors", {"name": "a-1"})
+        until(lambda: len(own.said) == 2, "two are passed on")
+        self.assertEqual(own.said, ["collector a-1 per_gpu input=YQ== rate=5 timeout=0.5 exec ./mine  -x", "collector a-1"])
+
     def test_without_the_key_there_is_no_hub(self):
         refused = subprocess.run([SONDE, "aggregator", "--expect=n2", self.place.name], capture_output=True, text=True)
         self.assertEqual(refused.returncode, 1)

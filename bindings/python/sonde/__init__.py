@@ -13,9 +13,13 @@ Run it with ``sonde run -l 2 -- python program.py``. Without that, or at level 0
 Nothing here blocks, raises for a value that is no number (it warns once), or needs a call at exit; forked and spawned processes, threads and asyncio work as they are.
 """
 
+from ._analysis import AnalysisClient
+from ._client import ClientError
+from ._detect import Judge, Verdict
 from ._emit import Group, Metric, __version__, annotate, connect, counter, dropped, emit, gauge, group, level
 from ._log import log
 from ._span import span
+from .collector import CollectorGroup
 from .telemetry import Telemetry
 
-__all__ = ["Group", "Metric", "Telemetry", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]
+__all__ = ["AnalysisClient", "ClientError", "CollectorGroup", "Group", "Judge", "Metric", "Telemetry", "Verdict", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span"]

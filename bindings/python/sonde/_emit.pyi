@@ -1,5 +1,6 @@
 """libsonde for Python; use the package `sonde`."""
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional, SupportsFloat, SupportsIndex, Union, final
 
@@ -84,9 +85,6 @@ def connect(socket: Union[str, "os.PathLike[str]"], level: int = ...) -> None:
 
 def level() -> int:
     """The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring."""
-
-def start() -> int:
-    """Reads SONDE_LEVEL and SONDE_SOCKET again if sonde is off, and returns the level. Metrics that were made before stay off."""
 
 def dropped() -> int:
     """How many values this process could not hand over: a ring was full, a limit passed."""

@@ -45,13 +45,15 @@ def command() -> str:
 class Service:
     """Starts at once. `environment` is what a command under `sonde run` finds, names that begin with SONDE_ only.
 
-    `config` is what would be in a configuration file, `options` are further ones of `sonde run`. RuntimeError when it cannot be started; the reason is
+    `config` is what would be in a configuration file, `options` are further ones of `sonde run`, `without` names variables of the environment that it does not
+    find. RuntimeError when it cannot be started; the reason is
     on standard error.
     """
 
     def __init__(
-        self, level: int, config: Optional[Mapping[str, Any]] = None, options: Sequence[str] = (), timeout_s: float = START_TIMEOUT_S
-    ) -> None:
+        self, level: int, config: Optional[Mapping[str, Any]] = None, options: Sequence[str] = (), timeout_s: float = START_TIMEOUT_S,
+        without: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self._owner = os.getpid()
         self.environment: dict[str, str] = {}
         words = [command(), "run", "--quiet", f"--telemetry-level={level}", *options]
@@ -65,6 +67,7 @@ class Service:
             self._process = subprocess.Popen(
                 [*words, "--", "/bin/sh", "-c", _WAIT, *program],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+                env={name: value for name, value in os.environ.items() if name not in without},
             )  # fmt: skip
             try:
                 self.environment = self._read_environment(time.monotonic() + timeout_s)

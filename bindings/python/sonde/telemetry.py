@@ -78,20 +78,20 @@ class Telemetry:
     def start(self, telemetry_level: int = 2) -> None:
         """Starts agents and aggregator, as `sonde run` does, unless the program was started by it; they end with this process. RuntimeError when they cannot be.
 
-        Handles of sonde.gauge() and sonde.counter() that were made before stay off. `sonde run -l 0` is a wish, too: then nothing is started.
+        Handles of sonde.gauge() and sonde.counter() that were made before stay off. After finalize() it can be started again, at the level that it had.
+        `sonde run -l 0` is a wish, too: then nothing is started.
         """
         if not 0 <= telemetry_level <= 4:
             raise ValueError(f"level {telemetry_level}: levels go from 0 to 4")
-        if _over:
-            raise RuntimeError("sonde has run in this process already; it can be started once")
+        global _over
         if self.level or telemetry_level == 0 or os.environ.get("SONDE_LEVEL") == "0":
             return
         from . import _service
 
         _service.start(telemetry_level, self._config, _service.START_TIMEOUT_S if self._timeout is None else self._timeout)
         _handles.clear()
-        if not _emit.start():
-            raise RuntimeError("sonde is off in this process; SONDE_LOG=1 says why")
+        _emit.connect(os.environ["SONDE_SOCKET"], int(os.environ["SONDE_LEVEL"]))
+        _over = False
 
     def add_data(
         self,

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TABLE_MAX = 512 };
+enum { TABLE_MAX = 4096 };
 
 static unsigned char table[TABLE_MAX];
 static struct gpu_device d;
@@ -79,7 +79,11 @@ static void newer_revisions(void **state)
     static const struct {
         unsigned revision;
         size_t size, energy, sm_clock, memory_clock, link_read, link_write;
-    } cases[] = {{4, 288, 24, 240, 280, 104, 168}, {5, 360, 88, 312, 352, 176, 240}, {6, 384, 88, 336, 376, 200, 264}};
+    } cases[] = {{4, 288, 24, 240, 280, 104, 168},
+                 {5, 360, 88, 312, 352, 176, 240},
+                 {6, 1664, 16, 264, 304, 128, 192},
+                 {7, 2208, 24, 296, 336, 136, 200},
+                 {8, 3872, 24, 296, 336, 136, 200}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin(1, cases[i].revision, cases[i].size);
         put_number(4, 2, 44);
@@ -111,7 +115,7 @@ static void newer_revisions(void **state)
 static void what_is_not_known_is_left_alone(void **state)
 {
     (void)state;
-    static const unsigned char formats[][2] = {{0, 3}, {1, 0}, {1, 7}, {1, 255}, {2, 3}, {3, 0}};
+    static const unsigned char formats[][2] = {{0, 3}, {1, 0}, {1, 9}, {1, 255}, {2, 3}, {3, 0}};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         begin(formats[i][0], formats[i][1], TABLE_MAX);
         assert_false(amdgpu_metrics_fill(table, TABLE_MAX, &d));
@@ -123,13 +127,16 @@ static void what_is_not_known_is_left_alone(void **state)
     assert_true(amdgpu_metrics_fill(table, 120, &d));
     begin(1, 3, 119);
     assert_false(amdgpu_metrics_fill(table, TABLE_MAX, &d));
+    // What the sixth revision was for a few weeks.
+    begin(1, 6, 384);
+    assert_false(amdgpu_metrics_fill(table, TABLE_MAX, &d));
     // A table that is longer than its revision was when this was written.
     begin(1, 3, 128);
     assert_true(amdgpu_metrics_fill(table, 128, &d));
     // Nothing is said, and what is known already stays.
-    begin(1, 6, 384);
+    begin(1, 8, TABLE_MAX);
     gpu_put(&d, METRIC_GPU_POWER, 5);
-    assert_true(amdgpu_metrics_fill(table, 384, &d));
+    assert_true(amdgpu_metrics_fill(table, TABLE_MAX, &d));
     for (int row = 0; row < GPU_ROWS; row++)
         is((enum metric_symbol)(GPU_ROW_FIRST + row), GPU_ROW_FIRST + row == METRIC_GPU_POWER ? 5 : NAN);
 }

@@ -3,6 +3,7 @@
 #include "launch/nodes.h"
 #include "unit/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +96,35 @@ static void take(void *user, const char *line)
     buf_printf(user, "<%s>", line);
 }
 
+static void wanted_collectors(void **state)
+{
+    (void)state;
+    struct wanted w = {0};
+    struct buf heard = {0};
+    struct error e;
+    assert_int_equal(wanted_take(&w, STR("a x"), &e), 0);
+    assert_int_equal(wanted_take(&w, STR("b per_gpu y z"), &e), 0);
+    assert_int_equal(wanted_take(&w, STR("a other"), &e), 0); // in its place
+    assert_int_equal(wanted_take(&w, STR("unknown"), &e), 0); // none that could end
+    wanted_tell(&w, take, &heard);
+    assert_string_equal(buf_cstr(&heard), "<a other><b per_gpu y z>");
+    assert_int_equal(wanted_take(&w, STR("a"), &e), 0);
+    heard.size = 0;
+    wanted_tell(&w, take, &heard);
+    assert_string_equal(buf_cstr(&heard), "<b per_gpu y z>");
+    assert_int_equal(wanted_take(&w, STR(" "), &e), -EINVAL);
+    for (int i = 1; i < COLLECTORS_MAX; i++) {
+        char line[16];
+        snprintf(line, sizeof line, "n%d x", i);
+        assert_int_equal(wanted_take(&w, str_of(line), &e), 0);
+    }
+    assert_int_equal(wanted_take(&w, STR("more x"), &e), -E2BIG);
+    assert_non_null(strstr(e.text, "more is left out"));
+    assert_int_equal(wanted_take(&w, STR("b again"), &e), 0); // takes no more room
+    wanted_free(&w);
+    buf_free(&heard);
+}
+
 static void lines_of_a_ready_child(void **state)
 {
     (void)state;
@@ -114,14 +144,20 @@ static void lines_of_a_ready_child(void **state)
     assert_string_equal(buf_cstr(&heard), "<reboot n2,n3><reboot ><reboot n4>");
 
     // A line that is too long is left alone, and the next one is heard.
-    char piece[512];
-    memset(piece, 'x', sizeof piece);
-    for (int i = 0; i <= CHILD_LATER_MAX / (int)sizeof piece; i++)
-        assert_int_equal(write(pair[1], piece, sizeof piece), sizeof piece);
-    heard.size = 0;
-    assert_int_equal(write(pair[1], "\nreboot n5\n", 11), 11);
-    child_read(&c);
-    assert_string_equal(buf_cstr(&heard), "<reboot n5>");
+    for (size_t over = 0; over < 2; over++) {
+        char piece[512];
+        memset(piece, 'x', sizeof piece);
+        for (size_t left = CHILD_LATER_MAX + over; left;) {
+            size_t part = left < sizeof piece ? left : sizeof piece;
+            assert_int_equal(write(pair[1], piece, part), part);
+            child_read(&c);
+            left -= part;
+        }
+        heard.size = 0;
+        assert_int_equal(write(pair[1], "\nreboot n5\n", 11), 11);
+        child_read(&c);
+        assert_int_equal(heard.size, strlen("<reboot n5>") + (over ? 0 : CHILD_LATER_MAX + 2));
+    }
     close(pair[1]);
     child_read(&c);
     assert_int_equal(c.control, -1);
@@ -134,6 +170,7 @@ int main(void)
         cmocka_unit_test(reboot_requests),
         cmocka_unit_test(refused),
         cmocka_unit_test(lines_of_a_ready_child),
+        cmocka_unit_test(wanted_collectors),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -27,6 +27,7 @@ enum trace_kind { TRACE_WRITE, TRACE_SIZE, TRACE_PUNCH, TRACE_SYNC_BEGINS, TRACE
 
 struct trace_entry {
     enum trace_kind kind;
+    bool goes_on;  // WRITE: more of the same call comes, and no crash lies between
     uint32_t size; // WRITE
     uint64_t at;   // WRITE, PUNCH: offset; SIZE: the file's size; SYNCED: whether what came before is promised
     union {
@@ -158,6 +159,20 @@ static inline void trace_stop(void)
 }
 
 #endif
+
+// A write that the kernel made. It copies page by page, and may be killed between two.
+static inline void trace_call(const uint8_t *data, size_t size, uint64_t at)
+{
+    for (size_t done = 0; done < size && trace.on;) {
+        size_t n = size - done < TRACE_STORE_MAX ? size - done : TRACE_STORE_MAX;
+        size_t to_page_end = TRACE_PAGE - (at + done) % TRACE_PAGE;
+        struct trace_entry *e = trace_add(TRACE_WRITE, at + done);
+        e->size = (uint32_t)(n < to_page_end ? n : to_page_end);
+        e->goes_on = e->size < to_page_end && done + e->size < size;
+        memcpy(e->bytes, data + done, e->size);
+        done += e->size;
+    }
+}
 
 // The store's mapping is another one now.
 static inline void trace_mapped(uint8_t *base, size_t bytes)

@@ -59,7 +59,7 @@ class Monitor:
         settings = Settings(
             list(dict.fromkeys(tracking)), names, _pickled(custom_metrics), job_type, spans, max(1, round(polling_interval)), own_gpus, mem_limit, os.fspath(dump_loc)
         )
-        return self._run(self._on_scheduler, "install", settings=settings)
+        return self._run(self._on_scheduler, "attach", settings=settings)
 
     def start(self) -> Any:
         """Records from now on."""
@@ -164,11 +164,14 @@ class Monitor:
         from . import _scheduler  # which needs Dask; reading files does not
 
         try:
-            return await self.client.run_on_scheduler(getattr(_scheduler, function), **keywords)
+            answer = await self.client.run_on_scheduler(getattr(_scheduler, function), **keywords)
         except ModuleNotFoundError as error:
             if error.name and error.name.split(".")[0] == "sonde":
                 raise RuntimeError("sonde is not installed where the scheduler runs (pip install sonde)") from None
             raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 def _metric_name(function: Any) -> str:

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _csv
-from ._rows import CUSTOM, Device, at, devices_of
-from ._settings import KINDS, Settings
+from ._rows import Device, at, devices_of
+from ._settings import KINDS, Settings, custom_series
 
 if TYPE_CHECKING:
     from ._scheduler import Life
@@ -34,7 +34,7 @@ def peaks(
 ) -> list[Any]:
     if metric not in settings.columns:
         raise KeyError(f"{metric!r} was not tracked; there is {', '.join(settings.columns) or 'nothing'}")
-    kind, name = KINDS.get(metric, ("worker", CUSTOM + metric))
+    kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
     if kind == "tasks":
         raise ValueError("tasks has no peak: its values are no numbers")
     numbers = sorted({life.worker for life in lives})

@@ -18,13 +18,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _csv, _keys
-from ._settings import INSTANTS, KINDS, Settings, own_gpu
+from ._settings import INSTANTS, KINDS, Settings, custom_series, own_gpu
 
 if TYPE_CHECKING:
     from ._scheduler import Life
     from ._store import Store
 
-CUSTOM = "dask_custom_"
 IDENTITY = ("worker-address", "worker-name", "host", "pid", "gpu-uuid", "gpu-index", "time")
 # Series that there may be of a host, to keep answers small.
 DEVICES_MAX = 16
@@ -38,7 +37,7 @@ def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], l
     start_ms, end_ms = periods[0][0] // 1_000_000, periods[-1][1] // 1_000_000
     wanted = [(INSTANTS, {"host": "*"})]
     wanted += [(KINDS[name][1], {"host": "*"}) for name in settings.columns if KINDS.get(name, ("",))[0] in ("gpu", "worker")]
-    wanted += [(CUSTOM + name, {"worker": "*"}) for name in settings.custom]
+    wanted += [(custom_series(name), {"worker": "*"}) for name in settings.custom]
     hosts = len({life.host for life in lives}) or 1
     found["series"] = store.raw(start_ms, end_ms, settings.interval_ms, wanted, hosts * DEVICES_MAX * len(wanted))
     found["at"] = at(store, attached_ns, periods[-1][1])
@@ -151,7 +150,7 @@ class Rows:
             yield from of_host[first:last]
 
     def _cell(self, name: str, life: "Life", devices: list[Device], keys: list[Any], instant_ns: int) -> Any:
-        kind, metric = KINDS.get(name, ("worker", CUSTOM + name))
+        kind, metric = KINDS.get(name, ("worker", custom_series(name)))
         if kind == "tasks":
             return keys
         if kind == "gpu":

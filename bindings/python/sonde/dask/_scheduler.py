@@ -5,6 +5,7 @@ It is here and not in the Monitor that the state lives: one client may start the
 
 import asyncio
 import inspect
+import json
 import logging
 import os
 import time
@@ -22,7 +23,12 @@ from sonde._emit import OpenSpan, open_span
 from ._jobs import Graph, Jobs
 from ._settings import INSTANTS, KINDS, MARK, PLUGIN, Settings, check
 from ._store import Store
+from ._worker import END, WorkerPart, host_name
 
+# What would have sonde look after other nodes, too, or refuse to be one of several copies: workers see to their hosts themselves (`_node`), wherever these are.
+LAUNCHERS = (
+    "SLURM_JOB_NODELIST", "PBS_NODEFILE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS", "SONDE_HOSTS",
+)  # fmt: skip
 HANDLER = "sonde_worker"  # what workers call
 SETTLE_S = 3.0
 LOOK_S = 0.02
@@ -59,6 +65,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.job_spans: dict[int, OpenSpan] = {}
         self.service: Optional[_service.Service] = None
         self.mark = 0
+        self.node: Optional[dict[str, Any]] = None  # None: the run around this cluster looks after its nodes
+        self.host = host_name()
 
     # ---- its life
 
@@ -89,11 +97,27 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
                 raise RuntimeError(f"this cluster is in a run of level {around['SONDE_LEVEL']}; what is tracked needs sonde run -l {self.settings.level}")
             self.environment = around
             return
-        options = [f"--rate={self.settings.interval_ms / 1000}"]
+        options = [f"--rate={self.settings.interval_ms / 1000}", "--open-hub"]
         if self.settings.mem_limit:
+            os.makedirs(self.settings.dump_loc, exist_ok=True)
             options.append(f"--run-dir={os.path.abspath(self.settings.dump_loc)}")
-        self.service = _service.Service(max(3, self.settings.level), options=options)
+        self.service = _service.Service(max(3, self.settings.level), options=options, without=LAUNCHERS)
         self.environment = self.service.environment
+        self.node = self._for_nodes()
+
+    def _for_nodes(self) -> dict[str, Any]:
+        """What `sonde node` on another host has to know."""
+        folder = os.path.dirname(self.environment["SONDE_SOCKET"])
+        with open(os.path.join(folder, "job.json")) as file:
+            job = json.load(file)
+        with open(os.path.join(folder, "key"), "rb") as key:
+            secret = key.read().hex()
+        with open(os.path.join(folder, "token")) as token:
+            word = token.read().strip()
+        return {
+            "job": job["job"], "folder": folder, "token": word, "key": secret, "record": job.get("record", ""), "command": job["command"],
+            "hub": self.environment["SONDE_HUB"], "agent": [f"--telemetry-level={job['level']}", f"--rate={job['rate']}"],
+        }  # fmt: skip
 
     def _stop_service(self) -> None:
         if self.service:
@@ -138,7 +162,9 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             if life.devices is not None:
                 tags["devices"] = life.devices
             self.life_spans[life.address] = open_span("dask_worker", tags, None)
-        return {"worker": life.worker, "socket": self.environment["SONDE_SOCKET"], "level": self.level}
+        told = {"worker": life.worker, "socket": self.environment["SONDE_SOCKET"], "level": self.level}
+        elsewhere = life.host != self.host and life.host not in self.environment.get("SONDE_NODELIST", "").split(",")
+        return told | {"node": self.node} if elsewhere and self.node else told
 
     def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:
         span = self.life_spans.pop(worker, None)
@@ -282,12 +308,18 @@ def _outermost_span(annotations: Any) -> Optional[str]:
 # ---- what clients run on the scheduler
 
 
+async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exception]:
+    """install() for clients."""
+    try:
+        return await install(settings, dask_scheduler)
+    except (OSError, RuntimeError) as error:
+        return error
+
+
 async def install(settings: Settings, dask_scheduler: Any = None) -> None:
     await remove(dask_scheduler=dask_scheduler)
     part = SchedulerPart(settings)
     await dask_scheduler.register_scheduler_plugin(plugin=part, name=PLUGIN, idempotent=False)
-    from ._worker import WorkerPart
-
     register = dask_scheduler.register_worker_plugin
     more = {"idempotent": False} if "idempotent" in inspect.signature(register).parameters else {}
     answers = await register(comm=None, plugin=dumps(WorkerPart(settings)), name=PLUGIN, **more)
@@ -313,6 +345,7 @@ async def remove(dask_scheduler: Any = None) -> None:
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
         return
+    await dask_scheduler.broadcast(msg={"op": END}, on_error="ignore")
     if PLUGIN in dask_scheduler.worker_plugins:
         await dask_scheduler.unregister_worker_plugin(comm=None, name=PLUGIN)
     dask_scheduler.remove_plugin(name=PLUGIN)
@@ -320,12 +353,15 @@ async def remove(dask_scheduler: Any = None) -> None:
 
 
 async def ask(method: str, arguments: dict[str, Any], dask_scheduler: Any = None) -> Any:
-    """Calls a method of the plugin. Errors that are the caller's come back as they are."""
+    """Calls a method of the plugin. An error is handed back, for the client to raise: it is no fault of the scheduler, whose log it would go to."""
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
-        raise RuntimeError("no monitor is attached to this cluster: call attach() first")
-    answer = getattr(part, method)(**arguments)
-    return await answer if inspect.isawaitable(answer) else answer
+        return RuntimeError("no monitor is attached to this cluster: call attach() first")
+    try:
+        answer = getattr(part, method)(**arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+    except (LookupError, OSError, RuntimeError, ValueError) as error:
+        return error
 
 
 def _words(answer: dict[str, Any]) -> str:

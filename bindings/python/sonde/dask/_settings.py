@@ -1,5 +1,6 @@
 """What a Monitor is told to do, in the form in which it travels to the scheduler and to the workers; and the metrics that have names of their own."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -65,9 +66,15 @@ def check(tracking: Any, job_type: Any, interval_ms: Any, mem_limit: Any, custom
         raise ValueError(f"polling_interval {interval_ms!r}: milliseconds, from 1 to 3600000")
     if not isinstance(mem_limit, int) or mem_limit < 0:
         raise ValueError(f"mem_limit {mem_limit!r}: a number of measurements, 0 for none")
-    twice = [name for name in custom if custom.count(name) > 1 or name in KINDS or name in ("job", "dag", "timestamp")]
+    series = [custom_series(name) for name in custom]
+    twice = [name for name in custom if series.count(custom_series(name)) > 1 or name in KINDS or name in ("job", "dag", "timestamp")]
     if twice:
         raise ValueError(f"custom metric {twice[0]!r}: another column has this name")
+
+
+def custom_series(name: str) -> str:
+    """What the values of a custom metric are called in the store, where a name has no blanks."""
+    return "dask_custom_" + re.sub(r"[^\w./:-]", "_", name)
 
 
 def own_gpu(visible: Optional[str]) -> Optional[str]:

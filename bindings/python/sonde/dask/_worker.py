@@ -5,6 +5,7 @@ Dask alone knows (memory it manages, network) and the user's own metrics are ask
 epoch. An instant at which the thread could not run, as a task held the interpreter's lock, is missing.
 """
 
+import asyncio
 import os
 import pickle
 import socket
@@ -18,10 +19,12 @@ import sonde
 from sonde._emit import OpenSpan, open_span
 
 from . import _keys
-from ._settings import KINDS, MARK, PLUGIN, Settings
+from ._node import join
+from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
 RUNS = frozenset(("executing", "long-running"))
 RUNS_ON = RUNS | {"cancelled", "resumed"}  # nobody wants it any more, but it runs
+END = "sonde_end"  # what the scheduler calls
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
 ERRORS_MAX = 100  # that are told apart
 
@@ -38,6 +41,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.keeper: Optional[socket.socket] = None
 
     async def setup(self, worker: Any) -> None:
         self.worker = worker
@@ -47,12 +51,17 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         told = await worker.scheduler.sonde_worker(identity=identity(worker))
         if "error" in told:
             raise RuntimeError(told["error"])
+        if "node" in told:
+            parent = worker.scheduler.address.rpartition("://")[2].rpartition(":")[0].strip("[]")
+            node = told["node"] | {"parent": f"{parent} {told['node']['hub']}"}
+            self.keeper = await asyncio.get_running_loop().run_in_executor(None, join, node)
         if not os.path.exists(told["socket"]):
-            raise RuntimeError(f"sonde has no agent on this worker's host {socket.gethostname()} (no {told['socket']})")
+            raise RuntimeError(f"sonde has no agent on this worker's host {host_name()} (no {told['socket']})")
         sonde.connect(told["socket"], told["level"])
         self.tag = str(told["worker"])
         self.marks = sonde.gauge(MARK, tags={"worker": self.tag})
         worker.handlers[MARK] = self.mark
+        worker.handlers[END] = self.end
         for key, state in list(worker.state.tasks.items()):
             if state.state in RUNS:
                 self._begin(key)
@@ -66,10 +75,21 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.marks(number)
         return self.tag
 
+    def end(self) -> None:
+        """The monitor is being taken out of the cluster: the agent of this host need not wait for workers that may come back."""
+        if self.keeper is not None:
+            try:
+                self.keeper.send(b"e")
+            except OSError:
+                pass  # it has ended
+
     def teardown(self, worker: Any) -> None:
         self.stopping.set()
-        if worker.handlers.get(MARK) == self.mark:
-            del worker.handlers[MARK]
+        for name, handler in ((MARK, self.mark), (END, self.end)):
+            if worker.handlers.get(name) == handler:
+                del worker.handlers[name]
+        if self.keeper is not None:
+            self.keeper.close()
         for span in self.running.values():
             span.close(None)
         self.running.clear()
@@ -113,7 +133,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         def measure(instant_ns: int) -> None:
             monitor = worker.monitor.recent() if worker.monitor.count else {}
             try:
-                spilled = worker.data.spilled_total[0]
+                spilled = worker.data.spilled_total[1]  # on disk; the first is what it would be in memory
             except AttributeError:
                 spilled = 0  # this worker does not spill
             group(
@@ -166,13 +186,18 @@ class Custom:
         gauge = self.gauges.get(place)
         if gauge is None:
             tags = {"worker": self.tag} if place is None else {"worker": self.tag, "device": place}
-            gauge = self.gauges[place] = sonde.gauge(f"dask_custom_{self.name}", tags=tags)
+            gauge = self.gauges[place] = sonde.gauge(custom_series(self.name), tags=tags)
         return gauge
 
     def _say(self, text: str) -> None:
         if text not in self.said and len(self.said) < ERRORS_MAX:
             self.said.add(text)
             sonde.annotate(text, worker=self.tag, kind="dask_custom_error")
+
+
+def host_name() -> str:
+    """As the agent has it in the tag `host`."""
+    return socket.gethostname().split(".")[0]
 
 
 def identity(worker: Any) -> dict[str, Any]:
@@ -182,7 +207,7 @@ def identity(worker: Any) -> dict[str, Any]:
     return {
         "name": str(worker.name),
         "address": worker.address,
-        "host": socket.gethostname().split(".")[0],
+        "host": host_name(),
         "pid": os.getpid(),
         "started_ns": int(psutil.Process().create_time() * 1e9),
         "devices": os.environ.get("CUDA_VISIBLE_DEVICES"),

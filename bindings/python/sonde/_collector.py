@@ -1,0 +1,87 @@
+"""The process that runs a CollectorGroup's function. The agent starts it and reads lines from it, as of any script.
+
+It is told what to do on its standard input. At each instant, whole multiples of the rate since the epoch, it prints a point or, if there is none, an empty line:
+silence means that it hangs, and then the agent ends it. What the function prints goes to standard error.
+"""
+
+import base64
+import math
+import os
+import pickle
+import sys
+import time
+import traceback
+import zlib
+from multiprocessing import spawn
+from typing import Any, Callable, TextIO
+
+from .collector import CollectorGroup
+
+
+class Reporter:
+    """Says what goes wrong: the first time in a row in the job's messages and in the recording, each time on standard error."""
+
+    def __init__(self, points: TextIO, name: str, tags: str) -> None:
+        self._points = points
+        self._name = name
+        self._tags = tags
+        self._failing = False
+
+    def failed(self, error: BaseException) -> None:
+        traceback.print_exc()
+        if self._failing:
+            return
+        self._failing = True
+        words = " ".join("".join(traceback.format_exception_only(type(error), error)).split())
+        print(f"sonde: {words}", file=sys.stderr, flush=True)
+        self._annotate("yes", f": {words}")
+
+    def worked(self) -> None:
+        if self._failing:
+            self._failing = False
+            self._annotate("no", " works again")
+
+    def _annotate(self, failing: str, words: str) -> None:
+        text = f"collector {self._name}{words}".replace("\\", "\\\\")
+        print(f"annotate script={self._name}{self._tags} failing={failing} -- {text}", file=self._points, flush=True)
+
+
+def _told() -> dict[str, Any]:
+    told: dict[str, Any] = pickle.loads(zlib.decompress(base64.b64decode(sys.stdin.buffer.read())))
+    prepare = told["prepare"]
+    for folder in ("dir", "orig_dir"):
+        if not os.path.isdir(prepare.get(folder) or "/"):  # of another node
+            prepare.pop(folder)
+    spawn.prepare(prepare)
+    return told
+
+
+def run(function: Callable[[Any], Any], arguments: Any, told: dict[str, Any], points: TextIO) -> None:
+    """Once at once, so that a short job has a value, too; then at the instants."""
+    metric, rate_s = told["metric"], told["rate_s"]
+    tags = f" gpu={os.environ['SONDE_GPU']}" if "SONDE_GPU" in os.environ else ""
+    reporter = Reporter(points, told["name"], tags)
+    while True:
+        line = ""
+        try:
+            value = function(arguments)
+            if value is not None:
+                line = f"{metric} {float(value)!r}{tags}"
+        except Exception as error:
+            reporter.failed(error)
+        else:
+            reporter.worked()
+        print(line, file=points, flush=True)
+        now = time.time()
+        time.sleep((math.floor(now / rate_s) + 1) * rate_s - now)
+
+
+def main() -> None:
+    points = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    os.environ["SONDE_LEVEL"] = "0"  # a program's file that is run here, for its class, starts no collectors
+    told = _told()
+    group: type[CollectorGroup]
+    group, arguments = pickle.loads(told["group"])
+    print(file=points, flush=True)  # the time for what has been imported is over
+    run(group.collector_test, arguments, told, points)

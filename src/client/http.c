@@ -1,0 +1,464 @@
+#include "client/http.h"
+
+#include "launch/job.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum {
+    TOKEN_MAX = 4096,      // bytes of a token file
+    WORDS_MAX = 64 * 1024, // bytes of an error's answer that are kept
+};
+
+struct http_client {
+    char *url; // without a slash at the end
+    char *token;
+    bool from_environment; // by SONDE_URL: on other nodes it may not be reached
+    pid_t pid;             // who opened the connection
+    CURL *easy;
+    CURLM *multi;
+    bool (*stop)(void *user);
+    void *stop_user;
+};
+
+// ---------------------------------------------------------------- where the job is
+
+static int no_memory(struct error *e)
+{
+    return error_set(e, -ENOMEM, "out of memory");
+}
+
+// The first line of a token file.
+static int read_token(const char *path, char **out, struct error *e)
+{
+    struct buf text;
+    int rc = folder_read(path, TOKEN_MAX, &text, e);
+    if (rc < 0)
+        return error_prefix(e, "the job's token");
+    *out = strndup(buf_cstr(&text), strcspn(buf_cstr(&text), "\r\n"));
+    buf_free(&text);
+    return *out ? 0 : no_memory(e);
+}
+
+static int take_job(struct http_client *c, const struct job *job, struct error *e)
+{
+    char path[FOLDER_PATH_MAX + 16];
+    if (!job->url[0])
+        return error_set(e, -ENOENT, "job %s answers nobody over HTTP", job->id);
+    snprintf(path, sizeof path, "%s/token", job->folder);
+    free(c->url);
+    c->url = strdup(job->url);
+    if (!c->url)
+        return no_memory(e);
+    return c->token ? 0 : read_token(path, &c->token, e);
+}
+
+static int find_job(struct http_client *c, const char *id, struct error *e)
+{
+    struct job job;
+    int rc = job_find(getenv("SONDE_RUN_DIR"), id, &job, e);
+    if (rc)
+        return rc;
+    rc = take_job(c, &job, e);
+    job_free(&job);
+    return rc;
+}
+
+// The token of the running job that has this address; none is no error: whoever answers there says whether it needs one.
+static int find_token(struct http_client *c, struct error *e)
+{
+    const char *own = getenv("SONDE_URL"), *file = getenv("SONDE_TOKEN_FILE");
+    char base[FOLDER_PATH_MAX];
+    struct job *jobs;
+    size_t count, i = 0;
+    if (file && *file && (c->from_environment || (own && strcmp(own, c->url) == 0)))
+        return read_token(file, &c->token, e);
+    if (folder_base_path(getenv("SONDE_RUN_DIR"), base, NULL) < 0 || job_list(base, false, &jobs, &count, NULL) < 0)
+        return 0;
+    while (i < count && strcmp(jobs[i].url, c->url) != 0)
+        i++;
+    int rc = i < count ? take_job(c, &jobs[i], e) : 0;
+    job_list_free(jobs, count);
+    return rc;
+}
+
+// Takes "?token=…" (and what else stands behind '?' or '#') off the address.
+static int take_url(struct http_client *c, const char *url, struct error *e)
+{
+    size_t scheme = strncasecmp(url, "http://", 7) == 0 ? 7 : strncasecmp(url, "https://", 8) == 0 ? 8 : 0;
+    size_t size = strcspn(url, "?#");
+    if (!scheme || size == scheme)
+        return error_set(e, -EINVAL, "'%.200s' is no address: http://HOST:PORT or https://HOST:PORT", url);
+    struct str parameters = str_of(url + size + (url[size] == '?'));
+    parameters = str_cut(&parameters, '#');
+    while (parameters.data && !c->token) {
+        struct str part = str_cut(&parameters, '&');
+        if (str_starts(part, STR("token=")) && !(c->token = strndup(part.data + 6, part.size - 6)))
+            return no_memory(e);
+    }
+    while (size > scheme && url[size - 1] == '/')
+        size--;
+    c->url = strndup(url, size);
+    return c->url ? 0 : no_memory(e);
+}
+
+static int locate(struct http_client *c, const char *url, const char *token, struct error *e)
+{
+    const char *own = getenv("SONDE_URL"), *id = getenv("SONDE_JOB");
+    if (token && *token && !(c->token = strdup(token)))
+        return no_memory(e);
+    bool given = url && *url;
+    if (!given && !(own && *own))
+        return find_job(c, id, e);
+    c->from_environment = !given;
+    int rc = take_url(c, given ? url : own, e);
+    return rc || c->token ? rc : find_token(c, e);
+}
+
+// ---------------------------------------------------------------- create, destroy
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void start_curl(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static struct http_client *make(struct error *e)
+{
+    struct http_client *c = calloc(1, sizeof *c);
+    pthread_once(&once, start_curl);
+    if (!c)
+        no_memory(e);
+    return c;
+}
+
+static int done(struct http_client *c, int rc, struct http_client **out)
+{
+    if (rc) {
+        http_client_destroy(c);
+        c = NULL;
+    }
+    *out = c;
+    return rc;
+}
+
+int http_client_create(const char *url, const char *token, struct http_client **out, struct error *e)
+{
+    struct http_client *c = make(e);
+    return done(c, c ? locate(c, url, token, e) : -ENOMEM, out);
+}
+
+int http_client_create_for_job(const char *job, struct http_client **out, struct error *e)
+{
+    struct http_client *c = make(e);
+    return done(c, c ? find_job(c, job, e) : -ENOMEM, out);
+}
+
+int http_client_create_like(const struct http_client *other, struct http_client **out, struct error *e)
+{
+    struct http_client *c = make(e);
+    if (!c)
+        return done(c, -ENOMEM, out);
+    c->from_environment = other->from_environment;
+    c->url = strdup(other->url);
+    c->token = other->token ? strdup(other->token) : NULL;
+    return done(c, c->url && (c->token || !other->token) ? 0 : no_memory(e), out);
+}
+
+void http_client_on_look(struct http_client *c, bool (*stop)(void *user), void *user)
+{
+    c->stop = stop;
+    c->stop_user = user;
+}
+
+void http_client_destroy(struct http_client *c)
+{
+    if (!c)
+        return;
+    if (c->pid == getpid()) {
+        curl_easy_cleanup(c->easy);
+        curl_multi_cleanup(c->multi);
+    }
+    free(c->url);
+    free(c->token);
+    free(c);
+}
+
+const char *http_client_url(const struct http_client *c)
+{
+    return c->url;
+}
+
+// ---------------------------------------------------------------- a request
+
+struct transfer {
+    struct http_client *client;
+    struct http_answer *answer;
+    int (*take)(void *user, struct str data); // NULL: into the answer
+    void *user;
+    int stopped; // what `take` said, or -EFBIG
+    char words[CURL_ERROR_SIZE];
+};
+
+static size_t on_body(char *data, size_t one, size_t size, void *user)
+{
+    (void)one; // 1
+    struct transfer *t = user;
+    long status = 0;
+    curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
+    struct buf *body = &t->answer->body;
+    if (status < 200 || status > 299) {
+        buf_add(body, data, body->size < WORDS_MAX ? size : 0);
+    } else if (t->take) {
+        t->stopped = t->take(t->user, (struct str){data, size});
+    } else {
+        buf_add(body, data, size);
+        t->stopped = !body->failed ? 0 : body->size + size > HTTP_ANSWER_MAX ? -EFBIG : -ENOMEM;
+    }
+    return t->stopped ? 0 : size;
+}
+
+static size_t on_header(char *data, size_t one, size_t size, void *user)
+{
+    (void)one;
+    struct transfer *t = user;
+    struct str value = {data, size}, name = str_cut(&value, ':');
+    if (!value.data)
+        return size;
+    value = str_trim(value);
+    if (str_eq_nocase(name, STR("content-type"))) {
+        snprintf(t->answer->type, sizeof t->answer->type, "%.*s", STR_ARG(value));
+    } else if (str_eq_nocase(name, STR("x-sonde-missing")) && value.size > 0) {
+        free(t->answer->missing);
+        t->answer->missing = strndup(value.data, value.size);
+    }
+    return size;
+}
+
+// The connection of a parent stays the parent's: what it says there would disturb it.
+static int open_connection(struct http_client *c, struct error *e)
+{
+    if (c->easy && c->pid == getpid())
+        return 0;
+    c->pid = getpid();
+    c->easy = curl_easy_init();
+    c->multi = curl_multi_init();
+    return c->easy && c->multi ? 0 : error_set(e, -ENOMEM, "cannot start libcurl");
+}
+
+static int set_up(struct transfer *t, const char *path, struct str body, const char *type, int timeout_ms,
+                  struct curl_slist **headers, struct error *e)
+{
+    struct http_client *c = t->client;
+    struct buf line = {0};
+    int rc = open_connection(c, e);
+    if (rc)
+        return rc;
+    curl_easy_reset(c->easy);
+    buf_printf(&line, "%s%s", c->url, path);
+    curl_easy_setopt(c->easy, CURLOPT_URL, buf_cstr(&line));
+    line.size = 0;
+    *headers = curl_slist_append(NULL, "Expect:"); // bodies go at once
+    if (c->token && *c->token) {
+        buf_printf(&line, "Authorization: Bearer %s", c->token);
+        *headers = curl_slist_append(*headers, buf_cstr(&line));
+        line.size = 0;
+    }
+    if (body.data) {
+        buf_printf(&line, "Content-Type: %s", type ? type : "application/json");
+        *headers = curl_slist_append(*headers, buf_cstr(&line));
+        curl_easy_setopt(c->easy, CURLOPT_POST, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, body.data);
+        curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
+    }
+    bool failed = line.failed || !*headers;
+    buf_free(&line);
+    if (failed)
+        return no_memory(e);
+    const char *authorities = getenv("SONDE_CA");
+    if (!authorities || !*authorities)
+        authorities = getenv("CURL_CA_BUNDLE");
+    if (authorities && *authorities)
+        curl_easy_setopt(c->easy, CURLOPT_CAINFO, authorities);
+    curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, *headers);
+    curl_easy_setopt(c->easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c->easy, CURLOPT_USERAGENT, "sonde/" SONDE_VERSION);
+    curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, t->words);
+    curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(c->easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(c->easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(c->easy, CURLOPT_BUFFERSIZE, 512L * 1024);
+    long whole_ms = timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
+    curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS,
+                     whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : (long)HTTP_CONNECT_TIMEOUT_MS);
+    if (t->take) {
+        curl_easy_setopt(c->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(c->easy, CURLOPT_LOW_SPEED_TIME, (long)HTTP_SILENCE_MS / 1000);
+    } else {
+        curl_easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, whole_ms);
+    }
+    return 0;
+}
+
+static bool cancelled(const struct http_client *c, const atomic_bool *cancel)
+{
+    return (cancel && atomic_load(cancel)) || (c->stop && c->stop(c->stop_user));
+}
+
+// Until it is done (CURLE_OK or what went wrong), or cancelled.
+static int run(struct http_client *c, const atomic_bool *cancel, CURLcode *out)
+{
+    int running = 1, left;
+    bool stopped = false;
+    *out = CURLE_OUT_OF_MEMORY;
+    if (curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
+        return 0;
+    while (running && !(stopped = cancelled(c, cancel)))
+        if (curl_multi_perform(c->multi, &running) != CURLM_OK ||
+            (running && curl_multi_poll(c->multi, NULL, 0, HTTP_LOOK_MS, NULL) != CURLM_OK))
+            break;
+    for (const CURLMsg *m; !running && (m = curl_multi_info_read(c->multi, &left));)
+        if (m->msg == CURLMSG_DONE)
+            *out = m->data.result;
+    curl_multi_remove_handle(c->multi, c->easy);
+    return stopped ? -ECANCELED : 0;
+}
+
+// ---------------------------------------------------------------- what went wrong
+
+static bool loopback(const char *url)
+{
+    static const char *const names[] = {"127.", "localhost", "[::1]"};
+    const char *host = strstr(url, "://") + 3;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncasecmp(host, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static int not_reached(const struct http_client *c, int code, const char *why, struct error *e)
+{
+    const char *nodes = getenv("SONDE_NODELIST");
+    bool elsewhere = c->from_environment && loopback(c->url) && nodes && strpbrk(nodes, ",[");
+    return error_set(
+        e, code, "nobody answers at %s: %s%s", c->url, why,
+        elsewhere ? "; a job that listens on loopback answers on its first node only: sonde run --listen 0.0.0.0" : "");
+}
+
+static int transport_failed(const struct transfer *t, CURLcode code, struct error *e)
+{
+    const struct http_client *c = t->client;
+    const char *words = t->words[0] ? t->words : curl_easy_strerror(code);
+    switch (code) {
+    case CURLE_COULDNT_CONNECT:
+        return not_reached(c, -ECONNREFUSED, words, e);
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return not_reached(c, -EHOSTUNREACH, words, e);
+    case CURLE_OPERATION_TIMEDOUT:
+        return error_set(e, -ETIMEDOUT, "%s does not answer in time: %s", c->url, words);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return error_set(e, -EKEYREJECTED,
+                         "%s: %s; SONDE_CA names a file with certificates to trust, the job's own for one", c->url,
+                         words);
+    case CURLE_SSL_CACERT_BADFILE:
+        return error_set(e, -EKEYREJECTED, "the certificates to trust cannot be read: %s", words);
+    case CURLE_OUT_OF_MEMORY:
+        return no_memory(e);
+    case CURLE_PARTIAL_FILE:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+        return error_set(e, -ECONNRESET, "%s ended the connection in the middle of its answer: %s", c->url, words);
+    default:
+        return error_set(e, -EPROTO, "%s: %s", c->url, words);
+    }
+}
+
+// {"error":{"message":…}} or the first line of what there is.
+static int refused(const struct transfer *t, struct error *e)
+{
+    static const struct {
+        int status, code;
+    } codes[] = {{400, -EINVAL}, {401, -EACCES}, {403, -EACCES}, {404, -ENOENT},
+                 {408, -ETIME},  {413, -EFBIG},  {503, -EBUSY}};
+    struct http_answer *a = t->answer;
+    int code = -EPROTO;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (codes[i].status == a->status)
+            code = codes[i].code;
+    json_t *root = json_loadb(a->body.data ? a->body.data : "", a->body.size, 0, NULL);
+    const char *message = json_string_value(json_object_get(json_object_get(root, "error"), "message"));
+    struct str words = message ? str_of(message) : buf_str(&a->body);
+    words = str_trim(str_cut(&words, '\n'));
+    const char *what = a->status == 401 ? " (the job's token is missing or wrong)" : "";
+    if (words.size == 0 || (!message && *words.data == '<'))
+        error_set(e, code, "%s answers with status %d%s", t->client->url, a->status, what);
+    else
+        error_set(e, code, "%.*s%s", STR_ARG(words), what);
+    json_decref(root);
+    return code;
+}
+
+static int transfer(struct transfer *t, const char *path, struct str body, const char *type, int timeout_ms,
+                    const atomic_bool *cancel, struct error *e)
+{
+    struct curl_slist *headers = NULL;
+    CURLcode code = CURLE_OK;
+    long status = 0;
+    *t->answer = (struct http_answer){.body = {.limit = HTTP_ANSWER_MAX}};
+    int rc = set_up(t, path, body, type, timeout_ms, &headers, e);
+    if (!rc) {
+        rc = run(t->client, cancel, &code);
+        curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_setopt(t->client->easy, CURLOPT_HTTPHEADER, NULL);
+        if (rc)
+            error_set(e, rc, "the question to %s was cancelled", t->client->url);
+    }
+    curl_slist_free_all(headers);
+    t->answer->status = (int)status;
+    if (!rc && t->stopped)
+        rc = t->take                 ? t->stopped
+             : t->stopped == -ENOMEM ? no_memory(e)
+                                     : error_set(e, -EFBIG, "the answer is larger than %d bytes", HTTP_ANSWER_MAX);
+    else if (!rc && code != CURLE_OK)
+        rc = transport_failed(t, code, e);
+    else if (!rc && (status < 200 || status > 299))
+        rc = refused(t, e);
+    if (rc) {
+        http_answer_free(t->answer);
+        t->answer->status = (int)status;
+    }
+    return rc;
+}
+
+int http_ask(struct http_client *c, const char *path, struct str body, const char *type, int timeout_ms,
+             const atomic_bool *cancel, struct http_answer *out, struct error *e)
+{
+    struct transfer t = {.client = c, .answer = out};
+    return transfer(&t, path, body, type, timeout_ms, cancel, e);
+}
+
+void http_answer_free(struct http_answer *a)
+{
+    buf_free(&a->body);
+    free(a->missing);
+    *a = (struct http_answer){0};
+}
+
+int http_follow(struct http_client *c, const char *path, const atomic_bool *cancel,
+                int (*take)(void *user, struct str data), void *user, struct error *e)
+{
+    struct http_answer answer;
+    struct transfer t = {.client = c, .answer = &answer, .take = take, .user = user};
+    int rc = transfer(&t, path, (struct str){0}, NULL, 0, cancel, e);
+    http_answer_free(&answer);
+    return rc;
+}

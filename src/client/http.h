@@ -1,0 +1,62 @@
+// http.h - asking a job (or a `sonde replay`) over HTTP: one connection that is kept, one request at a time. Stands on libcurl.
+//
+// Where a job is found, the first that says something:
+//   the caller's URL (with or without ?token=…)     without a token: that of the job, here, which has this address
+//   SONDE_URL, with the token in SONDE_TOKEN_FILE   what `sonde run` gives to its command
+//   the running job SONDE_JOB, else the newest one  job.json and token in its run folder (launch/job.h has the format)
+// A token goes to the address that it belongs to and to no other; redirections and proxies are not followed.
+//
+// https:// is checked against the certificates that the system trusts, or those in the file SONDE_CA (else CURL_CA_BUNDLE), which may be the job's own.
+//
+// Not thread-safe: one client a thread. After fork() the child's first question opens a connection of its own. Nothing is printed. Answers other
+// than 2xx are errors whose text is the server's message.
+#ifndef SONDE_CLIENT_HTTP_H
+#define SONDE_CLIENT_HTTP_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <stdatomic.h>
+
+enum {
+    HTTP_TIMEOUT_DEFAULT_MS = 60000,
+    HTTP_CONNECT_TIMEOUT_MS = 10000, // at most, of the whole
+    HTTP_SILENCE_MS = 60000,   // a stream that says nothing for so long is broken: sondes say something every 10 s
+    HTTP_ANSWER_MAX = 1 << 30, // bytes; a longer answer is -EFBIG
+    HTTP_LOOK_MS = 50,         // between two looks at `cancel`
+};
+
+struct http_client;
+
+struct http_answer {
+    int status;      // 200 …
+    struct buf body; // owned by the answer
+    char type[128];  // Content-Type
+    char *missing;   // X-Sonde-Missing, owned; NULL: nobody was missing
+};
+
+// `url`, `token` may be NULL (found as above). -ENOENT: there is no job, in words. Does not connect yet.
+int http_client_create(const char *url, const char *token, struct http_client **out, struct error *e);
+// For the live job of this id alone, through its run folder. -ENOENT: it does not run here.
+int http_client_create_for_job(const char *job, struct http_client **out, struct error *e);
+// One more connection to the same place.
+int http_client_create_like(const struct http_client *other, struct http_client **out, struct error *e);
+void http_client_destroy(struct http_client *c);          // NULL is allowed
+const char *http_client_url(const struct http_client *c); // without the token
+
+// `stop` is asked wherever `cancel` is looked at, in the same thread: true cancels. NULL: nobody is asked.
+void http_client_on_look(struct http_client *c, bool (*stop)(void *user), void *user);
+
+// `path` begins with '/', query included; `body` with data NULL: GET, else POST with `type`. timeout_ms 0: the default. `cancel` (may be NULL) is looked at
+// every HTTP_LOOK_MS: -ECANCELED. Nobody there: -ECONNREFUSED, -EHOSTUNREACH; too late: -ETIMEDOUT; the connection ended in the middle of the answer: -ECONNRESET; a
+// certificate that is not trusted: -EKEYREJECTED. Of answers: 401, 403 -EACCES; 400 -EINVAL; 404 -ENOENT; 408 -ETIME; 413 -EFBIG; 503 -EBUSY; all others -EPROTO.
+// On failure *out is empty but for `status`.
+int http_ask(struct http_client *c, const char *path, struct str body, const char *type, int timeout_ms,
+             const atomic_bool *cancel, struct http_answer *out, struct error *e);
+void http_answer_free(struct http_answer *a);
+
+// A stream (server-sent events): `take` gets bytes as they come; anything but 0 ends it and is returned. 0: the server ended it. Else as http_ask.
+int http_follow(struct http_client *c, const char *path, const atomic_bool *cancel,
+                int (*take)(void *user, struct str data), void *user, struct error *e);
+
+#endif

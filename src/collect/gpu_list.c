@@ -1,0 +1,96 @@
+#include "collect/gpu_list.h"
+
+#include "base/log.h"
+#include "collect/gpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct listing {
+    int to;
+    char root[1];
+};
+
+// CUDA counts GPUs in an order of its own, unless it is told their UUIDs; the others count as their management libraries do.
+static const char *const variables[GPU_MAKES] = {
+    [GPU_NVIDIA] = "CUDA_VISIBLE_DEVICES",
+    [GPU_AMD] = "ROCR_VISIBLE_DEVICES",
+    [GPU_INTEL] = "ZE_AFFINITY_MASK",
+};
+
+static void say(const struct listing *l, enum gpu_make make, unsigned index, const char *uuid)
+{
+    char line[GPU_LIST_LINE_MAX], number[16];
+    snprintf(number, sizeof number, "%u", index);
+    int size = snprintf(line, sizeof line, "%s %s=%s\n", number, variables[make],
+                        make == GPU_NVIDIA && uuid[0] ? uuid : number);
+    if (write(l->to, line, (size_t)size) != size)
+        log_debug("nobody waits for the list of GPUs");
+}
+
+static void list(const struct listing *l, enum gpu_make make)
+{
+    void *library;
+    unsigned count;
+    char why[GPU_WHY_MAX];
+    const struct gpu_way *way = gpu_find_way(&gpu_vendors[make], l->root, &library, &count, why);
+    if (!way)
+        return;
+    bool lost = false;
+    for (unsigned i = 0; i < count && i < GPU_LIST_MAX; i++) {
+        struct gpu_device devices[1 + GPU_PARTS_MAX] = {0};
+        size_t opened = 0;
+        struct gpu_answer answer = way->open(library, i, devices, &opened);
+        lost = lost || answer.lost;
+        if (opened > 0 && !answer.lost)
+            say(l, make, i, devices[0].uuid);
+        for (size_t d = 0; d < opened; d++)
+            way->close(library, &devices[d]);
+    }
+    way->stop(library, lost);
+}
+
+static void *run(void *user)
+{
+    struct listing *l = user;
+    for (enum gpu_make make = 0; make < GPU_MAKES; make++)
+        list(l, make);
+    close(l->to);
+    free(l);
+    return NULL;
+}
+
+int gpu_list_open(const char *root)
+{
+    int ends[2];
+    struct listing *l = calloc(1, sizeof *l + strlen(root));
+    if (!l)
+        return -ENOMEM;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        free(l);
+        return -errno;
+    }
+    l->to = ends[1];
+    strcpy(l->root, root);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED); // it may be stuck
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread, &attributes, run, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (!failed)
+        return ends[0];
+    close(ends[0]);
+    close(ends[1]);
+    free(l);
+    return -failed;
+}

@@ -1,0 +1,216 @@
+"""src/client/http.h against servers of every kind: where a job is found, what goes over the wire, and what goes wrong."""
+
+import contextlib
+import http.server
+import json
+import os
+import ssl
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.environ["PLACE"])
+from place import Place, main  # noqa: E402
+
+ASK = os.environ["ASK"]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def say(self, status, body, headers=()):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        where = self.path
+        self.server.connections.add(self.client_address)
+        if where == "/echo":
+            size = int(self.headers.get("Content-Length", 0))
+            seen = {"method": self.command, "body": self.rfile.read(size).decode(), "type": self.headers.get("Content-Type"),
+                    "authorization": self.headers.get("Authorization")}
+            self.say(200, json.dumps(seen).encode(), [("Content-Type", "application/json"), ("X-Sonde-Missing", "n2 (late)")])
+        elif where.startswith("/status/"):
+            self.say(int(where[8:]), b'{"error":{"code":%s,"message":"in words"}}' % where[8:].encode())
+        elif where == "/page":
+            self.say(500, b"<html>oh</html>")
+        elif where == "/plain":
+            self.say(418, b"a teapot\nmore")
+        elif where == "/moved":
+            self.say(302, b"", [("Location", "/echo")])
+        elif where == "/cut":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"half")
+            self.close_connection = True
+        elif where == "/never":
+            self.server.over.wait()
+        elif where == "/stream":
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            # A client that has had enough hangs up.
+            with contextlib.suppress(OSError):
+                for i in range(int(self.server.pieces)):
+                    self.wfile.write(b"7\r\nline %d\n\r\n" % (i % 10))
+                    self.wfile.flush()
+                    if self.server.paced:
+                        self.server.over.wait(0.05)
+                self.wfile.write(b"0\r\n\r\n")
+
+    do_POST = do_GET
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.connections, self.over, self.pieces, self.paced = set(), threading.Event(), 5, False
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.shutdown()
+        self.thread.join()
+        self.server_close()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Http(Place):
+    def ask(self, url, what="get", path="/echo", *body, token="-", env=None):
+        result = subprocess.run([ASK, url, token, what, path, *body], env=self.env | (env or {}), capture_output=True, text=True, timeout=60, check=True)
+        answers = [json.loads(line) for line in result.stdout.splitlines()]
+        return answers[0] if len(answers) == 1 else answers
+
+    def fails(self, answer, code, *words):
+        self.assertEqual(answer["rc"], code, answer)
+        for word in words:
+            self.assertIn(word, answer["words"])
+        self.assertEqual(answer["body"], "")
+
+
+class Asking(Http):
+    def test_get_and_post(self):
+        with Server() as s:
+            answer = self.ask(s.url)
+            self.assertEqual((answer["rc"], answer["status"], answer["type"], answer["missing"], answer["url"]), ("", 200, "application/json", "n2 (late)", s.url))
+            self.assertEqual(json.loads(answer["body"]), {"method": "GET", "body": "", "type": None, "authorization": None})
+            answer = self.ask(s.url + "/", "post", "/echo", "x" * 100_000, token="secret")
+            self.assertEqual(json.loads(answer["body"]), {"method": "POST", "body": "x" * 100_000, "type": "text/plain", "authorization": "Bearer secret"})
+            self.assertEqual(json.loads(self.ask(s.url, "post", "/echo", "")["body"])["method"], "POST")
+
+    def test_answers_that_are_errors(self):
+        with Server() as s:
+            for status, code in ((400, "EINVAL"), (401, "EACCES"), (403, "EACCES"), (404, "ENOENT"), (408, "ETIME"), (413, "EFBIG"), (500, "EPROTO"), (503, "EBUSY")):
+                answer = self.ask(s.url, "get", f"/status/{status}")
+                self.fails(answer, code, "in words")
+                self.assertEqual(answer["status"], status)
+            self.assertIn("token", self.ask(s.url, "get", "/status/401")["words"])
+            self.fails(self.ask(s.url, "get", "/page"), "EPROTO", s.url, "500")
+            self.assertEqual(self.ask(s.url, "get", "/plain")["words"], "a teapot")
+            self.fails(self.ask(s.url, "get", "/moved"), "EPROTO", "302")
+
+    def test_connections_that_fail(self):
+        with Server() as s:
+            self.fails(self.ask(s.url, "get", "/cut"), "ECONNRESET", s.url, "in the middle")
+            self.fails(self.ask(s.url, "get", "/never", env={"ASK_TIMEOUT_MS": "200"}), "ETIMEDOUT", s.url)
+            self.fails(self.ask(s.url, "cancel", "/never"), "ECANCELED")
+            url = s.url
+        self.fails(self.ask(url), "ECONNREFUSED", url)
+        self.fails(self.ask("http://no-such-host.invalid"), "EHOSTUNREACH", "no-such-host")
+
+    def test_a_stream(self):
+        with Server() as s:
+            answer = self.ask(s.url, "follow", "/stream")
+            self.assertEqual((answer["rc"], answer["body"]), ("", "".join(f"line {i}\n" for i in range(5))))
+            s.pieces, s.paced = 1000, True
+            answer = self.ask(s.url, "follow3", "/stream")
+            self.assertEqual(answer["rc"], "EINTR")
+            self.fails(self.ask(s.url, "follow", "/status/401"), "EACCES")
+
+    def test_a_child_has_a_connection_of_its_own(self):
+        with Server() as s:
+            answers = self.ask(s.url, "twice")
+            self.assertEqual([a["rc"] for a in answers], ["", "", ""])
+            self.assertEqual(len(s.connections), 2)
+
+    def test_proxies_are_not_asked(self):
+        with Server() as s:
+            self.assertEqual(self.ask(s.url, env={"http_proxy": "http://127.0.0.1:1"})["status"], 200)
+
+
+class Finding(Http):
+    def test_by_address(self):
+        with Server() as s:
+            for url in (f"{s.url}/?token=abc", f"{s.url}?x=1&token=abc#y"):
+                answer = self.ask(url)
+                self.assertEqual((answer["url"], json.loads(answer["body"])["authorization"]), (s.url, "Bearer abc"))
+            self.assertEqual(json.loads(self.ask(f"{s.url}/?token=abc", token="wins")["body"])["authorization"], "Bearer wins")
+        for wrong in ("localhost:4242", "ftp://x", "http://", "http://?token=x"):
+            self.fails(self.ask(wrong), "EINVAL", "http://HOST:PORT")
+
+    def test_by_environment(self):
+        file = self.root / "token"
+        file.write_text("from-file\n")
+        with Server() as s, Server() as other:
+            env = {"SONDE_URL": s.url, "SONDE_TOKEN_FILE": str(file)}
+            self.assertEqual(json.loads(self.ask("-", env=env)["body"])["authorization"], "Bearer from-file")
+            self.assertEqual(json.loads(self.ask(s.url, env=env)["body"])["authorization"], "Bearer from-file")
+            # The token of this job is nobody else's business.
+            self.assertIsNone(json.loads(self.ask(other.url, env=env)["body"])["authorization"])
+            file.unlink()
+            self.fails(self.ask("-", env=env), "ENOENT", "token", str(file))
+        env |= {"SONDE_TOKEN_FILE": "", "SONDE_NODELIST": "n[1-2]"}
+        self.fails(self.ask("-", env=env), "ECONNREFUSED", "--listen")
+
+    def test_by_run_folder(self):
+        self.fails(self.ask("-"), "ENOENT", "no job runs here")
+        self.start("run", "--quiet", "-l", "1", "--", "sleep", "600", env={"SONDE_JOB": "mine"})
+        url = self.job()["url"]
+        for where in ("-", url, "job:mine"):
+            answer = self.ask(where, "get", "/sonde/v1/status")
+            self.assertEqual((answer["rc"], json.loads(answer["body"])["job"], answer["url"]), ("", "mine", url))
+        self.fails(self.ask(url, "get", "/sonde/v1/status", token="wrong"), "EACCES", "token")
+        for env in ({"SONDE_JOB": "another"}, {"SONDE_RUN_DIR": str(self.root)}):
+            self.fails(self.ask("-", env=env), "ENOENT")
+        self.fails(self.ask("job:another"), "ENOENT", "another")
+        self.started[0].terminate()
+
+
+class Https(Http):
+    def test_certificates(self):
+        certificate, key = self.root / "cert.pem", self.root / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=sonde",
+                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        with Server() as s:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, key)
+            s.socket = context.wrap_socket(s.socket, server_side=True)
+            url = s.url.replace("http", "https")
+            self.fails(self.ask(url), "EKEYREJECTED", "SONDE_CA")
+            for name in ("SONDE_CA", "CURL_CA_BUNDLE"):
+                self.assertEqual(self.ask(url, env={name: str(certificate)})["status"], 200)
+            answers = self.ask(url, "twice", env={"SONDE_CA": str(certificate)})
+            self.assertEqual([a["rc"] for a in answers], ["", "", ""])
+            self.fails(self.ask(url, env={"SONDE_CA": str(self.root / "none.pem")}), "EKEYREJECTED", "certificates")
+            # A name that the certificate does not have.
+            self.fails(self.ask(url.replace("127.0.0.1", "localhost"), env={"SONDE_CA": str(certificate)}), "EKEYREJECTED")
+
+
+main()

@@ -1,0 +1,292 @@
+"""CollectorGroup: functions that the agents run, in processes that come and go with it, that fail, hang and crash; none is left at the end."""
+
+import inspect
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import unittest
+import urllib.request
+
+from program import PACKAGE, Program, main
+from place import until
+
+sys.path.insert(0, PACKAGE)
+LIBRARY = os.environ["FAKE_NVML"]
+
+# What every program below begins with: groups, and a wait until metrics have so many points.
+HEAD = """
+import os, signal, sys, time, sonde
+
+class Pid(sonde.CollectorGroup):
+    @staticmethod
+    def collector_test(collector_args):
+        return os.getpid()
+
+def await_points(wanted, distinct=False, **tags):
+    client = sonde.AnalysisClient()
+    client.connect(60)
+    end = time.monotonic() + 60
+    while True:
+        found = {}
+        for m in client.get_metrics() & set(wanted):
+            answer = client._ask("query", {"start": "1h-ago", "queries": [{"metric": m, "aggregator": "none", "tags": tags}]})
+            values = [v for s in answer["series"] for v in s["values"]]
+            found[m] = len(set(values) if distinct else values)
+        if all(found.get(m, 0) >= n for m, n in wanted.items()):
+            return
+        assert time.monotonic() < end, (wanted, found)
+        time.sleep(0.02)
+"""
+
+
+class Groups(Program):
+    def collect(self, text, **more):
+        body = "\n".join("    " + line for line in inspect.cleandoc(text).splitlines())
+        return self.run_it(HEAD + "\n" + more.pop("classes", "") + "\nif __name__ == '__main__':\n" + body + "\n", **more)
+
+    def annotations(self):
+        return [e.text for e in self.recording.last_events() if e.kind == "annotation"]
+
+    def test_signatures(self):
+        import sonde
+        table = {"__init__": "(self, metric_name='user-cg', per_gpu=False, collection_rate=3, collector_args=None)", "start": "(self)", "stop": "(self)",
+                 "collector_test": "(collector_args)"}
+        for name, said in table.items():
+            bare = inspect.signature(getattr(sonde.CollectorGroup, name))
+            bare = bare.replace(parameters=[p.replace(annotation=p.empty) for p in bare.parameters.values()], return_annotation=bare.empty)
+            self.assertEqual(str(bare), said, name)
+        for wrong in ({"metric_name": "two words"}, {"metric_name": ""}, {"collection_rate": 0}, {"collection_rate": float("nan")}):
+            self.assertRaises(ValueError, sonde.CollectorGroup, **wrong)
+
+    def test_starts_and_stops(self):
+        """Two of one metric, with arguments of a class of the program; the values lie at the instants of their rate."""
+        said = self.collect("""
+            groups = [Sum(metric_name="sum", collection_rate=0.1, collector_args=Pair(1, n)) for n in (2, 3)]
+            for g in groups: g.start(); g.start()
+            pid = Pid("pid", collection_rate=0.05)
+            pid.start()
+            await_points({"sum": 8, "pid": 3})
+            pid.stop(); pid.stop()
+            groups[0].stop()
+            print(os.getcwd() == os.path.realpath(os.getcwd()), os.getpid())
+        """, classes=inspect.cleandoc("""
+            class Pair:
+                def __init__(self, a, b): self.a, self.b = a, b
+            class Sum(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args):
+                    print("this is nobody's point")
+                    return collector_args.a + collector_args.b
+        """))
+        self.assertEqual(set(self.values("sum")), {3, 4})
+        self.assertEqual(len(set(self.values("pid"))), 1)
+        self.assertNotIn(float(said.split()[1]), self.values("pid"))
+        self.assertEqual((self.series("sonde_script_exit_code"), self.annotations()), ({}, []))
+        self.nothing_left()
+
+    def test_class_of_a_module(self):
+        (self.root / "mine.py").write_text("import sonde\nclass Seven(sonde.CollectorGroup):\n    collector_test = staticmethod(lambda collector_args: 7)\n")
+        self.collect("import mine\nmine.Seven('seven', collection_rate=0.05).start()\nawait_points({'seven': 2})")
+        self.assertEqual(set(self.values("seven")), {7})
+
+    def test_level_0(self):
+        self.assertEqual(self.collect("g = Pid()\ng.start()\ng.stop()\nprint('well')", level=0), "well\n")
+
+    def test_raises_hangs_and_crashes(self):
+        """Each is reported, and tried again; the others notice nothing."""
+        self.collect("""
+            class_of = dict(raises=Raises, hangs=Hangs, crashes=Crashes, well=Pid)
+            for name, group in class_of.items(): group(name, collection_rate=0.1, collector_args=name).start()
+            await_points({"well": 20, "raises": 3})
+            await_points({"sonde_script_exit_code": 2}, script="crashes")
+            await_points({"sonde_script_exit_code": 1}, script="hangs")
+        """, classes=inspect.cleandoc("""
+            class Raises(sonde.CollectorGroup):
+                count = 0
+                @classmethod
+                def collector_test(cls, collector_args):
+                    Raises.count += 1
+                    if Raises.count in (2, 3): raise ValueError("number", Raises.count)
+                    return None if Raises.count == 5 else Raises.count
+            class Hangs(sonde.CollectorGroup):
+                collection_timeout = 0.3
+                @staticmethod
+                def collector_test(collector_args): time.sleep(1000)
+            class Crashes(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args): os.kill(os.getpid(), signal.SIGSEGV)
+        """))
+        self.assertEqual(self.values("raises")[:3], [1, 4, 6])
+        self.assertEqual(self.said.count("ValueError"), 1, self.said)
+        self.assertIn("collector raises: ValueError: ('number', 2)", self.said)
+        self.assertEqual(self.said.count("collector crashes: ended by signal 11"), 1, self.said)
+        self.assertEqual(self.said.count("collector hangs: timed out"), 1, self.said)
+        self.assertEqual(set(self.values("sonde_script_exit_code", script="crashes")), {128 + signal.SIGSEGV})
+        self.assertEqual(set(self.values("sonde_script_exit_code", script="hangs")), {124})
+        said = self.annotations()
+        self.assertIn("collector raises: ValueError: ('number', 2)", said)
+        self.assertIn("collector raises works again", said)
+        self.assertTrue(any(s.startswith("collector crashes: ended by signal 11") for s in said), said)
+        self.nothing_left()
+
+    def test_status_tells_of_what_fails(self):
+        self.write(HEAD + inspect.cleandoc("""
+            class Raises(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args): raise ValueError("no such sensor")
+            if __name__ == "__main__":
+                Raises("raises", collection_rate=0.1).start()
+                signal.pause()
+        """))
+        process = self.start("run", "-q", "-l", "1", "--", sys.executable, self.program)
+        self.job()
+        status = until(lambda: next((j for j in json.loads(self.sonde("status", "--json").stdout) if j.get("failing")), None), "a collector that fails")
+        failing = status["failing"][0]
+        self.assertEqual((failing["script"], failing["text"]), ("raises", "collector raises: ValueError: no such sensor"))
+        self.assertRegex(self.sonde("status").stdout, r"collector raises: ValueError: no such sensor \(on \S+, since 20")
+        process.terminate()
+        self.ends(process)
+
+    def test_one_for_each_gpu(self):
+        gpus = self.root / "gpus.txt"
+        gpus.write_text("gpus 2\n")
+        self.env |= {"SONDE_NVML": LIBRARY, "SONDE_FAKE_NVML": str(gpus), "CUDA_VISIBLE_DEVICES": "7"}
+        self.collect("""
+            Gpu("visible", per_gpu=True, collection_rate=0.1).start()
+            for gpu in "01": await_points({"visible": 3}, gpu=gpu)
+        """, classes=inspect.cleandoc("""
+            class Gpu(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args):
+                    assert os.environ["CUDA_VISIBLE_DEVICES"].startswith("GPU-"), os.environ["CUDA_VISIBLE_DEVICES"]
+                    return sum(map(ord, os.environ["CUDA_VISIBLE_DEVICES"])) + 1e6 * os.getpid()
+        """))
+        values = {dict(tags)["gpu"]: set(v) for tags, v in self.series("visible").items()}
+        self.assertEqual({gpu: len(v) for gpu, v in values.items()}, {"0": 1, "1": 1})
+        self.assertNotEqual(values["0"], values["1"])
+        self.nothing_left()
+
+    def test_no_gpu(self):
+        self.env["SONDE_NVML"] = "/nowhere"
+        self.collect("Pid('none', per_gpu=True).start()\nPid('well', collection_rate=0.1).start()\nawait_points({'well': 2})")
+        self.assertIn("there is none here", self.said)
+
+    def test_agent_that_is_started_again_knows_them(self):
+        self.collect("""
+            Pid("pid", collection_rate=0.05).start()
+            await_points({"pid": 2})
+            agent = next(int(p) for p in os.listdir("/proc") if p.isdigit() and sonde_agent(p))
+            os.kill(agent, signal.SIGKILL)
+            await_points({"pid": 2}, distinct=True)
+        """, classes=inspect.cleandoc("""
+            def sonde_agent(pid):
+                try: command = open(f"/proc/{pid}/cmdline").read()
+                except OSError: return False
+                return "agent\\0" in command and os.environ["SONDE_RUN_DIR"] in command
+        """))
+        self.assertEqual(len(set(self.values("pid"))), 2)
+        self.nothing_left()
+
+    def begin(self, text, classes=""):
+        """A program that goes on when it has said that it is ready."""
+        body = "\n".join("    " + line for line in inspect.cleandoc(text).splitlines())
+        self.write(HEAD + "\n" + inspect.cleandoc(classes) + "\nif __name__ == '__main__':\n" + body + "\n    print('ready', flush=True)\n    signal.pause()\n")
+        process = self.start("run", "-q", "-l", "1", "--", sys.executable, self.program)
+        self.assertEqual(process.stdout.readline(), "ready\n", process)
+        return process
+
+    def test_nothing_is_left_of_a_launcher_that_is_killed(self):
+        """Not even what a function has started itself."""
+        process = self.begin("""
+            Starts("starts", collection_rate=1000).start()
+            await_points({"starts": 1})
+        """, """
+            import subprocess
+            class Starts(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args):
+                    subprocess.Popen(["sleep", "1000"])
+                    return 1
+        """)
+        process.kill()
+        until(lambda: not self.alive(), "all ended")
+
+    def test_nothing_is_left_when_all_are_killed(self):
+        self.begin("Pid('pid', collection_rate=0.05).start()\nawait_points({'pid': 2})")
+        ours = [pid for pid in self.alive() if os.path.samefile(f"/proc/{pid}/exe", os.environ["SONDE"])]
+        self.assertEqual(len(ours), 3)
+        for pid in ours:
+            os.kill(pid, signal.SIGSTOP)  # so that none sees another's end
+        for pid in ours:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not self.alive(), "all ended")
+
+
+class Asking(Program):
+    """Over HTTP, by hand."""
+
+    def setUp(self):
+        super().setUp()
+        self.process = self.start("run", "-q", "-l", "1", "--", "sleep", "1000")
+        self.url = self.job()["url"]
+        self.token = next(self.tmp.glob("sonde-*/*/token")).read_text().strip()
+
+    def ask(self, body, token="right", cookie=None, method=None):
+        headers = {"Authorization": f"Bearer {self.token}"} if token == "right" else {}
+        if cookie:
+            headers["Cookie"] = f"sonde_token_{self.url.rsplit(':', 1)[1]}={self.token}"
+        request = urllib.request.Request(f"{self.url}/sonde/v1/collectors", json.dumps(body).encode(), headers, method=method)
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def test_any_command(self):
+        self.assertEqual(self.ask({"name": "mine", "command": "read word; echo said 1 word=$word; sleep 1000", "input": "YWJj"}),
+                         (200, {"asked": "collector", "name": "mine"}))
+        self.assertEqual(self.ask({"name": "each", "command": "echo each $$", "rate": "0.05"})[0], 200)
+        until(lambda: self.names().get("said") == 1 and self.names().get("each", 0) > 3, "points")
+        self.assertEqual(self.ask({"name": "mine", "command": "echo other 1; sleep 1000"})[0], 200)  # in its place
+        until(lambda: self.names().get("other") == 1 and self.sleeps() == 2, "a point of the new one, and the old one's end")
+        self.assertEqual(self.ask({"name": "mine"})[0], 200)
+        self.assertEqual(self.ask({"name": "unknown"})[0], 200)
+        until(lambda: self.sleeps() == 1, "it ended")
+
+    def sleeps(self):
+        """The job's, and those of collectors."""
+        return list(self.alive().values()).count("sleep 1000")
+
+    def test_who_may(self):
+        for status, more in ((401, {"token": None}), (403, {"token": None, "cookie": True})):
+            self.assertEqual(self.ask({"name": "a", "command": "touch it"}, **more)[0], status)
+        self.assertEqual(self.ask({}, method="GET")[0], 405)
+        self.assertFalse((self.root / "it").exists())
+
+    def test_what_is_wrong(self):
+        for body in ({}, {"name": "a b", "command": "x"}, {"name": "n" * 64, "command": "x"}, {"name": "a\nb"}, {"name": "a", "command": "x\ncollector b y"},
+                     {"name": "a", "command": "x", "input": "two words"}, {"name": "a", "command": "x", "rate": "0"}, {"name": "a", "command": "x", "timeout": "nan"}, []):
+            self.assertEqual(self.ask(body)[0], 400, body)
+        for body in ({"name": "a", "command": "x" * 8193}, {"name": "a", "command": "x", "input": "a" * (128 * 1024 + 1)}):
+            self.assertEqual(self.ask(body)[0], 413)
+
+    def test_as_large_as_allowed_and_too_many(self):
+        """The largest there can be reaches the agent; of more than sixteen the launcher says that they are left out."""
+        word = "a" * (128 * 1024)
+        command = "echo size $(wc -c) " + "k=v " * 4 + "#" * 8000
+        self.assertEqual(self.ask({"name": "large", "command": command[:8192].replace("k=v k=v k=v k=v ", ""), "input": word, "rate": "1000"})[0], 200)
+        until(lambda: self.names().get("size"), "a point")
+        for i in range(16):
+            self.assertEqual(self.ask({"name": f"n{i}", "command": "sleep 1000"})[0], 200)
+        self.process.terminate()
+        code, out, err = self.ends(self.process)
+        self.assertIn("collector n15 is left out: there are 16", err)
+        self.assertNotIn("n14", err)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,479 @@
+"""sonde.dask on real clusters of the Dask that is in PYTHONPATH: the oldest and the newest that are supported. GPUs are played by the fake NVML."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import unittest
+import unittest.mock
+
+sys.path[:0] = [os.environ["PACKAGE"], os.environ["PLACE"]]
+from place import PATIENCE_S, Place, main, until  # noqa: E402
+
+try:
+    import distributed
+except ImportError:
+    print("Dask is not here (tools/test installs it): nothing is tested")
+    sys.exit(77)
+from distributed import Client, LocalCluster  # noqa: E402
+
+from sonde.dask import Monitor, _csv, custom_metric  # noqa: E402
+
+DEFAULT = ["total-mem", "mem-util", "compute-util", "tasks"]
+INTERVAL_MS = 50
+GPUS = 4
+
+
+def sleep(seconds, value=None):
+    time.sleep(seconds)
+    return value
+
+
+def fail():
+    raise ZeroDivisionError("on purpose")
+
+
+def hold_the_lock(seconds):
+    """Keeps the interpreter's lock, as a task in C that does not let go of it."""
+    import ctypes
+
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+
+
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
+
+def work_of(worker):
+    return os.getpid()
+
+
+@functools.cache
+def played():
+    """A real recording where there is one, else made up."""
+    recorded = pathlib.Path(os.environ.get("GPU_BDB", "")) / "worker_0.csv.gz"
+    if not recorded.is_file():
+        return [[[(i * 7 + g) % 101, i % 50, (i + g * 1000) << 20] for g in range(GPUS)] for i in range(2000)]
+    found = _csv.read(recorded)
+    memory, activity, compute = (found.columns.index(name) for name in ("total-mem", "mem-util", "compute-util"))
+    return [[[row[compute][g], row[activity][g], row[memory][g]] for g in range(GPUS)] for row in found.rows[2000:4000]]
+
+
+class Clusters(Place):
+    def setUp(self):
+        super().setUp()
+        rows = self.play()
+        script = self.root / "nvml.txt"
+        script.write_text(f"gpus {GPUS}\nset * memory_total {64 << 30}\nplay {rows}\n")
+        more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML")} | {  # workers that are spawned import this file
+            "SONDE_NVML": os.environ["FAKE_NVML"], "SONDE_FAKE_NVML": str(script), "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
+            "PYTHONPATH": os.environ["PACKAGE"] + ":" + os.environ["PYTHONPATH"] + ":" + os.path.dirname(__file__),
+            "DASK_TEMPORARY_DIRECTORY": str(self.root),
+        }  # fmt: skip
+        patch = unittest.mock.patch.dict(os.environ, self.env | more, clear=True)
+        patch.start()
+        self.addCleanup(patch.stop)
+        here = os.getcwd()
+        os.chdir(self.root)
+        self.addCleanup(os.chdir, here)
+
+    def alive(self, word=None):
+        """Without what the interpreter keeps for all its spawned children."""
+        return {pid: text for pid, text in super().alive(word).items() if "multiprocessing.resource_tracker" not in text}
+
+    def play(self):
+        """What the GPUs do: rows of utilisation, memory activity, memory used for each GPU."""
+        self.table = played()
+        path = self.root / "play.txt"
+        path.write_text("\n".join(" ".join(str(v) for gpu in row for v in gpu) for row in self.table))
+        return path
+
+    @contextlib.contextmanager
+    def cluster(self, workers=2, **options):
+        options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None} | options
+        with LocalCluster(**options) as cluster, Client(cluster) as client:
+            yield cluster, client
+
+    def csv(self, monitor, **options):
+        """The files as they are read back, by worker."""
+        folder = self.root / f"csv-{time.monotonic_ns()}"
+        return [_csv.read(path) for path in monitor.to_csv(folder, **options)]
+
+    def column(self, recording, name):
+        place = recording.columns.index(name)
+        return [row[place] for row in recording.rows]
+
+
+class Recording(Clusters):
+    def test_rows_are_what_the_gpus_did(self):
+        with self.cluster(3) as (cluster, client):
+            monitor = Monitor(client)
+            monitor.attach(tracking=["tasks", *DEFAULT, "mem-activity"], polling_interval=INTERVAL_MS)
+            monitor.start()
+            client.gather(client.map(sleep, [0.2, 0.21, 0.22, 0.23]))
+            with Client(cluster) as second:
+                second.submit(sleep, 0.3).result()
+            monitor.stop()
+            files = monitor.to_csv(self.root / "new" / "folder")
+            self.assertEqual([os.path.basename(file) for file in files], ["worker_0.csv", "worker_1.csv", "worker_2.csv"])
+            recordings = [_csv.read(file) for file in files]
+            for recording in recordings:
+                self.assertEqual(recording.columns, ["job", "dag", "timestamp", "total-mem", "mem-util", "compute-util", "mem-activity", "tasks"])
+                self.look_at_rows(recording)
+                self.assertEqual(sorted(set(self.column(recording, "job"))), [0, 1])
+            running = sorted(key.split("-")[0] for recording in recordings for keys in self.column(recording, "tasks") for key in keys)
+            self.assertGreater(len(running), 10)
+            self.assertEqual(set(running), {"sleep"})
+            for metric in ("total-mem", "mem-util", "compute-util"):
+                live = monitor.get_peaks(metric)
+                self.assertEqual(live, Monitor.peaks_from_csv(self.root / "new" / "folder", metric), metric)
+                self.assertEqual([sorted(jobs) for jobs in live], [[0, 1]] * 3)
+                self.assertEqual({len(values) for jobs in live for values in jobs.values()}, {GPUS})
+            flat = monitor.get_peaks("total-mem", workers=[2, 0], per_job=False)
+            self.assertEqual(flat, [[max(jobs[job][gpu] for job in jobs) for gpu in range(GPUS)] for jobs in (monitor.get_peaks("total-mem")[n] for n in (2, 0))])
+            self.assertEqual(monitor.get_peaks("total-mem", workers=[1]), [monitor.get_peaks("total-mem")[1]])
+            self.assertEqual(monitor.successful_jobs(), [0, 1])
+            with self.assertRaisesRegex(KeyError, "rss"):
+                monitor.get_peaks("rss")
+            with self.assertRaisesRegex(ValueError, "no worker 9"):
+                monitor.get_peaks("total-mem", workers=[9])
+
+    def look_at_rows(self, recording):
+        """Each GPU's values come in the order of the play; times are whole intervals apart."""
+        times = self.column(recording, "timestamp")
+        self.assertGreater(len(times), 5)
+        for before, after in zip(times, times[1:]):
+            self.assertAlmostEqual((after - before) * 1000 / INTERVAL_MS, max(1, round((after - before) * 1000 / INTERVAL_MS)), places=2)
+        memory, share, compute = (self.column(recording, name) for name in ("total-mem", "mem-util", "compute-util"))
+        for gpu in range(GPUS):
+            left = iter((row[gpu][0], int(row[gpu][2])) for row in self.table)
+            for used, percent, busy in zip(memory, share, compute):
+                if busy[gpu] is None or used[gpu] is None:
+                    continue  # this machine was too busy to ask it in time
+                self.assertIn((busy[gpu], used[gpu]), left)
+                self.assertAlmostEqual(percent[gpu], used[gpu] / (64 << 30) * 100, places=6)
+
+    def test_readme(self):
+        """One client starts it and leaves, another one stops it; the blocks as they stand but for the address."""
+        metrics = custom_metric("power")(lambda worker, handle: handle.power_watts())
+        with self.cluster(2) as (cluster, client):
+            address = cluster.scheduler_address
+            block = {"address": address, "Client": Client, "power_usage": metrics}
+            exec(textwrap.dedent("""
+                from dask_metrics import Monitor
+
+                client = Client(address)  # Client connected to cluster
+                monitor = Monitor(client)  # create Monitor object bound to client
+
+                # attach monitor to cluster with list of metrics to track
+                monitor.attach(tracking=['mem-util', 'compute-util'])
+                monitor.start()  # start recording metrics
+
+                client.close()
+            """), block)
+            with Client(address) as user:
+                user.gather(user.map(sleep, [0.3, 0.3]))
+            exec(textwrap.dedent("""
+                from dask_metrics import Monitor
+
+                client = Client(address)  # Client connected to cluster
+                monitor = Monitor(client)  # Monitor object bound to client
+
+                monitor.stop()  # stop recording metrics
+                monitor.to_csv('path/to/folder')  # export metrics to folder
+                peaks = monitor.get_peaks(metric='compute-util', workers=[0, 1])
+                same = Monitor.peaks_from_csv('path/to/folder', 'compute-util', workers=[0, 1])
+                monitor.attach(
+                    tracking=['mem-util', 'compute-util'],
+                    custom_metrics=[power_usage]
+                )
+                client.close()
+            """), block)
+            self.assertEqual(block["peaks"], block["same"])
+            self.assertEqual([{job: len(values) for job, values in jobs.items()} for jobs in block["peaks"]], [{0: GPUS}, {0: GPUS}])
+            self.assertEqual(_csv.read(self.root / "path/to/folder/worker_1.csv").columns, ["job", "dag", "timestamp", "mem-util", "compute-util"])
+
+    def test_workers_in_threads_and_asynchronous_clients(self):
+        async def body():
+            async with LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, asynchronous=True) as cluster:
+                async with Client(cluster, asynchronous=True) as client:
+                    async with Monitor(client, tracking=["compute-util", "tasks", "managed"], polling_interval=INTERVAL_MS) as monitor:
+                        await client.gather(client.map(sleep, [0.2, 0.21]))
+                    files = await monitor.to_csv(self.root / "out", fname="part")
+                    peaks = await monitor.get_peaks("compute-util")
+                    await monitor.shutdown()
+                    with self.assertRaisesRegex(RuntimeError, "attach"):
+                        await monitor.stop()
+                    return files, peaks
+
+        files, peaks = asyncio.run(body())
+        self.assertEqual([os.path.basename(file) for file in files], ["part_0.csv", "part_1.csv"])
+        self.assertEqual(peaks, Monitor.peaks_from_csv(self.root / "out", "compute-util"))
+        self.assertEqual([any(self.column(_csv.read(file), "tasks")) for file in files], [True, True])
+        self.assertEqual(len(self.recordings()), 1)
+
+    def test_custom_metrics(self):
+        @custom_metric("power draw")
+        def power(worker, handle):
+            return handle.power_watts()
+
+        @custom_metric("spread", per_device=False)
+        def spread(worker, handles):
+            return len(handles) + 0.25
+
+        @custom_metric("broken")
+        def broken(worker, handle):
+            return 1 / handle.index  # of the first one it is 0
+
+        with self.cluster(1) as (_, client):
+            monitor = Monitor(client)
+            monitor.attach(tracking=["compute-util"], custom_metrics=[power, spread, broken], polling_interval=INTERVAL_MS)
+            monitor.start()
+            client.submit(sleep, 0.5).result()
+            monitor.stop()
+            [recording] = self.csv(monitor)
+            self.assertEqual(recording.columns[3:], ["compute-util", "power draw", "spread", "broken"])
+            full = [row for row in recording.rows if all(row[3:])]
+            self.assertGreater(len(full), 3)
+            self.assertEqual(len(full[-1][4]), GPUS)
+            self.assertEqual(full[-1][5], [GPUS + 0.25])
+            self.assertEqual([len(errors := monitor.errors()), "ZeroDivisionError" in errors[0], "broken" in errors[0]], [1, True, True])
+            self.assertEqual(monitor.get_peaks("spread"), [{0: [GPUS + 0.25]}])
+
+    def test_identity_and_own_gpu(self):
+        with self.cluster(0) as (cluster, client):
+            for number in range(2):
+                cluster.scale(number + 1)
+                client.wait_for_workers(number + 1)
+            client.run(lambda dask_worker: os.environ.update(CUDA_VISIBLE_DEVICES=f"{dask_worker.name},0"))
+            with Monitor(client, tracking=["total-mem"], polling_interval=INTERVAL_MS, own_gpus=True) as monitor:
+                client.submit(sleep, 0.3).result()
+            pids = client.run(os.getpid)
+            for number, recording in enumerate(self.csv(monitor, identity=True)):
+                row = dict(zip(recording.columns, recording.rows[-1]))
+                self.assertEqual(len(row["total-mem"]), 1)
+                self.assertEqual(row["gpu-index"], [number])
+                self.assertEqual(row["gpu-uuid"], f"GPU-{number:08d}-0000-0000-0000-000000000000")
+                self.assertEqual(row["pid"], [pids[row["worker-address"]]])
+                self.assertAlmostEqual(row["time"][0], time.time(), delta=PATIENCE_S)
+
+    def test_what_it_leaves_is_a_recording_as_any(self):
+        with self.cluster(1) as (_, client):
+            monitor = Monitor(client)
+            monitor.attach(tracking=["compute-util", "tasks"], polling_interval=INTERVAL_MS)
+            monitor.start()
+            client.submit(sleep, 0.2).result()
+            job = monitor.where()["job"]
+            self.assertEqual(self.job()["job"], job)
+            monitor.shutdown()
+            self.assertEqual(self.recordings(), [job])
+        names = self.names(job)
+        self.assertGreater(names["gpu_utilization_percent"], GPUS)
+        self.assertIn("dask_job", names)
+
+
+class Jobs(Clusters):
+    def test_manual(self):
+        with self.cluster(1) as (_, client):
+            monitor = Monitor(client)
+            monitor.attach(tracking=["compute-util"], job_type="manual", polling_interval=INTERVAL_MS)
+            with Client(client.scheduler.address) as other:
+                twin = Monitor(other)  # one that has not attached
+                monitor.start()
+                client.submit(sleep, 0.15, pure=False).result()
+                self.assertEqual(twin.new_job(), 1)
+                client.submit(sleep, 0.15, pure=False).result()
+                with contextlib.suppress(ZeroDivisionError):
+                    other.submit(fail, pure=False).result()
+                self.assertEqual(twin.new_job(job=7), 7)
+                client.submit(sleep, 0.15, pure=False).result()
+                client.submit(sleep, 0.15, pure=False).result()
+                monitor.stop()
+            [recording] = self.csv(monitor)
+            at = list(dict.fromkeys((row[0], row[1]) for row in recording.rows))
+            self.assertEqual([pair for pair in at if pair != (1, 1)], [(0, 0), (1, 0), (7, 0), (7, 1)])
+            self.assertEqual(monitor.successful_jobs(), [0, 7])
+
+    def test_clients_that_only_look_are_no_jobs(self):
+        with self.cluster(1) as (cluster, client), Client(cluster) as idle:
+            idle.scheduler_info()
+            monitor = Monitor(idle)
+            monitor.attach(tracking=["tasks"], polling_interval=INTERVAL_MS)
+            monitor.start()
+            client.submit(nested, pure=False).result()
+            [recording] = self.csv(monitor)  # also while it records
+            self.assertEqual(set(self.column(recording, "job")), {0})
+            self.assertEqual(set(self.column(recording, "dag")), {0})
+            self.assertEqual(monitor.successful_jobs(), [0])
+            with self.assertRaisesRegex(ValueError, "manual"):
+                monitor.new_job()
+            monitor.clear_metrics()
+            client.submit(sleep, 0.2, pure=False).result()
+            monitor.stop()
+            self.assertEqual({(row[0], row[1]) for row in self.csv(monitor)[0].rows} - {(0, 0)}, {(0, 1)})
+
+    def test_wrong_wishes(self):
+        with self.cluster(0) as (_, client):
+            monitor = Monitor(client)
+            for words, wish in {
+                "unknown metric 'gpu'": {"tracking": ["gpu"]}, "job_type 'cleint'": {"tracking": [], "job_type": "cleint"},
+                "polling_interval 0": {"tracking": [], "polling_interval": 0}, "mem_limit -1": {"tracking": [], "mem_limit": -1},
+                "custom_metric": {"tracking": [], "custom_metrics": [sleep]},
+            }.items():  # fmt: skip
+                with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                    monitor.attach(**wish)
+            with self.assertRaisesRegex(RuntimeError, "attach"):
+                monitor.start()
+
+
+class Faults(Clusters):
+    def test_workers_come_restart_and_are_killed(self):
+        with self.cluster(2) as (cluster, client):
+            monitor = Monitor(client)
+            monitor.attach(tracking=["compute-util", "tasks"], polling_interval=INTERVAL_MS, mem_limit=5, dump_loc=self.root / "dump")
+            monitor.start()
+            self.assertTrue((self.root / "dump").is_dir())
+            first = {str(worker["name"]): address for address, worker in client.scheduler_info()["workers"].items()}
+            stuck = client.submit(wait_for, str(self.root / "go"), workers=[first["0"]], allow_other_workers=False, pure=False)
+            cluster.scale(3)
+            client.wait_for_workers(3)
+            pid = client.run(os.getpid, workers=[first["1"]])[first["1"]]
+            begun = client.submit(hold, str(self.root / "held"), workers=[first["1"]], pure=False, retries=0)
+            until(lambda: (self.root / "held").exists(), "the task runs")
+            time_killed = time.time()
+            until(lambda: time.time() > time_killed + 0.3, "some rows of it")
+            killed = time.time()
+            os.kill(pid, signal.SIGKILL)
+            until(lambda: "1" in {str(w["name"]) for a, w in client.scheduler_info()["workers"].items() if a != first["1"]}, "the nanny starts it again")
+            begun.cancel()
+            client.run(lambda: None)
+            (self.root / "go").touch()
+            stuck.result()
+            began = time.time()
+            client.restart()
+            client.submit(sleep, 0.2, pure=False).result()
+            monitor.stop()
+            recordings = self.csv(monitor, identity=True)
+            self.assertEqual(len(recordings), 3)
+            for number, recording in enumerate(recordings):
+                rows = [dict(zip(recording.columns, row)) for row in recording.rows]
+                self.assertEqual({row["worker-name"][0] for row in rows}, {number})
+                self.assertGreater(len({row["worker-address"] for row in rows}), 1)  # before and after the restart
+                times = [row["time"][0] for row in rows]
+                self.assertEqual(times, sorted(set(times)))
+                self.assertTrue(any(t < began for t in times) and any(t > began for t in times))
+            rows = [dict(zip(recordings[1].columns, row)) for row in recordings[1].rows]
+            before = [row for row in rows if row["worker-address"] == first["1"]]
+            self.assertGreater(before[-1]["time"][0], killed - 5 * INTERVAL_MS / 1000)
+            self.assertTrue(before[-1]["tasks"][0].startswith("hold-"))
+            self.assertLess(max(b["time"][0] - a["time"][0] for a, b in zip(before, before[1:])), 1)
+
+    def test_a_task_that_holds_the_lock_leaves_no_gap(self):
+        with self.cluster(1) as (_, client):
+            with Monitor(client, tracking=["compute-util", "tasks", "rss"]) as monitor:
+                client.submit(hold_the_lock, 2).result()
+            [recording] = self.csv(monitor)
+            held = [row for row in recording.rows if row[recording.columns.index("tasks")]]
+            self.assertGreaterEqual(len(held), 8)
+            self.assertLess(max(b[2] - a[2] for a, b in zip(held, held[1:])), 2 * 0.2)
+            self.assertTrue(all(None not in row[recording.columns.index("compute-util")] for row in held))
+
+    def test_a_gpu_that_fails_costs_itself_only(self):
+        script = pathlib.Path(os.environ["SONDE_FAKE_NVML"])
+        script.write_text(script.read_text() + "fail 1 utilization 3\n")
+        with self.cluster(1) as (_, client):
+            with Monitor(client, tracking=["total-mem", "compute-util"], polling_interval=INTERVAL_MS) as monitor:
+                client.submit(sleep, 0.3).result()
+            [recording] = self.csv(monitor)
+            for row in recording.rows:
+                self.assertEqual([value is None for value in row[4]], [False, True, False, False])
+                self.assertNotIn(None, row[3])
+            [jobs] = monitor.get_peaks("compute-util")
+            self.assertEqual([value is None for value in jobs[0]], [False, True, False, False])
+
+    def test_the_scheduler_is_killed(self):
+        """Nothing stays behind, and the recording is kept."""
+        script = self.root / "cluster.py"
+        script.write_text(textwrap.dedent("""
+            import time
+            from distributed import Client, LocalCluster
+            from sonde.dask import Monitor
+            if __name__ == "__main__":
+                cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+                client = Client(cluster)
+                with Monitor(client, tracking=["compute-util"]):
+                    print("ready", flush=True)
+                    time.sleep(1000)
+        """))
+        process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=os.environ.copy())
+        self.started.append(process)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.kill()
+        until(lambda: not self.alive("sonde run") and not self.alive("agent --folder"), "sonde has ended")
+        self.assertEqual(len(self.recordings()), 1)
+
+
+class Deployments(Clusters):
+    def test_preload(self):
+        environment = os.environ | {"DASK_SONDE__TRACKING": "['compute-util', 'tasks']", "DASK_SONDE__CSV": str(self.root / "csv"), "DASK_SONDE__POLLING_INTERVAL": "50"}
+        command = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+        file = self.root / "scheduler.json"
+        scheduler = subprocess.Popen([*command, "--port", "0", "--no-dashboard", "--preload", "sonde.dask", "--scheduler-file", str(file)], env=environment,
+                                     stderr=subprocess.PIPE, text=True)  # fmt: skip
+        self.started.append(scheduler)
+        until(file.exists, "a scheduler")
+        worker = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), "--no-nanny", "--nthreads", "1",
+                                   "--preload", "sonde.dask"], env=environment, stderr=subprocess.DEVNULL)  # fmt: skip
+        self.started.append(worker)
+        with Client(scheduler_file=str(file)) as client:
+            client.submit(sleep, 0.5).result()
+        scheduler.send_signal(signal.SIGINT)
+        self.assertEqual(scheduler.wait(PATIENCE_S), 0, scheduler.stderr.read())
+        recording = _csv.read(self.root / "csv" / "worker_0.csv")
+        self.assertTrue(any(self.column(recording, "tasks")))
+        self.assertEqual(len(self.recordings()), 1)
+
+    def test_within_a_run(self):
+        """The cluster of a program under `sonde run` is recorded by that run's agent."""
+        script = self.root / "program.py"
+        script.write_text(textwrap.dedent("""
+            import os, time
+            from distributed import Client, LocalCluster
+            from sonde.dask import Monitor
+            if __name__ == "__main__":
+                with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+                    with Monitor(client, tracking=["compute-util", "tasks"], polling_interval=50) as monitor:
+                        client.submit(time.sleep, 0.4).result()
+                    print(monitor.where()["job"] == os.environ["SONDE_JOB"], len(open(monitor.to_csv("out")[0]).readlines()) > 5)
+        """))
+        result = self.sonde("run", "--quiet", "-l", 3, "--rate", 0.05, "--", sys.executable, script, env=dict(os.environ))
+        self.assertEqual((result.returncode, result.stdout), (0, "True True\n"), result.stderr)
+        self.assertEqual(len(self.recordings()), 1)
+        low = self.sonde("run", "--quiet", "-l", 1, "--", sys.executable, script, env=dict(os.environ))
+        self.assertIn("sonde run -l 3", low.stderr)
+
+
+def nested():
+    from distributed import get_client, secede
+
+    with get_client() as client:
+        future = client.submit(sleep, 0.1, pure=False)
+        secede()
+        return future.result()
+
+
+def hold(path):
+    pathlib.Path(path).touch()
+    time.sleep(1000)
+
+
+if __name__ == "__main__":
+    print(f"distributed {distributed.__version__}")
+    main()
