@@ -54,7 +54,9 @@ def peaks(
                 if any(value is not None for value in values):
                     _csv.raise_to(by_job.setdefault(job, []), values)
         by_worker.append(by_job)
-    return by_worker if per_job else [_csv.over_jobs(by_job) for by_job in by_worker]
+    if per_job:
+        return by_worker
+    return [_csv.over_jobs(by_job) for by_job in by_worker]
 
 
 class Asked:

@@ -311,7 +311,8 @@ def _outermost_span(annotations: Any) -> Optional[str]:
 async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exception]:
     """install() for clients."""
     try:
-        return await install(settings, dask_scheduler)
+        await install(settings, dask_scheduler)
+        return None
     except (OSError, RuntimeError) as error:
         return error
 

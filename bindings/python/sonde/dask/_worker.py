@@ -185,7 +185,7 @@ class Custom:
     def _gauge(self, place: Optional[int]) -> sonde.Metric:
         gauge = self.gauges.get(place)
         if gauge is None:
-            tags = {"worker": self.tag} if place is None else {"worker": self.tag, "device": place}
+            tags = {"worker": self.tag} if place is None else {"worker": self.tag, "device": str(place)}
             gauge = self.gauges[place] = sonde.gauge(custom_series(self.name), tags=tags)
         return gauge
 
