@@ -429,15 +429,28 @@ static void stop_children(struct node *n)
         turn(n, deadline_ns, NULL);
 }
 
-// A folder for the recording that is there already is the launcher's, on a file system that the nodes share: it writes run.json there. One
-// that is made here is this node's alone, and tells of its run itself.
+// Whether the folder holds another job's recording. What of this one lies there is of nodes that have ended before, on a file system that they share.
+static bool is_taken(const struct node *n, const char *to)
+{
+    char path[FOLDER_PATH_MAX + sizeof JOB_RUN_FILE];
+    struct job there;
+    if (!runs_is_run(to))
+        return false;
+    snprintf(path, sizeof path, "%s/" JOB_RUN_FILE, to);
+    bool ours = job_read(path, &there, NULL) == 0 && strcmp(there.id, n->job.id) == 0;
+    job_free(&there);
+    return !ours;
+}
+
+// A folder for the recording that is there already is the launcher's, or of a node that has ended before, on a file system that the nodes share: run.json is
+// theirs. One that is made here is this node's alone, and tells of its run itself.
 static int keep_recording(struct node *n, struct error *e)
 {
     const char *to = n->job.record;
     char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
     struct stat info;
     snprintf(file, sizeof file, "%s/%s.sonde", to, n->job.host);
-    if (stat(file, &info) == 0 || runs_is_run(to))
+    if (stat(file, &info) == 0 || is_taken(n, to))
         return error_set(e, -EEXIST, "%s holds a recording already", to);
     bool shared = stat(to, &info) == 0;
     int status = folder_make_all(to, e);

@@ -418,9 +418,8 @@ class Types(unittest.TestCase):
     def test_mypy_is_strict(self):
         if not pathlib.Path("/usr/bin/mypy").exists():
             self.skipTest("mypy is not here")
-        source = pathlib.Path(os.environ["PACKAGE_SOURCE"])
-        command = ["/usr/bin/mypy", "--config-file", source.parents[1] / "pyproject.toml", "--cache-dir", os.devnull, "-p", "sonde"]
-        result = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"MYPYPATH": str(source)}, cwd="/")
+        result = subprocess.run(["/usr/bin/mypy", "--strict", "--cache-dir", os.devnull, "-p", "sonde"], capture_output=True, text=True,
+                                env=os.environ | {"MYPYPATH": os.environ["PACKAGE_SOURCE"]}, cwd="/")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_stub_and_extension_have_the_same_names(self):

@@ -185,7 +185,7 @@ def _pickled(functions: Sequence[Any]) -> bytes:
     """By value where they are not in a module that workers have, too."""
     if not functions:
         return b""
-    from distributed.protocol.pickle import dumps
+    from distributed.protocol.pickle import dumps  # type: ignore[import]
 
     data: bytes = dumps(list(functions))
     pickle.loads(data)

@@ -23,6 +23,7 @@ from sonde import _service
 
 LINGER_S = 60.0
 START_S = 30.0
+END_S = 20.0
 BEAT_S = 5.0
 ORPHAN_MS = 60_000
 LINE_MAX = 65536
@@ -53,6 +54,17 @@ def join(told: dict[str, Any]) -> socket.socket:
     if connection is None:
         raise RuntimeError(f"sonde's process on host {socket.gethostname()} has ended at once")
     return connection
+
+
+def dismiss(connection: socket.socket) -> None:
+    """Has it end now, and waits until it has."""
+    with connection:
+        try:
+            connection.settimeout(END_S)
+            connection.send(b"e")
+            connection.recv(1)
+        except OSError:
+            pass  # another worker was faster, or it takes too long
 
 
 def _connected(path: str) -> Optional[socket.socket]:
@@ -128,15 +140,15 @@ class Keeper:
                     return rest
         return "sonde node is not ready in time"
 
-    def serve(self, listener: socket.socket) -> None:
-        """Until there has been no worker for LINGER_S, one says to end, or the node has ended."""
+    def serve(self, listener: socket.socket) -> list[socket.socket]:
+        """Until there has been no worker for LINGER_S, one says to end, or the node has ended. The workers that are left."""
         workers: list[socket.socket] = []
         alone_since = time.monotonic()
         assert self.node.stdout
         while workers or time.monotonic() < alone_since + LINGER_S:
             ready = select.select([listener, self.node.stdout, *workers], [], [], BEAT_S)[0]
             if not self.tell("beat") or (self.node.stdout in ready and self.hear() is None):
-                return
+                return workers
             if listener in ready:
                 workers.append(listener.accept()[0])
             for worker in [worker for worker in workers if worker in ready]:
@@ -145,10 +157,11 @@ class Keeper:
                 except OSError:
                     said = b""
                 if said:
-                    return
+                    return workers
                 workers.remove(worker)
                 worker.close()
                 alone_since = time.monotonic()
+        return []
 
     def end(self) -> None:
         assert self.node.stdin
@@ -156,6 +169,10 @@ class Keeper:
             self.node.stdin.close()
         except OSError:
             pass
+        while (lines := self.hear()) is not None:
+            for line in lines:
+                if line.startswith("sonde-node stays"):
+                    print(f"sonde: the recording of host {socket.gethostname()} {line[len('sonde-node '):]}", file=sys.stderr, flush=True)
         self.node.wait()
 
 
@@ -180,9 +197,11 @@ def main(path: str) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1):
             os.dup2(null, descriptor)
-        keeper.serve(listener)
+        workers = keeper.serve(listener)
         os.unlink(path)
     keeper.end()
+    for worker in workers:
+        worker.close()  # who waits for the end hears of it
 
 
 if __name__ == "__main__":

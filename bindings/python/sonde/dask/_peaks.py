@@ -1,4 +1,7 @@
-"""Peaks of what a running monitor has recorded: the store is asked for the highest value of each series in each stretch of time that a job had, so no point leaves it."""
+"""Peaks of what a running monitor has recorded.
+
+The store is asked for the highest value of each series in each stretch of time that a job had, so no point leaves it.
+"""
 
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -43,7 +46,7 @@ def peaks(
         return [{} if per_job else [] for _ in chosen]
     asked = Asked(store, settings, kind, name, periods)
     when = stretches(at(store, attached_ns, periods[-1][1]), periods)
-    by_worker = []
+    by_worker: list[dict[int, list[Any]]] = []
     for number in chosen:
         by_job: dict[int, list[Any]] = {}
         for life in (life for life in lives if life.worker == number):
@@ -54,9 +57,7 @@ def peaks(
                 if any(value is not None for value in values):
                     _csv.raise_to(by_job.setdefault(job, []), values)
         by_worker.append(by_job)
-    if per_job:
-        return by_worker
-    return [_csv.over_jobs(by_job) for by_job in by_worker]
+    return list(by_worker) if per_job else [_csv.over_jobs(by_job) for by_job in by_worker]
 
 
 class Asked:

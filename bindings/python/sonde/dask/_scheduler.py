@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Optional
 
-import dask.config
-from distributed.diagnostics.plugin import SchedulerPlugin
-from distributed.protocol.pickle import dumps
+import dask.config  # type: ignore[import]
+from distributed.diagnostics.plugin import SchedulerPlugin  # type: ignore[import]
+from distributed.protocol.pickle import dumps  # type: ignore[import]
 
 import sonde
 from sonde import _service
@@ -312,9 +312,9 @@ async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exc
     """install() for clients."""
     try:
         await install(settings, dask_scheduler)
-        return None
     except (OSError, RuntimeError) as error:
         return error
+    return None
 
 
 async def install(settings: Settings, dask_scheduler: Any = None) -> None:

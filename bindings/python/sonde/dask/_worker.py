@@ -13,13 +13,13 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
-from distributed.diagnostics.plugin import WorkerPlugin
+from distributed.diagnostics.plugin import WorkerPlugin  # type: ignore[import]
 
 import sonde
 from sonde._emit import OpenSpan, open_span
 
 from . import _keys
-from ._node import join
+from ._node import dismiss, join
 from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
 RUNS = frozenset(("executing", "long-running"))
@@ -75,13 +75,11 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.marks(number)
         return self.tag
 
-    def end(self) -> None:
-        """The monitor is being taken out of the cluster: the agent of this host need not wait for workers that may come back."""
-        if self.keeper is not None:
-            try:
-                self.keeper.send(b"e")
-            except OSError:
-                pass  # it has ended
+    async def end(self) -> None:
+        """The monitor is being taken out of the cluster: the agent of this host need not wait for workers that may come back. Waits until its recording is in its place."""
+        keeper, self.keeper = self.keeper, None
+        if keeper is not None:
+            await asyncio.get_running_loop().run_in_executor(None, dismiss, keeper)
 
     def teardown(self, worker: Any) -> None:
         self.stopping.set()
