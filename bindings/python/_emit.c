@@ -4,6 +4,7 @@
 #include "convert.h"
 #include "metric.h"
 #include "span.h"
+#include "watch.h"
 
 #include <errno.h>
 
@@ -140,7 +141,8 @@ static PyMethodDef functions[] = {
     {"annotate", (PyCFunction)(void (*)(void))annotate, METH_VARARGS | METH_KEYWORDS,
      "annotate(text, /, **tags)\n--\n\nA remark at this instant."},
     {"connect", (PyCFunction)(void (*)(void))connect_to, METH_VARARGS | METH_KEYWORDS,
-     "connect(socket, level=4)\n--\n\nWhere the agent listens, for a program that was not started by `sonde run`. Metrics "
+     "connect(socket, level=4)\n--\n\nWhere the agent listens, for a program that was not started by `sonde run`. "
+     "Metrics "
      "that were defined before stay off; one that emits already moves there and keeps its level."},
     {"level", level, METH_NOARGS,
      "level()\n--\n\nThe level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for "
@@ -168,7 +170,7 @@ PyMODINIT_FUNC PyInit__emit(void)
 {
     PyObject *module = PyModule_Create(&definition);
     remembered = PyDict_New();
-    if (module && remembered && metric_add_to(module) == 0 && span_add_to(module) == 0 &&
+    if (module && remembered && metric_add_to(module) == 0 && span_add_to(module) == 0 && watch_add_to(module) == 0 &&
         PyModule_AddStringConstant(module, "__version__", sonde_version()) == 0)
         return module;
     Py_XDECREF(module);

@@ -314,6 +314,15 @@ static PyObject *group(PyObject *module, PyObject *metrics)
     return (PyObject *)g;
 }
 
+bool group_of(PyObject *object, Py_ssize_t members, sonde_handle *handle)
+{
+    struct group *g = (struct group *)(void *)object;
+    if (Py_TYPE(object) != group_type || PyTuple_Size(g->metrics) != members)
+        return false;
+    *handle = g->handle;
+    return true;
+}
+
 static void group_free(PyObject *self)
 {
     struct group *g = (struct group *)(void *)self;

@@ -46,6 +46,13 @@ def hold_the_lock(seconds):
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))
 
 
+def grow(megabytes):
+    held = bytearray(megabytes << 20)
+    held[::4096] = b"x" * len(held[::4096])
+    time.sleep(0.5)
+    return len(held)
+
+
 def wait_for(path):
     while not os.path.exists(path):
         time.sleep(0.01)
@@ -279,6 +286,21 @@ class Recording(Clusters):
         self.assertIn("dask_job", names)
 
 
+    def test_memory_of_tasks(self):
+        with self.cluster(1) as (_, client):
+            with Monitor(client, tracking=["tasks", "rss", "cpu", "managed", "network-read"], polling_interval=INTERVAL_MS) as monitor:
+                client.submit(grow, 200).result()
+                client.submit(sleep, 0.3, b"x" * 1000).result()
+            grown, slept = monitor.task_extremes()
+            self.assertTrue(str(grown["key"]).startswith("grow-"))
+            self.assertGreater(grown["max"][0] - slept["min"][0], 150 << 20)
+            self.assertGreaterEqual(grown["seconds"], 0.5)
+            [recording] = self.csv(monitor)
+            self.assertTrue(any(all(row[3:7]) for row in recording.rows), recording.rows)
+            with self.assertRaisesRegex(KeyError, "total-mem"):
+                monitor.task_extremes("total-mem")
+
+
 class Jobs(Clusters):
     def test_manual(self):
         with self.cluster(1) as (_, client):
@@ -383,7 +405,8 @@ class Faults(Clusters):
             held = [row for row in recording.rows if row[recording.columns.index("tasks")]]
             self.assertGreaterEqual(len(held), 8)
             self.assertLess(max(b[2] - a[2] for a, b in zip(held, held[1:])), 2 * 0.2)
-            self.assertTrue(all(None not in row[recording.columns.index("compute-util")] for row in held))
+            for metric in ("compute-util", "rss"):
+                self.assertTrue(all(None not in row[recording.columns.index(metric)] for row in held), metric)
 
     def test_a_gpu_that_fails_costs_itself_only(self):
         script = pathlib.Path(os.environ["SONDE_FAKE_NVML"])

@@ -76,6 +76,15 @@ def emit(name: str, value: _Value, /, **tags: Any) -> None:
 def annotate(text: Any, /, **tags: Any) -> None:
     """A remark at this instant."""
 
+@final
+class Watch:
+    """Watch(group, interval_ms): emits, until it is stopped, this process' processor time in percent of a core and its resident bytes as the group's two
+    metrics, whatever holds the interpreter."""
+
+    def __new__(cls, group: Group, interval_ms: int) -> "Watch": ...
+    def stop(self) -> None:
+        """Ends it. A second call does nothing."""
+
 def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], /) -> OpenSpan:
     """Begins a span within another one or None. What sonde.span() stands on."""
 

@@ -118,6 +118,18 @@ class Monitor:
         """The same of the files that to_csv() wrote."""
         return _csv.peaks_from_csv(csv_dir, metric, workers, per_job)
 
+    def task_extremes(self, metric: str = "rss") -> Any:
+        """Of each task that was executed, in the order of workers and times: a dictionary of worker, key, seconds, and lists min and max with the metric's lowest and
+        highest value of each device meanwhile. `tasks` and the metric have to be tracked (KeyError)."""
+        return self._run(self._task_extremes, metric)
+
+    async def _task_extremes(self, metric: str) -> list[dict[str, Any]]:
+        rows = Rows(await self._on_scheduler("ask", method="recorded", arguments={}))
+        for needed in ("tasks", metric):
+            if needed not in rows.settings.columns:
+                raise KeyError(f"{needed!r} was not tracked; there is {', '.join(rows.settings.columns) or 'nothing'}")
+        return list(rows.extremes(metric))
+
     def successful_jobs(self) -> Any:
         """The numbers of the jobs all of whose dags have ended, and none with an error."""
         return self._ask("successful_jobs")

@@ -66,6 +66,13 @@ class Series:
         return self.values[place] if place >= 0 and self.t_ns[place] > instant_ns - self.interval_ns else None
 
 
+    def between(self, first_ns: int, last_ns: int) -> list[Any]:
+        """The values in this time; of a shorter one than between two values the last before it."""
+        first, last = bisect.bisect_left(self.t_ns, first_ns), bisect.bisect_right(self.t_ns, last_ns)
+        found = self.values[first:last] or [self.at(first_ns)]
+        return [value for value in found if value is not None]
+
+
 class Device:
     """A GPU, or a part of one, of a host."""
 
@@ -141,6 +148,22 @@ class Rows:
             _csv.write(path, [*self.columns, *(IDENTITY if identity else ())], self.of(worker, identity))
             written.append(path)
         return written
+
+    def extremes(self, metric: str) -> Iterator[dict[str, Any]]:
+        """Of each task that was executed: worker, key, seconds (None: it still runs, or its worker died), and the metric's `min` and `max` of each device meanwhile."""
+        kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
+        for worker in self.workers:
+            for start_ns, end_ns, text in sorted(self.tasks.get(worker, []), key=lambda task: task[0]):
+                life = next((life for life in reversed(self.lives[worker]) if life.begin_ns <= start_ns), self.lives[worker][0])
+                devices = devices_of(life, list(self.devices.get(life.host, {}).values()), self.settings.own_gpus)
+                of_gpus = [self.of_device.get((life.host, device.uuid, name)) for device in devices]
+                own = self.of_worker.get((worker, name), {})
+                until_ns = end_ns or life.end_ns or self.periods[-1][1]
+                seen = [series.between(start_ns, until_ns) if series else [] for series in (of_gpus if kind == "gpu" else [own[device] for device in sorted(own)])]
+                yield {
+                    "worker": worker, "key": _keys.read(text)[0], "seconds": None if end_ns is None else (end_ns - start_ns) / 1e9,
+                    "min": [min(values, default=None) for values in seen], "max": [max(values, default=None) for values in seen],
+                }  # fmt: skip
 
     def _instants(self, life: "Life") -> Iterator[int]:
         of_host = self.instants.get(life.host, [])

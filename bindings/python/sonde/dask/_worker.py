@@ -8,6 +8,7 @@ epoch. An instant at which the thread could not run, as a task held the interpre
 import asyncio
 import os
 import pickle
+import re
 import socket
 import threading
 import time
@@ -16,7 +17,7 @@ from typing import Any, Callable, Optional
 from distributed.diagnostics.plugin import WorkerPlugin  # type: ignore[import]
 
 import sonde
-from sonde._emit import OpenSpan, open_span
+from sonde._emit import OpenSpan, Watch, open_span
 
 from . import _keys
 from ._node import dismiss, join
@@ -26,11 +27,13 @@ RUNS = frozenset(("executing", "long-running"))
 RUNS_ON = RUNS | {"cancelled", "resumed"}  # nobody wants it any more, but it runs
 END = "sonde_end"  # what the scheduler calls
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
+_ORDINARY = re.compile(r"[A-Za-z_][\w.]*-[\w.-]{1,200}", re.ASCII)  # most keys: nothing in them is to be told apart from anything, which takes time to find out
 ERRORS_MAX = 100  # that are told apart
 
 
 def key_text(key: Any) -> str:
-    text = _keys.write([key])
+    """The key as a file has it."""
+    text = key if type(key) is str and _ORDINARY.fullmatch(key) else _keys.write([key])
     if len(text.encode()) > KEY_MAX_BYTES:
         text = text.encode()[: KEY_MAX_BYTES - 3].decode(errors="ignore") + "…"
     return text
@@ -42,6 +45,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.keeper: Optional[socket.socket] = None
+        self.watch: Optional[Watch] = None
 
     async def setup(self, worker: Any) -> None:
         self.worker = worker
@@ -83,6 +87,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
 
     def teardown(self, worker: Any) -> None:
         self.stopping.set()
+        if self.watch is not None:
+            self.watch.stop()
         for name, handler in ((MARK, self.mark), (END, self.end)):
             if worker.handlers.get(name) == handler:
                 del worker.handlers[name]
@@ -120,13 +126,11 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         return found
 
     def _own_figures(self) -> Callable[[int], None]:
-        import psutil
-
-        process, worker = psutil.Process(), self.worker
-        tags = {"worker": self.tag}
-        gauges = [sonde.gauge(KINDS[name][1], tags=tags) for name in ("cpu", "rss", "managed", "spilled", "network-read", "network-write")]
-        group = sonde.group(gauges)
-        process.cpu_percent()  # the first gives 0
+        """What only Dask knows. What the kernel knows of this process is measured by a thread that needs no interpreter."""
+        worker, tags = self.worker, {"worker": self.tag}
+        gauges = {name: sonde.gauge(KINDS[name][1], tags=tags) for name in ("cpu", "rss", "managed", "spilled", "network-read", "network-write")}
+        self.watch = Watch(sonde.group([gauges.pop("cpu"), gauges.pop("rss")]), self.settings.interval_ms)
+        group = sonde.group(gauges.values())
 
         def measure(instant_ns: int) -> None:
             monitor = worker.monitor.recent() if worker.monitor.count else {}
@@ -134,10 +138,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
                 spilled = worker.data.spilled_total[1]  # on disk; the first is what it would be in memory
             except AttributeError:
                 spilled = 0  # this worker does not spill
-            group(
-                process.cpu_percent(), process.memory_info().rss, worker.state.nbytes, spilled,
-                monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns,
-            )  # fmt: skip
+            group(worker.state.nbytes, spilled, monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns)
 
         return measure
 
