@@ -23,7 +23,7 @@ except ImportError:
     sys.exit(77)
 from distributed import Client, LocalCluster  # noqa: E402
 
-from sonde.dask import Monitor, _csv, custom_metric  # noqa: E402
+from sonde.dask import Monitor, _csv, _jobs, custom_metric  # noqa: E402
 
 DEFAULT = ["total-mem", "mem-util", "compute-util", "tasks"]
 INTERVAL_MS = 50
@@ -116,6 +116,104 @@ class Clusters(Place):
     def column(self, recording, name):
         place = recording.columns.index(name)
         return [row[place] for row in recording.rows]
+
+
+class Counting(unittest.TestCase):
+    """Jobs and dags of graphs that come and go, without a cluster."""
+
+    def setUp(self):
+        self.at, self.opened, self.closed = [], [], []
+        self.known = {}
+
+    def jobs(self, manual=False):
+        return _jobs.Jobs(manual, lambda g: self.opened.append((g.job, g.dag)), lambda g: self.closed.append((g.job, g.dag, g.failed)), lambda *at: self.at.append(at))
+
+    def graph(self, jobs, client, *keys, wanted=None, span=None):
+        return jobs.graph(client, wanted or keys, keys, self.known.get, span)
+
+    def move(self, jobs, key, *states):
+        for state in states:
+            jobs.transition(key, self.known.get(key, "released"), state)
+            self.known[key] = state
+
+    def test_the_newest_that_runs(self):
+        jobs = self.jobs()
+        self.graph(jobs, "A", "a1", "a2")
+        self.graph(jobs, "B", "b")
+        self.graph(jobs, "A", "a3")  # waits behind the others
+        self.move(jobs, "a1", "processing")
+        self.move(jobs, "b", "processing")
+        self.move(jobs, "b", "memory")
+        self.move(jobs, "a2", "processing")
+        self.move(jobs, "a1", "memory")
+        self.move(jobs, "a3", "processing")
+        self.assertEqual(self.at, [(1, 0), (0, 0), (0, 1)])
+        self.move(jobs, "a2", "memory")
+        self.move(jobs, "a3", "memory")
+        self.assertEqual((jobs.job, jobs.dag), (0, 1))  # while nothing runs it stays there
+        self.assertEqual(self.closed, [(1, 0, False), (0, 0, False), (0, 1, False)])
+        self.assertEqual(jobs.successful(), [0, 1])
+
+    def test_failed_and_given_up(self):
+        jobs = self.jobs()
+        self.graph(jobs, "A", "a")
+        self.graph(jobs, "B", "b", "c", wanted=["c"])
+        self.graph(jobs, "C", "d")
+        self.move(jobs, "a", "processing", "erred")
+        self.move(jobs, "c", "forgotten")
+        self.assertEqual(self.closed, [(0, 0, True), (1, 0, True)])
+        self.assertEqual(jobs.successful(), [])  # the last is still open
+        self.move(jobs, "d", "processing", "released", "processing", "memory", "forgotten")  # its worker died once
+        self.assertEqual(jobs.successful(), [2])
+        self.graph(jobs, "C", "e")
+        self.assertEqual(jobs.successful(), [])
+
+    def test_what_is_there_already(self):
+        jobs = self.jobs()
+        self.graph(jobs, "A", "a")
+        self.move(jobs, "a", "processing", "memory")
+        self.graph(jobs, "A", "a")
+        self.assertEqual((self.opened, self.closed), ([(0, 0), (0, 1)], [(0, 0, False), (0, 1, False)]))
+        self.move(jobs, "a", "released", "processing")  # lost, and made again
+        self.move(jobs, "a", "memory")
+        self.assertEqual(jobs.successful(), [0])
+
+    def test_tasks_that_submit_and_idle_clients(self):
+        jobs = self.jobs()
+        self.assertIsNone(jobs.job_of("idle"))
+        self.graph(jobs, "A", "a")
+        self.move(jobs, "a", "processing")
+        self.assertIsNone(self.graph(jobs, "Client-worker-1", "child"))
+        self.move(jobs, "child", "processing")
+        self.graph(jobs, "A", "b")
+        self.move(jobs, "a", "memory")
+        self.move(jobs, "child", "memory")
+        self.move(jobs, "b", "processing")
+        self.assertEqual((self.opened, self.at), ([(0, 0), (0, 1)], [(0, 1)]))
+
+    def test_spans_and_manual(self):
+        jobs = self.jobs()
+        for client, span in (("A", "load"), ("A", None), ("B", "load"), ("A", "train")):
+            self.graph(jobs, client, f"{client}{span}", span=span)
+        self.assertEqual(self.opened, [(0, 0), (1, 0), (0, 1), (2, 0)])
+        manual = self.jobs(manual=True)
+        self.opened.clear()
+        self.graph(manual, "A", "x")
+        self.assertEqual((manual.new_job(), manual.new_job(9), manual.new_job()), (1, 9, 10))
+        self.graph(manual, "B", "y")
+        self.graph(manual, "A", "z")
+        self.assertEqual(self.opened, [(0, 0), (10, 0), (10, 1)])
+        self.assertEqual(self.at[-3:], [(1, 0), (9, 0), (10, 0)])
+
+    def test_many_graphs_take_little(self):
+        """The heap does not grow with the turns of what runs."""
+        jobs = self.jobs()
+        self.graph(jobs, "A", "old", *(f"o{i}" for i in range(100)))
+        self.graph(jobs, "A", "new", "never")
+        self.move(jobs, "new", "processing")
+        for i in range(100):
+            self.move(jobs, f"o{i}", "processing", "memory")
+        self.assertLessEqual(len(jobs._heap), 2)
 
 
 class Recording(Clusters):

@@ -386,6 +386,33 @@ class Processes(Program):
         """)
         self.assertIn(1, self.values("m"))
 
+    def test_one_that_is_told_later_where_the_agent_is(self):
+        self.run_it("""
+            import os
+            socket = os.environ.pop("SONDE_SOCKET")
+            import sonde
+            before = sonde.gauge("before"); before(1); sonde.emit("by_name", 1)
+            assert sonde.level() == 0
+            for bad in ("", "/" + "x" * 200):
+                try: sonde.connect(bad, 2)
+                except (ValueError, OSError): pass
+                else: raise AssertionError(bad)
+            try: sonde.connect(socket, 5)
+            except ValueError: pass
+            sonde.connect(os.path.dirname(socket) + "/nobody.sock", 2)
+            assert sonde.level() == 2
+            here = sonde.gauge("here"); here(1)
+            sonde.connect(socket, 4)  # goes there with all that it has; the level stays
+            sonde.connect(socket)
+            assert sonde.level() == 2
+            before(2); sonde.emit("by_name", 3); here(2)
+            if os.fork() == 0: here(3); os._exit(0)
+            os.wait()
+        """, level=2)
+        self.assertEqual(sorted(v for values in self.series("here").values() for v in values), [1, 2, 3])
+        self.assertEqual(self.values("by_name"), [3])
+        self.assertEqual(self.series("before"), {})
+
     def test_exit_code_and_exception_are_the_programs(self):
         self.run_it("import sonde\nsonde.emit('x', 1)\nraise SystemExit(7)", code=7)
         self.assertEqual(self.values("x"), [1])
