@@ -8,7 +8,7 @@ import sys
 
 BUILD = pathlib.Path(os.environ["SONDE_BUILD"])
 PAIRS = int(os.environ.get("SONDE_BENCH_PAIRS", "8"))
-TASKS = 10_000
+TASKS = int(os.environ.get("SONDE_BENCH_TASKS", "10000"))
 sys.path[:0] = [str(BUILD / "bindings/python"), str(BUILD / "python-dask-newest")]
 os.environ["PATH"] = f"{BUILD / 'src/cli'}:{os.environ['PATH']}"
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
@@ -60,7 +60,7 @@ def main():
     for place, what in enumerate(("cpu", "wall")):
         with_it, without = (statistics.median(pair[monitored][place] for pair in pairs) for monitored in (True, False))
         ratio = statistics.median(pair[True][place] / pair[False][place] for pair in pairs)
-        print(json.dumps({"bench": "dask", "metric": f"10000 tasks, {what} time", "value": with_it, "unit": "s", "peer": "without a monitor", "peer_value": without, "ratio": round(ratio, 4)}))
+        print(json.dumps({"bench": "dask", "metric": f"{TASKS} tasks, {what} time", "value": with_it, "unit": "s", "peer": "without a monitor", "peer_value": without, "ratio": round(ratio, 4)}))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,12 @@ except ImportError:
     sys.exit(77)
 from distributed import Client, LocalCluster  # noqa: E402
 
+import dask.config  # noqa: E402
+
 from sonde.dask import Monitor, _csv, _jobs, custom_metric  # noqa: E402
+
+# A busy machine is no fault.
+dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"})
 
 DEFAULT = ["total-mem", "mem-util", "compute-util", "tasks"]
 INTERVAL_MS = 50

@@ -2,11 +2,11 @@
 
 import json
 import pathlib
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Sequence
 from typing import Any, Optional
+
+from .._client import Connection
 
 TIMEOUT_S = 60.0
 # Points in one answer: some 30 bytes each on the way, 8 a value there.
@@ -15,21 +15,11 @@ POINTS_EACH = 1_000_000
 
 class Store:
     def __init__(self, environment: dict[str, str]) -> None:
-        self.url = environment["SONDE_URL"]
-        self.token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
+        token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
+        self.connection = Connection(environment["SONDE_URL"], token)
 
     def _ask(self, path: str, body: Optional[dict[str, Any]] = None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self.url + path, data, {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", "Accept-Encoding": "identity"}
-        )
-        # Without the proxies of the environment: this is a loopback address.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(request, timeout=TIMEOUT_S) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            raise RuntimeError(f"sonde answers {error.code}: {error.read(500).decode(errors='replace')}") from None
+        return json.loads(self.connection.ask(path, None if body is None else json.dumps(body).encode(), timeout=TIMEOUT_S))
 
     def query(self, start_ms: int, end_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], downsample: Optional[str] = None) -> list[dict[str, Any]]:
         """The series of each (metric, tags; * is any value), one by one. A metric that nobody has recorded has none."""
