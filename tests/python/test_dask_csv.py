@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.environ["PACKAGE"])
-from sonde.dask import _csv, _keys  # noqa: E402
+from sonde.dask import Monitor, _csv, _keys  # noqa: E402
 
 DATA = pathlib.Path(os.environ.get("SONDE_DATA") or os.environ["SOURCE"] + "/../shared/data") / "gpu-bdb"
 METRICS = ("total-mem", "mem-util", "compute-util")
@@ -114,6 +114,7 @@ class Keys(Folder):
 
     def test_plain_ones_are_plain(self):
         self.assertEqual(_keys.write(["inc-1", "sum(x)-2", ("a", 0)]), "inc-1, sum(x)-2, ('a', 0)")
+        self.assertEqual(_keys.write(["a\nb", "\0"]), r"'a\nb', '\x00'")
 
     def test_what_others_wrote_without_quotes(self):
         self.assertEqual(_keys.read("('x-1', 0), inc-2, it's, (odd, 'half"), [("x-1", 0), "inc-2", "it's", "(odd", "'half"])
@@ -187,6 +188,9 @@ class Files(Folder):
             _csv.files(self.root)
         self.assertEqual(_csv.files(self.root, "b_1"), [str(self.root / f"b_1_{i}.csv") for i in (0, 1)])
         self.assertEqual(_csv.files(self.root, "c"), [])
+        self.file(Peaks.TEXT, "b_1_0.csv")
+        self.file(Peaks.TEXT, "b_1_1.csv")
+        self.assertEqual(Monitor.peaks_from_csv(self.root, "mem-util", workers=1, per_job=False, fname="b_1"), [[75, 100]])
 
     def test_one_worker_twice(self):
         self.file("", "worker_0.csv")

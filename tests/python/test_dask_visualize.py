@@ -123,6 +123,8 @@ class Lines(Picture):
         tasks, spread, power = (axis.get_lines() for axis in figure.axes)
         self.assertEqual([y for y in tasks[0].get_ydata() if y == y], [(i % 3) for i in range(8)] + [0, 0])
         self.assertEqual([len(lines) for lines in (tasks, spread, power)], [1, 1, 2])
+        self.assertEqual(tasks[0].get_drawstyle(), "steps-post")
+        self.assertTrue(all(float(tick).is_integer() for tick in figure.axes[0].get_yticks()))
         self.assertEqual([text.get_text() for text in figure.axes[0].get_legend().get_texts()], ["GPU 0", "GPU 1"])
         self.assertIsNone(vis.lines(self.file, 2, "tasks").axes[0].get_legend())
 

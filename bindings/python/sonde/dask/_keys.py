@@ -38,16 +38,8 @@ def _plain(key: Any) -> Any:
 
 
 def _is_bare(key: str) -> bool:
-    return bool(
-        key
-        and key.isprintable()
-        and key == key.strip()
-        and ", " not in key
-        and not key.endswith(",")
-        and not _LITERAL.match(key)
-        and key not in _WORDS
-        and _number(key) is None
-    )
+    clear = key and key.isprintable() and ", " not in key
+    return bool(clear and not _LITERAL.match(key) and key not in _WORDS and _number(key) is None)
 
 
 def write(keys: Iterable[Any]) -> str:

@@ -114,9 +114,11 @@ class Monitor:
         return self._ask("peaks", metric=metric, workers=asked, per_job=per_job)
 
     @staticmethod
-    def peaks_from_csv(csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True) -> list[Any]:
-        """The same of the files that to_csv() wrote."""
-        return _csv.peaks_from_csv(csv_dir, metric, workers, per_job)
+    def peaks_from_csv(
+        csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, fname: Optional[str] = None
+    ) -> list[Any]:
+        """The same of the files that to_csv() wrote. `fname` is needed where the folder has files of several names."""
+        return _csv.peaks_from_csv(csv_dir, metric, workers, per_job, fname)
 
     def task_extremes(self, metric: str = "rss") -> Any:
         """Of each task that was executed, in the order of workers and times: a dictionary of worker, key, seconds, and lists min and max with the metric's lowest and
