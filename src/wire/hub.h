@@ -64,7 +64,7 @@ int hub_wait(struct hub *h, size_t count, int64_t deadline_ns);
 struct hub_node {
     struct str host, via;
     bool expected, connected, relay;
-    bool within_reach; // it is connected, or a relay that it is behind
+    bool within_reach;    // it is connected, or a relay that it is behind
     int64_t heard_ns;     // monotonic; 0: never
     uint64_t connections; // how often it has come
     bool offset_known;    // of its clock

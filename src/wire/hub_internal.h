@@ -41,7 +41,7 @@ struct hub {
     struct wire_bulk *bulk;
     struct wire_listener *listener;
     uv_timer_t *timer;
-    int64_t ticked_ns; // last
+    int64_t ticked_ns;    // last
     struct str host, job; // malloc'd
     bool relay;
     int port;

@@ -584,6 +584,10 @@ static void on_timer(uv_timer_t *timer)
             l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries; // that one would not answer now
             disconnect(l, open ? "the parent was not heard for too long" : "the parent did not answer",
                        "nothing heard for too long");
+        } else if (open && l->stats.parent > 0 &&
+                   now_ns - wire_session_began_ns(l->session) > l->settings.return_ms * NS_PER_MS) {
+            l->tries = 0;
+            disconnect(l, "", "the preferred parent is tried again");
         }
     }
     arm(l);

@@ -7,7 +7,7 @@
 // With `children` it is a relay: it asks them too, merges their partial results with its own, and names who of them is missing.
 //
 // A node behind a relay has several parents: the relay, then who is above that one. They are tried in turn, so that a relay that is gone costs its children
-// seconds and no data. Who has found a parent stays with it until it is lost, or other parents are set.
+// seconds and no data. Who has found another than the first tries that again after return_ms, or when parents are set anew.
 #ifndef SONDE_WIRE_LINK_H
 #define SONDE_WIRE_LINK_H
 

@@ -15,6 +15,7 @@ enum {
     HANDSHAKE_MS = 5000,
     RETRY_MS = 100,
     RETRY_MAX_MS = 5000,
+    RETURN_MS = 60000,
 };
 
 struct wire_settings wire_settings_of(const struct wire_settings *in)
@@ -25,6 +26,7 @@ struct wire_settings wire_settings_of(const struct wire_settings *in)
     s.handshake_ms = s.handshake_ms ? s.handshake_ms : HANDSHAKE_MS;
     s.retry_ms = s.retry_ms ? s.retry_ms : RETRY_MS;
     s.retry_max_ms = s.retry_max_ms ? s.retry_max_ms : RETRY_MAX_MS;
+    s.return_ms = s.return_ms ? s.return_ms : RETURN_MS;
     return s;
 }
 

@@ -29,6 +29,7 @@ struct wire_settings {
     unsigned
         retry_ms; // 100: wait before the second attempt; doubled with each up to retry_max_ms, and jittered by half
     unsigned retry_max_ms; // 5000
+    unsigned return_ms;    // 60000: so long a link stays with a parent that is not the first, which then is tried again
     struct wire_clock clock;
     int (*random)(void *user, uint8_t *out, size_t size); // NULL: getrandom; 0 or a negative errno
     void *random_user;

@@ -264,20 +264,20 @@ class Cluster(unittest.TestCase):
     def test_a_tree(self):
         """With a fanout of 2 the fourth node is asked through the second; when that is away, directly."""
         four = [*HOSTS, "n4"]
-        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--node-timeout=2", "--node-deadline=1.5", "--no-record", "sleep", "1000")
+        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--node-timeout=2", "--node-deadline=5", "--no-record", "sleep", "1000")
         self.up(four)
         self.all_answer(four)
 
         def connected():
             return {n["host"]: (n["connected"], n.get("via")) for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"]}
         behind = {"n2": (True, None), "n3": (True, None), "n4": (False, "n2")}
-        self.assertEqual(connected(), behind)
-        # A relay that is away takes nobody with it for long.
+        until(lambda: connected() == behind, lambda: f"n4 is behind n2: {connected()}")
+        # A relay that is away takes nobody with it for long: where the launcher has not told n4 yet, that one is named.
         lab.partition("n2")
-        missing, answer = self.ask(CUSTOM)
-        self.assertEqual((missing, [a["tags"]["host"] for a in answer]), ("n2 (late), n4 (late: its relay is missing)", ["n1", "n3"]))
+        missing, _ = self.ask(CUSTOM)
+        self.assertIn(missing, ("n2 (late), n4 (late: its relay is missing)", "n2 (late)", "n2 (not connected)"))
         until(lambda: self.ask(CUSTOM)[0] in ("n2 (late)", "n2 (not connected)"), lambda: f"n4 answers without n2: {self.ask(CUSTOM)} {connected()}")
-        self.assertEqual([a["tags"]["host"] for a in self.ask(CUSTOM)[1]], ["n1", "n3", "n4"])
+        until(lambda: [a["tags"]["host"] for a in self.ask(CUSTOM)[1]] == ["n1", "n3", "n4"], "the other three answer")
         lab.heal("n2")
         self.all_answer(four)
         until(lambda: connected() == behind, lambda: f"n4 is behind n2 again: {connected()}")

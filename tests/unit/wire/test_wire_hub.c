@@ -559,6 +559,31 @@ static void a_child_goes_past_its_relay(void **state)
     wire_loop_stop(loop);
 }
 
+static void a_child_returns_to_its_relay(void **state)
+{
+    (void)state;
+    struct wire_settings s = net_settings();
+    s.handshake_ms = 500;
+    s.dead_ms = 1000; // so often it looks whether it is time
+    s.return_ms = 500;
+    struct wire_loop *loop = net_loop();
+    struct hub *root = net_hub(loop, &s, "head", false), *middle = net_hub(loop, &s, "r1", true);
+    struct proxy *proxy = proxy_start(hub_port(middle));
+    struct wire_parent parents[] = {{"127.0.0.1", proxy_port(proxy)}, {"127.0.0.1", hub_port(root)}};
+    proxy_stall(proxy, true);
+    struct wire_link *a = net_link(loop, &s, "a", proxy_port(proxy), NULL, NULL);
+    assert_int_equal(wire_link_set_parents(a, parents, 2), 0);
+    net_wait(root, 1);
+    proxy_stall(proxy, false);
+    net_wait(middle, 1);
+    NET_AWAIT(net_link_stats(a).state == WIRE_LINK_OPEN && net_link_stats(a).parent == 0);
+    wire_link_destroy(a);
+    hub_destroy(middle);
+    hub_destroy(root);
+    proxy_stop(proxy);
+    wire_loop_stop(loop);
+}
+
 static void a_tree_is_flat_and_full(void **state)
 {
     (void)state;
@@ -630,6 +655,7 @@ int main(void)
         cmocka_unit_test(a_new_hub_finds_its_nodes),
         cmocka_unit_test(who_is_behind_a_missing_relay_is_named),
         cmocka_unit_test(a_child_goes_past_its_relay),
+        cmocka_unit_test(a_child_returns_to_its_relay),
         cmocka_unit_test(a_tree_is_flat_and_full),
         cmocka_unit_test(the_key_is_for_one_user_only),
     };
