@@ -85,7 +85,7 @@ static size_t take_some(struct fetch *f, struct arena *arena, struct wanted *out
     for (struct wanted **at = &f->first; *at && n < FETCH_NODES_AT_ONCE;) {
         struct wanted *w = *at;
         const struct hub_node *node = find_node(nodes, count, w->host);
-        bool ready = (node && node->connected) || w->since_ns < late_ns;
+        bool ready = (node && node->within_reach) || w->since_ns < late_ns;
         if (!ready || (n && strcmp(w->folder, out[0]->folder) != 0)) {
             at = &w->next;
             continue;

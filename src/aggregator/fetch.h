@@ -2,7 +2,7 @@
 //
 //   launcher ── fetch HOST DIR ─▶ queue ─▶ a thread of its own: hub_copy, FETCH_NODES_AT_ONCE at a time ─▶ fetched HOST PATH, or unfetched HOST TEXT
 //
-// A node that is not connected yet has FETCH_CONNECT_MS to come.
+// A node that is not within reach yet has FETCH_CONNECT_MS to come.
 #ifndef SONDE_AGGREGATOR_FETCH_H
 #define SONDE_AGGREGATOR_FETCH_H
 
