@@ -394,6 +394,9 @@ class Nodes(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(to)), ["n1.sonde", "n3.sonde"])
 
     def test_a_collector_is_asked_for(self):
+        bare = Process("aggregator", "--token-file", self.token, os.path.join(self.place.name, "n1"))
+        self.ends.append(bare.close)
+        self.port = int(bare.first.split()[1])
         self.assertEqual(self.ask("/sonde/v1/collectors", {"name": "a", "command": "x"})[0], 501)  # it has no agent
         own = Process("aggregator", "--socket", os.path.join(self.place.name, "none"), "--token-file", self.token, os.path.join(self.place.name, "n1"))
         self.ends.append(own.close)
