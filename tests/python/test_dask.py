@@ -211,6 +211,19 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.opened, [(0, 0), (10, 0), (10, 1)])
         self.assertEqual(self.at[-3:], [(1, 0), (9, 0), (10, 0)])
 
+    def test_a_restart_ends_what_is_open(self):
+        jobs = self.jobs()
+        self.graph(jobs, "A", "a", "b")
+        self.graph(jobs, "B", "c")
+        self.move(jobs, "c", "processing")
+        jobs.restarted()
+        self.assertEqual(self.closed, [(0, 0, True), (1, 0, True)])
+        self.known.clear()
+        self.graph(jobs, "A", "d")
+        self.move(jobs, "d", "processing", "memory")
+        self.assertEqual((jobs.job, jobs.dag), (0, 1))
+        self.assertEqual(self.closed[-1], (0, 1, False))
+
     def test_many_graphs_take_little(self):
         """The heap does not grow with the turns of what runs."""
         jobs = self.jobs()
