@@ -26,7 +26,7 @@ from distributed import Client, LocalCluster  # noqa: E402
 
 import dask.config  # noqa: E402
 
-from sonde.dask import Monitor, _csv, _jobs, _store, custom_metric  # noqa: E402
+from sonde.dask import Monitor, _csv, _jobs, _peaks, _settings, _store, custom_metric  # noqa: E402
 
 # A busy machine is no fault.
 dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"})
@@ -211,6 +211,19 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.opened, [(0, 0), (10, 0), (10, 1)])
         self.assertEqual(self.at[-3:], [(1, 0), (9, 0), (10, 0)])
 
+    def test_a_restart_ends_what_is_open(self):
+        jobs = self.jobs()
+        self.graph(jobs, "A", "a", "b")
+        self.graph(jobs, "B", "c")
+        self.move(jobs, "c", "processing")
+        jobs.restarted()
+        self.assertEqual(self.closed, [(0, 0, True), (1, 0, True)])
+        self.known.clear()
+        self.graph(jobs, "A", "d")
+        self.move(jobs, "d", "processing", "memory")
+        self.assertEqual((jobs.job, jobs.dag), (0, 1))
+        self.assertEqual(self.closed[-1], (0, 1, False))
+
     def test_many_graphs_take_little(self):
         """The heap does not grow with the turns of what runs."""
         jobs = self.jobs()
@@ -245,6 +258,18 @@ class Questions(unittest.TestCase):
         with unittest.mock.patch.object(_store, "LATE_S", -1), self.assertLogs("sonde.dask", "WARNING") as said:
             self.assertEqual(self.ask(self.missing("late", 1), self.missing("late", 2))[0]["n"], 2)
         self.assertIn("n2", said.output[0])
+
+
+class Peaks(unittest.TestCase):
+    def test_a_stretch_has_its_last_millisecond(self):
+        """Also where a sample was taken in just that one: a question of one value leaves its end out."""
+        points = [(1_000_000_000, 0, 0), (1_350_400_000, 1, 0), (1_400_000_000, 1, 1)]
+        self.assertEqual(_peaks.stretches(points, [(1_000_500_000, 1_600_900_000)]), [(0, 1001, 1350), (1, 1351, 1600)])
+        store = unittest.mock.Mock(query=unittest.mock.Mock(return_value=[]))
+        settings = _settings.Settings(["total-mem"])
+        life = unittest.mock.Mock(worker=0, host="n1", devices=None)
+        _peaks.Asked(store, settings, "gpu", "m", [(0, 10)]).of(life, 1001, 1350)
+        self.assertEqual(store.query.call_args[0][:2], (1001, 1351))
 
 
 class Recording(Clusters):

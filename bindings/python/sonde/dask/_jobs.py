@@ -115,6 +115,17 @@ class Jobs:
             if finish == "forgotten":
                 self._of.pop(key, None)
 
+    def restarted(self) -> None:
+        """The cluster has forgotten all tasks. What had not ended has failed."""
+        left = {graph.number: graph for graphs in self._wanted.values() for graph in graphs}
+        for graph in self._at_work.values():
+            graph.running = 0
+        self._of, self._at_work, self._wanted = {}, {}, {}
+        for _, graph in sorted(left.items()):
+            graph.failed = True
+            graph.waiting.clear()
+            self._close(graph)
+
     def job_of(self, client: str) -> Optional[int]:
         """The job that a client is; None: it has submitted nothing, or is none."""
         return self._jobs.get(client)

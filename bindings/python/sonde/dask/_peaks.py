@@ -74,7 +74,8 @@ class Asked:
     def of(self, life: "Life", first_ms: int, last_ms: int) -> list[Any]:
         stretch = (first_ms, last_ms)
         if stretch not in self.known:
-            found = self.store.query(first_ms, last_ms, [(self.name, {"host": "*"})], "0all-max")
+            # What is downsampled to one value ends before its end.
+            found = self.store.query(first_ms, last_ms + 1, [(self.name, {"host": "*"})], "0all-max")
             self.known[stretch] = {_place(one["tags"]): one["values"][0] for one in found}
         if self.kind == "worker":
             mine = [place for place, tags in self.tags.items() if tags.get("worker") == str(life.worker)]

@@ -187,6 +187,9 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         self.jobs.transition(key, start, finish)
 
+    def restart(self, scheduler: Any) -> None:
+        self.jobs.restarted()
+
     def remove_client(self, scheduler: Any, client: str) -> None:
         job = self.jobs.job_of(client)
         if job is not None and job in self.job_spans:
