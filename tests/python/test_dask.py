@@ -463,6 +463,7 @@ class Jobs(Clusters):
             with Client(client.scheduler.address) as other:
                 twin = Monitor(other)  # one that has not attached
                 monitor.start()
+                until(lambda: monitor.get_peaks("compute-util")[0], "a row")
                 client.submit(sleep, 0.15, pure=False).result()
                 self.assertEqual(twin.new_job(), 1)
                 client.submit(sleep, 0.15, pure=False).result()
@@ -567,7 +568,7 @@ class Faults(Clusters):
         script.write_text(script.read_text() + "fail 1 utilization 3\n")
         with self.cluster(1) as (_, client):
             with Monitor(client, tracking=["total-mem", "compute-util"], polling_interval=INTERVAL_MS) as monitor:
-                client.submit(sleep, 0.3).result()
+                until(lambda: monitor.get_peaks("compute-util")[0], "a row")
             [recording] = self.csv(monitor)
             for row in recording.rows:
                 self.assertEqual([value is None for value in row[4]], [False, True, False, False])
