@@ -21,14 +21,14 @@ logger = logging.getLogger("sonde.dask")
 class Store:
     def __init__(self, environment: dict[str, str]) -> None:
         token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
-        self.connection = Connection(environment["SONDE_URL"], token)
+        self.connection = Connection(environment["SONDE_URL"], token, TIMEOUT_S)
         self.given_up: set[str] = set()  # hosts
 
     def _ask(self, path: str, body: Optional[dict[str, Any]] = None) -> Any:
         """The answer of all nodes. One that is late is asked again for LATE_S rather than left out; then it is said, and from then on it is not waited for."""
         deadline = time.monotonic() + LATE_S
         while True:
-            answer = json.loads(self.connection.ask(path, None if body is None else json.dumps(body).encode(), timeout=TIMEOUT_S))
+            answer = json.loads(self.connection.ask(path, None if body is None else json.dumps(body)))
             late = {one["host"] for one in answer.get("missing", []) if one["reason"] in ("late", "connection lost")} - self.given_up
             if not late:
                 return answer
