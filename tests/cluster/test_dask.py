@@ -14,7 +14,7 @@ from lab import Lab, until, why_not
 
 SONDE = os.environ["SONDE"]
 PATHS = os.environ["PACKAGE"] + ":" + os.environ["DASK"]
-PYTHON = sys.executable
+PYTHON = "/usr/bin/python3"  # what hosts see of this machine, which a python3 in somebody's home is not
 # A host's GPUs answer with this utilisation.
 BUSY = {"n1": 11, "n2": 22, "n3": 33}
 
@@ -45,6 +45,10 @@ with Client("tcp://n1:8786") as client:
 def setUpModule():
     global lab
     lab = Lab([SONDE])
+    found = lab.run("n1", PYTHON, "-c", "import distributed, sonde.dask", env={"PYTHONPATH": PATHS})
+    if found.returncode != 0:
+        lab.close()
+        raise unittest.SkipTest(f"{PYTHON} of the hosts finds no Dask: {found.stderr.strip().splitlines()[-1]}")
 
 
 def tearDownModule():
