@@ -60,8 +60,9 @@ struct relay {
     struct control control;
     struct sources *sources;
     struct wire_loop *loop;
-    struct hub *children;                // NULL: none
-    struct wire_bulk *bulk, *from_children; // ways for large answers: ours, and those of our children; NULL: the connection
+    struct hub *children; // NULL: none
+    struct wire_bulk *bulk,
+        *from_children; // ways for large answers: ours, and those of our children; NULL: the connection
     struct wire_link *link;
 };
 

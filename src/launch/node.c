@@ -33,9 +33,9 @@ enum {
 struct node {
     struct job job;
     char folder[FOLDER_PATH_MAX], token[256];
-    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1],
-        parents[PARENTS_MAX], transport[WIRE_WAY_MAX]; // parents: "ADDRESS PORT ADDRESS PORT"
-    char *hosts, *children;   // owned; children: NULL: none
+    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1], parents[PARENTS_MAX],
+        transport[WIRE_WAY_MAX]; // parents: "ADDRESS PORT ADDRESS PORT"
+    char *hosts, *children;      // owned; children: NULL: none
     char *agent_arguments[NODE_AGENT_ARGUMENTS_MAX];
     size_t agent_argument_count;
     int64_t beat_ms, orphan_ms, stop_ms;

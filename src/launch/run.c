@@ -14,8 +14,8 @@
 #include "launch/substitute.h"
 #include "launch/summary.h"
 #include "launch/sweep.h"
-#include "launch/wanted.h"
 #include "launch/tunnel.h"
+#include "launch/wanted.h"
 #include "wire/settings.h"
 
 #include <errno.h>
