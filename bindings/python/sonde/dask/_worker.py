@@ -6,6 +6,7 @@ epoch. An instant at which the thread could not run, as a task held the interpre
 """
 
 import asyncio
+import importlib
 import os
 import pickle
 import re
@@ -201,14 +202,13 @@ def host_name() -> str:
 
 def identity(worker: Any) -> dict[str, Any]:
     """What the rows of a worker are told apart by."""
-    import psutil
-
+    started = importlib.import_module("psutil").Process().create_time()  # it comes with Dask; whether it is typed depends on the machine
     return {
         "name": str(worker.name),
         "address": worker.address,
         "host": host_name(),
         "pid": os.getpid(),
-        "started_ns": int(psutil.Process().create_time() * 1e9),
+        "started_ns": int(started * 1e9),
         "devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
     }
 
