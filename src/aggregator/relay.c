@@ -109,12 +109,12 @@ size_t relay_parents(struct str text, struct arena *arena, struct wire_parent ou
     size_t count = 0;
     while (text.data && text.size && count < WIRE_PARENTS_MAX) {
         // Up to the next comma, or two words.
-        struct str one = text, rest = text, host = str_cut(&rest, ' '), number = rest;
+        struct str rest = text, host = str_cut(&rest, ' '), number;
         if (rest.data) {
             number = str_cut(&rest, ' ');
         } else {
             rest = text;
-            one = str_cut(&rest, ',');
+            struct str one = str_cut(&rest, ',');
             size_t colon = one.size;
             while (colon > 0 && one.data[colon - 1] != ':')
                 colon--;

@@ -91,7 +91,7 @@ int gpu_list_open(const char *root)
         return -errno;
     }
     l->to = ends[1];
-    strcpy(l->root, root);
+    memcpy(l->root, root, strlen(root) + 1);
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
