@@ -2,6 +2,7 @@
 #include "aggregator/dump_send.h"
 
 #include "base/escape.h"
+#include "base/ssh.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,21 +47,10 @@ static int start(struct sender *s, const char *node, const char *command, int in
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &all);
-    const char *argv[] = {"ssh",
-                          "-T",
-                          "-x",
-                          "-a",
-                          "-oBatchMode=yes",
-                          "-oConnectTimeout=8",
-                          "-oServerAliveInterval=15",
-                          "-oServerAliveCountMax=4",
-                          "-oClearAllForwardings=yes",
-                          "-oControlPath=none",
-                          "--",
-                          node,
-                          command,
-                          NULL};
-    int failed = posix_spawnp(&s->pid, "ssh", &files, &how, (char *const *)(uintptr_t)argv, environ);
+    static const char *const options[] = {"-oClearAllForwardings=yes", NULL};
+    struct ssh_words ssh;
+    ssh_words(&ssh, options, 4, node, command);
+    int failed = posix_spawnp(&s->pid, "ssh", &files, &how, ssh.argv, environ);
     posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&files);
     close(words[1]);

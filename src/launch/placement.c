@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/ssh.h"
 #include "launch/channel.h"
 #include "launch/child.h"
 #include "launch/job.h"
@@ -268,23 +269,12 @@ static int start_process(struct node_process *n, struct error *e)
     buf_add_str(&command, STR("exec "));
     escape_for_shell(&command, str_of(program));
     buf_add_str(&command, STR(" node"));
-    char *text = (char *)(uintptr_t)buf_cstr(&command);
     // A partition that is shorter than what a node waits for shall not break the connection.
-    char *argv[] = {"ssh",
-                    "-T",
-                    "-x",
-                    "-a",
-                    "-oBatchMode=yes",
-                    "-oConnectTimeout=8",
-                    "-oServerAliveInterval=15",
-                    "-oServerAliveCountMax=20",
-                    "-oClearAllForwardings=yes",
-                    "-oControlPath=none",
-                    "--",
-                    host,
-                    text,
-                    NULL};
-    int status = command.failed ? error_set(e, -ENOMEM, "out of memory") : channel_start(&n->channel, argv, SIGTERM, e);
+    static const char *const options[] = {"-oClearAllForwardings=yes", NULL};
+    struct ssh_words ssh;
+    ssh_words(&ssh, options, 20, host, buf_cstr(&command));
+    int status =
+        command.failed ? error_set(e, -ENOMEM, "out of memory") : channel_start(&n->channel, ssh.argv, SIGTERM, e);
     buf_free(&command);
     return status;
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/ssh.h"
 #include "launch/child.h"
 
 #include <signal.h>
@@ -95,27 +96,14 @@ static void open_tunnel(struct tunnel *t)
     snprintf(forward, sizeof forward, "localhost:%d:%s%s%s:%d", t->port ? t->port : t->bind, v6 ? "[" : "", t->address,
              v6 ? "]" : "", t->bind);
     // Its own connection, so that it ends with us; a port that is taken there is a failure, not a tunnel to nowhere.
-    const char *argv[] = {"ssh",
-                          "-N",
-                          "-T",
-                          "-x",
-                          "-a",
-                          "-R",
-                          forward,
-                          "-oBatchMode=yes",
-                          "-oConnectTimeout=8",
-                          "-oServerAliveInterval=15",
-                          "-oServerAliveCountMax=4",
-                          "-oExitOnForwardFailure=yes",
-                          "-oControlPath=none",
-                          "--",
-                          t->node,
-                          NULL};
+    const char *const options[] = {"-N", "-R", forward, "-oExitOnForwardFailure=yes", NULL};
+    struct ssh_words ssh;
+    ssh_words(&ssh, options, 4, t->node, NULL);
     struct error e;
     t->next_ns = 0;
     t->reason[0] = 0;
     t->began_ns = clock_monotonic_ns();
-    if (channel_start(&t->channel, (char *const *)(uintptr_t)argv, SIGTERM, &e) < 0) {
+    if (channel_start(&t->channel, ssh.argv, SIGTERM, &e) < 0) {
         snprintf(t->reason, sizeof t->reason, "%.*s", TUNNEL_REASON_MAX - 1, e.text);
         wait_for_next(t);
     }
