@@ -16,7 +16,6 @@ import importlib.util
 import itertools
 import multiprocessing
 import os
-import pathlib
 import pickle
 import queue
 import shlex

@@ -87,7 +87,7 @@ def eigenvalues(work):
     return values
 
 
-def multiply():
+def multiply(begun):
     """Multiplies matrices until the process ends that has started this one."""
     parent = os.getppid()
 
@@ -98,24 +98,29 @@ def multiply():
 
     threading.Thread(target=watch, daemon=True).start()
     os.setsid()  # the kernel gives each session its share of a core
-    device = use_device()
-    size = DISTURBING_SIZE["cpu" if device is None else "gpu"]
-    a = np.random.default_rng(0).standard_normal((size, size))
-    if device is not None:
-        import torch
+    try:
+        device = use_device()
+        size = DISTURBING_SIZE["cpu" if device is None else "gpu"]
+        a = np.random.default_rng(0).standard_normal((size, size))
+        if device is not None:
+            import torch
 
-        a = torch.from_numpy(a).to(device)
+            a = torch.from_numpy(a).to(device)
+        a @ a
+    finally:
+        begun.release()  # also when the device has no room for this one
     while True:
         a @ a
 
 
 def disturb():
-    """Slows the device down until its process ends."""
-    processes = [multiprocessing.get_context("fork").Process(target=multiply) for _ in range(DISTURBERS)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
+    """Slows the device down until this process ends. Returns when it is slow."""
+    context = multiprocessing.get_context("fork")
+    begun = context.Semaphore(0)
+    for _ in range(DISTURBERS):
+        context.Process(target=multiply, args=(begun,)).start()
+    for _ in range(DISTURBERS):
+        begun.acquire()
 
 
 # ---------------------------------------------------------------- on the primary node
@@ -188,8 +193,7 @@ def main():
 
     victim = next(((host, device) for host, device in found if host != hosts[0]), None)
     disturbing = Processes([place_of(*victim)] if victim else [])
-    for process in disturbing.processes:
-        process.call(disturb)
+    disturbing.each(disturb)
     detector = SlowGPUDetector(collection_rate=args.rate)
     detector.start()
 

@@ -1,66 +1,179 @@
-"""What a Monitor costs a cluster: 10,000 small tasks with it and without it, in turns on one cluster, so that a busy machine is busy for both. CPU time of scheduler and workers, and wall time."""
+"""What a Monitor costs a cluster: one that has 10,000 small tasks to do, one whose tasks take a second, and one that has nothing to do.
 
-import json
+Counted is the processor time of all processes, Dask's and sonde's, with a Monitor and without it. Both are measured on one cluster, in turns of some tenths of a
+second, so that whatever else the machine does befalls both alike:
+
+    block:   with  without  without  with      or      without  with  with  without       which, is drawn
+
+What grows or falls evenly within a block is gone from its ratio. A turn ends when the scheduler has forgotten its tasks. `with` is a Monitor that was attached and
+started; `without` is a cluster that it was taken out of, and whose agent has ended. The result is the median of the blocks' ratios. Blocks are added until its 95 %
+interval (of order statistics: nothing is assumed of how the noise is distributed) is narrower than WIDTH, or time is up. Tasks of a second sleep: what they do
+would hide what watching them costs.
+"""
+
+import gc
+import math
 import os
 import pathlib
+import random
 import statistics
 import sys
+import time
 
 BUILD = pathlib.Path(os.environ["SONDE_BUILD"])
-PAIRS = int(os.environ.get("SONDE_BENCH_PAIRS", "8"))
-TASKS = int(os.environ.get("SONDE_BENCH_TASKS", "10000"))
-sys.path[:0] = [str(BUILD / "bindings/python"), str(BUILD / "python-dask-newest")]
+TASKS = 10_000  # what is reported
+TURN_TASKS = int(os.environ.get("SONDE_BENCH_TASKS", "2500"))
+TURN_S = 3  # of a turn without small tasks
+WIDTH = float(os.environ.get("SONDE_BENCH_WIDTH", "0.008"))
+SECONDS_MAX = float(os.environ.get("SONDE_BENCH_SECONDS", "120"))
+BLOCKS_MIN = 12  # of small tasks
+BLOCKS_QUIET = 3  # of the others, whose blocks are much alike
+CALM_S = 0.05  # for what workers do after the scheduler has done
+TRACKING = ["total-mem", "mem-util", "compute-util", "tasks", "rss"]  # all that task_extremes() can tell
+sys.path[:0] = [str(BUILD / "bindings/python"), str(BUILD / "python-dask-newest"), str(pathlib.Path(__file__).parent.parent)]
 os.environ["PATH"] = f"{BUILD / 'src/cli'}:{os.environ['PATH']}"
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
+
+from peers import report, say  # noqa: E402
 
 
 def small(i):
     return i + 1
 
 
-def cpu_s(client):
-    import time
+def descendants():
+    """This process and all that it has started, and so on."""
+    children = {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(entry.read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue  # it has ended meanwhile
+        children.setdefault(parent, []).append(int(entry.parent.name))
+    found = [os.getpid()]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
 
-    return sum(client.run(time.process_time).values()) + client.run_on_scheduler(time.process_time)
+
+def cpu_s(pids):
+    """Processor time of these processes so far, those that have ended left out."""
+    found = {}
+    for pid in pids:
+        try:
+            found[pid] = time.clock_gettime(~pid << 3 | 2)  # the kernel's clock of another process, in nanoseconds
+        except OSError:
+            pass
+    return found
 
 
-def once(client):
-    import time
+def small_tasks(client):
+    client.gather(client.map(small, range(TURN_TASKS), pure=False))
 
-    cpu, wall = cpu_s(client), time.perf_counter()
-    futures = client.map(small, range(TASKS), pure=False)
-    client.gather(futures)
+
+def tasks_of_a_second(client):
+    client.gather(client.map(time.sleep, [1] * TURN_S * len(client.nthreads()), pure=False))
+
+
+def nothing(client):
+    time.sleep(TURN_S)
+
+
+def turn(cluster, client, work):
+    """Processor and wall time of some work."""
+    gc.collect()
+    pids = descendants()
+    before, wall = cpu_s(pids), time.perf_counter()
+    work(client)
     wall = time.perf_counter() - wall
-    del futures
-    return cpu_s(client) - cpu, wall
+    while cluster.scheduler.tasks:
+        time.sleep(0.001)
+    time.sleep(CALM_S)
+    after = cpu_s(pids)
+    return sum(after[pid] - before[pid] for pid in after if pid in before), wall
+
+
+class Switched:
+    """A Monitor that is in the cluster or is not, and how long that took to change."""
+
+    def __init__(self, client):
+        from sonde.dask import Monitor
+
+        self.monitor, self.on = Monitor(client), False
+        self.took_s = {True: [], False: []}
+
+    def turn(self, on):
+        if on == self.on:
+            return
+        began = time.perf_counter()
+        if on:
+            self.monitor.attach(tracking=TRACKING)
+            self.monitor.start()
+        else:
+            self.monitor.shutdown()
+        self.took_s[on].append(time.perf_counter() - began)
+        self.on = on
+
+
+def interval(values):
+    """The median, and the 95 % interval around it."""
+    values = sorted(values)
+    outside = max(0, math.floor(len(values) / 2 - 0.98 * math.sqrt(len(values))))
+    return statistics.median(values), values[outside], values[-1 - outside]
+
+
+def ratios(blocks, place):
+    return [sum(one[place] for one in block[True]) / sum(one[place] for one in block[False]) for block in blocks]
+
+
+def middle(blocks, place, on):
+    return statistics.median(one[place] for block in blocks for one in block[on])
+
+
+def block_of(cluster, client, switched, work):
+    first, block = random.random() < 0.5, {True: [], False: []}
+    for on in (first, not first, not first, first):
+        switched.turn(on)
+        block[on].append(turn(cluster, client, work))
+    return block
+
+
+def until_narrow(cluster, client, switched):
+    blocks, began = [], time.monotonic()
+    while not blocks or time.monotonic() - began < SECONDS_MAX:
+        blocks.append(block_of(cluster, client, switched, small_tasks))
+        _, low, high = interval(ratios(blocks, 0))
+        if len(blocks) >= BLOCKS_MIN and high - low < WIDTH:
+            break
+    return blocks
+
+
+def measure(cluster, client):
+    switched = Switched(client)
+    block_of(cluster, client, switched, small_tasks)  # the first is not counted
+    blocks = until_narrow(cluster, client, switched)
+    for place, what in enumerate(("cpu", "wall")):
+        ratio, low, high = interval(ratios(blocks, place))
+        with_it, without = (round(TASKS / TURN_TASKS * middle(blocks, place, on), 4) for on in (True, False))
+        report("dask", f"{TASKS} tasks, {what} time", with_it, "s", "without a monitor", without, ratio=round(ratio, 4),
+               interval=[round(low, 4), round(high, 4)], blocks=len(blocks))  # fmt: skip
+    for work, what in ((tasks_of_a_second, "tasks of 1 s, cpu time"), (nothing, "idle, cpu time")):
+        blocks = [block_of(cluster, client, switched, work) for _ in range(BLOCKS_QUIET)]
+        with_it, without = (round(100 * middle(blocks, 0, on) / middle(blocks, 1, on), 3) for on in (True, False))
+        report("dask", what, with_it, "% of a core", "without a monitor", without)
+    switched.turn(False)
+    for on, what in ((True, "attach and start"), (False, "shutdown")):
+        report("dask", what, round(statistics.median(switched.took_s[on]), 4), "s")
 
 
 def main():
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        print("bench: Dask is not here (tools/test installs it)", file=sys.stderr)
+        say("Dask is not here (tools/test installs it)")
         return
-    from sonde.dask import Monitor
-
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        monitor = Monitor(client)
-        once(client)
-        pairs = []
-        for pair in range(PAIRS):
-            measured = {}
-            for monitored in (True, False) if pair % 2 else (False, True):
-                if monitored:
-                    monitor.attach(tracking=["total-mem", "mem-util", "compute-util", "tasks"])
-                    monitor.start()
-                measured[monitored] = once(client)
-                if monitored:
-                    monitor.shutdown()
-            pairs.append(measured)
-    for place, what in enumerate(("cpu", "wall")):
-        with_it, without = (statistics.median(pair[monitored][place] for pair in pairs) for monitored in (True, False))
-        ratio = statistics.median(pair[True][place] / pair[False][place] for pair in pairs)
-        print(json.dumps({"bench": "dask", "metric": f"{TASKS} tasks, {what} time", "value": with_it, "unit": "s", "peer": "without a monitor", "peer_value": without, "ratio": round(ratio, 4)}))
+        measure(cluster, client)
 
 
 if __name__ == "__main__":

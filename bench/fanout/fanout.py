@@ -1,12 +1,13 @@
 """One HTTP query over many nodes: `sonde simulate` on this machine (each node with a file of its own and the real protocol), asked one query after the other.
 
 all      avg:1s-avg:cpu_percent of the last 5 minutes at 1 Hz, averaged over all nodes: one series of 300 points
+one      the same of one of the hosts, alone: one series of 300 points
 hosts    the same of 100 of the hosts, each by itself: 100 series of 300 points
 each     avg:10s-avg:cpu_percent{host=*}: a series of 30 points for each node
 
 Times are from the request to the last byte of the answer, over a connection that stays open. CPU time is that of all processes of the simulation, both ends of the wire
-and the nodes' work included, less what they take while nobody asks (each node samples 100 metrics a second). Bytes are those of the aggregator's connections to its nodes; the peer
-ships the raw points of the same series and range ("none" as aggregator), in the same compressed form.
+and the nodes' work included, less what they take while nobody asks (each node samples 100 metrics a second). Bytes are those of the aggregator's connections to its nodes, and so is how many of those
+are asked; the peer ships the raw points of the same series and range ("none" as aggregator), in the same compressed form.
 """
 
 import http.client
@@ -47,9 +48,10 @@ class Server:
     def query(self, expression):
         return self.get(f"/api/query?start={SECONDS}s-ago&no_annotations&m={urllib.parse.quote(expression)}")
 
-    def wire_bytes(self):
+    def wire(self):
+        """Bytes so far, and nodes asked."""
         hub = json.loads(self.get("/sonde/v1/status"))["hub"]
-        return sum(node["bytes_in"] + node["bytes_out"] for node in hub["nodes"])
+        return sum(node["bytes_in"] + node["bytes_out"] for node in hub["nodes"]), hub["asked"]
 
 
 def cpu_seconds():
@@ -76,8 +78,9 @@ def ask(nodes, fanout, rounds):
     server = Server()
     tree = f"{nodes} nodes, {'directly' if fanout >= nodes - 1 else f'fanout {fanout}'}"
     hosts = "|".join(f"n{i * nodes // HOSTS:05}" for i in range(HOSTS))
-    queries = {"all": f"avg:1s-avg:{METRIC}", "hosts": f"avg:1s-avg:{METRIC}{{host=literal_or({hosts})}}", "each": f"avg:10s-avg:{METRIC}{{host=*}}"}
-    raw = {"all": f"none:{METRIC}", "hosts": f"none:{METRIC}{{host=literal_or({hosts})}}", "each": f"none:{METRIC}"}
+    one = f"{{host=n{nodes * 2 // 3:05}}}"
+    queries = {"all": f"avg:1s-avg:{METRIC}", "one": f"avg:1s-avg:{METRIC}{one}", "hosts": f"avg:1s-avg:{METRIC}{{host=literal_or({hosts})}}", "each": f"avg:10s-avg:{METRIC}{{host=*}}"}
+    raw = {"all": f"none:{METRIC}", "one": f"none:{METRIC}{one}", "hosts": f"none:{METRIC}{{host=literal_or({hosts})}}", "each": f"none:{METRIC}"}
     # The first questions find nothing in any cache, and on a busy machine not all nodes in time.
     for query in queries.values():
         for _ in range(WARM_UP):
@@ -92,22 +95,24 @@ def ask(nodes, fanout, rounds):
     report("fanout", f"idle, {tree}", round(idle * 1000, 1), "ms CPU a second", others_cpu=round(others, 2))
     for name, query in queries.items():
         server.incomplete = 0
-        times, before, cpu, began = [], server.wire_bytes(), cpu_seconds(), time.monotonic()
+        times, (before, asked), cpu, began = [], server.wire(), cpu_seconds(), time.monotonic()
         for _ in range(rounds):
             start = time.monotonic_ns()
             server.query(query)
             times.append((time.monotonic_ns() - start) / 1e6)
         cpu = (cpu_seconds() - cpu - idle * (time.monotonic() - began)) * 1000 / rounds
-        sent = (server.wire_bytes() - before) / rounds
+        after, asked_after = server.wire()
+        sent, asked = (after - before) / rounds, (asked_after - asked) / rounds
         incomplete = server.incomplete
-        before = server.wire_bytes()
+        before, _ = server.wire()
         server.query(raw[name])
-        shipped = server.wire_bytes() - before
+        shipped = server.wire()[0] - before
         times.sort()
         budget = {"peer": "budget", "peer_value": BUDGET_MS} if nodes == 1000 and name != "each" else {}
         report("fanout", f"{name}, {tree}, median", round(times[len(times) // 2], 2), "ms", incomplete_answers=incomplete)
         report("fanout", f"{name}, {tree}, 99th percentile", round(times[int(0.99 * (len(times) - 1))], 2), "ms", **budget)
         report("fanout", f"{name}, {tree}, CPU", round(cpu, 1), "ms a query")
+        report("fanout", f"{name}, {tree}, asked", round(asked, 1), "nodes a query")
         report("fanout", f"{name}, {tree}, on the wire", round(sent / 1024, 1), "KiB", "raw points", round(shipped / 1024, 1))
 
 

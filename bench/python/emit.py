@@ -1,7 +1,7 @@
 """What a call costs a Python program: by handle, by name, at level 0; beside it prometheus_client's gauge, and one HTTP POST a point.
 
-The program runs under `sonde run`. A round runs every loop once, so that what disturbs one disturbs its peers; the median of the rounds counts. The cost of
-the loop itself is in all figures, and is shown.
+The program runs under `sonde run`. A round runs every loop once, so that what disturbs one disturbs its peers; the median of the rounds counts. What a loop takes around its call
+is in the figures; `net` is without it, that is without what the empty loop takes in the same rounds.
 """
 
 import http.client
@@ -37,6 +37,8 @@ def rounds_of(loops):
 def loops():
     import sonde
 
+    telemetry = sonde.Telemetry()
+    above = sonde.gauge("above", level=4)
     loss, steps = sonde.gauge("loss"), sonde.counter("steps_total")
     two = sonde.group([sonde.gauge("a"), sonde.gauge("b")])
 
@@ -48,6 +50,10 @@ def loops():
         for _ in r:
             loss(0.5)
 
+    def handle_above(r):
+        for _ in r:
+            above(0.5)
+
     def count(r):
         for _ in r:
             steps()
@@ -56,6 +62,14 @@ def loops():
         emit = sonde.emit
         for _ in r:
             emit("named", 0.5)
+
+    def dragon(r):
+        for _ in r:
+            telemetry.add_data("dragon", 0.5)
+
+    def dragon_above(r):
+        for _ in r:
+            telemetry.add_data("dragon", 0.5, telemetry_level=4)
 
     def tagged(r):
         emit = sonde.emit
@@ -75,7 +89,8 @@ def loops():
             with sonde.span("s"):
                 pass
 
-    found = {"empty_loop": (empty, CALLS), "handle": (handle, CALLS), "counter": (count, CALLS), "name": (name, CALLS), "name_and_tag": (tagged, CALLS),
+    found = {"empty_loop": (empty, CALLS), "handle": (handle, CALLS), "handle_above": (handle_above, CALLS), "counter": (count, CALLS), "name": (name, CALLS), "name_and_tag": (tagged, CALLS),
+             "add_data": (dragon, CALLS), "add_data_above": (dragon_above, CALLS),
              "group_of_2": (group, CALLS), "log_of_2": (log, CALLS), "span": (span, CALLS // 20)}
     try:
         import prometheus_client
@@ -112,10 +127,12 @@ def main():
             done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
             ns = json.loads(done.stdout)
             peers = {name: ns.pop(name) for name in ("prometheus_client", "http_post") if name in ns}
+            loop = ns.pop("empty_loop")
+            report("python", f"empty_loop_level_{level}", round(loop, 1), "ns")
             for name in ns:
                 with_peers = peers if level and name in ("handle", "name") else {}
                 for peer, value in with_peers.items() or [(None, None)]:
-                    report("python", f"{name}_level_{level}", round(ns[name], 1), "ns", peer, value and round(value, 1))
+                    report("python", f"{name}_level_{level}", round(ns[name], 1), "ns", peer, value and round(value, 1), net=round(ns[name] - loop, 1))
 
 
 if sys.argv[1:] == ["inside"]:

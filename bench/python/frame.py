@@ -1,12 +1,13 @@
-"""One million points as a table in Python: of a recording, and of a server (`sonde replay`) over HTTP. Beside it: the same as JSON (http.client and json), made into the same columns
-of numbers, which is what programs did before. A round does each once; the median of the rounds counts. And what a query of one value takes."""
+"""One million points as a table in Python: of a recording, and of a server (`sonde replay`) over HTTP; and of a server where no two series were sampled at the same instants, so that
+all times have to be sent. Beside it: the same as JSON (http.client and json), made into the same columns
+of numbers, which is what programs did before. A round does each once; the median of the rounds counts (`first`: when nothing was read or imported yet). And what a query of one value takes."""
 
 import array
+import contextlib
 import http.client
 import json
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -24,13 +25,14 @@ T = 1_700_000_000
 sys.path[:0] = [os.path.join(BUILD, "bindings/python"), os.path.join(BUILD, "python-site")]
 
 
-def record(path):
+def record(path, apart_ns=0):
+    """Series that are sampled at the same instants, or so long behind each other."""
     with subprocess.Popen([WRITE, path], stdin=subprocess.PIPE, text=True) as writer:
         for k in range(SERIES):
             value = 50.0
             for i in range(POINTS):
                 value += (i * 7919 % 13 - 6) / 10
-                writer.stdin.write(f"point load host=n{k} {(T * 10 + i) * 100_000_000} {value:.1f}\n")
+                writer.stdin.write(f"point load host=n{k} {(T * 10 + i) * 100_000_000 + k * apart_ns} {value:.1f}\n")
     if writer.returncode:
         raise RuntimeError("make_store failed")
 
@@ -72,30 +74,29 @@ def main():
     if not os.path.exists(WRITE):
         say("frame: tests are not built, skipped")
         return
-    folder = tempfile.mkdtemp(prefix="sonde-bench-")
-    server = None
-    try:
-        path = os.path.join(folder, "n.sonde")
-        record(path)
-        server = subprocess.Popen([SONDE, "replay", path], stderr=subprocess.PIPE, text=True)
-        url, token = re.search(r"(http://\S+)/\?token=(\S+)", server.stderr.readline()).groups()
-        recorded, live = sonde.AnalysisClient(path), sonde.AnalysisClient(url, token=token)
-        rounds = [(milliseconds(lambda: table(recorded)), milliseconds(lambda: table(live))) for _ in range(ROUNDS)]
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder, contextlib.ExitStack() as ends:
+        def serve(name, apart_ns):
+            path = os.path.join(folder, name)
+            record(path, apart_ns)
+            server = ends.enter_context(subprocess.Popen([SONDE, "replay", path], stderr=subprocess.PIPE, text=True))
+            ends.callback(server.terminate)
+            return path, *re.search(r"(http://\S+)/\?token=(\S+)", server.stderr.readline()).groups()
+
+        path, url, token = serve("together.sonde", 0)
+        _, apart_url, apart_token = serve("apart.sonde", 1000)
+        live = sonde.AnalysisClient(url, token=token)
+        clients = {"recording": sonde.AnalysisClient(path), "live": live, "live_apart": sonde.AnalysisClient(apart_url, token=apart_token)}
+        rounds = [{name: milliseconds(lambda c=client: table(c)) for name, client in clients.items()} for _ in range(ROUNDS)]
         peer = statistics.median(milliseconds(lambda: as_json(url, token)) for _ in range(JSON_ROUNDS))
-        for name, column in (("million_points_recording", 0), ("million_points_live", 1)):
-            report("python", name, round(statistics.median(r[column] for r in rounds), 2), "ms", "http+json", round(peer, 1), best=round(min(r[column] for r in rounds), 2))
+        for name in clients:
+            taken = [r[name] for r in rounds]
+            report("python", f"million_points_{name}", round(statistics.median(taken), 2), "ms", "http+json", round(peer, 1), best=round(min(taken), 2), first=round(taken[0], 2))
         small = []
         for _ in range(300):
             began = time.perf_counter()
             live.query(metric="load", aggregator="max", downsample="0all-max")
             small.append((time.perf_counter() - began) * 1000)
         report("python", "one_value_live", round(statistics.median(small), 3), "ms")
-    finally:
-        if server:
-            server.terminate()
-            server.wait(60)
-            server.stderr.close()
-        shutil.rmtree(folder)
 
 
 main()

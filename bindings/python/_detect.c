@@ -10,7 +10,7 @@ struct judge {
     struct detect *detect;
 };
 
-static PyTypeObject *judge_type, *verdict_type;
+static PyTypeObject *verdict_type;
 
 static const char *const states[] = {
     [DETECT_WAITING] = "waiting", [DETECT_GOOD] = "good",     [DETECT_SUSPECT] = "suspect",
@@ -42,8 +42,7 @@ static PyObject *judge_new(PyTypeObject *own, PyObject *args, PyObject *keywords
                      DETECT_WINDOW_MAX);
         return NULL;
     }
-    allocfunc allocate = (allocfunc)PyType_GetSlot(own, Py_tp_alloc);
-    PyObject *self = allocate(own, 0);
+    PyObject *self = object_new(own);
     if (self)
         judge_of(self)->detect = d;
     else
@@ -54,10 +53,7 @@ static PyObject *judge_new(PyTypeObject *own, PyObject *args, PyObject *keywords
 static void judge_free(PyObject *self)
 {
     detect_destroy(judge_of(self)->detect);
-    PyTypeObject *own = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(own, Py_tp_free);
-    release(self);
-    Py_DECREF(own);
+    object_free(self);
 }
 
 // The member of that name, or -1 with an exception.
@@ -206,11 +202,8 @@ PyMODINIT_FUNC PyInit__detect(void);
 PyMODINIT_FUNC PyInit__detect(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    judge_type = (PyTypeObject *)(void *)PyType_FromSpec(&judge_spec);
     verdict_type = PyStructSequence_NewType(&verdict_description);
-    if (module && judge_type && verdict_type &&
-        PyModule_AddObject(module, "Judge", new_ref((PyObject *)judge_type)) == 0 &&
-        PyModule_AddObject(module, "Verdict", new_ref((PyObject *)verdict_type)) == 0)
+    if (module && module_add_type(module, &judge_spec) && module_add(module, "Verdict", (PyObject *)verdict_type) == 0)
         return module;
     Py_XDECREF(module);
     return NULL;

@@ -2,7 +2,7 @@
 //
 // Questions may come from any thread, several at once; each releases the interpreter while it waits, and Ctrl-C ends it. What Python adds (names of arguments,
 // classes for series) is in sonde/_analysis.py.
-#include <Python.h>
+#include "convert.h"
 
 #include "client/arrow_interface.h"
 #include "sonde_client.h"
@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-enum { FILTERS_MAX = 64, TAGS_MAX = 64, BY_MAX = 16 };
+enum { FILTERS_MAX = 64, BY_MAX = 16 };
 
 struct connection {
     PyObject ob_base;
@@ -44,18 +44,6 @@ static PyObject *fail(const struct sonde_error *e)
     Py_XDECREF(number);
     Py_XDECREF(error);
     return NULL;
-}
-
-static void *allocate(PyTypeObject *type)
-{
-    return ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-}
-
-static void free_object(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
 }
 
 static PyObject *not_by_hand(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -95,7 +83,7 @@ static PyObject *connection_new(PyTypeObject *type, PyObject *args, PyObject *ke
     PyEval_RestoreThread(state);
     if (rc)
         return fail(&e);
-    struct connection *c = allocate(type);
+    struct connection *c = object_new(type);
     if (c)
         c->client = client;
     else
@@ -136,7 +124,7 @@ static bool end(struct connection *c, PyThreadState *state, int rc, const struct
 static void connection_free(PyObject *self)
 {
     sonde_client_close(((struct connection *)(void *)self)->client);
-    free_object(self);
+    object_free(self);
 }
 
 static PyObject *connection_close(PyObject *self, PyObject *unused)
@@ -242,7 +230,7 @@ static bool take_question(struct question *q, PyObject *args, PyObject *keywords
 
 static PyObject *result_made(struct sonde_result *result)
 {
-    struct result *r = allocate(result_type);
+    struct result *r = object_new(result_type);
     if (r)
         r->result = result;
     else
@@ -305,7 +293,7 @@ static PyObject *connection_watch(PyObject *self, PyObject *args, PyObject *keyw
     if (!take_question(&q, args, keywords) || !begin(c, &state))
         return NULL;
     int rc = sonde_client_watch(c->client, &q.query, &watch, &e);
-    struct watch *w = end(c, state, rc, &e) ? allocate(watch_type) : NULL;
+    struct watch *w = end(c, state, rc, &e) ? object_new(watch_type) : NULL;
     if (w) {
         Py_INCREF(self);
         w->connection = c;
@@ -341,7 +329,7 @@ static PyGetSetDef connection_members[] = {
 static void result_free(PyObject *self)
 {
     sonde_result_free(((struct result *)(void *)self)->result);
-    free_object(self);
+    object_free(self);
 }
 
 static Py_ssize_t result_length(PyObject *self)
@@ -472,7 +460,7 @@ static void watch_free(PyObject *self)
     struct watch *w = (struct watch *)(void *)self;
     sonde_watch_close(w->watch);
     Py_XDECREF((PyObject *)w->connection);
-    free_object(self);
+    object_free(self);
 }
 
 static PyObject *watch_next(PyObject *self, PyObject *args)
@@ -557,30 +545,17 @@ static struct PyModuleDef definition = {
     NULL,
 };
 
-// PyModule_AddObject takes a reference, and only when it succeeds.
-static int add(PyObject *module, const char *name, PyObject *object)
-{
-    Py_XINCREF(object);
-    if (object && PyModule_AddObject(module, name, object) == 0)
-        return 0;
-    Py_XDECREF(object);
-    return -1;
-}
-
 PyMODINIT_FUNC PyInit__client(void);
 
 PyMODINIT_FUNC PyInit__client(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    connection_type = (PyTypeObject *)PyType_FromSpec(&specs[0]);
-    result_type = (PyTypeObject *)PyType_FromSpec(&specs[1]);
-    watch_type = (PyTypeObject *)PyType_FromSpec(&specs[2]);
     client_error = PyErr_NewExceptionWithDoc(
         "sonde.ClientError", "A question that got no answer; `errno` says of which kind (errno.ECONNREFUSED, …).",
         PyExc_RuntimeError, NULL);
-    if (module && add(module, "Connection", (PyObject *)connection_type) == 0 &&
-        add(module, "Result", (PyObject *)result_type) == 0 && add(module, "Watch", (PyObject *)watch_type) == 0 &&
-        add(module, "ClientError", client_error) == 0)
+    if (module && (connection_type = module_add_type(module, &specs[0])) &&
+        (result_type = module_add_type(module, &specs[1])) && (watch_type = module_add_type(module, &specs[2])) &&
+        module_add(module, "ClientError", client_error) == 0)
         return module;
     Py_XDECREF(module);
     return NULL;

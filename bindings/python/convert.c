@@ -67,3 +67,32 @@ bool value_of(PyObject *object, PyObject *name, double *value)
                          (PyObject *)Py_TYPE(object));
     return false;
 }
+
+void *object_new(PyTypeObject *type)
+{
+    return ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+}
+
+void object_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+int module_add(PyObject *module, const char *name, PyObject *object)
+{
+    Py_XINCREF(object);
+    if (object && PyModule_AddObject(module, name, object) == 0) // takes the reference only when it succeeds
+        return 0;
+    Py_XDECREF(object);
+    return -1;
+}
+
+PyTypeObject *module_add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromSpec(spec);
+    if (type && module_add(module, strrchr(spec->name, '.') + 1, type) != 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)(void *)type;
+}

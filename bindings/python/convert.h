@@ -1,4 +1,4 @@
-// convert.h - between Python's objects and what C takes. Internal to the extensions `sonde._emit` and `sonde._detect`.
+// convert.h - between Python's objects and what C takes. Internal to the extensions `sonde._emit`, `sonde._client` and `sonde._detect`.
 //
 // Only the limited API of CPython 3.9 is used: one binary serves every later version.
 #ifndef SONDE_PYTHON_CONVERT_H
@@ -38,5 +38,15 @@ int texts_add_tags(struct texts *t, PyObject *mapping, struct sonde_tag tags[TAG
 // A value to emit: a number, or what float() takes. False: nothing to emit: None, or no number (a RuntimeWarning says which metric; telemetry is
 // no reason to end a program) or an exception that is set.
 bool value_of(PyObject *object, PyObject *name, double *value);
+
+// A new object of a type of ours, all zero behind its head; NULL with an exception. And its end, when all that it holds has been given back.
+void *object_new(PyTypeObject *type);
+void object_free(PyObject *self);
+
+// The module has the object under that name, too (PyModule_AddObjectRef is younger than 3.9). -1 with an exception, also where `object` is NULL, which has one.
+int module_add(PyObject *module, const char *name, PyObject *object);
+
+// A type made for the module, which has it under the last part of its name. NULL with an exception.
+PyTypeObject *module_add_type(PyObject *module, PyType_Spec *spec);
 
 #endif

@@ -1,9 +1,11 @@
 #include "metric.h"
 
+#include "arguments.h"
+
 #include <limits.h>
 
 struct metric {
-    PyObject ob_base;
+    struct callable callable;
     sonde_handle handle;
     enum sonde_kind kind;
     int level;
@@ -11,20 +13,16 @@ struct metric {
 };
 
 struct group {
-    PyObject ob_base;
+    struct callable callable;
     sonde_handle handle;
     PyObject *metrics; // a tuple of Metric
 };
 
 static PyTypeObject *metric_type, *group_type;
 
-static void free_object(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
-    Py_DECREF(type);
-}
+static PyObject *gauge_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names);
+static PyObject *counter_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names);
+static PyObject *group_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names);
 
 static PyObject *made_by_functions(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
@@ -79,10 +77,10 @@ static PyObject *metric_new(enum sonde_kind kind, PyObject *args, PyObject *keyw
         PyErr_Format(PyExc_ValueError, "level %d: levels go from 1 to 4", level);
         return NULL;
     }
-    allocfunc allocate = (allocfunc)PyType_GetSlot(metric_type, Py_tp_alloc);
-    struct metric *m = (struct metric *)(void *)allocate(metric_type, 0);
+    struct metric *m = object_new(metric_type);
     if (!m)
         return NULL;
+    m->callable.call = kind == SONDE_GAUGE ? gauge_call : counter_call;
     m->kind = kind;
     m->level = level;
     m->name = new_ref(name);
@@ -115,7 +113,7 @@ static void metric_free(PyObject *self)
     Py_CLEAR(m->unit);
     Py_CLEAR(m->help);
     Py_CLEAR(m->tags);
-    free_object(self);
+    object_free(self);
 }
 
 // ---------------------------------------------------------------- Metric: emitting
@@ -126,10 +124,13 @@ static PyObject *done(void)
     return PyErr_Occurred() ? NULL : new_ref(Py_None);
 }
 
+// Handles that are off are known before anything else is looked at.
 static PyObject *emit(struct metric *m, PyObject *object, PyObject *time_ns)
 {
     double value;
-    if (!m->handle || !value_of(object, m->name, &value))
+    if (!m->handle)
+        return new_ref(Py_None);
+    if (!value_of(object, m->name, &value))
         return done();
     if (!time_ns || time_ns == Py_None) {
         sonde_put_point(m->handle, value);
@@ -145,18 +146,23 @@ static PyObject *emit(struct metric *m, PyObject *object, PyObject *time_ns)
 static PyObject *cell(struct metric *m, PyObject *object, void (*change)(sonde_handle metric, double value))
 {
     double value;
-    if (m->handle && value_of(object, m->name, &value))
-        change(m->handle, value);
-    return done();
+    if (!m->handle)
+        return new_ref(Py_None);
+    if (!value_of(object, m->name, &value))
+        return done();
+    change(m->handle, value);
+    return new_ref(Py_None);
 }
 
-static PyObject *metric_emit(PyObject *self, PyObject *args, PyObject *keywords)
+static PyObject *metric_emit(PyObject *self, PyObject *const *args, Py_ssize_t given, PyObject *names)
 {
-    static char *names[] = {"value", "time_ns", NULL};
-    PyObject *value, *time_ns = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:emit", names, &value, &time_ns))
+    static const char *const parameters[] = {"value", "time_ns"};
+    static PyObject *interned[2];
+    static const struct signature signature = {"emit", parameters, 1, 2, interned};
+    PyObject *out[2];
+    if (!arguments_take(&signature, args, given, names, out))
         return NULL;
-    return emit((struct metric *)(void *)self, value, time_ns);
+    return emit((struct metric *)(void *)self, out[0], out[1]);
 }
 
 static PyObject *metric_set(PyObject *self, PyObject *value)
@@ -164,32 +170,32 @@ static PyObject *metric_set(PyObject *self, PyObject *value)
     return cell((struct metric *)(void *)self, value, sonde_cell_set);
 }
 
-static PyObject *metric_add(PyObject *self, PyObject *args)
+static PyObject *metric_add(PyObject *self, PyObject *const *args, Py_ssize_t given)
 {
     struct metric *m = (struct metric *)(void *)self;
-    PyObject *amount = NULL;
-    if (!PyArg_UnpackTuple(args, "add", 0, 1, &amount))
-        return NULL;
-    if (amount)
-        return cell(m, amount, sonde_cell_add);
+    if (given > 1)
+        return PyErr_Format(PyExc_TypeError, "a counter takes one amount (%zd arguments given)", given);
+    if (given)
+        return cell(m, args[0], sonde_cell_add);
     sonde_add(m->handle, 1);
     return new_ref(Py_None);
 }
 
-// gauge(value), counter(amount = 1).
-static PyObject *metric_call(PyObject *self, PyObject *args, PyObject *keywords)
+// gauge(value, time_ns = None)
+static PyObject *gauge_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names)
 {
-    struct metric *m = (struct metric *)(void *)self;
-    if (m->kind == SONDE_COUNTER) {
-        if (keywords && PyDict_Size(keywords)) {
-            PyErr_SetString(PyExc_TypeError, "a counter takes the amount alone, no keywords");
-            return NULL;
-        }
-        return metric_add(self, args);
-    }
-    if (!keywords && PyTuple_Size(args) == 1)
-        return emit(m, PyTuple_GetItem(args, 0), NULL);
-    return metric_emit(self, args, keywords);
+    Py_ssize_t given = given_of(given_and_flag);
+    if (given == 1 && !names)
+        return emit((struct metric *)(void *)self, args[0], NULL);
+    return metric_emit(self, args, given, names);
+}
+
+// counter(amount = 1)
+static PyObject *counter_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names)
+{
+    if (names && PyTuple_Size(names))
+        return PyErr_Format(PyExc_TypeError, "a counter takes the amount alone, no keywords");
+    return metric_add(self, args, given_of(given_and_flag));
 }
 
 // ---------------------------------------------------------------- Metric: what else it can
@@ -242,11 +248,11 @@ static PyObject *metric_reduce(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef metric_methods[] = {
-    {"emit", (PyCFunction)(void (*)(void))metric_emit, METH_VARARGS | METH_KEYWORDS,
+    {"emit", FAST_METHOD(metric_emit), FAST,
      "emit(value, time_ns=None)\n--\n\nA point: now, or at a time in nanoseconds since the epoch."},
     {"set", metric_set, METH_O,
      "set(value, /)\n--\n\nSets the metric's cell, which is sampled at the run's rate: for values that change often."},
-    {"add", metric_add, METH_VARARGS, "add(amount=1, /)\n--\n\nAdds to the metric's cell."},
+    {"add", FAST_METHOD(metric_add), FAST_POSITIONAL, "add(amount=1, /)\n--\n\nAdds to the metric's cell."},
     {"__reduce__", metric_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -267,7 +273,8 @@ static PyType_Slot metric_slots[] = {
      "(1 if nothing is said). It is false when it is off: above the run's level, or no run at all."},
     {Py_tp_new, made_by_functions},
     {Py_tp_dealloc, metric_free},
-    {Py_tp_call, metric_call},
+    {Py_tp_call, callable_call},
+    {Py_tp_members, callable_members},
     {Py_tp_repr, metric_repr},
     {Py_tp_methods, metric_methods},
     {Py_tp_getset, metric_attributes},
@@ -275,7 +282,8 @@ static PyType_Slot metric_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec metric_spec = {"sonde.Metric", sizeof(struct metric), 0, Py_TPFLAGS_DEFAULT, metric_slots};
+static PyType_Spec metric_spec = {"sonde.Metric", sizeof(struct metric), 0, Py_TPFLAGS_DEFAULT | FAST_TYPE,
+                                  metric_slots};
 
 // ---------------------------------------------------------------- Group
 
@@ -301,11 +309,10 @@ static PyObject *group(PyObject *module, PyObject *metrics)
         else
             PyErr_Format(PyExc_TypeError, "a group is made of metrics, not of %R", (PyObject *)Py_TYPE(m));
     }
-    if (good) {
-        allocfunc allocate = (allocfunc)PyType_GetSlot(group_type, Py_tp_alloc);
-        g = (struct group *)(void *)allocate(group_type, 0);
-    }
+    if (good)
+        g = object_new(group_type);
     if (g) {
+        g->callable.call = group_call;
         g->handle = sonde_group(handles, (size_t)count);
         g->metrics = new_ref(tuple);
     }
@@ -327,19 +334,18 @@ static void group_free(PyObject *self)
 {
     struct group *g = (struct group *)(void *)self;
     Py_CLEAR(g->metrics);
-    free_object(self);
+    object_free(self);
 }
 
-static PyObject *group_call(PyObject *self, PyObject *args, PyObject *keywords)
+static PyObject *group_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names)
 {
     struct group *g = (struct group *)(void *)self;
-    Py_ssize_t count = PyTuple_Size(args);
-    PyObject *time_ns = keywords ? PyDict_GetItemString(keywords, "time_ns") : NULL;
+    Py_ssize_t count = given_of(given_and_flag), named = names ? PyTuple_Size(names) : 0;
+    bool timed = named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "time_ns") == 0;
+    PyObject *time_ns = timed ? args[count] : NULL;
     int64_t t = 0;
-    if (count != PyTuple_Size(g->metrics) || (keywords && PyDict_Size(keywords) != (time_ns != NULL))) {
-        PyErr_Format(PyExc_TypeError, "the group takes %zd values and time_ns=", PyTuple_Size(g->metrics));
-        return NULL;
-    }
+    if (count != PyTuple_Size(g->metrics) || named != timed)
+        return PyErr_Format(PyExc_TypeError, "the group takes %zd values and time_ns=", PyTuple_Size(g->metrics));
     if (!g->handle)
         return new_ref(Py_None);
     if (time_ns == Py_None)
@@ -353,7 +359,7 @@ static PyObject *group_call(PyObject *self, PyObject *args, PyObject *keywords)
     bool any = false;
     for (Py_ssize_t i = 0; i < count; i++) {
         struct metric *m = (struct metric *)(void *)PyTuple_GetItem(g->metrics, i);
-        bool given = value_of(PyTuple_GetItem(args, i), m->name, &values[i]);
+        bool given = value_of(args[i], m->name, &values[i]);
         if (!given)
             values[i] = sonde_missing();
         any |= given;
@@ -413,7 +419,8 @@ static PyType_Slot group_slots[] = {
                 "serves them all."},
     {Py_tp_new, made_by_functions},
     {Py_tp_dealloc, group_free},
-    {Py_tp_call, group_call},
+    {Py_tp_call, callable_call},
+    {Py_tp_members, callable_members},
     {Py_tp_repr, group_repr},
     {Py_tp_methods, group_methods},
     {Py_tp_getset, group_attributes},
@@ -421,7 +428,7 @@ static PyType_Slot group_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec group_spec = {"sonde.Group", sizeof(struct group), 0, Py_TPFLAGS_DEFAULT, group_slots};
+static PyType_Spec group_spec = {"sonde.Group", sizeof(struct group), 0, Py_TPFLAGS_DEFAULT | FAST_TYPE, group_slots};
 
 // ---------------------------------------------------------------- the module's part
 
@@ -439,11 +446,7 @@ static PyMethodDef functions[] = {
 
 int metric_add_to(PyObject *module)
 {
-    metric_type = (PyTypeObject *)(void *)PyType_FromSpec(&metric_spec);
-    group_type = (PyTypeObject *)(void *)PyType_FromSpec(&group_spec);
-    if (!metric_type || !group_type || PyModule_AddFunctions(module, functions) < 0)
-        return -1;
-    if (PyModule_AddObject(module, "Metric", new_ref((PyObject *)metric_type)) < 0)
-        return -1;
-    return PyModule_AddObject(module, "Group", new_ref((PyObject *)group_type));
+    metric_type = module_add_type(module, &metric_spec);
+    group_type = metric_type ? module_add_type(module, &group_spec) : NULL;
+    return group_type ? PyModule_AddFunctions(module, functions) : -1;
 }

@@ -22,10 +22,8 @@ static PyObject *open_span(PyObject *module, PyObject *args)
     const char *text = texts_add(&texts, name);
     int count = text ? texts_add_tags(&texts, given, tags) : -1;
     struct open_span *s = NULL;
-    if (count >= 0) {
-        allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-        s = (struct open_span *)(void *)allocate(type, 0);
-    }
+    if (count >= 0)
+        s = object_new(type);
     if (s) {
         s->name = new_ref(name);
         s->tags = new_ref(given);
@@ -61,15 +59,30 @@ static PyObject *close_span(PyObject *self, PyObject *more)
     return count < 0 ? NULL : new_ref(Py_None);
 }
 
+// span_at(name, start_ns, end_ns, tags)
+static PyObject *span_at(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *name, *given;
+    long long start_ns, end_ns;
+    if (!PyArg_ParseTuple(args, "ULLO:span_at", &name, &start_ns, &end_ns, &given))
+        return NULL;
+    struct texts texts = {.count = 0};
+    struct sonde_tag tags[TAGS_MAX];
+    const char *text = texts_add(&texts, name);
+    int count = text ? texts_add_tags(&texts, given, tags) : -1;
+    if (count >= 0)
+        sonde_span_at(text, start_ns, end_ns, tags, (size_t)count);
+    texts_free(&texts);
+    return count < 0 ? NULL : new_ref(Py_None);
+}
+
 static void free_span(PyObject *self)
 {
     struct open_span *s = (struct open_span *)(void *)self;
     Py_CLEAR(s->name);
     Py_CLEAR(s->tags);
-    PyTypeObject *own = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(own, Py_tp_free);
-    release(self);
-    Py_DECREF(own);
+    object_free(self);
 }
 
 static PyObject *made_by_function(PyTypeObject *own, PyObject *args, PyObject *keywords)
@@ -97,13 +110,14 @@ static PyType_Spec spec = {"sonde._emit.OpenSpan", sizeof(struct open_span), 0, 
 static PyMethodDef functions[] = {
     {"open_span", open_span, METH_VARARGS,
      "open_span(name, tags, parent, /)\n--\n\nBegins a span within another one or None. What sonde.span() stands on."},
+    {"span_at", span_at, METH_VARARGS,
+     "span_at(name, start_ns, end_ns, tags, /)\n--\n\nA span that is over, its times in nanoseconds since the epoch. "
+     "It is part of none."},
     {NULL, NULL, 0, NULL},
 };
 
 int span_add_to(PyObject *module)
 {
-    type = (PyTypeObject *)(void *)PyType_FromSpec(&spec);
-    if (!type || PyModule_AddFunctions(module, functions) < 0)
-        return -1;
-    return PyModule_AddObject(module, "OpenSpan", new_ref((PyObject *)type));
+    type = module_add_type(module, &spec);
+    return type ? PyModule_AddFunctions(module, functions) : -1;
 }

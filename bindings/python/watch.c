@@ -113,8 +113,7 @@ static PyObject *watch_new(PyTypeObject *type, PyObject *args, PyObject *keyword
         return NULL;
     if (interval_ms < 1 || !group_of(group, MEMBERS, &handle))
         return PyErr_Format(PyExc_ValueError, "a group of two metrics and an interval of at least 1 ms are needed");
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    struct watch_object *o = (struct watch_object *)(void *)allocate(type, 0);
+    struct watch_object *o = object_new(type);
     struct watch *w = o ? calloc(1, sizeof *w) : NULL;
     if (!w) {
         Py_XDECREF(o);
@@ -144,10 +143,7 @@ static PyObject *watch_stop(PyObject *self, PyObject *unused)
 static void watch_free(PyObject *self)
 {
     stop((struct watch_object *)(void *)self);
-    PyTypeObject *own = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(own, Py_tp_free);
-    release(self);
-    Py_DECREF(own);
+    object_free(self);
 }
 
 static PyMethodDef methods[] = {
@@ -169,6 +165,5 @@ static PyType_Spec spec = {"sonde._emit.Watch", sizeof(struct watch_object), 0, 
 
 int watch_add_to(PyObject *module)
 {
-    PyObject *type = PyType_FromSpec(&spec);
-    return type ? PyModule_AddObject(module, "Watch", type) : -1;
+    return module_add_type(module, &spec) ? 0 : -1;
 }

@@ -160,7 +160,7 @@ class AnalysisClient:
     def watch(self, selection: str, condition: Condition, callback: Callback) -> Watch:
         """Calls ``callback(series, time_ns, value)`` in a thread of its own for each new point that meets the condition: ``watch("loss{rank=*}", "> 90", act)``.
 
-        A condition is a comparison with a number, a function of the value, or None. It looks 20 times a second. Points from now on count; ``"rate:bytes_total{host=*}"`` are
+        A condition is a comparison with a number, a function of the value, or None. Points from now on count; ``"rate:bytes_total{host=*}"`` are
         changes per second. It goes on when the job cannot be reached for a while. Stop it by the handle that is returned.
         """
         meets = condition_of(condition)

@@ -1,8 +1,8 @@
 """libsonde for Python; use the package `sonde`."""
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any, Optional, SupportsFloat, SupportsIndex, Union, final
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Callable, Optional, SupportsFloat, SupportsIndex, Union, final
 
 _Value = Union[SupportsFloat, SupportsIndex, None]
 
@@ -57,6 +57,21 @@ class OpenSpan:
     def close(self, more: Optional[Mapping[str, Any]], /) -> None:
         """Ends it, with more tags or None. Once; a second call does nothing."""
 
+class Sieve:
+    """What sonde.Telemetry stands on."""
+
+    def add_data(
+        self,
+        ts_metric_name: str,
+        ts_data: _Value,
+        timestamp: Optional[float] = ...,
+        telemetry_level: int = ...,
+        tagk: Optional[str] = ...,
+        tagv: Any = ...,
+        tags: Optional[Mapping[str, Any]] = ...,
+    ) -> None:
+        """A point, now or at `timestamp` (seconds since the epoch), if the run's level is `telemetry_level` or higher."""
+
 def gauge(
     name: str, unit: Optional[str] = ..., help: Optional[str] = ..., level: int = ..., tags: Optional[Mapping[str, Any]] = ...
 ) -> Metric:
@@ -85,8 +100,70 @@ class Watch:
     def stop(self) -> None:
         """Ends it. A second call does nothing."""
 
+@final
+class TaskSpans:
+    """TaskSpans(worker, text): a span `dask_task` with the tags key and worker for each task that executes. text(key) is asked for the text of keys that are not
+    plain."""
+
+    def __new__(cls, worker: str, text: Callable[[Any], str]) -> "TaskSpans": ...
+    def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
+        """A task is in another state now; more is passed over."""
+
+    def close(self) -> None:
+        """Ends the spans of all tasks that execute."""
+
+    def __len__(self) -> int:
+        """How many execute."""
+
+@final
+class Graph:
+    """Graph(number, job, dag): one dag of a job."""
+
+    failed: bool  # a key erred, or was given up before it was there
+    queued: bool  # for who counts
+    handle: object  # for who listens
+
+    def __new__(cls, number: int, job: int, dag: int) -> "Graph": ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def job(self) -> int: ...
+    @property
+    def dag(self) -> int: ...
+    @property
+    def running(self) -> int:
+        """Tasks that a worker has."""
+
+    @property
+    def waiting(self) -> int:
+        """Keys that were asked for and are not there yet."""
+
+@final
+class GraphKeys:
+    """GraphKeys(turned, done): which graph a key is of. It calls turned(graph) when the first task of a graph is with a worker and when none is any more,
+    done(graph) when it waits for no key any more."""
+
+    def __new__(cls, turned: Callable[[Graph], object], done: Callable[[Graph], object]) -> "GraphKeys": ...
+    def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
+        """A task is in another state now; more is passed over."""
+
+    def want(self, graph: Graph, keys: Iterable[Hashable], state: Callable[[Any], Optional[str]], /) -> None:
+        """The graph waits for those of the keys that are not there yet; state(key) is what Dask says of one, None if it does not know it."""
+
+    def belong(self, graph: Graph, keys: Iterable[Hashable], /) -> None:
+        """These are its tasks, but for those of a graph that waits still."""
+
+    def clear(self) -> set[Graph]:
+        """Forgets all keys, and what runs. The graphs that waited for one; they wait no more."""
+
+    def __len__(self) -> int:
+        """The keys it knows."""
+
 def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], /) -> OpenSpan:
     """Begins a span within another one or None. What sonde.span() stands on."""
+
+def span_at(name: str, start_ns: int, end_ns: int, tags: Optional[Mapping[str, Any]], /) -> None:
+    """A span that is over, its times in nanoseconds since the epoch. It is part of none."""
 
 def connect(socket: Union[str, "os.PathLike[str]"], level: int = ...) -> None:
     """Where the agent listens, for a program that was not started by `sonde run`. Metrics that were defined before stay off; one that emits already

@@ -87,7 +87,7 @@ class Detector:
     def _watch(self) -> None:
         client: Optional[AnalysisClient] = None
         asked: Optional[set[str]] = None  # without whom
-        while not self._ends.wait(self.collection_rate):
+        while not self._ends.wait(self._pause_s()):
             try:
                 if client is None:
                     client = AnalysisClient()
@@ -100,6 +100,9 @@ class Detector:
                 self._said = ""
             except Exception as error:
                 self._say_once(f"{type(error).__name__}: {error}", error)
+
+    def _pause_s(self) -> float:
+        return self.collection_rate
 
     def _say_once(self, words: str, error: Exception) -> None:
         """What goes wrong in every round is said in the first."""
@@ -124,6 +127,10 @@ class CollectorDetectorGroup(Detector, CollectorGroup):
     ) -> None:
         CollectorGroup.__init__(self, metric_name, per_gpu, collection_rate, collector_args)
         Detector.__init__(self, metric_name, collection_rate, sacred_nodes, restartable_ddicts, tags, analysis_args)
+
+    def _pause_s(self) -> float:
+        """Until half-way between two instants: what was measured at one is looked at before the next."""
+        return self.collection_rate * ((0.5 - time.time() / self.collection_rate) % 1)
 
     def start(self) -> None:
         """Begins to measure on every node (or GPU), and to watch."""

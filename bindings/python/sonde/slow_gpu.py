@@ -1,10 +1,11 @@
 """Which GPU is slower than the others: the same small piece of work on each of them, again and again, and the rule of docs/detect.md.
 
-    per GPU and round   slow-gpu = seconds that `sonde probe` measures; none where the GPU has no room for it: then its clock while it is busy counts
+    per GPU and round   slow-gpu = seconds that `sonde probe` measures; none where the GPU cannot be had (no room): then its clock while it is busy counts
     the first node      points ─▶ rounds ─▶ Judge ─▶ who is slow ─▶ Detector: the job is started again without that node
 """
 
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -36,12 +37,13 @@ def devices() -> list[str]:
 
 
 def probe(device: str) -> Optional[float]:
-    """Seconds that a device ("gpu:0", "cpu:3") takes for the work, in a process that ends with it; None: there is no room on it. RuntimeError: it cannot be used."""
+    """Seconds that a device ("gpu:0", "cpu:3") takes for the work, in a process that ends with it; None: it cannot be had now (its memory is full, another program has it
+    to itself). RuntimeError: it cannot be used."""
     done = _ask(device)
     for name, value, _ in _lines(done.stdout):
         if name == "probe_compute_seconds":
             return value
-    if "memory is full" in done.stderr:
+    if "without a probe" in done.stderr:
         return None
     if "in time" in done.stderr:
         return _PROBE_TIMEOUT_S
@@ -62,42 +64,68 @@ def _lines(text: str) -> Iterator[tuple[str, float, dict[str, str]]]:
 class _Jury:
     """A Judge, and what it is given: points of several members, cut into rounds of `every_s` seconds.
 
-    A round is complete when everybody who has given anything so far has given something in it or after it; when somebody does not, two rounds later.
+    A round is complete when everybody who has given anything so far has given something in it or after it; when somebody does not, two rounds later. A point whose
+    round has been judged by then (its node was busy, and answers late and for several rounds at once) counts in the next round where there is none of that member.
     """
 
     LATE = 2
+    LATE_S = 20.0  # that a point may be late and still be asked for
+    AHEAD = 4  # rounds, for points that come late together; of more of them the last counts
     MEMBERS_MAX = 65536  # as many as a Judge takes; further ones are left out
 
     def __init__(self, every_s: float, **options: Any) -> None:
         self._judge = Judge(**options)
         self._every_s = every_s
         self._next: Optional[int] = None  # the first round that is not complete
-        self._rounds: dict[int, dict[str, float]] = {}
-        self._newest: dict[str, int] = {}
+        self._rounds: dict[int, dict[str, tuple[float, int]]] = {}  # values, and the how manieth of its member's points each is
+        self._newest: dict[str, int] = {}  # round of each member's newest point, by its time
+        self._taken: dict[str, int] = {}  # the last round in which it counts
+        self._given: dict[str, tuple[float, int]] = {}  # the newest point's time, and how many there were
+        self._verdicts: dict[str, Verdict] = {}
+        self._found: dict[str, int] = {}  # of who is slow: with the how manieth of its points that was found
 
     def add(self, member: str, time_s: float, value: float) -> None:
-        """A point. One of a complete round, or a second one in a round, changes nothing that has been judged."""
-        number = int(time_s // self._every_s)
-        if self._next is not None and number < self._next:
+        """A point; each counts once, however often it is given."""
+        newest_s, count = self._given.get(member, (-math.inf, 0))
+        if time_s <= newest_s or (count == 0 and len(self._given) == self.MEMBERS_MAX):
             return
-        if member in self._newest or len(self._newest) < self.MEMBERS_MAX:
-            self._rounds.setdefault(number, {})[member] = value
-            self._newest[member] = max(number, self._newest.get(member, number))
+        self._given[member] = time_s, count + 1
+        number, taken, before = int(time_s // self._every_s), self._taken.get(member, -1), self._newest.get(member, -1)
+        self._newest[member] = number
+        if self._next is not None and (number < self._next or before < number <= taken):
+            number = min(max(self._next, taken + 1), self._next + self.AHEAD - 1)
+        self._rounds.setdefault(number, {})[member] = value, count + 1
+        self._taken[member] = number
 
     def decide(self) -> None:
         """Judges the rounds that are complete by now, each once."""
         for number in sorted(self._rounds):
             if min(self._newest.values()) < number and max(self._newest.values()) < number + self.LATE:
                 break
-            self._judge.round(self._rounds.pop(number))
+            self._judge_round(self._rounds.pop(number))
             self._next = number + 1
 
+    def _judge_round(self, points: dict[str, tuple[float, int]]) -> None:
+        self._judge.round({member: value for member, (value, _) in points.items()})
+        self._verdicts = self._judge.verdicts()
+        for member, (_, number) in points.items():
+            if self._verdicts[member].state == "slow":
+                self._found.setdefault(member, number)
+            else:
+                self._found.pop(member, None)
+
     def verdicts(self) -> dict[str, Verdict]:
-        return self._judge.verdicts()
+        return self._verdicts
+
+    def found_with(self, member: str) -> int:
+        """Of one that is slow: with the how manieth of its points that was found."""
+        return self._found[member]
 
     def needed_since_s(self) -> float:
-        """Of what is older than this no more is needed."""
-        return 0 if self._next is None else (self._next - self.LATE) * self._every_s
+        """What is older is there already, or comes too late. Infinite: nothing has been judged yet."""
+        if self._next is None:
+            return math.inf
+        return max(min(time_s for time_s, _ in self._given.values()), self._next * self._every_s - self.LATE_S)
 
 
 def _member(series: dict[str, Any]) -> str:
@@ -141,14 +169,18 @@ class SlowGPUDetector(CollectorDetectorGroup):
         self._take(data)
         self._probes.decide()
         self._clocks.decide()
-        self.start_time = max(self.start_time, int(max(self._probes.needed_since_s(), self._clocks.needed_since_s())))
+        needed_since_s = min(self._probes.needed_since_s(), self._clocks.needed_since_s())
+        if needed_since_s < math.inf:
+            self.start_time = max(self.start_time, int(needed_since_s))
         verdicts = {member: verdict for member, verdict in self._probes.verdicts().items() if verdict.state != "silent"}
+        probed = set(verdicts)
         verdicts = {**self._clocks.verdicts(), **verdicts}
         slow = {member: verdict for member, verdict in verdicts.items() if verdict.state == "slow"}
         for member in sorted(slow.keys() - self._named):
             verdict = slow[member]
             whom, times = ("the others", verdict.peers) if verdict.by_peers else ("its own best", verdict.own)
-            _log.warning("GPU %s is slow: %.2f times as long as %s, in %d rounds running", member, times, whom, verdict.rounds)
+            found = f"probe {self._probes.found_with(member)}" if member in probed else f"value {self._clocks.found_with(member)} of its clock"
+            _log.warning("GPU %s is slow: %.2f times as long as %s, in %d rounds running, found with %s", member, times, whom, verdict.rounds, found)
         self._named = set(slow)
         hosts = sorted({member.rpartition("/")[0] for member in slow})
         return not set(hosts) <= set(self.sacred_nodes), hosts

@@ -46,7 +46,7 @@ def _agent_answers() -> bool:
     return True
 
 
-class Telemetry:
+class Telemetry(_emit.Sieve):
     """Emits to the sonde of this job. Without one, or at level 0, everything does nothing.
 
     `timeout`: how many seconds to wait for the service, RuntimeError when it does not come; without one a minute, and then a warning, as points find an agent
@@ -93,18 +93,18 @@ class Telemetry:
         _emit.connect(os.environ["SONDE_SOCKET"], int(os.environ["SONDE_LEVEL"]))
         _over = False
 
-    def add_data(
+    # What add_data() does with a point that the run's level lets through.
+    def _add(
         self,
         ts_metric_name: str,
         ts_data: Union[SupportsFloat, SupportsIndex, None],
-        timestamp: Optional[float] = None,
-        telemetry_level: int = 1,
-        tagk: Optional[str] = None,
-        tagv: Any = None,
-        tags: Optional[Mapping[str, Any]] = None,
+        timestamp: Optional[float],
+        telemetry_level: int,
+        tagk: Optional[str],
+        tagv: Any,
+        tags: Optional[Mapping[str, Any]],
     ) -> None:
-        """A point, now or at `timestamp` (seconds since the epoch), if the run's level is `telemetry_level` or higher."""
-        if telemetry_level > self.level or self.level == 0:
+        if _over:
             return
         given = {} if tags is None else {str(key): str(value) for key, value in tags.items()}
         if tagk is not None:

@@ -9,14 +9,14 @@
 How it works. Nothing is sampled by Dask's processes: on the scheduler's host the scheduler plugin starts sonde (one `sonde run` around a command that waits; the run around the
 cluster where there is one), whose agent samples GPUs at the polling interval whatever Python does. Plugins only say what happens:
 
-    client ──run_on_scheduler──▶ scheduler plugin ── dask_job, dask_dag (spans; points where one begins), dask_worker ──┐
-                                   │  who is who                                                                          ├─▶ agent ─▶ HOST.sonde ─▶ HTTP
-                                 worker plugins ──── dask_task (spans), custom metrics, the worker's own figures ─────────┘
+    client ──run_on_scheduler──▶ scheduler plugin ── dask_job, dask_dag (spans; points where one begins), dask_worker, dask_stretch ─┐
+                                   │  who is who                                                                                     ├─▶ agent ─▶ HOST.sonde ─▶ HTTP
+                                 worker plugins ──── dask_task (spans), custom metrics, the worker's own figures ────────────────────┘
 
 Through libsonde's shared memory, so what a worker said before it was killed is there. Rows (`to_csv`) and peaks are made after the fact, from the store: for workers that are gone as for
 those that live, and the same data are what Grafana, `sonde query` and recordings show.
 
-    _jobs        which job and dag the cluster is at; knows nothing of Dask
+    _jobs        which job and dag the cluster is at; knows nothing of Dask          _stretches   the same as spans that peaks are asked by
     _scheduler   the scheduler's plugin: owns all state        _worker   the workers' plugin
     _store       questions over HTTP      _rows, _peaks   what is made of the answers
     _csv, _keys  the files                _monitor        what clients hold

@@ -222,13 +222,13 @@ def raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -
         peak[device] = _higher(peak[device], value)
 
 
-def peaks(recording: Recording, metric: str) -> dict[int, list[Optional[Number]]]:
-    """The highest value of each device in each job, jobs in the order in which they came. None for a device that never had a value in the job.
+def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
+    """The highest value of each device in each job, or each (job, dag), in the order in which they came. None for a device that never had a value in it.
 
     KeyError for a metric that was not tracked, ValueError for one that has no numbers."""
     place = recording.place(metric)
-    job_place = recording.columns.index("job")
-    found: dict[int, list[Optional[Number]]] = {}
+    job_place, dag_place = recording.columns.index("job"), recording.columns.index("dag")
+    found: dict[Any, list[Optional[Number]]] = {}
     devices = 0
     for row in recording.rows:
         values = row[place]
@@ -238,13 +238,13 @@ def peaks(recording: Recording, metric: str) -> dict[int, list[Optional[Number]]
             raise ValueError(f"{metric} has no peak{' in ' + recording.path if recording.path else ''}: its values are no numbers")
         devices = max(devices, len(values))
         if row[job_place] is not None:
-            raise_to(found.setdefault(row[job_place], []), values)
+            raise_to(found.setdefault((row[job_place], row[dag_place]) if per_dag else row[job_place], []), values)
     for peak in found.values():
         raise_to(peak, [None] * devices)
     return found
 
 
-def over_jobs(peaks_by_job: dict[int, list[Optional[Number]]]) -> list[Optional[Number]]:
+def over_jobs(peaks_by_job: dict[Any, list[Optional[Number]]]) -> list[Optional[Number]]:
     """The highest of each device in all jobs."""
     peak: list[Optional[Number]] = []
     for values in peaks_by_job.values():
@@ -264,15 +264,16 @@ def chosen(workers: Union[int, Iterable[int], None], there: Sequence[int], where
 
 
 def peaks_from_csv(
-    csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, fname: Optional[str] = None
+    csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, fname: Optional[str] = None, per_dag: bool = False
 ) -> list[Any]:
     """The highest values of a metric from the files that Monitor.to_csv wrote.
 
-    A list with an entry for each worker, in the order asked: ``{job: [value of each device]}``, or with `per_job` false ``[value of each device]``."""
+    A list with an entry for each worker, in the order asked: ``{job: [value of each device]}``, with `per_dag` ``{(job, dag): [value of each device]}``, or with
+    `per_job` false ``[value of each device]``."""
     there = numbered(csv_dir, fname)
     if not there:
         raise FileNotFoundError(f"no {fname or 'NAME'}_N.csv in {os.fspath(csv_dir)}")
-    by_worker = [peaks(read(there[number]), metric) for number in chosen(workers, list(there), os.fspath(csv_dir))]
-    if per_job:
+    by_worker = [peaks(read(there[number]), metric, per_dag) for number in chosen(workers, list(there), os.fspath(csv_dir))]
+    if per_job or per_dag:
         return by_worker
     return [over_jobs(by_job) for by_job in by_worker]

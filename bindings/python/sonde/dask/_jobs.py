@@ -15,30 +15,19 @@ import heapq
 from collections.abc import Hashable, Iterable
 from typing import Callable, Optional
 
-DONE = frozenset(("memory", "erred", "forgotten"))
+from sonde._emit import Graph, GraphKeys
+
 WORKERS_OWN = "Client-worker-"  # how a client's id begins that a task opened
 
 Key = Hashable
 
 
-class Graph:
-    """One dag. `handle` belongs to who listens."""
-
-    __slots__ = ("dag", "failed", "handle", "job", "number", "queued", "running", "waiting")
-
-    def __init__(self, number: int, job: int, dag: int, waiting: set[Key]) -> None:
-        self.number = number  # over all jobs
-        self.job = job
-        self.dag = dag
-        self.waiting = waiting  # keys that were asked for and are not there yet
-        self.running = 0  # tasks that a worker has
-        self.queued = False  # it lies in the heap
-        self.failed = False  # a key erred, or was given up before it was there
-        self.handle: object = None
-
-
 class Jobs:
-    """`opened` and `closed` hear of each graph, `at` of (job, dag) whenever the cluster goes on to another."""
+    """`opened` and `closed` hear of each graph, `at` of (job, dag) whenever the cluster goes on to another. A graph's `handle` belongs to who listens.
+
+    `transition(key, start, finish)` has to be told of every change of a task's state: some ten thousand times a second, so that it is in C (`graphs.c`), with all
+    that is known of single keys.
+    """
 
     def __init__(
         self, manual: bool, opened: Callable[[Graph], None], closed: Callable[[Graph], None], at: Callable[[int, int], None]
@@ -51,9 +40,7 @@ class Jobs:
         self._dags: dict[int, int] = {}  # job → its next dag
         self._open: dict[int, int] = {}  # job → graphs that are open
         self._bad: set[int] = set()  # jobs with a dag that failed
-        self._of: dict[Key, Graph] = {}  # whose task a key is
-        self._at_work: dict[Key, Graph] = {}  # the same of those that a worker has
-        self._wanted: dict[Key, list[Graph]] = {}  # who waits for a key
+        self.transition = self._keys = GraphKeys(self._turned, self._close)
         self._heap: list[tuple[int, Graph]] = []  # (-number, graph); those with nothing running any more are stale
         self._number = 0
 
@@ -71,7 +58,7 @@ class Jobs:
     ) -> Optional[Graph]:
         """A client has handed over a graph. `state` tells of keys that were there before. None: a task did."""
         if client.startswith(WORKERS_OWN):
-            self._belong(tasks, self._newest() or self._graph(self.job, self.dag, set()))
+            self._keys.belong(self._newest() or self._graph(self.job, self.dag), tasks)
             return None
         if self.manual:
             job = self._manual_job
@@ -79,51 +66,19 @@ class Jobs:
             job = self._jobs.setdefault(client if span is None else ("span", span), len(self._jobs))
         dag = self._dags.get(job, 0)
         self._dags[job] = dag + 1
-        graph = self._graph(job, dag, {key for key in wanted if state(key) not in DONE})
-        for key in graph.waiting:
-            self._wanted.setdefault(key, []).append(graph)
-        self._belong(tasks, graph)
+        graph = self._graph(job, dag)
+        self._keys.want(graph, wanted, state)
+        self._keys.belong(graph, tasks)
         self._open[job] = self._open.get(job, 0) + 1
         self._opened(graph)
         if not graph.waiting:
             self._close(graph)
         return graph
 
-    def transition(self, key: Key, start: str, finish: str) -> None:
-        if finish == "processing":
-            graph = self._of.get(key)
-            if graph is not None and start != "processing":
-                self._at_work[key] = graph
-                graph.running += 1
-                if graph.running == 1:
-                    if not graph.queued:
-                        heapq.heappush(self._heap, (-graph.number, graph))
-                        graph.queued = True
-                    self._look()
-        elif start == "processing":
-            graph = self._at_work.pop(key, None)
-            if graph is not None:
-                graph.running -= 1
-                if graph.running == 0:
-                    self._look()
-        if finish in DONE:
-            for graph in self._wanted.pop(key, ()):
-                graph.failed |= finish != "memory"
-                graph.waiting.discard(key)
-                if not graph.waiting:
-                    self._close(graph)
-            if finish == "forgotten":
-                self._of.pop(key, None)
-
     def restarted(self) -> None:
         """The cluster has forgotten all tasks. What had not ended has failed."""
-        left = {graph.number: graph for graphs in self._wanted.values() for graph in graphs}
-        for graph in self._at_work.values():
-            graph.running = 0
-        self._of, self._at_work, self._wanted = {}, {}, {}
-        for _, graph in sorted(left.items()):
+        for graph in sorted(self._keys.clear(), key=lambda graph: graph.number):
             graph.failed = True
-            graph.waiting.clear()
             self._close(graph)
 
     def job_of(self, client: str) -> Optional[int]:
@@ -134,15 +89,16 @@ class Jobs:
         """Jobs all of whose dags have ended well."""
         return sorted(job for job, left in self._open.items() if left == 0 and job not in self._bad)
 
-    def _graph(self, job: int, dag: int, waiting: set[Key]) -> Graph:
+    def _graph(self, job: int, dag: int) -> Graph:
         self._number += 1
-        return Graph(self._number, job, dag, waiting)
+        return Graph(self._number, job, dag)
 
-    def _belong(self, tasks: Iterable[Key], graph: Graph) -> None:
-        for key in tasks:
-            before = self._of.get(key)
-            if before is None or not before.waiting:
-                self._of[key] = graph
+    def _turned(self, graph: Graph) -> None:
+        """The first of its tasks has come to a worker, or none is there any more."""
+        if graph.running and not graph.queued:
+            heapq.heappush(self._heap, (-graph.number, graph))
+            graph.queued = True
+        self._look()
 
     def _newest(self) -> Optional[Graph]:
         while self._heap and self._heap[0][1].running == 0:

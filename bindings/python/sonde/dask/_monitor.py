@@ -108,17 +108,18 @@ class Monitor:
     async def _recorded(self) -> Rows:
         return Rows(await self._on_scheduler("ask", method="recorded", arguments={}))
 
-    def get_peaks(self, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True) -> Any:
-        """The highest values: for each worker, in the order asked for, {job: [of each device]}, or without `per_job` [of each device]."""
+    def get_peaks(self, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, per_dag: bool = False) -> Any:
+        """The highest values: for each worker, in the order asked for, {job: [of each device]}, with `per_dag` {(job, dag): [of each device]}, without `per_job`
+        [of each device]."""
         asked = [workers] if isinstance(workers, int) else None if workers is None else list(workers)
-        return self._ask("peaks", metric=metric, workers=asked, per_job=per_job)
+        return self._ask("peaks", metric=metric, workers=asked, per_job=per_job, per_dag=per_dag)
 
     @staticmethod
     def peaks_from_csv(
-        csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, fname: Optional[str] = None
+        csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, fname: Optional[str] = None, per_dag: bool = False
     ) -> list[Any]:
         """The same of the files that to_csv() wrote. `fname` is needed where the folder has files of several names."""
-        return _csv.peaks_from_csv(csv_dir, metric, workers, per_job, fname)
+        return _csv.peaks_from_csv(csv_dir, metric, workers, per_job, fname, per_dag)
 
     def task_extremes(self, metric: str = "rss") -> Any:
         """Of each task that was executed, in the order of workers and times: a dictionary of worker, key, seconds, and lists min and max with the metric's lowest and

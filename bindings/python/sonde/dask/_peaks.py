@@ -1,40 +1,30 @@
-"""Peaks of what a running monitor has recorded.
+"""Peaks of what a running monitor has recorded: a question per span, answered by the store, so no point leaves it.
 
-The store is asked for the highest value of each series in each stretch of time that a job had, so no point leaves it.
+    0all-max of a metric over spans dask_stretch ──▶ for each series, job and dag the highest value of each stretch
+
+Here they are only handed to the workers: a GPU's values to those that lived on its host then. See `_stretches` for why each value is a worker's as a whole or not at all.
 """
 
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _csv
-from ._rows import Device, at, devices_of
+from ._rows import Device, devices_of
 from ._settings import KINDS, Settings, custom_series
+from ._stretches import SPAN
 
 if TYPE_CHECKING:
     from ._scheduler import Life
     from ._store import Store
 
-Stretch = tuple[int, int, int]  # job, first and last millisecond
-
-
-def stretches(points: list[tuple[int, int, int]], periods: list[tuple[int, int]]) -> list[Stretch]:
-    """When the cluster was at which job, as far as it was recorded. Samples are taken at whole milliseconds."""
-    merged: list[list[int]] = []  # job, since
-    for t_ns, job, _ in points:
-        if not merged or merged[-1][0] != job:
-            merged.append([job, t_ns])
-    found = []
-    for place, (job, since_ns) in enumerate(merged):
-        until_ns = merged[place + 1][1] if place + 1 < len(merged) else None
-        for begin_ns, end_ns in periods:
-            first_ns, last_ns = max(since_ns, begin_ns), end_ns if until_ns is None else min(until_ns - 1, end_ns)
-            if first_ns <= last_ns:
-                found.append((job, -(-first_ns // 1_000_000), last_ns // 1_000_000))
-    return found
+Place = tuple[str, str, str]  # a series: worker, host, device
+Value = tuple[int, int, int, Optional[float]]  # since when, job, dag, the highest
 
 
 def peaks(
-    store: "Store", settings: Settings, periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int, metric: str, workers: Optional[list[int]], per_job: bool
-) -> list[Any]:
+    store: "Store", settings: Settings, periods: list[tuple[int, int]], questions: list[tuple[int, int]], lives: "list[Life]", metric: str, workers: Optional[list[int]],
+    per_job: bool, per_dag: bool,
+) -> list[Any]:  # fmt: skip
+    """As Monitor.get_peaks(). `periods` is when it was recorded, `questions` the same in parts of first and last millisecond."""
     if metric not in settings.columns:
         raise KeyError(f"{metric!r} was not tracked; there is {', '.join(settings.columns) or 'nothing'}")
     kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
@@ -42,50 +32,55 @@ def peaks(
         raise ValueError("tasks has no peak: its values are no numbers")
     numbers = sorted({life.worker for life in lives})
     chosen = _csv.chosen(workers, numbers, "the cluster")
-    if not periods:
-        return [{} if per_job else [] for _ in chosen]
-    asked = Asked(store, settings, kind, name, periods)
-    when = stretches(at(store, attached_ns, periods[-1][1]), periods)
-    by_worker: list[dict[int, list[Any]]] = []
-    for number in chosen:
-        by_job: dict[int, list[Any]] = {}
-        for life in (life for life in lives if life.worker == number):
-            for job, first_ms, last_ms in when:
-                first_ms = max(first_ms, -(-life.begin_ns // 1_000_000))
-                last_ms = min(last_ms, (life.end_ns or periods[-1][1]) // 1_000_000)
-                values = asked.of(life, first_ms, last_ms) if first_ms <= last_ms else []
-                if any(value is not None for value in values):
-                    _csv.raise_to(by_job.setdefault(job, []), values)
-        by_worker.append(by_job)
-    return list(by_worker) if per_job else [_csv.over_jobs(by_job) for by_job in by_worker]
+    if not periods or not chosen:
+        return [{} if per_job or per_dag else [] for _ in chosen]
+    mine = [life for life in lives if life.worker in chosen]
+    hosts = {"host": "|".join(sorted({life.host for life in mine}))}
+    series = _series(store, settings, kind, name, periods, hosts)
+    values = _values(store, name, questions, hosts)
+    by_worker: list[dict[Any, list[Any]]] = [{} for _ in chosen]
+    for number, found in zip(chosen, by_worker):
+        for life in sorted((life for life in mine if life.worker == number), key=lambda life: life.begin_ns):
+            places = _places(life, series, kind, settings.own_gpus)
+            _take(found, [values.get(place, []) for place in places], life, periods, per_dag)
+        devices = max(map(len, found.values()), default=0)  # a worker that was started again may have others
+        for peak in found.values():
+            _csv.raise_to(peak, [None] * devices)
+    return list(by_worker) if per_job or per_dag else [_csv.over_jobs(found) for found in by_worker]
 
 
-class Asked:
-    """The highest values of one metric; each stretch is asked for once, of all hosts and workers together."""
-
-    def __init__(self, store: "Store", settings: Settings, kind: str, name: str, periods: list[tuple[int, int]]) -> None:
-        self.store, self.name, self.kind, self.own = store, name, kind, settings.own_gpus
-        self.known: dict[tuple[int, int], dict[tuple[str, ...], Any]] = {}
-        # A device that has no value in one stretch keeps its place there: which there are is asked of all the time, and of all that is tracked.
-        names = {KINDS[column][1] for column in settings.columns if KINDS.get(column, ("",))[0] == "gpu"} if kind == "gpu" else {name}
-        whole = store.query(periods[0][0] // 1_000_000, periods[-1][1] // 1_000_000, [(each, {"host": "*"}) for each in sorted(names)], "0all-max")
-        self.tags = {_place(one["tags"]): one["tags"] for one in whole}
-
-    def of(self, life: "Life", first_ms: int, last_ms: int) -> list[Any]:
-        stretch = (first_ms, last_ms)
-        if stretch not in self.known:
-            # What is downsampled to one value ends before its end.
-            found = self.store.query(first_ms, last_ms + 1, [(self.name, {"host": "*"})], "0all-max")
-            self.known[stretch] = {_place(one["tags"]): one["values"][0] for one in found}
-        if self.kind == "worker":
-            mine = [place for place, tags in self.tags.items() if tags.get("worker") == str(life.worker)]
-            places = sorted(mine, key=lambda place: int(self.tags[place].get("device", 0)))
-        else:
-            of_host = [Device(tags) for tags in self.tags.values() if tags.get("host") == life.host]
-            places = [("", life.host, device.uuid) for device in devices_of(life, of_host, self.own)]
-        return [self.known[stretch].get(place) for place in places]
+def _place(tags: dict[str, str]) -> Place:
+    return (tags["worker"], "", tags.get("device", "")) if "worker" in tags else ("", tags.get("host", ""), tags.get("uuid", ""))
 
 
-def _place(tags: dict[str, str]) -> tuple[str, ...]:
-    """What tells a series of the metric apart."""
-    return (tags["worker"], tags.get("device", ""), "") if "worker" in tags else ("", tags.get("host", ""), tags.get("uuid", ""))
+def _series(store: "Store", settings: Settings, kind: str, name: str, periods: list[tuple[int, int]], hosts: dict[str, str]) -> dict[Place, dict[str, str]]:
+    """The tags of all series. A device that has no value in some job keeps its place there: which there are is asked of all the time, and of all that is tracked."""
+    names = {KINDS[column][1] for column in settings.columns if KINDS.get(column, ("",))[0] == "gpu"} if kind == "gpu" else {name}
+    whole = store.query(periods[0][0] // 1_000_000, periods[-1][1] // 1_000_000 + 1, [(each, hosts) for each in sorted(names)], "0all-max")
+    return {_place(one["tags"]): one["tags"] for one in whole}
+
+
+def _places(life: "Life", series: dict[Place, dict[str, str]], kind: str, own_gpus: bool) -> list[Place]:
+    """The series of a worker, in the order of its devices."""
+    if kind == "worker":
+        return sorted((place for place in series if place[0] == str(life.worker)), key=lambda place: int(place[2] or 0))
+    of_host = [Device(tags) for place, tags in series.items() if place[1] == life.host]
+    return [("", life.host, device.uuid) for device in devices_of(life, of_host, own_gpus)]
+
+
+def _values(store: "Store", name: str, questions: list[tuple[int, int]], hosts: dict[str, str]) -> dict[Place, list[Value]]:
+    found: dict[Place, list[Value]] = {}
+    for first_ms, last_ms in questions:
+        for one in store.query(first_ms, last_ms, [(name, hosts)], "0all-max", SPAN):
+            job, dag = int(one["tags"]["job"]), int(one["tags"]["dag"])
+            found.setdefault(_place(one["tags"]), []).extend((t_ns, job, dag, value) for t_ns, value in zip(one["t_ns"], one["values"]))
+    return found
+
+
+def _take(found: dict[Any, list[Any]], devices: list[list[Value]], life: "Life", periods: list[tuple[int, int]], per_dag: bool) -> None:
+    """Raises what is found so far, by job or by (job, dag), to the values of the stretches in which the worker lived and was recorded."""
+    of_all = [(t_ns, job, dag, device, value) for device, values in enumerate(devices) for t_ns, job, dag, value in values]
+    for t_ns, job, dag, device, value in sorted(of_all, key=lambda one: one[:4]):
+        if life.begin_ns <= t_ns < (life.end_ns or t_ns + 1) and any(begin <= t_ns < end for begin, end in periods):
+            peak = found.setdefault((job, dag) if per_dag else job, [None] * len(devices))
+            _csv.raise_to(peak, [*[None] * device, value, *[None] * (len(devices) - device - 1)])

@@ -7,8 +7,10 @@ import asyncio
 import inspect
 import json
 import logging
+import math
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -18,11 +20,12 @@ from distributed.protocol.pickle import dumps  # type: ignore[import]
 
 import sonde
 from sonde import _service
-from sonde._emit import OpenSpan, open_span
+from sonde._emit import Graph, OpenSpan, open_span, span_at
 
-from ._jobs import Graph, Jobs
+from ._jobs import Jobs
 from ._settings import INSTANTS, KINDS, MARK, PLUGIN, Settings, check
 from ._store import Store
+from ._stretches import SPAN, Stretches
 from ._worker import END, WorkerPart, host_name
 
 # What would have sonde look after other nodes, too, or refuse to be one of several copies: workers see to their hosts themselves (`_node`), wherever these are.
@@ -65,6 +68,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.job_spans: dict[int, OpenSpan] = {}
         self.service: Optional[_service.Service] = None
         self.mark = 0
+        self.given_span: Any = None
         self.node: Optional[dict[str, Any]] = None  # None: the run around this cluster looks after its nodes
         self.host = host_name()
 
@@ -80,7 +84,9 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             sonde.connect(self.environment["SONDE_SOCKET"], self.level)
             self.at = sonde.group([sonde.gauge("dask_job"), sonde.gauge("dask_dag")])
             self.marks = sonde.gauge(MARK, tags={"worker": "scheduler"})
+            self.stretches = Stretches(self.attached_ns, self._grain_ms(), _put_stretch)
             self.jobs = Jobs(self.settings.job_type == "manual", self._opened, self._closed, self._go)
+            self.transition = self.jobs.transition
             self._go(0, 0)
             for state in sorted(scheduler.workers.values(), key=lambda state: _natural(str(state.name))):
                 self._number(str(state.name))
@@ -105,11 +111,23 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.environment = self.service.environment
         self.node = self._for_nodes()
 
+    def _job(self, folder: str) -> dict[str, Any]:
+        with open(os.path.join(folder, "job.json")) as file:
+            job: dict[str, Any] = json.load(file)
+        return job
+
+    def _grain_ms(self) -> int:
+        """What the times of all samples are multiples of: those of agents, which may have another rate in a run around the cluster, and those of workers."""
+        try:
+            rate_s = float(self._job(os.path.dirname(self.environment["SONDE_SOCKET"]))["rate"])
+        except (OSError, LookupError, ValueError):
+            return 1  # a node's agent of a run that was started elsewhere
+        return math.gcd(self.settings.interval_ms, round(rate_s * 1000)) or 1
+
     def _for_nodes(self) -> dict[str, Any]:
         """What `sonde node` on another host has to know."""
         folder = os.path.dirname(self.environment["SONDE_SOCKET"])
-        with open(os.path.join(folder, "job.json")) as file:
-            job = json.load(file)
+        job = self._job(folder)
         with open(os.path.join(folder, "key"), "rb") as key:
             secret = key.read().hex()
         with open(os.path.join(folder, "token")) as token:
@@ -126,6 +144,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     async def close(self) -> None:
         """Ends what it has started; the recording is kept."""
         self.stop()
+        self._cut()
         if self.settings.csv:
             await self._write()
         for span in [*self.job_spans.values(), *self.life_spans.values()]:
@@ -157,6 +176,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"], started_ns, now_ns
         )
         if life.address not in self.life_spans:
+            self.stretches.cut(now_ns)
             self.lives.append(life)
             tags = {"worker": life.worker, "name": life.name, "address": life.address, "worker_host": life.host, "pid": life.pid}
             if life.devices is not None:
@@ -170,22 +190,36 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         span = self.life_spans.pop(worker, None)
         if span is not None:
             span.close(None)
+        now_ns = time.time_ns()
         for life in self.lives:
             if life.address == worker and life.end_ns is None:
-                life.end_ns = time.time_ns()
+                self.stretches.cut(now_ns)
+                life.end_ns = now_ns
 
     # ---- jobs and dags
 
     def update_graph(self, scheduler: Any, client: Any = None, keys: Any = (), tasks: Any = (), annotations: Any = None, **kwargs: Any) -> None:
-        def state(key: Any) -> Optional[str]:
-            known = scheduler.tasks.get(key)
-            return None if known is None else known.state
+        known = scheduler.tasks.get
 
-        span = _outermost_span(annotations) if self.settings.spans else None
+        def state(key: Any) -> Optional[str]:
+            task = known(key)
+            return None if task is None else task.state
+
+        span = self._span_of(scheduler, (annotations or {}).get("span") or {}) if self.settings.spans else None
         self.jobs.graph(str(client), keys or (), tasks or keys or (), state, span)
 
-    def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
-        self.jobs.transition(key, start, finish)
+    def _span_of(self, scheduler: Any, of_keys: dict[Any, Any]) -> Optional[str]:
+        """The name of the outermost distributed.span that this graph was made in. Where Dask knows spans it gives whole groups of tasks, such as all of one function, to the span of the
+        first one, and plugins hear of that. What the client has said is left in the computation, for later graphs, too: a copy there tells what was seen from what is new."""
+        computation = scheduler.computations[-1] if scheduler.computations else None
+        said = getattr(computation, "annotations", None)
+        if "spans" not in scheduler.extensions or said is None:
+            return _outermost(of_keys.values())
+        given = said.get("span")
+        if given is None or given is self.given_span:
+            return _outermost(span for key, span in of_keys.items() if isinstance(key, tuple))  # of collections that were made in a span: a group is one's own
+        self.given_span = said["span"] = dict(given)
+        return _outermost([given])
 
     def restart(self, scheduler: Any) -> None:
         self.jobs.restarted()
@@ -205,20 +239,28 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             graph.handle.close({"error": "1"} if graph.failed else None)
 
     def _go(self, job: int, dag: int) -> None:
-        self.at(job, dag)
+        now_ns = time.time_ns()
+        self.stretches.go(now_ns, job, dag)
+        self.at(job, dag, time_ns=now_ns)
 
     # ---- what Monitors ask
 
+    def _cut(self) -> int:
+        """Now, where a stretch ends."""
+        now_ns = time.time_ns()
+        self.stretches.cut(now_ns)
+        return now_ns
+
     def record(self) -> None:
         if not self.periods or self.periods[-1][1] is not None:
-            self.periods.append([time.time_ns(), None])
+            self.periods.append([self._cut(), None])
 
     def stop(self) -> None:
         if self.periods and self.periods[-1][1] is None:
-            self.periods[-1][1] = time.time_ns()
+            self.periods[-1][1] = self._cut()
 
     def clear(self) -> None:
-        self.cleared_ns = time.time_ns()
+        self.cleared_ns = self._cut()
 
     def new_job(self, job: Optional[int]) -> int:
         return self.jobs.new_job(job)
@@ -280,30 +322,35 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
 
         return gather(self.store, self.settings, self._periods(), list(self.lives), self.attached_ns)
 
-    async def peaks(self, metric: str, workers: Optional[list[int]], per_job: bool) -> list[Any]:
+    async def peaks(self, **asked: Any) -> list[Any]:
+        self._cut()
         await self.settle()
-        return await asyncio.get_running_loop().run_in_executor(None, self._peaks, metric, workers, per_job)
+        return await asyncio.get_running_loop().run_in_executor(None, lambda: self._peaks(**asked))
 
-    def _peaks(self, metric: str, workers: Optional[list[int]], per_job: bool) -> list[Any]:
+    def _peaks(self, **asked: Any) -> list[Any]:
         from ._peaks import peaks
 
-        return peaks(self.store, self.settings, self._periods(), list(self.lives), self.attached_ns, metric, workers, per_job)
+        periods = self._periods()
+        questions = self.stretches.questions(periods[0][0], periods[-1][1]) if periods else []
+        return peaks(self.store, self.settings, periods, questions, list(self.lives), **asked)
 
     async def errors(self) -> list[str]:
         found = await asyncio.get_running_loop().run_in_executor(None, self.store.annotations, self.attached_ns, time.time_ns(), "dask_custom_error")
         return [f"worker {one['tags'].get('worker')}: {one['text']}" for one in found]
 
 
+def _put_stretch(start_ns: int, end_ns: int, job: int, dag: int) -> None:
+    span_at(SPAN, start_ns, end_ns, {"job": job, "dag": dag})
+
+
 def _natural(name: str) -> tuple[int, int, str]:
     return (0, int(name), "") if name.isdigit() else (1, 0, name)
 
 
-def _outermost_span(annotations: Any) -> Optional[str]:
-    """Of a graph that was made within distributed.span(): the outermost one's name."""
-    of_keys = (annotations or {}).get("span") or {}
-    for span in of_keys.values():
+def _outermost(spans: Iterable[Any]) -> Optional[str]:
+    for span in spans:
         names = span.get("name") if isinstance(span, dict) else None
-        if names and names != ("default",):
+        if names and tuple(names) != ("default",):
             return str(names[0])
     return None
 

@@ -36,16 +36,19 @@ class Store:
                 logger.warning("sonde on %s does not answer: what it recorded is left out", ", ".join(sorted(late)))
                 self.given_up |= late
 
-    def query(self, start_ms: int, end_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], downsample: Optional[str] = None) -> list[dict[str, Any]]:
-        """The series of each (metric, tags; * is any value), one by one. A metric that nobody has recorded has none."""
+    def query(
+        self, start_ms: int, end_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], downsample: Optional[str] = None, per_span: Optional[str] = None
+    ) -> list[dict[str, Any]]:
+        """The series of each (metric, tags; * is any value, a|b one of two), one by one. A metric that nobody has recorded has none. `per_span`: one value for each span of this name."""
         known = {metric["name"] for metric in self._ask("/sonde/v1/metrics")["metrics"]}
         queries = []
+        how: dict[str, Any] = {name: value for name, value in (("downsample", downsample), ("spans", per_span and {"name": per_span})) if value}
         for metric, tags in metrics:
             filters = [
                 {"type": "wildcard" if value == "*" else "literal_or", "tagk": key, "filter": value, "groupBy": True} for key, value in tags.items()
             ]
             if metric in known:
-                queries.append({"metric": metric, "aggregator": "none", "filters": filters, **({"downsample": downsample} if downsample else {})})
+                queries.append({"metric": metric, "aggregator": "none", "filters": filters, **how})
         if not queries or end_ms < start_ms:
             return []
         answer = self._ask("/sonde/v1/query", {"start": start_ms, "end": end_ms, "queries": queries})

@@ -9,32 +9,31 @@ import asyncio
 import importlib
 import os
 import pickle
-import re
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from distributed.diagnostics.plugin import WorkerPlugin  # type: ignore[import]
 
 import sonde
-from sonde._emit import OpenSpan, Watch, open_span
+from sonde._emit import TaskSpans, Watch
 
 from . import _keys
 from ._node import dismiss, join
 from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
-RUNS = frozenset(("executing", "long-running"))
-RUNS_ON = RUNS | {"cancelled", "resumed"}  # nobody wants it any more, but it runs
 END = "sonde_end"  # what the scheduler calls
+OF_KERNEL = ("cpu", "rss")  # what a worker says of itself, by who knows it; in the order of the values
+OF_DASK = ("managed", "spilled", "network-read", "network-write")
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
-_ORDINARY = re.compile(r"[A-Za-z_][\w.]*-[\w.-]{1,200}", re.ASCII)  # most keys: nothing in them is to be told apart from anything, which takes time to find out
 ERRORS_MAX = 100  # that are told apart
 
 
 def key_text(key: Any) -> str:
     """The key as a file has it."""
-    text = key if type(key) is str and _ORDINARY.fullmatch(key) else _keys.write([key])
+    text = _keys.write([key])
     if len(text.encode()) > KEY_MAX_BYTES:
         text = text.encode()[: KEY_MAX_BYTES - 3].decode(errors="ignore") + "…"
     return text
@@ -47,10 +46,10 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.settings = settings
         self.keeper: Optional[socket.socket] = None
         self.watch: Optional[Watch] = None
+        self.tasks: Optional[TaskSpans] = None
 
     async def setup(self, worker: Any) -> None:
         self.worker = worker
-        self.running: dict[Any, OpenSpan] = {}
         self.stopping = threading.Event()
         self.thread: Optional[threading.Thread] = None
         told = await worker.scheduler.sonde_worker(identity=identity(worker))
@@ -67,9 +66,9 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.marks = sonde.gauge(MARK, tags={"worker": self.tag})
         worker.handlers[MARK] = self.mark
         worker.handlers[END] = self.end
+        self.transition = self.tasks = TaskSpans(self.tag, key_text)  # which is what Dask calls
         for key, state in list(worker.state.tasks.items()):
-            if state.state in RUNS:
-                self._begin(key)
+            self.tasks(key, "", state.state)
         asked = self._questions()
         if asked:
             self.thread = threading.Thread(target=self._ask, args=(asked,), name="sonde-monitor", daemon=True)
@@ -95,28 +94,18 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
                 del worker.handlers[name]
         if self.keeper is not None:
             self.keeper.close()
-        for span in self.running.values():
-            span.close(None)
-        self.running.clear()
-
-    # ---- tasks
-
-    def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:
-        if finish in RUNS:
-            if key not in self.running:
-                self._begin(key)
-        elif finish not in RUNS_ON and key in self.running:
-            self.running.pop(key).close({"error": "1"} if finish == "error" else None)
-
-    def _begin(self, key: Any) -> None:
-        self.running[key] = open_span("dask_task", {"key": key_text(key), "worker": self.tag}, None)
+        if self.tasks is not None:
+            self.tasks.close()
 
     # ---- what is measured here
 
     def _questions(self) -> list[Callable[[int], None]]:
         """Functions that measure something for an instant."""
         found: list[Callable[[int], None]] = []
-        if any(KINDS[name][0] == "worker" for name in self.settings.tracking):
+        own = [name for name in self.settings.tracking if KINDS[name][0] == "worker"]
+        if set(own) & set(OF_KERNEL):
+            self._watch()
+        if set(own) - set(OF_KERNEL):
             found.append(self._own_figures())
         if self.settings.functions:
             from ._handles import device_handles
@@ -126,12 +115,16 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
                 found.append(Custom(function, self.worker, handles, self.tag))
         return found
 
+    def _gauges(self, names: Sequence[str]) -> sonde.Group:
+        return sonde.group([sonde.gauge(KINDS[name][1], tags={"worker": self.tag}) for name in names])
+
+    def _watch(self) -> None:
+        """What the kernel knows of this process is measured by a thread that needs no interpreter."""
+        self.watch = Watch(self._gauges(OF_KERNEL), self.settings.interval_ms)
+
     def _own_figures(self) -> Callable[[int], None]:
-        """What only Dask knows. What the kernel knows of this process is measured by a thread that needs no interpreter."""
-        worker, tags = self.worker, {"worker": self.tag}
-        gauges = {name: sonde.gauge(KINDS[name][1], tags=tags) for name in ("cpu", "rss", "managed", "spilled", "network-read", "network-write")}
-        self.watch = Watch(sonde.group([gauges.pop("cpu"), gauges.pop("rss")]), self.settings.interval_ms)
-        group = sonde.group(gauges.values())
+        """What only Dask knows."""
+        worker, group = self.worker, self._gauges(OF_DASK)
 
         def measure(instant_ns: int) -> None:
             monitor = worker.monitor.recent() if worker.monitor.count else {}

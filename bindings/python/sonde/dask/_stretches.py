@@ -1,0 +1,51 @@
+"""When the cluster was at which job and dag, said as spans, so that one question gives the peaks of all of them.
+
+A *stretch* is a time in which nothing changed that peaks are told apart by: job and dag, which workers there are, whether it is recorded. Whatever was measured in one
+belongs as a whole to one job and dag, and to each worker as a whole or not at all::
+
+    job, dag      0,0 ─────────────▶ 0,1 ──────────────────▶ 1,0
+    worker 1               ├──────────────────────────┤
+    recorded         ├─────────────────────────────────────────────────┤
+    dask_stretch  ───┼─────┼─────────┼────────────────┼──────┼─────────┼───
+
+Samples are taken at instants: whole multiples of `grain_ms`. A stretch without an instant has no samples and is left out, so there is at most one for each instant, however often
+clients take turns. The engine answers about 10,000 spans at once; pages of PAGE stretches are remembered by where they begin, 8 bytes each.
+"""
+
+from typing import Callable
+
+SPAN = "dask_stretch"
+PAGE = 8000
+_MS = 1_000_000
+
+
+class Stretches:
+    """`put` is told of each stretch when it is over: start_ns, end_ns, job, dag."""
+
+    def __init__(self, now_ns: int, grain_ms: int, put: Callable[[int, int, int, int], None]) -> None:
+        self.grain_ns = grain_ms * _MS
+        self.put = put
+        self.job, self.dag = 0, 0
+        self.since_ns = now_ns
+        self.count = 0
+        self.pages: list[int] = []  # where the first stretch of each begins, ns
+
+    def go(self, now_ns: int, job: int, dag: int) -> None:
+        """The cluster is at another job or dag."""
+        self.cut(now_ns)
+        self.job, self.dag = job, dag
+
+    def cut(self, now_ns: int) -> None:
+        """Something else has changed: a stretch ends and another one begins."""
+        if -(-self.since_ns // self.grain_ns) * self.grain_ns < now_ns:
+            if self.count % PAGE == 0:
+                self.pages.append(self.since_ns)
+            self.count += 1
+            self.put(self.since_ns, now_ns, self.job, self.dag)
+        self.since_ns = now_ns
+
+    def questions(self, first_ns: int, last_ns: int) -> list[tuple[int, int]]:
+        """The time in parts that hold no more than the engine takes: first and last millisecond of each. A part ends where a stretch does, as a question cuts off what it does not hold."""
+        borders = [first_ns, *(page for page in self.pages if first_ns < page <= last_ns)]
+        ends = [-(-border // _MS) - 1 for border in borders[1:]] + [-(-last_ns // _MS)]
+        return [(begin // _MS, end) for begin, end in zip(borders, ends)]

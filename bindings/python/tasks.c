@@ -1,0 +1,228 @@
+// tasks.c - the spans of a Dask worker's tasks: a TaskSpans is told of every change of every task's state, as a plugin of the worker is.
+//
+// A task changes its state six times, and what is not about its execution has to cost nothing: so the object itself is what Dask calls, and most calls end
+// after one look into a dictionary. A task that executes is in `running`, with all that its end needs:
+//
+//    running   key → bytes: struct sonde_span, then the key's text with its NUL
+//
+// It leaves when it ends, so that is as many as the worker has threads, and those that have seceded.
+#include "tasks.h"
+#include "convert.h"
+#include "states.h"
+
+#include <string.h>
+
+#define SPAN_NAME "dask_task"
+enum {
+    PLAIN_MAX = 256
+}; // bytes of a text that is taken as it is: a longer one may have to be cut, which is text()'s business
+
+struct task_spans {
+    PyObject ob_base;
+    PyObject *worker;  // bytes: the tag
+    PyObject *text;    // what makes a str of a key
+    PyObject *running; // a dict
+};
+
+// ---------------------------------------------------------------- a key's text
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+// `name-0123abcd`, as most are: letters, digits and dashes, of which nothing can be taken for a number, a tuple or several keys.
+static bool is_plain(const char *text, Py_ssize_t size)
+{
+    const char *dash = memchr(text, '-', (size_t)size);
+    bool begins_well = is_word(*text) && *text != '.' && !(*text >= '0' && *text <= '9');
+    if (!begins_well || !dash || dash == text + size - 1)
+        return false;
+    for (Py_ssize_t i = 0; i < size; i++)
+        if (!is_word(text[i]) && text[i] != '-')
+            return false;
+    return true;
+}
+
+// A tuple of strings and numbers of Python's own: repr() says it as text() would.
+static bool is_simple_tuple(PyObject *key)
+{
+    if (!PyTuple_CheckExact(key))
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(key); i++) {
+        PyObject *part = PyTuple_GetItem(key, i);
+        if (!PyUnicode_CheckExact(part) && !PyLong_CheckExact(part))
+            return false;
+    }
+    return true;
+}
+
+static PyObject *encoded(PyObject *text)
+{
+    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape") : NULL;
+    Py_XDECREF(text);
+    return bytes;
+}
+
+static PyObject *short_or_null(PyObject *bytes)
+{
+    if (bytes && PyBytes_Size(bytes) > PLAIN_MAX)
+        Py_CLEAR(bytes);
+    return bytes;
+}
+
+// The text of the most frequent kinds of keys, without calling Python. NULL: of another kind, or an exception.
+static PyObject *quick_text(PyObject *key)
+{
+    if (is_simple_tuple(key))
+        return short_or_null(encoded(PyObject_Repr(key)));
+    PyObject *bytes = PyUnicode_CheckExact(key) ? PyUnicode_AsUTF8String(key) : NULL;
+    if (!bytes)
+        return NULL;
+    const char *text = PyBytes_AsString(bytes);
+    if (is_plain(text, PyBytes_Size(bytes)))
+        return short_or_null(bytes);
+    bool like_a_tuple = *text == '(';
+    Py_DECREF(bytes);
+    return like_a_tuple ? short_or_null(encoded(PyObject_Repr(key))) : NULL;
+}
+
+// Bytes, or NULL with an exception.
+static PyObject *text_of(struct task_spans *t, PyObject *key)
+{
+    PyObject *bytes = quick_text(key);
+    if (bytes)
+        return bytes;
+    PyErr_Clear(); // a lone surrogate, which text() can say
+    PyObject *text = PyObject_CallFunctionObjArgs(t->text, key, NULL);
+    if (text && !PyUnicode_Check(text)) {
+        PyErr_Format(PyExc_TypeError, "the text of a key is a str, not %R", (PyObject *)Py_TYPE(text));
+        Py_CLEAR(text);
+    }
+    return encoded(text);
+}
+
+// ---------------------------------------------------------------- a task's span
+
+static int begin(struct task_spans *t, PyObject *key)
+{
+    PyObject *text = text_of(t, key);
+    if (!text)
+        return -1;
+    size_t size = (size_t)PyBytes_Size(text) + 1;
+    PyObject *record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sizeof(struct sonde_span) + size));
+    int status = -1;
+    if (record) {
+        struct sonde_tag tags[] = {{"key", PyBytes_AsString(text)}, {"worker", PyBytes_AsString(t->worker)}};
+        struct sonde_span span = sonde_span_open(SPAN_NAME, tags, 2, NULL);
+        char *at = PyBytes_AsString(record);
+        memcpy(at, &span, sizeof span);
+        memcpy(at + sizeof span, PyBytes_AsString(text), size);
+        status = PyDict_SetItem(t->running, key, record);
+    }
+    Py_XDECREF(record);
+    Py_DECREF(text);
+    return status;
+}
+
+static void end(struct task_spans *t, PyObject *record, bool failed)
+{
+    char *at = PyBytes_AsString(record);
+    struct sonde_span span;
+    memcpy(&span, at, sizeof span);
+    struct sonde_tag tags[] = {{"key", at + sizeof span}, {"worker", PyBytes_AsString(t->worker)}, {"error", "1"}};
+    sonde_span_close(&span, SPAN_NAME, tags, failed ? 3 : 2);
+}
+
+// tasks(key, start, finish, …): a key is in another state now.
+static PyObject *changed(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    (void)keywords;
+    struct task_spans *t = (struct task_spans *)(void *)self;
+    PyObject *key = state_key(args);
+    if (!key)
+        return NULL;
+    unsigned now = state_bits(PyTuple_GetItem(args, 2));
+    if (!(now & STATE_RUNS) && PyDict_Size(t->running) == 0)
+        return new_ref(Py_None);
+    PyObject *record = PyDict_GetItemWithError(t->running, key);
+    if (!record && PyErr_Occurred())
+        return NULL;
+    if (!record && (now & STATE_RUNS))
+        return begin(t, key) < 0 ? NULL : new_ref(Py_None);
+    if (record && !(now & STATE_RUNS_ON)) {
+        end(t, record, now & STATE_ERROR);
+        if (PyDict_DelItem(t->running, key) < 0)
+            return NULL;
+    }
+    return new_ref(Py_None);
+}
+
+static PyObject *close_all(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct task_spans *t = (struct task_spans *)(void *)self;
+    PyObject *key, *record;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(t->running, &at, &key, &record))
+        end(t, record, false);
+    PyDict_Clear(t->running);
+    return new_ref(Py_None);
+}
+
+// ---------------------------------------------------------------- the type
+
+static Py_ssize_t running_count(PyObject *self)
+{
+    return PyDict_Size(((struct task_spans *)(void *)self)->running);
+}
+
+static PyObject *tasks_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"worker", "text", NULL};
+    PyObject *worker, *text;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UO:TaskSpans", names, &worker, &text))
+        return NULL;
+    struct task_spans *t = object_new(type);
+    if (!t)
+        return NULL;
+    t->worker = encoded(new_ref(worker));
+    t->text = new_ref(text);
+    t->running = PyDict_New();
+    if (!t->worker || !t->running)
+        Py_CLEAR(t);
+    return (PyObject *)t;
+}
+
+static void tasks_free(PyObject *self)
+{
+    struct task_spans *t = (struct task_spans *)(void *)self;
+    Py_CLEAR(t->worker);
+    Py_CLEAR(t->text);
+    Py_CLEAR(t->running);
+    object_free(self);
+}
+
+static PyMethodDef methods[] = {
+    {"close", close_all, METH_NOARGS, "close()\n--\n\nEnds the spans of all tasks that execute."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "TaskSpans(worker, text): a span `" SPAN_NAME "` with the tags key and worker for each task that "
+                "executes. Call it with the key, the state that a task was in and the one it is in now; more is passed "
+                "over. text(key) is asked for the text of keys that are not plain. Its length: how many execute."},
+    {Py_tp_new, tasks_new},
+    {Py_tp_dealloc, tasks_free},
+    {Py_tp_call, changed},
+    {Py_tp_methods, methods},
+    {Py_mp_length, running_count},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {"sonde._emit.TaskSpans", sizeof(struct task_spans), 0, Py_TPFLAGS_DEFAULT, slots};
+
+int tasks_add_to(PyObject *module)
+{
+    return module_add_type(module, &spec) ? 0 : -1;
+}
