@@ -3,6 +3,9 @@
 // The first byte says which.
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/store.h"
+#include "wire/about.h"
+#include "wire/copy_sums.h"
 #include "wire/copy_wire.h"
 #include "wire/fetches.h"
 #include "wire/handshake.h"
@@ -13,6 +16,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -120,6 +124,49 @@ static void be_a_stranger(void *user)
 
 // ---- messages ----
 
+static bool is_short(void *user, struct str host)
+{
+    (void)user;
+    return host.size < 3;
+}
+
+// What sums say of what is kept and what is not: all of time, nothing twice.
+static void read_sums(struct str text)
+{
+    static struct wire_copy_sums ours, theirs, again;
+    struct wire_copy_kept kept;
+    struct wire_copy_stretch stretches[WIRE_COPY_STRETCHES_MAX];
+    struct buf out = {0};
+    if (wire_copy_sums_read(text, &theirs))
+        return;
+    wire_copy_sums_write(&theirs, &out);
+    if (wire_copy_sums_read(buf_str(&out), &again) || again.count != theirs.count)
+        abort();
+    buf_free(&out);
+    ours = theirs;
+    for (uint32_t i = 0; i < ours.count; i++)
+        ours.points[i] &= ~(uint64_t)1;
+    wire_copy_sums_compare(&ours, &theirs, &kept);
+    bool kept_next = wire_copy_is_kept(kept.points, &ours, 0);
+    size_t at[2] = {0}, count[2];
+    struct wire_copy_stretch both[2][WIRE_COPY_STRETCHES_MAX];
+    for (int k = 0; k < 2; k++) {
+        count[k] = wire_copy_stretches(&ours, kept.points, k, INT64_MIN, INT64_MAX, stretches);
+        memcpy(both[k], stretches, sizeof stretches);
+    }
+    int64_t next = INT64_MIN;
+    for (bool k = kept_next; at[k] < count[k]; k = !k) {
+        const struct wire_copy_stretch *s = &both[k][at[k]++];
+        if (s->from_ns != next || s->to_ns < s->from_ns)
+            abort();
+        if (s->to_ns == INT64_MAX)
+            break;
+        next = s->to_ns + 1;
+    }
+    if (at[0] != count[0] || at[1] != count[1])
+        abort();
+}
+
 static void read_messages(struct str payload)
 {
     struct arena arena = arena_limited(1 << 20);
@@ -152,12 +199,33 @@ static void read_messages(struct str payload)
     struct bytes rest = bytes_of(payload.data, payload.size);
     while (bytes_left(&rest) && wire_missing_read(&rest, &missing) == 0)
         ;
+    struct str room[WIRE_HELD_MAX], node;
+    struct wire_held held, sum = {0};
+    rest = bytes_of(payload.data, payload.size);
+    while (bytes_left(&rest) && wire_held_read(&rest, room, &node, &held) == 0) {
+        wire_held_merge(&sum, &held);
+        if (wire_held_merge(&sum, &held))
+            abort(); // what is there already is nothing new
+    }
+    for (unsigned question = 0; question <= WIRE_QUESTION_COUNT; question++) {
+        struct wire_about about;
+        wire_about_read(&about, question, payload);
+        wire_about_concerns(&about, STR("n1"), &sum);
+        wire_about_free(&about);
+    }
+    wire_held_free(&sum);
     struct wire_names_request names;
     struct query_series_filter series;
     struct wire_events_request wanted;
     struct wire_copy_request copy;
     struct wire_recent_request recent;
-    wire_copy_request_read(payload, &arena, &copy);
+    struct buf narrow = {0};
+    if (wire_copy_request_read(payload, &arena, &copy) != wire_copy_request_narrow(payload, is_short, NULL, &narrow) ||
+        narrow.size > payload.size)
+        abort();
+    buf_free(&narrow);
+    for (size_t i = 0; i < copy.known_count; i++)
+        read_sums(copy.known[i].sums);
     wire_names_request_read(payload, &names);
     wire_series_request_read(payload, &arena, &series);
     wire_events_request_read(payload, &wanted);
@@ -239,8 +307,11 @@ static void copy_records(const uint8_t *data, size_t size)
 {
     struct wire_copy *c;
     struct error e;
-    if (wire_copy_create(&(struct wire_copy_options){.folder = folder, .to_ns = INT64_MAX}, &c, &e))
+    struct buf request = {0};
+    if (wire_copy_create(&(struct wire_copy_options){.folder = folder, .to_ns = INT64_MAX}, &c, &e) ||
+        wire_copy_ask(c, NULL, 0, &request, &e))
         abort();
+    buf_free(&request);
     struct bytes b = bytes_of(data, size);
     while (bytes_left(&b)) {
         struct str record = bytes_take(&b, bytes_u16(&b));
@@ -348,9 +419,32 @@ static void lay_pieces(struct str orders)
     wire_fetches_end(&f);
 }
 
+static char there[96]; // a copy in the folder, of host "n"
+
 static void remove_folder(void)
 {
+    unlink(there);
     rmdir(folder);
+}
+
+static void make_copy(void)
+{
+    struct store_label meta[] = {{STR("host"), STR("n")},
+                                 {STR("copied_version"), STR("1")},
+                                 {STR("copied_range"), STR("0..9223372036854775807")},
+                                 {STR("copied_from"), STR("n")}};
+    struct store *store;
+    uint32_t metric, series;
+    snprintf(there, sizeof there, "%s/n.sonde", folder);
+    if (mkdir(folder, 0700) ||
+        store_open(there, &(struct store_options){.meta = meta, .meta_count = 4}, &store, NULL) ||
+        store_define_metric(store, &(struct store_metric){.name = STR("m")}, &metric) ||
+        store_define_series(store, metric, NULL, 0, &series))
+        abort();
+    for (int64_t t = 0; t < 1000; t++)
+        store_append(store, series, t, (double)t);
+    if (store_close(store, NULL))
+        abort();
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -360,6 +454,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     log_setup(LOG_ERROR, "fuzz");
     snprintf(folder, sizeof folder, "/tmp/sonde-fuzz-wire-%d", (int)getpid());
     atexit(remove_folder);
+    make_copy();
     if (wire_loop_start(&loop, &e))
         abort();
     return 0;

@@ -1,0 +1,126 @@
+// Files that people, systems and other programs write: a configuration (YAML), a list of hosts, a job.json, a time zone, a table in CSV. The first byte says which it is; whatever
+// is in it is taken or refused in words, and what is taken can be used.
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/config.h"
+#include "launch/allocation.h"
+#include "launch/job.h"
+#include "query/time_zone.h"
+#include "store/import.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char folder[64], path[96], made[96];
+
+static void check_words(int rc, const struct error *e)
+{
+    if (rc && !e->text[0])
+        abort();
+}
+
+static void read_config(void)
+{
+    static char *const none[] = {(char *)(uintptr_t) "true", NULL};
+    struct options o;
+    struct error e = {0};
+    bool help;
+    if (options_parse_flags(COMMAND_RUN, 1, (char **)(uintptr_t)none, &o, &help, &e) != 0)
+        abort();
+    check_words(config_read(path, &o, &e), &e);
+    for (int id = 0; id < OPT_COUNT; id++)
+        if (o.value[id].source == FROM_FILE && !o.value[id].text)
+            abort();
+    options_free(&o);
+}
+
+static void read_hosts(void)
+{
+    struct hosts h = {0};
+    struct error e = {0};
+    int rc = allocation_read_hostfile(path, &h, &e);
+    check_words(rc, &e);
+    if ((!rc && !h.count) || h.count > HOSTS_MAX)
+        abort();
+    for (size_t i = 0; i < h.count; i++)
+        if (!h.names[i][0] || h.names[i][0] == '-')
+            abort();
+    hosts_free(&h);
+}
+
+static void read_job(void)
+{
+    struct job j;
+    struct error e = {0};
+    int rc = job_read(path, &j, &e);
+    check_words(rc, &e);
+    if (!rc && !j.command)
+        abort();
+    job_free(&j);
+}
+
+static void read_zone(void)
+{
+    static const int64_t times[] = {
+        INT64_MIN / 2, -3600, 0, 1700000000, 1774746000 - 1, 1774746000, 4102444800, INT64_C(1) << 40, INT64_MAX / 2};
+    struct arena arena = {0};
+    const struct time_zone *zone;
+    struct error e = {0};
+    int rc = time_zone_load(STR("file"), &arena, &zone, &e);
+    check_words(rc, &e);
+    for (size_t i = 0; i < sizeof times / sizeof *times && !rc; i++) {
+        int32_t offset_s = time_zone_offset(zone, times[i]);
+        int64_t utc_s = time_zone_to_utc(zone, times[i]);
+        if (llabs(times[i] - utc_s) > INT64_C(1) << 32 || offset_s == INT32_MIN)
+            abort();
+    }
+    arena_free(&arena);
+}
+
+static void read_table(void)
+{
+    struct store_import_stats stats = {0};
+    struct error e = {0};
+    int rc = store_import_wide_csv(path, made, STR("n1"), &stats, &e);
+    check_words(rc, &e);
+    if ((rc == 0) != (access(made, F_OK) == 0) || (!rc && (!stats.rows || !stats.columns)))
+        abort();
+    unlink(made);
+}
+
+static void remove_folder(void)
+{
+    unlink(path);
+    rmdir(folder);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    log_setup(LOG_ERROR, "fuzz");
+    snprintf(folder, sizeof folder, "/tmp/sonde-fuzz-files-%d", (int)getpid());
+    snprintf(path, sizeof path, "%s/file", folder);
+    snprintf(made, sizeof made, "%s/made.sonde", folder);
+    if (mkdir(folder, 0700) != 0 || setenv("TZDIR", folder, 1) != 0)
+        abort();
+    atexit(remove_folder);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const readers[])(void) = {read_config, read_hosts, read_job, read_zone, read_table};
+    if (size < 1)
+        return 0;
+    FILE *file = fopen(path, "w");
+    if (!file || fwrite(data + 1, 1, size - 1, file) != size - 1 || fclose(file) != 0)
+        abort();
+    readers[data[0] % (sizeof readers / sizeof *readers)]();
+    return 0;
+}
