@@ -60,7 +60,8 @@ static inline sonde_handle sonde_define(const struct sonde_metric *metric);
 SONDE_API sonde_handle sonde_gauge(const char *name, const char *unit);
 SONDE_API sonde_handle sonde_counter(const char *name, const char *unit);
 
-// A point now; a point at a time (ns since the epoch).
+// A point now; a point at a time (ns since the epoch). A series has one value at a nanosecond: of two processes that emit into one series at the same one, a
+// point is lost (rare, unless they do nothing but emit). With a tag, like the rank that MPI and Slurm give, each has a series of its own.
 static inline void sonde_emit(sonde_handle metric, double value);
 static inline void sonde_emit_at(sonde_handle metric, double value, int64_t time_ns);
 
@@ -123,7 +124,8 @@ SONDE_API int sonde_level(void);
 // "0.1.0", of the library that is linked.
 SONDE_API const char *sonde_version(void);
 
-// How many values this process could not hand over so far because a ring was full or a limit passed.
+// How many values this process could not hand over so far because a ring was full or a limit passed. Each thread that emits has a ring of 1 MiB;
+// SONDE_RING_BYTES says how large, from 128 KiB to 64 MiB, rounded up to a power of two.
 SONDE_API uint64_t sonde_dropped(void);
 
 // The value that is none: in a group, for what could not be read.

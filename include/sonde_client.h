@@ -117,7 +117,7 @@ SONDE_API int sonde_result_arrow(const struct sonde_result *result, struct Arrow
 struct sonde_watch;
 SONDE_API int sonde_client_watch(struct sonde_client *client, const struct sonde_query *query, struct sonde_watch **out,
                                  struct sonde_error *error);
-// Waits until there are new points, looking every 50 ms: 0, and *out has them. -ETIMEDOUT after timeout_ms; -ECANCELED when `stop` says so. Other failures
+// Waits until there are new points: 0, and *out has them. -ETIMEDOUT after timeout_ms; -ECANCELED when `stop` says so. Other failures
 // that waiting cannot cure (the token is wrong, the metric's filter is none) are returned.
 SONDE_API int sonde_watch_next(struct sonde_watch *watch, int timeout_ms, struct sonde_result **out,
                                struct sonde_error *error);

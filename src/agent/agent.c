@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "collect/catalogue.h"
+#include "wire/held.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -74,6 +75,8 @@ struct agent {
     uv_timer_t drain, tick;
     uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
+    uv_prepare_t news;
+    size_t hosts; // whose series there were when it was last said
     uint64_t drain_ms;
     unsigned empty_rounds; // drains on end that found nothing
 };
@@ -229,6 +232,16 @@ static void wake(void *user)
     uv_async_send(&a->rows);
 }
 
+// ---- what it says ----
+
+static void tell(int fd, const char *format, const char *text)
+{
+    char line[ERROR_TEXT_MAX + 16];
+    int size = snprintf(line, sizeof line, format, text);
+    if (fd >= 0 && size > 0 && write(fd, line, (size_t)size) < 0)
+        log_debug("nobody hears what this agent says: %s", strerror(errno));
+}
+
 // ---- the end ----
 
 static void stop(struct agent *a)
@@ -256,6 +269,18 @@ static void on_control(uv_poll_t *poll, int status, int events)
         stop(a);
 }
 
+// Before the loop sleeps: a program, a sender or a script may have named a host that no series had.
+static void on_news(uv_prepare_t *handle)
+{
+    struct agent *a = handle->data;
+    size_t hosts = store_host_count(a->store);
+    if (hosts == a->hosts ||
+        a->hosts > WIRE_HELD_MAX + 1) // its own name, and so many others: past that all are told as any
+        return;
+    a->hosts = hosts;
+    tell(a->options->control_fd, "%s\n", "hosts");
+}
+
 static void finish(struct agent *a)
 {
     sampler_stop(a->sampler);
@@ -272,14 +297,6 @@ static void finish(struct agent *a)
 }
 
 // ---- the start ----
-
-static void tell(int fd, const char *format, const char *text)
-{
-    char line[ERROR_TEXT_MAX + 16];
-    int size = snprintf(line, sizeof line, format, text);
-    if (fd >= 0 && size > 0 && write(fd, line, (size_t)size) < 0)
-        log_debug("nobody waits for this agent's start: %s", strerror(errno));
-}
 
 static int check_options(struct agent *a, struct error *e)
 {
@@ -334,7 +351,10 @@ static int open_store(struct agent *a, struct error *e)
                                     .window_ns = (int64_t)(o->window_s * NS_PER_S),
                                     .meta = meta,
                                     .meta_count = count};
-    return store_open(a->file_path, &options, &a->store, e);
+    int failed = store_open(a->file_path, &options, &a->store, e);
+    if (!failed)
+        a->hosts = store_host_count(a->store);
+    return failed;
 }
 
 static int open_parts(struct agent *a, struct error *e)
@@ -397,7 +417,8 @@ static int watch(struct agent *a, struct error *e)
     uv_async_init(&a->loop, &a->rows, on_rows);
     uv_timer_init(&a->loop, &a->drain);
     uv_timer_init(&a->loop, &a->tick);
-    a->rows.data = a->drain.data = a->tick.data = a->control.data = a;
+    uv_prepare_init(&a->loop, &a->news);
+    a->rows.data = a->drain.data = a->tick.data = a->control.data = a->news.data = a;
     int failed = 0;
     for (size_t i = 0; i < END_SIGNALS && !failed; i++) {
         failed = uv_signal_init(&a->loop, &a->signals[i]);
@@ -534,6 +555,7 @@ int agent_run(const struct agent_options *options, struct error *e)
     drain(a);
     tick(a);
     tell(options->control_fd, "%s\n", "ready");
+    uv_prepare_start(&a->news, on_news);
     while (!a->stopping)
         uv_run(&a->loop, UV_RUN_DEFAULT);
     finish(a);

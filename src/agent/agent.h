@@ -24,7 +24,7 @@ struct agent_options {
     int udp_port;              // text protocols on loopback; 0 = no UDP
     uint64_t size_limit_bytes;
     double window_s;
-    // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n"; takes collectors (wire/collector_line.h); ends when it is closed from the other side
+    // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n", later "hosts\n" when the store has series of a host that it had none of (of some 16 of them, wire/held.h); takes collectors (wire/collector_line.h); ends when it is closed from the other side
     int control_fd;
 };
 

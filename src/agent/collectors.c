@@ -59,7 +59,7 @@ static bool take_word(struct str *rest, struct str key, struct str *value)
     return true;
 }
 
-static int read_line(const char *line, struct script_spec *spec, bool *per_gpu, struct error *e)
+int collector_parse(const char *line, struct script_spec *spec, bool *per_gpu, struct error *e)
 {
     struct str rest = str_of(line), name = str_word(&rest), value, input = {0};
     *per_gpu = take_word(&rest, STR("per_gpu"), &value);
@@ -89,7 +89,7 @@ static void start(struct collectors *all, struct collector *c)
     struct script_spec spec;
     struct error e;
     bool per_gpu;
-    if (read_line(c->line, &spec, &per_gpu, &e) != 0) {
+    if (collector_parse(c->line, &spec, &per_gpu, &e) != 0) {
         struct str rest = str_of(c->line), name = str_word(&rest);
         log_warning("collector %.*s is left out: %s", STR_ARG(name), e.text);
         stop(c);

@@ -10,6 +10,9 @@
 
 #include "agent/scripts.h"
 
+// Takes what stands behind the verb apart. spec's texts but its name lie in `line`; it has no variables yet. -EINVAL with words.
+int collector_parse(const char *line, struct script_spec *spec, bool *per_gpu, struct error *e);
+
 struct collectors;
 
 // `scripts` outlives it. NULL: no memory.

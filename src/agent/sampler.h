@@ -39,7 +39,7 @@ struct sampler_row {
     struct sampler_set *set; // NULL: an instant of the sampler's own rate is complete, and `figures` is set
     struct sampler_figures figures;
     struct str
-        source; // not empty: no values, no end of an instant, but this source is cut off since t_ns, or answers again
+        source; // not empty: no values, no end of an instant, but this source is known at t_ns to be cut off, or answers again
     bool cut_off;
     char part[SAMPLER_PART_MAX];         // of the source: the folder that does not answer; "" = all of it
     double values[STORE_SET_SERIES_MAX]; // only pages that are used take memory

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/forked.h"
 #include "base/log.h"
+#include "base/whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -96,6 +97,7 @@ int script_parse(struct str line, struct script_spec *spec, struct error *e)
                 return error_set(e, -EINVAL, "a script's time-out '%.*s' is not seconds from %g to %g", STR_ARG(value),
                                  RATE_MIN_S, RATE_MAX_S);
         } else {
+            line = str_eq(word, STR("--")) ? rest : line;
             break;
         }
         line = rest;
@@ -556,13 +558,9 @@ static bool make_environment(struct script *s, const struct script_spec *spec)
 static int make_input(struct str text)
 {
     int fd = memfd_create("sonde-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    while (fd >= 0 && text.size) {
-        ssize_t n = write(fd, text.data, text.size);
-        if (n < 0 && errno != EINTR) {
-            close(fd);
-            return -1;
-        }
-        text = str_slice(text, n > 0 ? (size_t)n : 0, text.size);
+    if (fd >= 0 && whole_write(fd, text, 0) != 0) {
+        close(fd);
+        return -1;
     }
     if (fd >= 0)
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);

@@ -39,7 +39,7 @@ struct script_spec {
     size_t variable_count;
 };
 
-// A line is [name=WORD] [rate=SECONDS] [timeout=SECONDS] COMMAND. Without a name it is the command's first word. The time-out
+// A line is [name=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND. Without a name it is the command's first word. The time-out
 // of a script with a rate is for each run (default: the rate, at least 10 s; instants that come meanwhile are left out), of one without a rate for the time without a line (default: none).
 // -EINVAL with e set when that is not what `line` is. `command` points into it.
 int script_parse(struct str line, struct script_spec *out, struct error *e);

@@ -17,7 +17,8 @@ enum {
     ACCEPTS_A_ROUND = 64,
     PIECE_BYTES = 16384,
     WAITING_BYTES_MAX = 256 * 1024, // towards one side; past it the other side is not read
-    PAUSE_MS = 100,                 // when no descriptor is left
+    NO_DESCRIPTOR_MS = 100,         // no more is accepted for so long when none is left,
+    NO_ROOM_MS = 5,                 // and when the table has no room
 };
 
 struct side {
@@ -45,7 +46,8 @@ struct acceptor {
     acceptor_give_fn *give;
     void *user;
     int listening, epoll, stop;
-    bool paused;
+    bool telnet;
+    int pause_ms; // 0: it listens
     struct client *first;
 };
 
@@ -98,6 +100,10 @@ static void free_dead(struct acceptor *a)
 
 static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
 {
+    if (!a->telnet) {
+        a->give(a->user, fd, (const struct sockaddr *)address, size);
+        return;
+    }
     struct client *c = calloc(1, sizeof *c);
     struct connection *entry =
         c ? connections_add(a->service->connections, fd, (const struct sockaddr *)address) : NULL;
@@ -119,11 +125,21 @@ static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage
         drop(a, c, true);
 }
 
+static void pause_for(struct acceptor *a, int ms)
+{
+    epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->listening, NULL);
+    a->pause_ms = ms;
+}
+
 static void accept_all(struct acceptor *a)
 {
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof address;
+        if (!connections_room(a->service->connections)) {
+            pause_for(a, NO_ROOM_MS);
+            return;
+        }
         int fd = accept4(a->listening, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             accept_one(a, fd, &address, size);
@@ -131,8 +147,7 @@ static void accept_all(struct acceptor *a)
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             log_warning("no more connections for a moment: %s", strerror(errno));
-            epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->listening, NULL);
-            a->paused = true;
+            pause_for(a, NO_DESCRIPTOR_MS);
         }
         if (errno != EINTR && errno != ECONNABORTED)
             return;
@@ -273,10 +288,11 @@ static void *run(void *user)
     struct acceptor *a = user;
     struct epoll_event events[EVENTS_MAX];
     for (;;) {
-        int n = epoll_wait(a->epoll, events, EVENTS_MAX, a->paused ? PAUSE_MS : -1);
-        if (a->paused) {
+        int n = epoll_wait(a->epoll, events, EVENTS_MAX, a->pause_ms ? a->pause_ms : -1);
+        if (a->pause_ms) {
             struct epoll_event listening = {.events = EPOLLIN, .data.ptr = &a->listening};
-            a->paused = epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->listening, &listening) != 0;
+            if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->listening, &listening) == 0)
+                a->pause_ms = 0;
         }
         for (int i = 0; i < n; i++) {
             if (events[i].data.ptr == &a->stop)
@@ -298,6 +314,7 @@ int acceptor_create(int listening, struct service *service, acceptor_give_fn *gi
     if (!a)
         return error_set(e, -ENOMEM, "no memory for the server");
     *a = (struct acceptor){.service = service, .give = give, .user = user, .listening = listening};
+    a->telnet = service->agent_socket.size && !service->auth.tls;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->stop = eventfd(0, EFD_CLOEXEC);
     struct epoll_event knock = {.events = EPOLLIN, .data.ptr = &a->listening},

@@ -3,8 +3,12 @@
 //   listening socket ── accept ── first byte ── a capital letter, or anything else that is no small letter ── `give` (the HTTP library)
 //                                          └── a small letter ── telnet.c ── the agent's socket
 //
-// One thread, which waits for all of them at once. Connections are in the table of connections (connections.h) from the start, so its limits and
-// time-outs hold for those that say nothing, too.
+// Over TLS, and where no agent takes points, there is no telnet: each is handed on at once. The library never listens by itself: told to stop that, it aborts
+// the process once in some hundred times when requests come in just then: its threads and its caller both take
+// the socket out of an epoll (seen with 0.9.75; in newer ones, too).
+//
+// One thread, which waits for all of them at once. Connections that it keeps are in the table of connections (connections.h) from the start, so its limits and
+// time-outs hold for those that say nothing, too; those that it hands on enter it when the library takes them.
 #ifndef SONDE_AGGREGATOR_ACCEPTOR_H
 #define SONDE_AGGREGATOR_ACCEPTOR_H
 

@@ -72,7 +72,7 @@ static int make_line(struct request *r, struct str name, struct buf *line, struc
     rc = add_seconds(r, "rate", line, e);
     if (!rc)
         rc = add_seconds(r, "timeout", line, e);
-    buf_printf(line, " %.*s", STR_ARG(str_trim(command)));
+    buf_printf(line, " -- %.*s", STR_ARG(str_trim(command))); // whatever its first word is
     return rc ? rc : line->failed ? error_set(e, -ENOMEM, "no memory for the collector") : 0;
 }
 
@@ -106,10 +106,10 @@ void native_collectors(struct service *service, struct request *r, struct answer
     } else {
         service->collector(service->collector_user, buf_str(&line));
         struct json_writer w = json_to(&a->body);
-        json_object(&w);
+        json_begin_object(&w);
         json_key_string(&w, "asked", STR("collector"));
         json_key_string(&w, "name", name);
-        json_object_end(&w);
+        json_end_object(&w);
     }
     buf_free(&line);
 }

@@ -5,6 +5,7 @@
 #include "aggregator/connections.h"
 
 #include "base/clock.h"
+#include "base/condition.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,7 +15,10 @@
 #include <string.h>
 
 // The list is short (hundreds), so it is searched, not indexed.
-enum { ADDRESS_BYTES = sizeof(struct in6_addr) };
+enum {
+    ADDRESS_BYTES = sizeof(struct in6_addr),
+    MARGIN = 2, // times as many, with those that are still to be closed
+};
 
 struct connection {
     struct connection *next, *previous;
@@ -32,6 +36,7 @@ struct connections {
     pthread_t watcher;
     struct connection_options options;
     struct connection *first;
+    unsigned held; // how many those are, the shut ones among them
     struct connection_counts counts;
     int64_t look_every_ns;
     bool stop, draining;
@@ -74,9 +79,8 @@ static void *watch(void *user)
         int64_t now_ns = clock_monotonic_ns();
         shut_overdue(c, now_ns);
         int64_t next_ns = now_ns + c->look_every_ns;
-        struct timespec until = {.tv_sec = next_ns / NS_PER_S, .tv_nsec = next_ns % NS_PER_S};
         // Whatever wakes it, an early look does no harm.
-        pthread_cond_timedwait(&c->changed, &c->lock, &until);
+        condition_wait_until(&c->changed, &c->lock, next_ns);
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;
@@ -100,12 +104,8 @@ int connections_create(const struct connection_options *options, struct connecti
         return error_set(e, -ENOMEM, "no memory for the table of connections");
     c->options = *options;
     c->look_every_ns = look_interval_ns(options);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&c->changed);
     int rc = pthread_create(&c->watcher, NULL, watch, c);
     if (rc) {
         pthread_cond_destroy(&c->changed);
@@ -212,6 +212,7 @@ struct connection *connections_add(struct connections *c, int fd, const struct s
     else
         pthread_cond_broadcast(&c->changed);
     c->first = connection;
+    c->held++;
     c->counts.open++;
     c->counts.accepted++;
     if (!room) {
@@ -220,6 +221,14 @@ struct connection *connections_add(struct connections *c, int fd, const struct s
     }
     pthread_mutex_unlock(&c->lock);
     return connection;
+}
+
+bool connections_room(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool room = c->held / MARGIN < c->options.most;
+    pthread_mutex_unlock(&c->lock);
+    return room;
 }
 
 void connections_remove(struct connections *c, struct connection *connection)
@@ -231,6 +240,7 @@ void connections_remove(struct connections *c, struct connection *connection)
         connection->previous->next = connection->next;
     else
         c->first = connection->next;
+    c->held--;
     c->counts.open -= !connection->shut;
     c->counts.busy -= is_busy(connection);
     if (c->draining && !c->counts.busy)
@@ -254,10 +264,9 @@ void connections_phase(struct connections *c, struct connection *connection, enu
 void connections_drain(struct connections *c, int64_t most_ns)
 {
     int64_t until_ns = clock_monotonic_ns() + most_ns;
-    struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
     pthread_mutex_lock(&c->lock);
     c->draining = true;
-    while (c->counts.busy && pthread_cond_timedwait(&c->changed, &c->lock, &until) == 0)
+    while (c->counts.busy && condition_wait_until(&c->changed, &c->lock, until_ns))
         continue;
     pthread_mutex_unlock(&c->lock);
 }

@@ -10,6 +10,9 @@
 // When the table, or a client's share of it, is full, the connection that has been WAITING or TALKING longest makes room: idle connections
 // never keep a new client out. Where all are busy the new one is shut down at once.
 //
+// Those that were told to go stay in the table until their owners have closed them. Who accepts asks for room first (connections_room), so that a flood of
+// clients waits before the door, not in descriptors.
+//
 // Closing is shutdown(2) on the socket: its owner, a thread of the HTTP library, sees the end and cleans up. The table's lock is held
 // meanwhile, and connections_remove takes it before the library closes the socket: so the number is never somebody else's.
 #ifndef SONDE_AGGREGATOR_CONNECTIONS_H
@@ -39,6 +42,9 @@ void connections_destroy(struct connections *c); // when all connections are rem
 // A new connection; NULL: no memory, shut it down. Thread-safe, like all that follows.
 struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client);
 void connections_remove(struct connections *c, struct connection *connection);
+
+// False: so many are still to be closed that no more should be accepted for a moment.
+bool connections_room(struct connections *c);
 
 // Whether its other end is on this machine.
 bool connection_is_local(const struct connection *connection);

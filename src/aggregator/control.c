@@ -1,5 +1,7 @@
 #include "aggregator/control.h"
 
+#include "base/whole.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -42,21 +44,13 @@ void control_close(struct control *c)
 
 void control_say(struct control *c, const char *format, ...)
 {
-    struct buf line = {0};
     va_list args;
     va_start(args, format);
-    buf_vprintf(&line, format, args);
-    va_end(args);
-    buf_add_char(&line, '\n');
     pthread_mutex_lock(&c->saying);
-    for (size_t at = 0; c->fd >= 0 && !line.failed && at < line.size;) {
-        ssize_t n = write(c->fd, line.data + at, line.size - at);
-        if (n < 0 && errno != EINTR)
-            break;
-        at += n > 0 ? (size_t)n : 0;
-    }
+    if (c->fd >= 0)
+        whole_say(c->fd, 0, format, args);
     pthread_mutex_unlock(&c->saying);
-    buf_free(&line);
+    va_end(args);
 }
 
 static void take_bytes(struct control *c, struct str piece, void (*take)(void *user, struct str line), void *user)

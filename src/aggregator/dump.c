@@ -68,7 +68,7 @@ static void write_target(struct json_writer *w, const char *key, const char *nod
 void dump_write(struct dump *d, const struct service *service, struct json_writer *w)
 {
     json_key(w, STR("dump"));
-    json_object(w);
+    json_begin_object(w);
     write_target(w, "configured", service->dump_node, service->dump_dir);
     pthread_mutex_lock(&d->lock);
     json_key_bool(w, "running", d->running);
@@ -82,7 +82,7 @@ void dump_write(struct dump *d, const struct service *service, struct json_write
         json_key_u64(w, "bytes", atomic_load(&d->progress.bytes));
     }
     pthread_mutex_unlock(&d->lock);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 // ---------------------------------------------------------------- what is asked for
@@ -183,10 +183,13 @@ static int stage(struct dumping *d, struct error *e)
 
 // ---------------------------------------------------------------- the files
 
+static const char *const ways[] = {
+    [WIRE_COPY_WHOLE] = "copied", [WIRE_COPY_UPDATED] = "updated", [WIRE_COPY_UNCHANGED] = "unchanged"};
+
 static void write_file(const struct dumping *d, const struct wire_copy_file *f, const char *name, const char *problem)
 {
     struct json_writer *w = d->w;
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "host", f->host);
     if (d->node[0]) {
         struct buf path = {0};
@@ -196,11 +199,12 @@ static void write_file(const struct dumping *d, const struct wire_copy_file *f, 
     } else {
         json_key_string(w, "path", str_of(f->path));
     }
-    json_key_string(w, "state", problem ? STR("failed") : f->unchanged ? STR("unchanged") : STR("copied"));
+    json_key_string(w, "state", str_of(problem ? "failed" : ways[f->way]));
     json_key_u64(w, "points", problem ? 0 : f->points);
+    json_key_u64(w, "new_bytes", f->came);
     json_key_u64(w, "bytes", problem ? 0 : f->bytes);
     json_key_string(w, "message", str_of(problem ? problem : ""));
-    json_object_end(w);
+    json_end_object(w);
 }
 
 static bool lacks_space(const struct wire_copy_file *f)
@@ -329,21 +333,21 @@ static int make(struct dumping *d, struct answer *a, struct error *e)
     if (!rc && d->node[0])
         rc = stage(d, e);
     d->w = &w;
-    json_object(&w);
+    json_begin_object(&w);
     json_key_string(&w, "job", d->service->job);
     write_target(&w, "to", d->node, d->to);
     json_key(&w, STR("files"));
-    json_array(&w);
+    json_begin_array(&w);
     if (!rc)
         rc = copy_all(d, e);
-    json_array_end(&w);
+    json_end_array(&w);
     if (d->service->hub) {
         reading_write_missing(&d->reading, &w);
     } else {
         json_key(&w, STR("missing"));
-        json_raw(&w, STR("[]"));
+        json_put_raw(&w, STR("[]"));
     }
-    json_object_end(&w);
+    json_end_object(&w);
     unstage(d);
     reading_close(&d->reading, rc ? NULL : a);
     return rc;

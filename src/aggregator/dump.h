@@ -3,7 +3,7 @@
 //   relays ──COPY──▶ hub ─▶ FOLDER/HOST.sonde                              where somebody has said which folder
 //   our own file ────┘   └▶ a folder beside our own file ──ssh──▶ NODE:DIR/sonde-dump-JOB/HOST.sonde      where it is configured so
 //
-// A file is whole, or not there (wire/copy_wire.h). One dump at a time; DUMP_NODES_AT_ONCE nodes are copied at a time. Who hangs up ends it: what is
+// A file is whole, or not there, and of one that is there already only what is new travels (wire/copy_wire.h); files for another node are always new. One dump at a time; DUMP_NODES_AT_ONCE nodes are copied at a time. Who hangs up ends it: what is
 // whole by then stays.
 #ifndef SONDE_AGGREGATOR_DUMP_H
 #define SONDE_AGGREGATOR_DUMP_H

@@ -1,7 +1,8 @@
-// feeds.c - one thread wakes all sleeping streams every STREAM_LOOK_MS; each looks for news in the thread that owns its connection.
+// feeds.c - one thread wakes each sleeping stream when it is to look again (stream_look_ms); it looks for news in the thread that owns its connection.
 #include "aggregator/feeds.h"
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -17,9 +18,11 @@ struct feed {
     struct MHD_Connection *http;
     struct connection *connection;
     struct buf pending;
-    size_t sent; // of pending
-    bool asleep; // under the lock
-    bool looked; // since it was woken
+    size_t sent;    // of pending
+    bool asleep;    // under the lock
+    bool news;      // likewise: it need not wait until it is due
+    int64_t due_ns; // likewise: CLOCK_MONOTONIC
+    bool looked;    // since it was woken
 };
 
 struct feeds {
@@ -31,14 +34,33 @@ struct feeds {
     bool stop;
 };
 
-static void wake_all(struct feeds *f)
+// Those that are due by then; when the next one is. Under the lock.
+static int64_t wake_due(struct feeds *f, int64_t now_ns)
 {
+    int64_t next_ns = INT64_MAX;
     for (struct feed *i = f->first; i; i = i->next) {
-        if (!i->asleep)
-            continue;
-        i->asleep = false;
-        MHD_resume_connection(i->http);
+        if (i->due_ns <= now_ns) {
+            int64_t every_ns = stream_look_ms(i->stream) * (int64_t)NS_PER_MS;
+            i->due_ns = now_ns == INT64_MAX ? now_ns : (now_ns / every_ns + 1) * every_ns; // all of a kind together
+            if (i->asleep)
+                MHD_resume_connection(i->http);
+            i->asleep = false;
+        }
+        next_ns = i->due_ns < next_ns ? i->due_ns : next_ns;
     }
+    return next_ns;
+}
+
+// Other nodes have sent something.
+static void wake_one(void *user)
+{
+    struct feed *feed = user;
+    pthread_mutex_lock(&feed->all->lock);
+    feed->news = true;
+    if (feed->asleep)
+        MHD_resume_connection(feed->http);
+    feed->asleep = false;
+    pthread_mutex_unlock(&feed->all->lock);
 }
 
 static void *wake(void *user)
@@ -50,13 +72,9 @@ static void *wake(void *user)
             pthread_cond_wait(&f->changed, &f->lock);
             continue;
         }
-        int64_t next_ns = clock_monotonic_ns() + (int64_t)STREAM_LOOK_MS * NS_PER_MS;
-        struct timespec until = {.tv_sec = next_ns / NS_PER_S, .tv_nsec = next_ns % NS_PER_S};
-        while (!f->stop && pthread_cond_timedwait(&f->changed, &f->lock, &until) == 0)
-            continue;
-        wake_all(f);
+        condition_wait_until(&f->changed, &f->lock, wake_due(f, clock_monotonic_ns()));
     }
-    wake_all(f);
+    wake_due(f, INT64_MAX);
     pthread_mutex_unlock(&f->lock);
     return NULL;
 }
@@ -68,12 +86,8 @@ int feeds_create(struct connections *connections, struct feeds **out, struct err
     if (!f)
         return error_set(e, -ENOMEM, "no memory for streams");
     f->connections = connections;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&f->changed);
     int rc = pthread_create(&f->waker, NULL, wake, f);
     if (rc) {
         pthread_cond_destroy(&f->changed);
@@ -148,11 +162,13 @@ static ssize_t read_feed(void *user, uint64_t position, char *to, size_t most)
     }
     pthread_mutex_lock(&f->lock);
     bool stop = f->stop;
-    if (!stop) {
-        feed->asleep = true;
+    if (!stop)
         feed->looked = false;
+    if (!stop && !feed->news) {
+        feed->asleep = true;
         MHD_suspend_connection(feed->http);
     }
+    feed->news = false; // what came while it looked: it is asked again at once
     pthread_mutex_unlock(&f->lock);
     return stop ? MHD_CONTENT_READER_END_OF_STREAM : 0;
 }
@@ -168,6 +184,7 @@ static void free_feed(void *user)
         feed->previous->next = feed->next;
     else
         f->first = feed->next;
+    feed->asleep = false; // there is nothing left to be woken
     pthread_mutex_unlock(&f->lock);
     stream_close(feed->stream);
     buf_free(&feed->pending);
@@ -183,8 +200,7 @@ struct MHD_Response *feeds_response(struct feeds *f, struct stream *stream, stru
         return NULL;
     }
     *feed = (struct feed){.all = f, .stream = stream, .http = http, .connection = connection};
-    // A first word, so that a client knows at once that it is heard.
-    buf_add_str(&feed->pending, STR(": sonde\n\n"));
+    stream_say_nothing(stream, &feed->pending);
     pthread_mutex_lock(&f->lock);
     feed->next = f->first;
     if (f->first)
@@ -192,6 +208,7 @@ struct MHD_Response *feeds_response(struct feeds *f, struct stream *stream, stru
     f->first = feed;
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
+    stream_on_news(stream, wake_one, feed);
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES, read_feed, feed, free_feed);
     if (!response)

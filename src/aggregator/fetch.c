@@ -1,6 +1,7 @@
 #include "aggregator/fetch.h"
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "wire/copy_wire.h"
 
 #include <errno.h>
@@ -58,9 +59,11 @@ int fetch_add(struct fetch *f, struct str host, struct str folder)
     return 0;
 }
 
-uint64_t fetch_bytes(const struct fetch *f)
+uint64_t fetch_bytes(const struct fetch *f, uint64_t *moved)
 {
-    return atomic_load(&f->progress.bytes);
+    uint64_t bytes = atomic_load(&f->progress.bytes);
+    *moved = bytes + atomic_load(&f->progress.steps);
+    return bytes;
 }
 
 // ---------------------------------------------------------------- the thread
@@ -156,12 +159,10 @@ static void *work(void *user)
         if (n)
             continue;
         pthread_mutex_lock(&f->lock);
-        int64_t until_ns = clock_realtime_ns() + (int64_t)LOOK_MS * NS_PER_MS;
-        struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
         if (!f->first && !atomic_load(&f->stop))
             pthread_cond_wait(&f->news, &f->lock);
         else
-            pthread_cond_timedwait(&f->news, &f->lock, &until);
+            condition_wait_until(&f->news, &f->lock, clock_monotonic_ns() + (int64_t)LOOK_MS * NS_PER_MS);
         pthread_mutex_unlock(&f->lock);
     }
     return NULL;
@@ -178,7 +179,7 @@ int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *use
     f->user = user;
     f->last = &f->first;
     pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->news, NULL);
+    condition_init(&f->news);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,4 +1,4 @@
-// fetch.h - the recordings of other nodes, for the launcher at the job's end: each node's agent has closed its file, its relay still answers.
+// fetch.h - the recordings of other nodes, for the launcher, at the job's end or when they leave it: each node's agent has closed its file, its relay still answers.
 //
 //   launcher ── fetch HOST DIR ─▶ queue ─▶ a thread of its own: hub_copy, FETCH_NODES_AT_ONCE at a time ─▶ fetched HOST PATH, or unfetched HOST TEXT
 //
@@ -11,8 +11,8 @@
 
 enum {
     FETCH_NODES_AT_ONCE = 32,
-    FETCH_CONNECT_MS = 10000,
-    FETCH_DEADLINE_S = 600, // of so many nodes
+    FETCH_CONNECT_MS = 20000, // a link that was cut off finds out within 10 s, and comes again at most 7.5 s later
+    FETCH_DEADLINE_S = 600,   // of so many nodes
 };
 
 struct fetch;
@@ -25,7 +25,7 @@ void fetch_destroy(struct fetch *f); // ends what is being fetched; NULL is allo
 // -ENOMEM.
 int fetch_add(struct fetch *f, struct str host, struct str folder);
 
-// Bytes that have come so far.
-uint64_t fetch_bytes(const struct fetch *f);
+// Bytes that have come so far; *moved grows with them, and while copies that are here are looked through.
+uint64_t fetch_bytes(const struct fetch *f, uint64_t *moved);
 
 #endif

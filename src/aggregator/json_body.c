@@ -1,5 +1,4 @@
-// json_body.c - the one place here that holds a JSON tree, for a moment. (Its library and our writer use the same names for
-// opposite things, which is why they do not meet in one file.)
+// json_body.c - a body as a JSON tree, for a moment.
 #include "aggregator/json_body.h"
 
 #include <errno.h>

@@ -45,7 +45,7 @@ static void write_file(struct json_writer *w, struct sources *sources, struct so
     bool any = store_time_range(snapshot, &first_ns, &last_ns);
     struct store_damage damage = {0};
     store_reader_damage(reader, &damage);
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "path", str_of(source_path(file)));
     json_key_string(w, "state", str_of(states[store_reader_state(reader)]));
     json_key_string(w, "host", store_reader_meta(reader, STR("host")));
@@ -55,12 +55,12 @@ static void write_file(struct json_writer *w, struct sources *sources, struct so
     json_key_u64(w, "points", points);
     write_range(w, any, first_ns, last_ns);
     json_key(w, STR("damage"));
-    json_object(w);
+    json_begin_object(w);
     json_key_u64(w, "blocks", damage.blocks);
     json_key_u64(w, "bytes", damage.bytes);
     json_key_string(w, "first", str_of(damage.first));
-    json_object_end(w);
-    json_object_end(w);
+    json_end_object(w);
+    json_end_object(w);
     t->series += store_series_count(snapshot);
     t->points += points;
     t->damaged_blocks += damage.blocks;
@@ -74,11 +74,11 @@ static void write_file(struct json_writer *w, struct sources *sources, struct so
 
 static void write_unreadable(struct json_writer *w, const struct source *file)
 {
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "path", str_of(source_path(file)));
     json_key_string(w, "state", STR("unreadable"));
     json_key_string(w, "error", str_of(source_problem(file)));
-    json_object_end(w);
+    json_end_object(w);
 }
 
 static void write_connections(struct json_writer *w, struct service *service)
@@ -86,14 +86,14 @@ static void write_connections(struct json_writer *w, struct service *service)
     struct connection_counts c;
     connections_counts(service->connections, &c);
     json_key(w, STR("connections"));
-    json_object(w);
+    json_begin_object(w);
     json_key_u64(w, "open", c.open);
     json_key_u64(w, "busy", c.busy);
     json_key_u64(w, "accepted", c.accepted);
     json_key_u64(w, "evicted", c.evicted);
     json_key_u64(w, "refused", c.refused);
     json_key_u64(w, "timed_out", c.timed_out);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 static void write_workers(struct json_writer *w, struct service *service)
@@ -101,7 +101,7 @@ static void write_workers(struct json_writer *w, struct service *service)
     struct workers_counts c;
     workers_counts(service->workers, &c);
     json_key(w, STR("workers"));
-    json_object(w);
+    json_begin_object(w);
     json_key_u64(w, "threads", c.threads);
     json_key_u64(w, "running", c.running);
     json_key_u64(w, "slow", c.slow);
@@ -111,31 +111,32 @@ static void write_workers(struct json_writer *w, struct service *service)
     json_key_u64(w, "hung_up", c.hung_up);
     json_key_u64(w, "refused_slow", c.refused_slow);
     json_key_u64(w, "refused_memory", c.refused_memory);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 static void write_limits(struct json_writer *w, const struct aggregator_limits *l)
 {
     json_key(w, STR("limits"));
-    json_object(w);
+    json_begin_object(w);
     json_key_u64(w, "connections", l->connections);
     json_key_u64(w, "connections_per_client", l->connections_per_client);
     json_key_double(w, "query_deadline_seconds", (double)l->query_deadline_ns / NS_PER_S);
     json_key_double(w, "node_deadline_seconds", (double)l->node_deadline_ns / NS_PER_S);
     json_key_u64(w, "query_memory_bytes", l->query_memory_bytes);
     json_key_u64(w, "total_memory_bytes", l->total_memory_bytes);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 static void write_node(struct json_writer *w, const struct hub_node *n, int64_t now_ns)
 {
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "host", n->host);
     json_key_bool(w, "connected", n->connected);
     if (n->via.size)
         json_key_string(w, "via", n->via);
     json_key_bool(w, "expected", n->expected);
     json_key_u64(w, "connections", n->connections);
+    json_key_u64(w, "questions", n->asked);
     if (n->connected)
         json_key_double(w, "heard_seconds_ago", (double)(now_ns - n->heard_ns) / NS_PER_S);
     if (n->offset_known) {
@@ -150,7 +151,7 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
     json_key_u64(w, "transport_bytes", n->way_bytes);
     json_key_u64(w, "bytes_in", n->bytes_in);
     json_key_u64(w, "bytes_out", n->bytes_out);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 // The other nodes, as far as the hub knows them without asking; who is not connected, and not behind one that is, is missing.
@@ -164,13 +165,13 @@ static void write_hub(struct json_writer *w, struct hub *hub, struct arena *aren
         count = 0;
     hub_get_stats(hub, &s);
     json_key(w, STR("missing"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < count; i++)
         if (!nodes[i].within_reach)
-            json_string(w, nodes[i].host);
-    json_array_end(w);
+            json_put_string(w, nodes[i].host);
+    json_end_array(w);
     json_key(w, STR("hub"));
-    json_object(w);
+    json_begin_object(w);
     json_key_i64(w, "port", hub_port(hub));
     json_key_u64(w, "accepted", s.accepted);
     json_key_u64(w, "refused_key", s.refused_key);
@@ -179,14 +180,16 @@ static void write_hub(struct json_writer *w, struct hub *hub, struct arena *aren
     json_key_u64(w, "replaced", s.replaced);
     json_key_u64(w, "lost", s.lost + s.dead);
     json_key_u64(w, "questions", s.questions);
+    json_key_u64(w, "asked", s.asked);
+    json_key_u64(w, "spared", s.spared);
     json_key_u64(w, "late", s.late);
     json_key_u64(w, "cancelled", s.cancelled);
     json_key(w, STR("nodes"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < count; i++)
         write_node(w, &nodes[i], now_ns);
-    json_array_end(w);
-    json_object_end(w);
+    json_end_array(w);
+    json_end_object(w);
 }
 
 void native_status(struct service *service, struct request *r, struct answer *a)
@@ -199,7 +202,7 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     }
     struct totals t = {0};
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     json_key_string(&w, "job", service->job);
     json_key_string(&w, "version", STR(SONDE_VERSION));
     json_key_i64(&w, "level", service->level);
@@ -214,12 +217,12 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     if (service->agent_socket.size)
         dump_write(service->dump, service, &w);
     json_key(&w, STR("files"));
-    json_array(&w);
+    json_begin_array(&w);
     for (size_t i = 0; i < view.count; i++)
         write_file(&w, service->sources, view.files[i], view.snapshots[i], &t);
     for (size_t i = 0; i < view.unreadable_count; i++)
         write_unreadable(&w, view.unreadable[i]);
-    json_array_end(&w);
+    json_end_array(&w);
     json_key_i64(&w, "shift_ns", service->shift_ns);
     json_key_u64(&w, "files_left_out", view.left_out);
     json_key_u64(&w, "files_unreadable", view.unreadable_count);
@@ -227,11 +230,11 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     json_key_u64(&w, "points", t.points);
     write_range(&w, t.any_time, t.first_ns, t.last_ns);
     json_key(&w, STR("damage"));
-    json_object(&w);
+    json_begin_object(&w);
     json_key_u64(&w, "blocks", t.damaged_blocks);
     json_key_u64(&w, "bytes", t.damaged_bytes);
-    json_object_end(&w);
-    json_object_end(&w);
+    json_end_object(&w);
+    json_end_object(&w);
     sources_close(&view);
 }
 

@@ -171,13 +171,9 @@ void native_query_arrow(struct service *service, struct request *r, struct answe
     struct reading d;
     struct arena work = {0};
     struct table *t = NULL;
-    int rc = native_query_parse(service, r, &request, &e);
-    if (!rc)
-        rc = reading_open(service, r, &d, &e);
-    if (rc) {
-        answer_failure(a, &e);
+    int rc = 0;
+    if (!native_query_open(service, r, &request, &d, a))
         return;
-    }
     t = arena_zalloc(&r->arena, sizeof *t);
     if (t) {
         t->arena = &work;

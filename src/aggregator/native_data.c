@@ -28,10 +28,10 @@ static void answer_object(struct service *service, struct request *r, struct ans
         return;
     }
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     int rc = write(service, r, &d, &w, &e);
     reading_write_missing(&d, &w);
-    json_object_end(&w);
+    json_end_object(&w);
     if (rc)
         answer_failure(a, &e);
     reading_close(&d, a);
@@ -40,12 +40,12 @@ static void answer_object(struct service *service, struct request *r, struct ans
 static void write_tags(struct json_writer *w, const struct store_label *labels, size_t count)
 {
     json_key(w, STR("tags"));
-    json_object(w);
+    json_begin_object(w);
     for (size_t i = 0; i < count; i++) {
         json_key(w, labels[i].key);
-        json_string(w, labels[i].value);
+        json_put_string(w, labels[i].value);
     }
-    json_object_end(w);
+    json_end_object(w);
 }
 
 static struct str kind_name(const struct store_metric *m)
@@ -64,9 +64,9 @@ static int write_nodes(struct service *service, struct request *r, struct readin
     (void)r;
     int rc = reading_status(d, &all, &count, e);
     json_key(w, STR("nodes"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < count && !rc; i++) {
-        json_object(w);
+        json_begin_object(w);
         json_key_string(w, "host", all[i].host);
         json_key_string(w, "job", all[i].job);
         json_key_string(w, "state", str_of(states[all[i].state]));
@@ -75,9 +75,9 @@ static int write_nodes(struct service *service, struct request *r, struct readin
             json_key_i64(w, "first_ns", all[i].first_ns + service->shift_ns);
             json_key_i64(w, "last_ns", all[i].last_ns + service->shift_ns);
         }
-        json_object_end(w);
+        json_end_object(w);
     }
-    json_array_end(w);
+    json_end_array(w);
     return rc;
 }
 
@@ -98,13 +98,13 @@ static int write_metric(struct json_writer *w, struct map *seen, const struct st
         return error_set(e, -ENOMEM, "no memory for the list of metrics");
     if (!added)
         return 0;
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "name", m->name);
     json_key_string(w, "kind", kind_name(m));
     json_key_string(w, "unit", m->unit);
     json_key_string(w, "help", m->help);
     json_key_i64(w, "level", m->level);
-    json_object_end(w);
+    json_end_object(w);
     return 0;
 }
 
@@ -119,14 +119,14 @@ static int write_metrics(struct service *service, struct request *r, struct read
     int rc = service->hub ? reading_series(d, &f, &all, &count, e) : 0;
     request_parameter(r, "q", &q);
     json_key(w, STR("metrics"));
-    json_array(w);
+    json_begin_array(w);
     // What our own files know comes first: a metric need not have series.
     for (size_t i = 0; i < d->view.count && !rc; i++)
         for (uint32_t id = 0; id < store_metric_count(d->view.snapshots[i]) && !rc; id++)
             rc = write_metric(w, &seen, store_metric_get(d->view.snapshots[i], id), q, e);
     for (size_t i = 0; i < count && !rc; i++)
         rc = write_metric(w, &seen, all[i].metric, q, e);
-    json_array_end(w);
+    json_end_array(w);
     map_free(&seen);
     return rc;
 }
@@ -169,11 +169,11 @@ static int write_series(struct service *service, struct request *r, struct readi
         return rc;
     json_key_u64(w, "total", count);
     json_key(w, STR("series"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < count && i < limit; i++) {
         char tsuid[OPENTSDB_TSUID_SIZE];
         opentsdb_tsuid(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
-        json_object(w);
+        json_begin_object(w);
         json_key_string(w, "metric", all[i].metric->name);
         write_tags(w, all[i].labels, all[i].label_count);
         json_key_string(w, "tsuid", (struct str){tsuid, sizeof tsuid});
@@ -181,9 +181,9 @@ static int write_series(struct service *service, struct request *r, struct readi
             json_key_i64(w, "t_ns", all[i].t_ns + service->shift_ns);
             json_key_double(w, "value", all[i].value);
         }
-        json_object_end(w);
+        json_end_object(w);
     }
-    json_array_end(w);
+    json_end_array(w);
     return 0;
 }
 
@@ -197,7 +197,7 @@ void native_series(struct service *service, struct request *r, struct answer *a)
 static void write_result_series(struct json_writer *w, const struct query_series *s, size_t index,
                                 const struct store_metric *metric, int64_t shift_ns)
 {
-    json_object(w);
+    json_begin_object(w);
     json_key_u64(w, "query", index);
     json_key_string(w, "metric", s->metric);
     if (metric) {
@@ -206,24 +206,24 @@ static void write_result_series(struct json_writer *w, const struct query_series
     }
     write_tags(w, s->tags, s->tag_count);
     json_key(w, STR("aggregate_tags"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < s->aggregate_tag_count; i++)
-        json_string(w, s->aggregate_tags[i]);
-    json_array_end(w);
+        json_put_string(w, s->aggregate_tags[i]);
+    json_end_array(w);
     json_key_u64(w, "source_series", s->source_series);
     if (s->estimated)
         json_key_bool(w, "estimated", true);
     json_key(w, STR("t_ns"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < s->count; i++)
-        json_i64(w, s->t_ns[i] + shift_ns);
-    json_array_end(w);
+        json_put_i64(w, s->t_ns[i] + shift_ns);
+    json_end_array(w);
     json_key(w, STR("values"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < s->count; i++)
-        json_double(w, s->values[i]);
-    json_array_end(w);
-    json_object_end(w);
+        json_put_double(w, s->values[i]);
+    json_end_array(w);
+    json_end_object(w);
 }
 
 int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e)
@@ -243,6 +243,18 @@ int native_query_parse(const struct service *service, struct request *r, struct 
     return rc;
 }
 
+bool native_query_open(struct service *service, struct request *r, struct query_request *out, struct reading *d,
+                       struct answer *a)
+{
+    struct error e = {0};
+    int rc = native_query_parse(service, r, out, &e);
+    if (!rc)
+        rc = reading_open(service, r, d, &e);
+    if (rc)
+        answer_failure(a, &e);
+    return rc == 0;
+}
+
 static int write_points(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
                         struct error *e)
 {
@@ -255,14 +267,14 @@ static int write_points(struct service *service, struct request *r, struct readi
     if (rc)
         return rc;
     json_key(w, STR("series"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < request.count && !rc && !w->out->failed; i++) {
         struct query_result result = {0};
         rc = opentsdb_run(d, request.queries[i], &work, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
             const struct query_series *series = &result.series[s];
             if (!str_eq(looked_for, series->metric)) {
-                metric = reading_metric(d, series->metric);
+                metric = reading_metric(d, series);
                 looked_for = arena_str(&r->arena, series->metric);
             }
             write_result_series(w, series, i, metric, service->shift_ns);
@@ -271,7 +283,7 @@ static int write_points(struct service *service, struct request *r, struct readi
         read += result.points_read;
         arena_reset(&work);
     }
-    json_array_end(w);
+    json_end_array(w);
     arena_free(&work);
     json_key_u64(w, "points", points);
     json_key_u64(w, "points_read", read);
@@ -329,7 +341,7 @@ static bool write_event(const struct store_event *event, struct str host, const 
         if (!value.size || !(str_eq(l->tags[i].value, STR("*")) || str_eq(l->tags[i].value, value)))
             return true;
     }
-    json_object(l->w);
+    json_begin_object(l->w);
     json_key_string(l->w, event->kind == STORE_SPAN ? "name" : "text", event->text);
     json_key_i64(l->w, event->kind == STORE_SPAN ? "start_ns" : "t_ns", event->start_ns + l->shift_ns);
     if (event->kind == STORE_SPAN) {
@@ -340,7 +352,7 @@ static bool write_event(const struct store_event *event, struct str host, const 
     }
     json_key_string(l->w, "node", host);
     write_tags(l->w, event->labels, event->label_count);
-    json_object_end(l->w);
+    json_end_object(l->w);
     return ++l->count < l->limit && !l->w->out->failed;
 }
 
@@ -390,9 +402,9 @@ static int write_events(struct service *service, struct request *r, struct readi
     if (rc)
         return rc;
     json_key(w, kind == STORE_SPAN ? STR("spans") : STR("annotations"));
-    json_array(w);
+    json_begin_array(w);
     rc = reading_events(d, from_ns, to_ns, write_event, &l, e);
-    json_array_end(w);
+    json_end_array(w);
     if (l.late)
         return error_set(e, -ETIMEDOUT, "reading the events took too long (limit query_deadline)");
     return rc;
@@ -431,5 +443,5 @@ void native_stream(struct service *service, struct request *r, struct answer *a)
     else if (rc)
         answer_failure(a, &e);
     else
-        a->content_type = "text/event-stream; charset=UTF-8";
+        a->content_type = stream_type(a->stream);
 }

@@ -14,17 +14,17 @@
 
 static void write_stat(struct json_writer *w, const char *name, uint64_t value, struct str host)
 {
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "metric", str_of(name));
     json_key_i64(w, "timestamp", clock_realtime_ns() / NS_PER_S);
     char text[24];
     int size = snprintf(text, sizeof text, "%llu", (unsigned long long)value);
     json_key_string(w, "value", (struct str){text, (size_t)size});
     json_key(w, STR("tags"));
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "host", host);
-    json_object_end(w);
-    json_object_end(w);
+    json_end_object(w);
+    json_end_object(w);
 }
 
 void opentsdb_stats(struct service *service, struct request *r, struct answer *a)
@@ -71,10 +71,10 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
     };
     sources_close(&view);
     struct json_writer w = json_to(&a->body);
-    json_array(&w);
+    json_begin_array(&w);
     for (size_t i = 0; i < sizeof stats / sizeof *stats; i++)
         write_stat(&w, stats[i].name, stats[i].value, str_of(host));
-    json_array_end(&w);
+    json_end_array(&w);
 }
 
 // There are none that could be out of date: whatever was appended before a request is in its answer.
@@ -82,10 +82,10 @@ void opentsdb_drop_caches(struct service *service, struct request *r, struct ans
 {
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     json_key_string(&w, "status", STR("200"));
     json_key_string(&w, "message", STR("Caches dropped"));
-    json_object_end(&w);
+    json_end_object(&w);
 }
 
 // ---- ids of names
@@ -114,14 +114,14 @@ static size_t write_ids(struct json_writer *w, const char *kind, struct str name
             char key[32];
             snprintf(key, sizeof key, "%s%s", kind, bad ? "_errors" : "");
             json_key(w, str_of(key));
-            json_object(w);
+            json_begin_object(w);
         }
         snprintf(id, sizeof id, "%016llX", (unsigned long long)hash_bytes(name.data, name.size, seed));
         json_key(w, name);
-        json_string(w, str_of(bad ? why : id));
+        json_put_string(w, str_of(bad ? why : id));
     }
     if (written)
-        json_object_end(w);
+        json_end_object(w);
     return written;
 }
 
@@ -137,14 +137,14 @@ void opentsdb_assign(struct service *service, struct request *r, struct answer *
         return;
     }
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!request_parameter(r, kinds[i], &names) || !names.size)
             continue;
         good += write_ids(&w, kinds[i], names, false, i);
         bad += write_ids(&w, kinds[i], names, true, i);
     }
-    json_object_end(&w);
+    json_end_object(&w);
     a->status = bad ? 400 : 200;
     if (!good && !bad)
         answer_error(a, 400, "Missing values to assign UIDs",
@@ -162,7 +162,7 @@ void dragon_token(struct service *service, struct request *r, struct answer *a)
     if (parsed)
         request_parameter(r, "auth_key", &key);
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     if (auth_token_equal(service->auth.token, key)) {
         char *token = arena_printf(&r->arena, "Bearer %.*s", STR_ARG(key));
         json_key_string(&w, "access_token", str_of(token ? token : ""));
@@ -170,14 +170,14 @@ void dragon_token(struct service *service, struct request *r, struct answer *a)
         a->status = 400;
         json_key_string(&w, "msg", STR("Bad auth_key"));
     }
-    json_object_end(&w);
+    json_end_object(&w);
 }
 
 void dragon_shutdown(struct service *service, struct request *r, struct answer *a)
 {
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     json_key_string(&w, "msg", STR("nothing to do: telemetry ends by itself when its job does"));
-    json_object_end(&w);
+    json_end_object(&w);
 }

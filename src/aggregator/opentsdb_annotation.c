@@ -97,11 +97,11 @@ static void write_batch(struct answer *a, const struct put_batch *batch, bool li
 {
     struct json_writer w = json_to(&a->body);
     if (list)
-        json_array(&w);
+        json_begin_array(&w);
     for (size_t i = 0; i < batch->count; i++)
-        json_raw(&w, batch->points[i].json);
+        json_put_raw(&w, batch->points[i].json);
     if (list)
-        json_array_end(&w);
+        json_end_array(&w);
 }
 
 static void refuse(struct answer *a, const struct put_batch *batch, size_t failed)

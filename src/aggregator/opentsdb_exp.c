@@ -27,11 +27,11 @@ static int run_leaf(void *user, const struct query *leaf, struct arena *arena, s
 static void write_value(struct json_writer *w, double value, const struct exp_fill *fill)
 {
     if (isfinite(value))
-        json_double(w, value);
+        json_put_double(w, value);
     else if (fill->null)
-        json_null(w);
+        json_put_null(w);
     else
-        json_string(w, STR("NaN"));
+        json_put_string(w, STR("NaN"));
 }
 
 static void write_rows(struct json_writer *w, const struct query_set *set, const struct exp_fill *fill,
@@ -40,22 +40,22 @@ static void write_rows(struct json_writer *w, const struct query_set *set, const
     size_t rows = set->count ? set->series[0].count : 0;
     const int64_t *t_ns = rows ? set->series[0].t_ns : NULL;
     json_key(w, STR("dps"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t row = 0; row < rows && !w->out->failed; row++) {
-        json_array(w);
-        json_i64(w, (t_ns[row] + shift_ns) / NS_PER_MS);
+        json_begin_array(w);
+        json_put_i64(w, (t_ns[row] + shift_ns) / NS_PER_MS);
         for (size_t i = 0; i < set->count; i++)
             write_value(w, set->series[i].values[row], fill);
-        json_array_end(w);
+        json_end_array(w);
     }
-    json_array_end(w);
+    json_end_array(w);
     json_key(w, STR("dpsMeta"));
-    json_object(w);
+    json_begin_object(w);
     json_key_i64(w, "firstTimestamp", rows ? (t_ns[0] + shift_ns) / NS_PER_MS : 0);
     json_key_i64(w, "lastTimestamp", rows ? (t_ns[rows - 1] + shift_ns) / NS_PER_MS : 0);
     json_key_u64(w, "setCount", rows);
     json_key_u64(w, "series", set->count);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 // The metrics that the node speaks of, by itself or by others, each once.
@@ -75,11 +75,11 @@ static void write_metrics(struct json_writer *w, const struct exp *x, size_t nod
     bool speaks_of[EXP_METRICS_MAX + EXP_FORMULAS_MAX] = {false};
     find_metrics(x, node, speaks_of);
     json_key(w, STR("metrics"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < x->node_count; i++)
         if (speaks_of[i] && !x->nodes[i].is_formula)
-            json_string(w, x->nodes[i].query.metric);
-    json_array_end(w);
+            json_put_string(w, x->nodes[i].query.metric);
+    json_end_array(w);
 }
 
 static void write_column(struct json_writer *w, const struct exp *x, size_t node, size_t index,
@@ -88,41 +88,41 @@ static void write_column(struct json_writer *w, const struct exp *x, size_t node
     size_t present = 0;
     for (size_t i = 0; i < s->count; i++)
         present += isfinite(s->values[i]) ? 1u : 0u;
-    json_object(w);
+    json_begin_object(w);
     json_key_u64(w, "index", index);
     write_metrics(w, x, node);
     json_key(w, STR("commonTags"));
-    json_object(w);
+    json_begin_object(w);
     for (size_t i = 0; i < s->tag_count; i++) {
         json_key(w, s->tags[i].key);
-        json_string(w, s->tags[i].value);
+        json_put_string(w, s->tags[i].value);
     }
-    json_object_end(w);
+    json_end_object(w);
     json_key(w, STR("aggregatedTags"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < s->aggregate_tag_count; i++)
-        json_string(w, s->aggregate_tags[i]);
-    json_array_end(w);
+        json_put_string(w, s->aggregate_tags[i]);
+    json_end_array(w);
     json_key_u64(w, "dps", present);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 static void write_output(struct json_writer *w, const struct exp *x, const struct exp_output *output,
                          const struct query_set *set, int64_t shift_ns)
 {
     const struct exp_node *node = &x->nodes[output->node];
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "id", node->id);
     if (output->alias.size)
         json_key_string(w, "alias", output->alias);
     write_rows(w, set, &node->fill, shift_ns);
     json_key(w, STR("meta"));
-    json_array(w);
-    json_raw(w, STR("{\"index\":0,\"metrics\":[\"timestamp\"]}"));
+    json_begin_array(w);
+    json_put_raw(w, STR("{\"index\":0,\"metrics\":[\"timestamp\"]}"));
     for (size_t i = 0; i < set->count; i++)
         write_column(w, x, output->node, i + 1, &set->series[i]);
-    json_array_end(w);
-    json_object_end(w);
+    json_end_array(w);
+    json_end_object(w);
 }
 
 static int answer_outputs(struct leaf_runner *l, struct request *r, const struct exp *x, struct answer *a,
@@ -132,15 +132,15 @@ static int answer_outputs(struct leaf_runner *l, struct request *r, const struct
     struct arena work = {0};
     struct json_writer w = json_to(&a->body);
     int rc = exp_run(x, run_leaf, l, l->service->limits.query_memory_bytes, l->deadline_ns, &work, sets, e);
-    json_object(&w);
+    json_begin_object(&w);
     json_key(&w, STR("outputs"));
-    json_array(&w);
+    json_begin_array(&w);
     for (size_t i = 0; i < x->output_count && !rc; i++)
         write_output(&w, x, &x->outputs[i], &sets[x->outputs[i].node], l->service->shift_ns);
-    json_array_end(&w);
+    json_end_array(&w);
     json_key(&w, STR("query"));
-    json_raw(&w, r->body); // the parser let it through, so it is JSON
-    json_object_end(&w);
+    json_put_raw(&w, r->body); // the parser let it through, so it is JSON
+    json_end_object(&w);
     arena_free(&work);
     return rc;
 }

@@ -65,7 +65,7 @@ static int answer_expressions(struct leaf_runner *l, struct request *r, struct a
     struct json_writer w = json_to(&a->body);
     size_t count = 0;
     int rc = 0;
-    json_array(&w);
+    json_begin_array(&w);
     for (size_t i = 0; i < r->parameter_count && !rc && !a->body.failed; i++) {
         struct arena work = {0};
         struct gexp_run run = {run_leaf, l, &work, l->service->limits.query_memory_bytes, l->deadline_ns};
@@ -85,7 +85,7 @@ static int answer_expressions(struct leaf_runner *l, struct request *r, struct a
         arena_free(&work);
         count++;
     }
-    json_array_end(&w);
+    json_end_array(&w);
     if (!rc && !count)
         rc = error_set(e, -EINVAL, "Missing the parameter exp, the expression: exp=scale(sum:metric{tag=value},10)");
     return rc;

@@ -21,22 +21,22 @@ static void write_last(struct last *l, struct str metric, const struct query_lis
 {
     char tsuid[OPENTSDB_TSUID_SIZE], value[NUMBER_TEXT_MAX];
     opentsdb_tsuid(tsuid, metric, s->labels, s->label_count);
-    json_object(&l->w);
+    json_begin_object(&l->w);
     if (l->resolve)
         json_key_string(&l->w, "metric", metric);
     json_key_i64(&l->w, "timestamp", (s->t_ns + l->shift_ns) / NS_PER_MS);
     json_key_string(&l->w, "value", (struct str){value, number_format(value, s->value)});
     if (l->resolve) {
         json_key(&l->w, STR("tags"));
-        json_object(&l->w);
+        json_begin_object(&l->w);
         for (size_t i = 0; i < s->label_count; i++) {
             json_key(&l->w, s->labels[i].key);
-            json_string(&l->w, s->labels[i].value);
+            json_put_string(&l->w, s->labels[i].value);
         }
-        json_object_end(&l->w);
+        json_end_object(&l->w);
     }
     json_key_string(&l->w, "tsuid", (struct str){tsuid, sizeof tsuid});
-    json_object_end(&l->w);
+    json_end_object(&l->w);
 }
 
 static int of_series(struct reading *d, struct last *l, struct str text, struct error *e)
@@ -97,7 +97,7 @@ static int answer_last(struct service *service, struct request *r, struct answer
     rc = reading_open(service, r, &d, e);
     if (rc)
         return rc;
-    json_array(&l.w);
+    json_begin_array(&l.w);
     for (size_t i = 0; i < r->parameter_count && !rc; i++) {
         const struct request_parameter *p = &r->parameters[i];
         bool series = str_eq(p->name, STR("timeseries")), tsuids = str_eq(p->name, STR("tsuids"));
@@ -107,7 +107,7 @@ static int answer_last(struct service *service, struct request *r, struct answer
         else if (tsuids)
             rc = of_tsuids(&d, &l, p->value, e);
     }
-    json_array_end(&l.w);
+    json_end_array(&l.w);
     reading_close(&d, a);
     if (!rc && !any)
         rc = error_set(e, -EINVAL, "Query was missing: timeseries=metric{tag=value} or tsuids=…");

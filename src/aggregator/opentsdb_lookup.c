@@ -234,10 +234,26 @@ static int find_in_metric(struct finding *f, const struct sources_view *view, si
     return rc;
 }
 
-// Where other nodes are asked: from the list of all series of the metric.
+// Tags that a list of series can be narrowed by: of one value for one key.
+static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_TAGS_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < l->tag_count; i++) {
+        size_t same = 0;
+        for (size_t k = 0; k < l->tag_count; k++)
+            same += str_eq(l->tags[k].key, l->tags[i].key);
+        if (same == 1 && !is_any(l->tags[i].key))
+            out[count++] = l->tags[i];
+    }
+    return count;
+}
+
+// Where other nodes are asked: from the list of series of the metric.
 static int find_in_list(struct finding *f, struct reading *d, struct error *e)
 {
-    struct query_series_filter filter = {.metric = f->what->metric, .from_ns = INT64_MIN};
+    struct store_label tags[LOOKUP_TAGS_MAX];
+    struct query_series_filter filter = {.metric = f->what->metric, .tags = tags, .from_ns = INT64_MIN};
+    filter.tag_count = single_tags(f->what, tags);
     const struct query_listed *all;
     size_t count;
     int rc = reading_series(d, &filter, &all, &count, e);
@@ -281,45 +297,45 @@ static void write_found(struct json_writer *w, const struct found *f, struct str
 {
     char tsuid[OPENTSDB_TSUID_SIZE];
     opentsdb_tsuid(tsuid, metric, f->tags, f->tag_count);
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "tsuid", (struct str){tsuid, sizeof tsuid});
     json_key_string(w, "metric", metric);
     json_key(w, STR("tags"));
-    json_object(w);
+    json_begin_object(w);
     for (size_t i = 0; i < f->tag_count; i++) {
         json_key(w, f->tags[i].key);
-        json_string(w, f->tags[i].value);
+        json_put_string(w, f->tags[i].value);
     }
-    json_object_end(w);
-    json_object_end(w);
+    json_end_object(w);
+    json_end_object(w);
 }
 
 // `asked` is the name in the request: another name of the metric that was looked up, where that one answers to several.
 static void write_lookup(struct json_writer *w, const struct lookup *l, struct str asked, const struct finding *f,
                          int64_t began_ns)
 {
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "type", STR("LOOKUP"));
     json_key_string(w, "metric", asked.size ? asked : STR("*"));
     json_key(w, STR("tags"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < l->tag_count; i++) {
-        json_object(w);
+        json_begin_object(w);
         json_key_string(w, "key", l->tags[i].key);
         json_key_string(w, "value", l->tags[i].value);
-        json_object_end(w);
+        json_end_object(w);
     }
-    json_array_end(w);
+    json_end_array(w);
     json_key_i64(w, "limit", l->limit);
     json_key_double(w, "time", (double)(clock_monotonic_ns() - began_ns) / NS_PER_MS);
     json_key(w, STR("results"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < f->count; i++)
         write_found(w, &f->all[i], asked.size ? asked : f->all[i].metric);
-    json_array_end(w);
+    json_end_array(w);
     json_key_u64(w, "startIndex", 0);
     json_key_u64(w, "totalResults", f->count);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 static int lookup(struct service *service, struct request *r, struct answer *a, struct error *e)

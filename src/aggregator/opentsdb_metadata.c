@@ -69,10 +69,10 @@ static int suggest(struct service *service, struct request *r, struct answer *a,
     if (!rc)
         rc = add_file_labels(&d.view, kind, text, anywhere, limit, &r->arena, &names, &count, e);
     struct json_writer w = json_to(&a->body);
-    json_array(&w);
+    json_begin_array(&w);
     for (size_t i = 0; !rc && i < count; i++)
-        json_string(&w, names[i]);
-    json_array_end(&w);
+        json_put_string(&w, names[i]);
+    json_end_array(&w);
     reading_close(&d, a);
     return rc;
 }
@@ -90,10 +90,10 @@ void opentsdb_aggregators(struct service *service, struct request *r, struct ans
 {
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);
-    json_array(&w);
+    json_begin_array(&w);
     for (int i = 0; i < QUERY_AGGREGATOR_COUNT; i++)
-        json_string(&w, query_aggregator_name((enum query_aggregator)i));
-    json_array_end(&w);
+        json_put_string(&w, query_aggregator_name((enum query_aggregator)i));
+    json_end_array(&w);
 }
 
 void opentsdb_filters(struct service *service, struct request *r, struct answer *a)
@@ -123,22 +123,22 @@ void opentsdb_filters(struct service *service, struct request *r, struct answer 
     };
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     for (int i = 0; i < QUERY_FILTER_COUNT; i++) {
         json_key(&w, str_of(filters[i].name));
-        json_object(&w);
+        json_begin_object(&w);
         json_key_string(&w, "examples", str_of(filters[i].examples));
         json_key_string(&w, "description", str_of(filters[i].description));
-        json_object_end(&w);
+        json_end_object(&w);
     }
-    json_object_end(&w);
+    json_end_object(&w);
 }
 
 void opentsdb_version(struct service *service, struct request *r, struct answer *a)
 {
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     // The version of OpenTSDB whose answers these are, for programs that look at it.
     json_key_string(&w, "version", STR("2.4.0"));
     json_key_string(&w, "short_revision", STR(""));
@@ -147,5 +147,5 @@ void opentsdb_version(struct service *service, struct request *r, struct answer 
     json_key_string(&w, "repo_status", STR(""));
     json_key_string(&w, "repo", STR("sonde"));
     json_key_string(&w, "sonde", STR(SONDE_VERSION));
-    json_object_end(&w);
+    json_end_object(&w);
 }

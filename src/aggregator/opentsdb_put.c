@@ -16,28 +16,28 @@ static bool refuse_recording(const struct service *service, struct answer *a)
 static void write_errors(struct json_writer *w, const struct put_batch *batch)
 {
     json_key(w, STR("errors"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < batch->count; i++) {
         if (!batch->points[i].refused.size)
             continue;
-        json_object(w);
+        json_begin_object(w);
         json_key(w, STR("datapoint"));
-        json_raw(w, batch->points[i].json);
+        json_put_raw(w, batch->points[i].json);
         json_key_string(w, "error", batch->points[i].refused);
-        json_object_end(w);
+        json_end_object(w);
     }
-    json_array_end(w);
+    json_end_array(w);
 }
 
 static void write_summary(struct answer *a, const struct put_batch *batch, size_t failed, bool details)
 {
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     json_key_u64(&w, "success", batch->count - failed);
     json_key_u64(&w, "failed", failed);
     if (details)
         write_errors(&w, batch);
-    json_object_end(&w);
+    json_end_object(&w);
 }
 
 typedef int parse_fn(struct str body, struct arena *arena, struct put_batch *out, struct error *e);
@@ -92,7 +92,7 @@ void dragon_ready(struct service *service, struct request *r, struct answer *a)
 {
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     json_key_bool(&w, "ready", true);
-    json_object_end(&w);
+    json_end_object(&w);
 }

@@ -228,17 +228,17 @@ int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct 
 
 static void write_summary(struct json_writer *w, const struct query_result *total, uint64_t points, int64_t began_ns)
 {
-    json_object(w);
+    json_begin_object(w);
     json_key(w, STR("statsSummary"));
-    json_object(w);
+    json_begin_object(w);
     json_key_u64(w, "seriesRead", total->series_read);
     json_key_u64(w, "pointsRead", total->points_read);
     json_key_u64(w, "pointsFromSummaries", total->points_from_summaries);
     json_key_u64(w, "seriesEmitted", total->count);
     json_key_u64(w, "pointsEmitted", points);
     json_key_double(w, "totalTime", (double)(clock_monotonic_ns() - began_ns) / NS_PER_MS);
-    json_object_end(w);
-    json_object_end(w);
+    json_end_object(w);
+    json_end_object(w);
 }
 
 // Room for the whole answer at once: a buffer that grows copies what it has again and again. The numbers are those of usual answers;
@@ -278,7 +278,7 @@ static int answer_queries(struct service *service, const struct request *r, cons
     if (request->count && (style.annotations || style.global_annotations))
         rc = read_annotations(d, &request->queries[0], &annotations_arena, &annotations, e);
     struct json_writer w = json_to(&a->body);
-    json_array(&w);
+    json_begin_array(&w);
     for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
         const struct query *q = &request->queries[i];
         struct query_result result = {0};
@@ -297,7 +297,7 @@ static int answer_queries(struct service *service, const struct request *r, cons
     }
     if (request->show_summary && !rc)
         write_summary(&w, &total, points, r->arrived_ns);
-    json_array_end(&w);
+    json_end_array(&w);
     arena_free(&work);
     arena_free(&annotations_arena);
     return rc;

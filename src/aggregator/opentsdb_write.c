@@ -109,9 +109,9 @@ void opentsdb_write_points(struct json_writer *w, const struct query_series *s, 
     int64_t resolution_ns = style->ms ? NS_PER_MS : NS_PER_S;
     struct points_text text = {.out = w->out, .arrays = style->arrays};
     if (style->arrays)
-        json_array(w);
+        json_begin_array(w);
     else
-        json_object(w);
+        json_begin_object(w);
     bool pending = false;
     int64_t stamp = 0, next_stamp_ns = 0; // the pending point's; where the next second (or millisecond) begins
     double value = 0;
@@ -143,9 +143,9 @@ void opentsdb_write_points(struct json_writer *w, const struct query_series *s, 
     if (pending)
         put_point(&text, stamp, value, special);
     if (style->arrays)
-        json_array_end(w);
+        json_end_array(w);
     else
-        json_object_end(w);
+        json_end_object(w);
 }
 
 static void write_downsample(struct json_writer *w, const struct query_downsample *d)
@@ -167,7 +167,7 @@ static void write_downsample(struct json_writer *w, const struct query_downsampl
     static const char *const fills[] = {
         [QUERY_FILL_NONE] = "none", [QUERY_FILL_NAN] = "nan", [QUERY_FILL_NULL] = "null", [QUERY_FILL_ZERO] = "zero"};
     if (!d->on) {
-        json_null(w);
+        json_put_null(w);
         return;
     }
     struct buf text = {0};
@@ -181,7 +181,7 @@ static void write_downsample(struct json_writer *w, const struct query_downsampl
     buf_printf(&text, "-%.*s", STR_ARG(function));
     if (d->fill != QUERY_FILL_NONE)
         buf_printf(&text, "-%s", fills[d->fill]);
-    json_string(w, buf_str(&text));
+    json_put_string(w, buf_str(&text));
     buf_free(&text);
 }
 
@@ -197,26 +197,26 @@ static void write_filters(struct json_writer *w, const struct query *q)
         [QUERY_REGEXP] = "regexp",
         [QUERY_NOT_KEY] = "not_key",
     };
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < q->filter_count; i++) {
         const struct query_filter *f = &q->filters[i];
-        json_object(w);
+        json_begin_object(w);
         json_key_string(w, "tagk", f->key);
         json_key_string(w, "filter", f->text);
         json_key_bool(w, "group_by", f->group_by);
         json_key_string(w, "type", str_of(kinds[f->kind]));
-        json_object_end(w);
+        json_end_object(w);
     }
-    json_array_end(w);
+    json_end_array(w);
 }
 
 void opentsdb_write_query(struct json_writer *w, const struct query *q, struct str metric, size_t index)
 {
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "aggregator", query_aggregator_name(q->aggregator));
     json_key_string(w, "metric", metric);
     json_key(w, STR("tsuids"));
-    json_null(w);
+    json_put_null(w);
     json_key(w, STR("downsample"));
     write_downsample(w, &q->downsample);
     json_key_bool(w, "rate", q->rate.on);
@@ -224,21 +224,21 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
     write_filters(w, q);
     json_key(w, STR("rateOptions"));
     if (q->rate.on) {
-        json_object(w);
+        json_begin_object(w);
         json_key_bool(w, "counter", q->rate.counter);
         json_key_double(w, "counterMax", q->rate.counter_max > 0 ? q->rate.counter_max : 18446744073709551615.0);
         json_key_double(w, "resetValue", q->rate.reset_value);
         json_key_bool(w, "dropResets", q->rate.drop_resets);
-        json_object_end(w);
+        json_end_object(w);
     } else {
-        json_null(w);
+        json_put_null(w);
     }
     json_key(w, STR("tags"));
-    json_object(w);
-    json_object_end(w);
+    json_begin_object(w);
+    json_end_object(w);
     json_key_bool(w, "explicitTags", q->explicit_tags);
     json_key_u64(w, "index", index);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 void opentsdb_tsuid(char out[OPENTSDB_TSUID_SIZE], struct str metric, const struct store_label *tags, size_t count)
@@ -277,7 +277,7 @@ static struct str label_of(const struct store_event *event, struct str key)
 void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid,
                                int64_t shift_ns)
 {
-    json_object(w);
+    json_begin_object(w);
     if (tsuid.size)
         json_key_string(w, "tsuid", tsuid);
     json_key_i64(w, "startTime", divide_down(event->start_ns + shift_ns, NS_PER_S));
@@ -289,15 +289,15 @@ void opentsdb_write_annotation(struct json_writer *w, const struct store_event *
     json_key_string(w, "description", event->text);
     json_key_string(w, "notes", notes);
     json_key(w, STR("custom"));
-    json_object(w);
+    json_begin_object(w);
     for (size_t i = 0; i < event->label_count; i++) {
         if (str_eq(event->labels[i].key, STR("notes")) || str_eq(event->labels[i].key, STR("endTime")))
             continue;
         json_key(w, event->labels[i].key);
-        json_string(w, event->labels[i].value);
+        json_put_string(w, event->labels[i].value);
     }
-    json_object_end(w);
-    json_object_end(w);
+    json_end_object(w);
+    json_end_object(w);
 }
 
 // `of` NULL: all of them, of no series in particular.
@@ -310,13 +310,13 @@ static void write_annotations(struct json_writer *w, const char *key, const stru
             continue;
         if (!any) {
             json_key(w, str_of(key));
-            json_array(w);
+            json_begin_array(w);
         }
         any = true;
         opentsdb_write_annotation(w, &annotations->events[i], tsuid, shift_ns);
     }
     if (any)
-        json_array_end(w);
+        json_end_array(w);
 }
 
 void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t index, struct str metric,
@@ -326,31 +326,31 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
     char tsuid_text[OPENTSDB_TSUID_SIZE];
     struct str tsuid = {tsuid_text, sizeof tsuid_text};
     opentsdb_tsuid(tsuid_text, metric, s->tags, s->tag_count);
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "metric", metric);
     json_key(w, STR("tags"));
-    json_object(w);
+    json_begin_object(w);
     for (size_t i = 0; i < s->tag_count; i++) {
         json_key(w, s->tags[i].key);
-        json_string(w, s->tags[i].value);
+        json_put_string(w, s->tags[i].value);
     }
-    json_object_end(w);
+    json_end_object(w);
     json_key(w, STR("aggregateTags"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < s->aggregate_tag_count; i++)
-        json_string(w, s->aggregate_tags[i]);
-    json_array_end(w);
+        json_put_string(w, s->aggregate_tags[i]);
+    json_end_array(w);
     if (style->show_query) {
         json_key(w, STR("query"));
         opentsdb_write_query(w, q, metric, index);
     }
     if (style->show_tsuids) {
         json_key(w, STR("tsuids"));
-        json_array(w);
+        json_begin_array(w);
         // Only a series that stands for itself has one: those that went into an aggregate are not listed.
         if (s->source_series == 1)
-            json_string(w, tsuid);
-        json_array_end(w);
+            json_put_string(w, tsuid);
+        json_end_array(w);
     }
     if (style->annotations)
         write_annotations(w, "annotations", annotations, s, tsuid, style->shift_ns);
@@ -360,12 +360,12 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
     opentsdb_write_points(w, s, q->downsample.on ? q->downsample.fill : QUERY_FILL_NONE, style);
     if (style->show_stats) {
         json_key(w, STR("stats"));
-        json_object(w);
+        json_begin_object(w);
         json_key_u64(w, "queryIndex", index);
         json_key_u64(w, "seriesRead", result->series_read);
         json_key_u64(w, "pointsRead", result->points_read);
         json_key_u64(w, "pointsFromSummaries", result->points_from_summaries);
-        json_object_end(w);
+        json_end_object(w);
     }
-    json_object_end(w);
+    json_end_object(w);
 }

@@ -27,7 +27,7 @@ struct process {
     struct arena hosts; // the names in it
     struct str job;
     struct fetch *fetch; // NULL before the first is fetched
-    uint64_t bytes_said;
+    uint64_t moved_said;
     int64_t bytes_said_ns;
 };
 
@@ -81,11 +81,11 @@ static void fetch_file(struct process *p, struct str rest)
 static void say_bytes(struct process *p)
 {
     int64_t now_ns = clock_monotonic_ns();
-    uint64_t bytes = p->fetch ? fetch_bytes(p->fetch) : 0;
-    if (bytes == p->bytes_said || now_ns - p->bytes_said_ns < (int64_t)SAY_BYTES_MS * NS_PER_MS)
+    uint64_t moved = 0, bytes = p->fetch ? fetch_bytes(p->fetch, &moved) : 0;
+    if (moved == p->moved_said || now_ns - p->bytes_said_ns < (int64_t)SAY_BYTES_MS * NS_PER_MS)
         return;
     control_say(&p->control, "fetching %llu", (unsigned long long)bytes);
-    p->bytes_said = bytes;
+    p->moved_said = moved;
     p->bytes_said_ns = now_ns;
 }
 

@@ -43,7 +43,7 @@ int put_parse_annotations(struct str body, put_series_tags_fn *series_tags, void
                           struct put_batch *out, struct error *e);
 
 // Hands the good points to the agent at `socket_path` and waits for its word on them; what it refuses gets its words in `refused`.
-// Of more than 100 that it refuses the later ones are not named: *failed counts them, too. -EIO, -ETIMEDOUT: the agent is not there.
+// Of more than 100 that it refuses the later ones are not named: *failed counts them, too. -EIO: the agent is not there, or does not answer.
 int put_send(const char *socket_path, struct put_batch *batch, struct arena *arena, size_t *failed, struct error *e);
 
 #endif

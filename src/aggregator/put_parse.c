@@ -1,5 +1,4 @@
-// put_parse.c - points and annotations in JSON, to lines. (The JSON reader and our writer use the same names for opposite things: they do not meet in
-// one file.)
+// put_parse.c - points and annotations in JSON, to lines.
 #include "aggregator/put.h"
 #include "base/escape.h"
 #include "store/store.h"

@@ -1,65 +1,30 @@
-// put_send.c - lines to the agent's Unix socket and its words back: both directions are served, or both sides might wait for each other.
+// put_send.c - lines to the agent's socket, and its words on them to the points that they are about.
 #include "aggregator/put.h"
 #include "base/clock.h"
+#include "base/exchange.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { REPLY_MAX = 128 * 1024 };
 
-static int connect_to(const char *path, struct error *e)
+static int exchange(const char *path, struct str text, struct buf *reply, struct error *e)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
-        return error_set(e, -EIO, "the path of the agent's socket is too long: %s", path);
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
-        return fd;
-    int code = errno;
-    if (fd >= 0)
-        close(fd);
-    return error_set(e, -EIO, "the agent does not take points now: %s", strerror(code));
-}
-
-static int exchange(int fd, struct str text, struct buf *reply, struct error *e)
-{
-    int64_t until_ns = clock_monotonic_ns() + (int64_t)PUT_ANSWER_TIMEOUT_S * NS_PER_S;
-    bool sending = true;
-    char answer[4096];
-    for (;;) {
-        if (sending && !text.size) {
-            shutdown(fd, SHUT_WR);
-            sending = false;
-        }
-        int64_t left_ms = (until_ns - clock_monotonic_ns()) / NS_PER_MS;
-        struct pollfd p = {.fd = fd, .events = (short)(POLLIN | (sending ? POLLOUT : 0))};
-        int n = left_ms > 0 ? poll(&p, 1, (int)left_ms) : 0;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return error_set(e, -EIO, "the agent does not answer");
-        if (p.revents & POLLOUT) {
-            ssize_t put = send(fd, text.data, text.size, MSG_NOSIGNAL | MSG_DONTWAIT);
-            if (put < 0 && errno != EAGAIN && errno != EINTR)
-                return error_set(e, -EIO, "the agent has hung up: %s", strerror(errno));
-            if (put > 0)
-                text = str_slice(text, (size_t)put, text.size);
-        }
-        if (p.revents & (POLLIN | POLLHUP | POLLERR)) {
-            ssize_t got = recv(fd, answer, sizeof answer, MSG_DONTWAIT);
-            if (got == 0 && !sending)
-                return 0;
-            if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-                return error_set(e, -EIO, "the agent has hung up before it had everything");
-            if (got > 0)
-                buf_add(reply, answer, (size_t)got);
-        }
-    }
+    int fd = exchange_open(path);
+    if (fd < 0)
+        return error_set(e, -EIO, "the agent does not take points now: %s", strerror(-fd));
+    struct exchange x = {.who = "the agent",
+                         .text = text,
+                         .more = -1,
+                         .patience_ms = PUT_ANSWER_TIMEOUT_S * 1000,
+                         .until_ns = clock_monotonic_ns() + (int64_t)PUT_ANSWER_TIMEOUT_S * NS_PER_S,
+                         .answer = reply};
+    int rc = exchange_run(fd, &x, e);
+    close(fd);
+    if (rc)
+        e->code = -EIO; // whoever asked is not to blame
+    return rc ? -EIO : 0;
 }
 
 // "line 3: words" for each of the first that were refused; behind them, where there are more, "250 lines were refused, …".
@@ -103,13 +68,10 @@ int put_send(const char *socket_path, struct put_batch *batch, struct arena *are
         sent[sent_count++] = &batch->points[i];
     }
     int rc = !sent || text.failed ? error_set(e, -ENOMEM, "no memory for the points") : 0;
-    int fd = !rc && sent_count ? connect_to(socket_path, e) : -1;
     if (!rc && sent_count)
-        rc = fd < 0 ? fd : exchange(fd, buf_str(&text), &reply, e);
+        rc = exchange(socket_path, buf_str(&text), &reply, e);
     if (!rc)
         rc = read_reply(buf_str(&reply), sent, sent_count, arena, failed, e);
-    if (fd >= 0)
-        close(fd);
     buf_free(&text);
     buf_free(&reply);
     return rc;

@@ -105,16 +105,16 @@ void reading_write_missing(const struct reading *d, struct json_writer *w)
     if (!d->service->hub)
         return;
     json_key(w, STR("missing"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < d->missing_count; i++) {
-        json_object(w);
+        json_begin_object(w);
         json_key_string(w, "host", d->missing[i].host);
         json_key_string(w, "reason", str_of(wire_reason_name(d->missing[i].reason)));
         if (d->missing[i].text.size)
             json_key_string(w, "text", d->missing[i].text);
-        json_object_end(w);
+        json_end_object(w);
     }
-    json_array_end(w);
+    json_end_array(w);
 }
 
 // ---- whom to ask ----
@@ -219,13 +219,17 @@ bool reading_metric_known(struct reading *d, struct str metric)
            str_eq(names[0], metric);
 }
 
-const struct store_metric *reading_metric(struct reading *d, struct str metric)
+const struct store_metric *reading_metric(struct reading *d, const struct query_series *of)
 {
     uint32_t id;
     for (size_t i = 0; i < d->view.count; i++)
-        if (store_metric_find(d->view.snapshots[i], metric, &id))
+        if (store_metric_find(d->view.snapshots[i], of->metric, &id))
             return store_metric_get(d->view.snapshots[i], id);
-    struct query_series_filter f = {.metric = metric, .from_ns = INT64_MIN};
+    struct query_series_filter f = {.metric = of->metric, .from_ns = INT64_MIN};
+    for (size_t i = 0; i < of->tag_count && !f.tag_count; i++)
+        if (str_eq(of->tags[i].key, STR("host")))
+            f = (struct query_series_filter){
+                .metric = of->metric, .tags = &of->tags[i], .tag_count = 1, .from_ns = INT64_MIN};
     const struct query_listed *all;
     size_t count;
     bool found = d->service->hub && reading_series(d, &f, &all, &count, NULL) == 0 && count;

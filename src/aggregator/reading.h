@@ -45,8 +45,8 @@ int reading_series(struct reading *d, const struct query_series_filter *filter, 
 // Whether anybody knows the metric.
 bool reading_metric_known(struct reading *d, struct str metric);
 
-// The first definition of a metric that is found, NULL: none.
-const struct store_metric *reading_metric(struct reading *d, struct str metric);
+// The first definition of the metric of a result that is found, NULL: none. Only nodes that hold series of its host are asked, where it has one.
+const struct store_metric *reading_metric(struct reading *d, const struct query_series *of);
 
 // Calls take with each event of the time range, file by file, or sorted by start where nodes are asked; until it returns false. `file_label`: what the file adds to the
 // labels, NULL: nothing.

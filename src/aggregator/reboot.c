@@ -36,17 +36,17 @@ static void ask(struct service *service, struct str hosts, struct answer *a)
     }
     service->reboot(service->reboot_user, hosts);
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     json_key_string(&w, "asked", STR("reboot"));
     json_key(&w, STR("hosts"));
-    json_array(&w);
+    json_begin_array(&w);
     while (hosts.size) {
         struct str host = str_cut(&hosts, ',');
         if (host.size)
-            json_string(&w, host);
+            json_put_string(&w, host);
     }
-    json_array_end(&w);
-    json_object_end(&w);
+    json_end_array(&w);
+    json_end_object(&w);
 }
 
 void native_reboot(struct service *service, struct request *r, struct answer *a)

@@ -134,8 +134,10 @@ size_t relay_parents(struct str text, struct arena *arena, struct wire_parent ou
 static void take_line(void *user, struct str line)
 {
     struct relay *r = user;
-    struct str rest = line;
-    if (str_eq(str_cut(&rest, ' '), STR("parent"))) {
+    struct str rest = line, word = str_cut(&rest, ' ');
+    if (str_eq(word, STR("hosts"))) {
+        wire_link_look(r->link);
+    } else if (str_eq(word, STR("parent"))) {
         struct wire_parent parents[WIRE_PARENTS_MAX];
         struct arena arena = {0};
         size_t count = relay_parents(rest, &arena, parents);

@@ -23,6 +23,7 @@ struct relay_options {
 // no more, is tried again and again. Takes on control_fd:
 //
 //   parent HOST PORT HOST PORT   the parents are these from now on
+//   hosts                        the agent has series of a host that it had none of: the parent is told at once (wire/telling.h)
 //   what told.h says             of its children
 int relay_run(const struct relay_options *options, int control_fd, struct error *e);
 

@@ -31,15 +31,15 @@ void answer_error(struct answer *a, int status, const char *message, const char 
     a->status = status;
     a->content_type = "application/json; charset=UTF-8";
     struct json_writer w = json_to(&a->body);
-    json_object(&w);
+    json_begin_object(&w);
     json_key(&w, STR("error"));
-    json_object(&w);
+    json_begin_object(&w);
     json_key_i64(&w, "code", status);
     json_key_string(&w, "message", str_of(message));
     if (details)
         json_key_string(&w, "details", str_of(details));
-    json_object_end(&w);
-    json_object_end(&w);
+    json_end_object(&w);
+    json_end_object(&w);
 }
 
 void answer_failure(struct answer *a, const struct error *e)

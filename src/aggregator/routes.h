@@ -13,6 +13,8 @@
 
 #include <stdatomic.h>
 
+struct reading;
+
 // What handlers may use. Constant after the start, except what is behind the pointers (thread-safe).
 struct service {
     struct sources *sources;
@@ -75,6 +77,9 @@ void native_annotations(struct service *service, struct request *r, struct answe
 void native_stream(struct service *service, struct request *r, struct answer *a);
 // The queries of a body, as recorded. -EINVAL, -E2BIG.
 int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e);
+// The same, and what they are asked of. False: the answer says why not.
+bool native_query_open(struct service *service, struct request *r, struct query_request *out, struct reading *d,
+                       struct answer *a);
 // native_arrow.c
 #define NATIVE_ARROW_TYPE "application/vnd.apache.arrow.stream"
 void native_query_arrow(struct service *service, struct request *r, struct answer *a);

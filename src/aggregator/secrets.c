@@ -1,6 +1,8 @@
 // secrets.c - looking at and reading files that hold secrets.
 #include "aggregator/secrets.h"
 
+#include "base/whole.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,26 +21,19 @@ int secrets_check_private(const char *path, struct error *e)
 
 int secrets_read(const char *path, struct buf *out, struct error *e)
 {
-    enum { PIECE_BYTES = 16384 };
     *out = (struct buf){.limit = SECRETS_FILE_MAX};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_set(e, -errno, "cannot open %s: %s", path, strerror(errno));
-    ssize_t n = 1;
-    int code = 0;
-    while (n > 0 && buf_reserve(out, PIECE_BYTES)) {
-        n = read(fd, out->data + out->size, PIECE_BYTES);
-        code = n < 0 ? errno : 0;
-        out->size += n > 0 ? (size_t)n : 0;
-    }
+    int rc = whole_read(fd, out);
     close(fd);
-    if (!code && !out->failed) {
+    if (rc == 0) {
         buf_cstr(out);
         return 0;
     }
     secrets_free(out);
-    return code ? error_set(e, -code, "cannot read %s: %s", path, strerror(code))
-                : error_set(e, -EFBIG, "%s is larger than %d bytes", path, SECRETS_FILE_MAX);
+    return rc == -EFBIG ? error_set(e, rc, "%s is larger than %d bytes", path, SECRETS_FILE_MAX)
+                        : error_set(e, rc, "cannot read %s: %s", path, strerror(-rc));
 }
 
 void secrets_free(struct buf *secret)

@@ -33,8 +33,6 @@ enum {
     // What the library needs per connection beside the headers' text: a node for each parameter and header, the read buffer's
     // slack, the answer's headers. Mapped, so that only what is used takes memory.
     POOL_EXTRA_BYTES = 128 * 1024,
-    // The table evicts before the library's own limit, which makes new clients wait, is reached.
-    CONNECTIONS_MARGIN = 2,
     SEND_TIMEOUT_S = 600, // for an answer, however slowly it is taken
     TALK_TIMEOUT_S = 600, // between two pieces from a telnet client
     STALL_EXTRA_S = 30,   // without any progress, beyond the query deadline
@@ -63,10 +61,10 @@ struct aggregator {
     struct MHD_Daemon *daemon;
     struct workers *workers;
     struct feeds *feeds;
-    struct acceptor *acceptor; // NULL: the library accepts by itself
-    struct wire_loop *loop;    // the hub's
-    struct wire_bulk *bulk;    // the hub's, or NULL
-    int listening;             // with an acceptor; else -1
+    struct acceptor *acceptor;
+    struct wire_loop *loop; // the hub's
+    struct wire_bulk *bulk; // the hub's, or NULL
+    int listening;
     int port;
     char *token, *listen, *job, *agent_socket, *cors, *dump_node, *dump_dir;
 };
@@ -457,25 +455,20 @@ static int start_daemon(struct aggregator *g, int fd, const char *cert, const ch
     struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
                                    {MHD_OPTION_END, 0, NULL}};
-    // Points may come by telnet, too: then each connection is looked at before the library gets it.
-    bool by_hand = g->service.agent_socket.size && !cert;
     struct MHD_OptionItem none = {MHD_OPTION_END, 0, NULL};
-    struct MHD_OptionItem listen[] = {{MHD_OPTION_LISTEN_SOCKET, fd, NULL}, {MHD_OPTION_END, 0, NULL}};
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    g->daemon = MHD_start_daemon(
-        flags | (cert ? MHD_USE_TLS : 0u) | (by_hand ? MHD_USE_NO_LISTEN_SOCKET : 0u), 0, NULL, NULL, receive, g,
-        MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_ARRAY, by_hand ? &none : listen,
-        MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
-        limits->connections * CONNECTIONS_MARGIN + thread_count, MHD_OPTION_CONNECTION_TIMEOUT, stall_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits->header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
-        notice_connection, g, MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange,
-        g, MHD_OPTION_ARRAY, cert ? tls : &none, MHD_OPTION_END);
-    int rc = 0;
-    if (g->daemon && by_hand)
-        rc = acceptor_create(fd, &g->service, give_connection, g, &g->acceptor, e);
+    // It has no limit of its own: one that is reached stops the library for good, which then waits for a lock that it holds (0.9.75). The acceptor sees to it.
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET;
+    g->daemon =
+        MHD_start_daemon(flags | (cert ? MHD_USE_TLS : 0u), 0, NULL, NULL, receive, g, MHD_OPTION_EXTERNAL_LOGGER,
+                         log_library, NULL, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
+                         (unsigned)INT_MAX, MHD_OPTION_CONNECTION_TIMEOUT, stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                         limits->header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_CONNECTION, notice_connection, g,
+                         MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, g,
+                         MHD_OPTION_ARRAY, cert ? tls : &none, MHD_OPTION_END);
+    int rc = g->daemon ? acceptor_create(fd, &g->service, give_connection, g, &g->acceptor, e) : 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (g->acceptor)
-        g->listening = fd;
+    g->listening = fd;
     if (rc)
         MHD_stop_daemon(g->daemon);
     if (rc)
@@ -636,13 +629,11 @@ void aggregator_stop(struct aggregator *g)
 {
     if (!g)
         return;
-    int listening = g->acceptor ? g->listening : MHD_quiesce_daemon(g->daemon);
     acceptor_destroy(g->acceptor);
     feeds_stop(g->feeds);
     connections_drain(g->service.connections, (int64_t)DRAIN_S * NS_PER_S);
     workers_stop(g->workers); // no connection may sleep when the library stops
     MHD_stop_daemon(g->daemon);
-    if (listening >= 0)
-        close(listening);
+    close(g->listening);
     free_aggregator(g);
 }

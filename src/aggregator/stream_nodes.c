@@ -2,6 +2,7 @@
 
 #include "aggregator/stream.h"
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 #include "base/map.h"
 
@@ -19,12 +20,15 @@ struct absence {
 struct stream_nodes {
     struct service *service;
     struct wire_recent_request request; // but for its window
+    int look_ms;                        // between two questions
     pthread_t thread;
     atomic_bool stop;
     pthread_mutex_t lock; // of all below
     pthread_cond_t changed;
     struct stream_news *first, **last;
     size_t held_bytes;
+    void (*woken)(void *user);
+    void *woken_user;
     // The thread's own.
     struct absence *absences;
     size_t absence_count, absence_capacity;
@@ -63,6 +67,25 @@ struct stream_news *stream_nodes_take(struct stream_nodes *n)
     return news;
 }
 
+void stream_nodes_on_news(struct stream_nodes *n, void (*woken)(void *user), void *user)
+{
+    pthread_mutex_lock(&n->lock);
+    n->woken = woken;
+    n->woken_user = user;
+    pthread_mutex_unlock(&n->lock);
+}
+
+// Not under the lock: who is woken may take it.
+static void tell(struct stream_nodes *n)
+{
+    pthread_mutex_lock(&n->lock);
+    void (*woken)(void *user) = n->first ? n->woken : NULL;
+    void *user = n->woken_user;
+    pthread_mutex_unlock(&n->lock);
+    if (woken)
+        woken(user);
+}
+
 static struct absence *find_absence(struct stream_nodes *n, struct str host)
 {
     for (size_t i = 0; i < n->absence_count; i++)
@@ -87,13 +110,13 @@ static void say(struct stream_nodes *n, const char *event, struct str host, cons
     struct buf out = {0};
     buf_printf(&out, "event: %s\ndata: ", event);
     struct json_writer w = json_to(&out);
-    json_object(&w);
+    json_begin_object(&w);
     json_key_string(&w, "host", host);
     if (reason)
         json_key_string(&w, "reason", str_of(reason));
     if (text.size)
         json_key_string(&w, "text", text);
-    json_object_end(&w);
+    json_end_object(&w);
     buf_add_str(&out, STR("\n\n"));
     if (!out.failed)
         add_news(n, true, buf_str(&out));
@@ -237,11 +260,11 @@ static void *follow(void *user)
             int rc = look(n, &e);
             if (rc && rc != -ECANCELED)
                 log_warning("the other nodes' part of a stream: %s", e.text);
+            tell(n);
             pthread_mutex_lock(&n->lock);
         }
-        int64_t next_ns = clock_monotonic_ns() + (int64_t)STREAM_LOOK_MS * NS_PER_MS;
-        struct timespec until = {next_ns / NS_PER_S, next_ns % NS_PER_S};
-        while (!atomic_load(&n->stop) && pthread_cond_timedwait(&n->changed, &n->lock, &until) == 0)
+        int64_t next_ns = clock_monotonic_ns() + n->look_ms * (int64_t)NS_PER_MS;
+        while (!atomic_load(&n->stop) && condition_wait_until(&n->changed, &n->lock, next_ns))
             ;
     }
     pthread_mutex_unlock(&n->lock);
@@ -261,12 +284,13 @@ static void free_nodes(struct stream_nodes *n)
 }
 
 int stream_nodes_open(struct service *service, const struct wire_selection *selections, size_t count, int64_t from_ns,
-                      struct stream_nodes **out, struct error *e)
+                      int look_ms, struct stream_nodes **out, struct error *e)
 {
     struct stream_nodes *n = *out = calloc(1, sizeof *n);
     if (!n)
         return error_set(e, -ENOMEM, "no memory for the stream");
     n->service = service;
+    n->look_ms = look_ms;
     n->request = (struct wire_recent_request){.from_ns = from_ns, .selections = selections, .selection_count = count};
     n->last = &n->first;
     // The first question is for all since from_ns.
@@ -274,12 +298,8 @@ int stream_nodes_open(struct service *service, const struct wire_selection *sele
     if (__builtin_sub_overflow(clock_realtime_ns(), from_ns, &age_ns) || age_ns > clock_monotonic_ns())
         age_ns = INT64_MAX / 2;
     n->asked_ns = clock_monotonic_ns() - age_ns;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&n->lock, NULL);
-    pthread_cond_init(&n->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&n->changed);
     int rc = pthread_create(&n->thread, NULL, follow, n);
     if (rc == 0)
         return 0;

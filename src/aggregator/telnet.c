@@ -127,6 +127,7 @@ void telnet_agent_said(struct str piece, struct buf *rest, struct buf *reply)
         buf_printf(reply, "put: illegal argument: %.*s\n", STR_ARG(words));
         text = str_slice(text, (size_t)end + 1, text.size);
     }
-    memmove(rest->data, text.data, text.size);
+    if (text.size)
+        memmove(rest->data, text.data, text.size);
     rest->size = text.size;
 }

@@ -4,6 +4,7 @@
 #include "aggregator/workers.h"
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -60,12 +61,8 @@ int workers_create(const struct workers_options *options, struct workers **out, 
     if (w->options.slow_max >= w->options.threads_max)
         w->options.slow_max = w->options.threads_max - 1;
     w->queue_end = &w->queue;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&w->changed);
     pthread_mutex_lock(&w->lock);
     start_thread(w);
     bool started = w->thread_count > 0;
@@ -230,8 +227,7 @@ static struct job *next_job(struct workers *w)
             return NULL;
         w->idle++;
         if (w->running && w->queue) {
-            struct timespec until = {.tv_sec = next_ns / NS_PER_S, .tv_nsec = next_ns % NS_PER_S};
-            pthread_cond_timedwait(&w->changed, &w->lock, &until);
+            condition_wait_until(&w->changed, &w->lock, next_ns);
         } else {
             pthread_cond_wait(&w->changed, &w->lock);
         }

@@ -1,10 +1,12 @@
 #include "base/arena.h"
 
+#include "base/large.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CHUNK_MIN_BYTES = 4096, CHUNK_MAX_BYTES = 1 << 20, ALIGN = 16 };
+enum { CHUNK_MIN_BYTES = 4096, CHUNK_MAX_BYTES = 16 << 20, CHUNK_KEPT_BYTES = 1 << 20, ALIGN = 16 };
 
 struct arena_chunk {
     struct arena_chunk *next;
@@ -26,6 +28,10 @@ void arena_reset(struct arena *a)
     struct arena_chunk *keep = a->chunks;
     if (!keep)
         return;
+    if (keep->size > CHUNK_KEPT_BYTES) {
+        arena_free(a);
+        return;
+    }
     for (struct arena_chunk *c = keep->next, *next; c; c = next) {
         next = c->next;
         free(c);
@@ -54,6 +60,7 @@ static void *grow(struct arena *a, size_t size)
     struct arena_chunk *c = malloc(sizeof *c + chunk);
     if (!c)
         return NULL;
+    large_pages(c, sizeof *c + chunk);
     c->next = a->chunks;
     c->size = chunk;
     a->chunks = c;

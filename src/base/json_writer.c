@@ -26,22 +26,22 @@ static void close_with(struct json_writer *w, char bracket)
     w->comma = true;
 }
 
-void json_object(struct json_writer *w)
+void json_begin_object(struct json_writer *w)
 {
     open_with(w, '{');
 }
 
-void json_object_end(struct json_writer *w)
+void json_end_object(struct json_writer *w)
 {
     close_with(w, '}');
 }
 
-void json_array(struct json_writer *w)
+void json_begin_array(struct json_writer *w)
 {
     open_with(w, '[');
 }
 
-void json_array_end(struct json_writer *w)
+void json_end_array(struct json_writer *w)
 {
     close_with(w, ']');
 }
@@ -100,79 +100,79 @@ void json_key(struct json_writer *w, struct str key)
     w->comma = false;
 }
 
-void json_string(struct json_writer *w, struct str value)
+void json_put_string(struct json_writer *w, struct str value)
 {
     separate(w);
     quote(w->out, value);
 }
 
-void json_raw(struct json_writer *w, struct str json)
+void json_put_raw(struct json_writer *w, struct str json)
 {
     separate(w);
     buf_add_str(w->out, json);
 }
 
-void json_null(struct json_writer *w)
+void json_put_null(struct json_writer *w)
 {
-    json_raw(w, STR("null"));
+    json_put_raw(w, STR("null"));
 }
 
-void json_bool(struct json_writer *w, bool value)
+void json_put_bool(struct json_writer *w, bool value)
 {
-    json_raw(w, value ? STR("true") : STR("false"));
+    json_put_raw(w, value ? STR("true") : STR("false"));
 }
 
-void json_double(struct json_writer *w, double value)
+void json_put_double(struct json_writer *w, double value)
 {
     if (!isfinite(value)) {
-        json_null(w);
+        json_put_null(w);
         return;
     }
     char text[NUMBER_TEXT_MAX];
-    json_raw(w, (struct str){text, number_format(text, value)});
+    json_put_raw(w, (struct str){text, number_format(text, value)});
 }
 
-void json_i64(struct json_writer *w, int64_t value)
+void json_put_i64(struct json_writer *w, int64_t value)
 {
     char text[NUMBER_TEXT_MAX];
-    json_raw(w, (struct str){text, number_format_i64(text, value)});
+    json_put_raw(w, (struct str){text, number_format_i64(text, value)});
 }
 
-void json_u64(struct json_writer *w, uint64_t value)
+void json_put_u64(struct json_writer *w, uint64_t value)
 {
     char text[NUMBER_TEXT_MAX];
     int n = snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    json_raw(w, (struct str){text, (size_t)n});
+    json_put_raw(w, (struct str){text, (size_t)n});
 }
 
 void json_key_string(struct json_writer *w, const char *key, struct str value)
 {
     json_key(w, str_of(key));
-    json_string(w, value);
+    json_put_string(w, value);
 }
 
 void json_key_double(struct json_writer *w, const char *key, double value)
 {
     json_key(w, str_of(key));
-    json_double(w, value);
+    json_put_double(w, value);
 }
 
 void json_key_i64(struct json_writer *w, const char *key, int64_t value)
 {
     json_key(w, str_of(key));
-    json_i64(w, value);
+    json_put_i64(w, value);
 }
 
 void json_key_u64(struct json_writer *w, const char *key, uint64_t value)
 {
     json_key(w, str_of(key));
-    json_u64(w, value);
+    json_put_u64(w, value);
 }
 
 void json_key_bool(struct json_writer *w, const char *key, bool value)
 {
     json_key(w, str_of(key));
-    json_bool(w, value);
+    json_put_bool(w, value);
 }
 
 // Two digits a step: half the divisions.

@@ -2,7 +2,9 @@
 //
 // Commas are put where they belong; the caller says begin/end, key, value in order. Strings are escaped, and bytes
 // that are not UTF-8 become U+FFFD, so that what comes out is always valid JSON. JSON has no NaN and no infinities:
-// json_double writes null for them.
+// json_put_double writes null for them.
+//
+// jansson, which reads JSON here, has names of the same kind; none of these is one of them, so that one file may hold both.
 #ifndef SONDE_BASE_JSON_WRITER_H
 #define SONDE_BASE_JSON_WRITER_H
 
@@ -18,18 +20,18 @@ static inline struct json_writer json_to(struct buf *out)
     return (struct json_writer){out, false};
 }
 
-void json_object(struct json_writer *w);
-void json_object_end(struct json_writer *w);
-void json_array(struct json_writer *w);
-void json_array_end(struct json_writer *w);
+void json_begin_object(struct json_writer *w);
+void json_end_object(struct json_writer *w);
+void json_begin_array(struct json_writer *w);
+void json_end_array(struct json_writer *w);
 void json_key(struct json_writer *w, struct str key);
-void json_string(struct json_writer *w, struct str value);
-void json_double(struct json_writer *w, double value);
-void json_i64(struct json_writer *w, int64_t value);
-void json_u64(struct json_writer *w, uint64_t value);
-void json_bool(struct json_writer *w, bool value);
-void json_null(struct json_writer *w);
-void json_raw(struct json_writer *w, struct str json); // text that is JSON already
+void json_put_string(struct json_writer *w, struct str value);
+void json_put_double(struct json_writer *w, double value);
+void json_put_i64(struct json_writer *w, int64_t value);
+void json_put_u64(struct json_writer *w, uint64_t value);
+void json_put_bool(struct json_writer *w, bool value);
+void json_put_null(struct json_writer *w);
+void json_put_raw(struct json_writer *w, struct str json); // text that is JSON already
 
 // json_key and a value in one.
 void json_key_string(struct json_writer *w, const char *key, struct str value);

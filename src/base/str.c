@@ -1,5 +1,7 @@
 #include "base/str.h"
 
+#include "base/large.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -91,8 +93,8 @@ struct str str_word(struct str *rest)
     while (n < rest->size && rest->data[n] != ' ' && rest->data[n] != '\t')
         n++;
     struct str word = {rest->data, n};
-    rest->data += n;
-    rest->size -= n;
+    if (n) // of nothing there may be no data
+        *rest = str_slice(*rest, n, rest->size);
     return word;
 }
 
@@ -168,6 +170,7 @@ bool buf_reserve(struct buf *b, size_t more)
     }
     b->data = data;
     b->capacity = capacity;
+    large_pages(data + b->size, capacity - b->size);
     return true;
 }
 

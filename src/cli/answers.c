@@ -268,9 +268,9 @@ void answers_json(struct buf *out, const struct query *q, struct str metric, con
     static const struct opentsdb_style style = {.ms = true};
     static const struct opentsdb_annotations none = {0};
     struct json_writer w = json_to(out);
-    json_array(&w);
+    json_begin_array(&w);
     for (size_t i = 0; i < result->count; i++)
         opentsdb_write_series(&w, q, 0, metric, &result->series[i], result, &none, &style);
-    json_array_end(&w);
+    json_end_array(&w);
     buf_add_char(out, '\n');
 }

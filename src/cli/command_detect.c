@@ -291,32 +291,32 @@ static void answer_table(const struct work *w, struct buf *out)
 static void answer_json(const struct work *w, struct buf *out)
 {
     struct json_writer j = json_to(out);
-    json_object(&j);
+    json_begin_object(&j);
     json_key_u64(&j, "rounds", w->rounds);
     json_key(&j, STR("members"));
-    json_array(&j);
+    json_begin_array(&j);
     for (size_t i = 0; i < detect_members(w->detect); i++) {
         const struct detect_verdict *v = detect_verdict_of(w->detect, i);
         const struct record *record = &w->records[i];
-        json_object(&j);
+        json_begin_object(&j);
         json_key_string(&j, "member", detect_name(w->detect, i));
         json_key_string(&j, "host", record->host);
         json_key_string(&j, "state", str_of(states[v->state]));
         json_key(&j, STR("peers"));
-        json_double(&j, v->peers);
+        json_put_double(&j, v->peers);
         json_key(&j, STR("own"));
-        json_double(&j, v->own);
+        json_put_double(&j, v->own);
         json_key(&j, STR("score"));
-        json_double(&j, v->score);
+        json_put_double(&j, v->score);
         json_key_u64(&j, "bad_rounds", record->rounds);
         if (record->rounds) {
             json_key_i64(&j, "since_ns", record->since_ns);
             json_key_i64(&j, "until_ns", record->until_ns);
         }
-        json_object_end(&j);
+        json_end_object(&j);
     }
-    json_array_end(&j);
-    json_object_end(&j);
+    json_end_array(&j);
+    json_end_object(&j);
     buf_add_char(out, '\n');
 }
 

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 #include "client/http.h"
 #include "launch/runs.h"
@@ -38,6 +39,11 @@ static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
+}
+
+static long long number_of(const json_t *object, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(object, key));
 }
 
 static json_t *parse(const struct http_answer *answer, struct error *e)
@@ -105,11 +111,10 @@ static void *ask(void *user)
 // False: it has not ended yet.
 static bool wait_for_end(struct asked *a)
 {
-    int64_t until_ns = clock_realtime_ns() + (int64_t)PROGRESS_MS * NS_PER_MS;
-    struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
+    int64_t until_ns = clock_monotonic_ns() + (int64_t)PROGRESS_MS * NS_PER_MS;
     pthread_mutex_lock(&a->lock);
-    while (!a->ended && pthread_cond_timedwait(&a->over, &a->lock, &until) == 0)
-        ;
+    while (!a->ended && condition_wait_until(&a->over, &a->lock, until_ns))
+        continue;
     bool ended = a->ended;
     pthread_mutex_unlock(&a->lock);
     return ended;
@@ -122,11 +127,9 @@ static void show_progress(struct http_client *c)
     const json_t *dump = json_object_get(status, "dump");
     if (json_is_true(json_object_get(dump, "running"))) {
         char bytes[32];
-        summary_bytes_text((double)json_integer_value(json_object_get(dump, "bytes")), bytes, sizeof bytes);
-        fprintf(stderr, "\r\033[Ksonde: %lld of %lld nodes, %lld points, %s",
-                (long long)json_integer_value(json_object_get(dump, "files")),
-                (long long)json_integer_value(json_object_get(dump, "nodes")),
-                (long long)json_integer_value(json_object_get(dump, "points")), bytes);
+        summary_bytes_text((double)number_of(dump, "bytes"), bytes, sizeof bytes);
+        fprintf(stderr, "\r\033[Ksonde: %lld of %lld nodes, %lld points, %s", number_of(dump, "files"),
+                number_of(dump, "nodes"), number_of(dump, "points"), bytes);
     }
     json_decref(status);
 }
@@ -155,23 +158,43 @@ static int make_dump(const struct options *o, struct asked *a, struct error *e)
 
 // ---------------------------------------------------------------- the answer
 
+static bool has_failed(const json_t *file)
+{
+    return strcmp(text_of(file, "state"), "failed") == 0;
+}
+
 static void print_table(const json_t *files, struct buf *out)
 {
-    static const char *const titles[] = {"node", "points", "bytes", "state", "file"};
+    static const char *const titles[] = {"node", "points", "new", "bytes", "state", "file"};
     struct columns table = {0};
     columns_titles(&table, titles, sizeof titles / sizeof *titles);
     for (size_t i = 0; i < json_array_size(files); i++) {
         const json_t *f = json_array_get(files, i);
-        if (strcmp(text_of(f, "state"), "failed") == 0)
+        if (has_failed(f))
             continue;
         columns_cell(&table, "%s", text_of(f, "host"));
-        columns_cell(&table, "%lld", (long long)json_integer_value(json_object_get(f, "points")));
-        columns_cell(&table, "%lld", (long long)json_integer_value(json_object_get(f, "bytes")));
+        columns_cell(&table, "%lld", number_of(f, "points"));
+        columns_cell(&table, "%lld", number_of(f, "new_bytes"));
+        columns_cell(&table, "%lld", number_of(f, "bytes"));
         columns_cell(&table, "%s", text_of(f, "state"));
         columns_cell(&table, "%s", text_of(f, "path"));
     }
     columns_write(&table, out);
     columns_free(&table);
+}
+
+// What has travelled, of what is there now.
+static void print_sums(const json_t *files, size_t whole, struct buf *out)
+{
+    char came[32], all[32];
+    long long came_bytes = 0, bytes = 0;
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        came_bytes += number_of(json_array_get(files, i), "new_bytes");
+        bytes += number_of(json_array_get(files, i), "bytes");
+    }
+    summary_bytes_text((double)came_bytes, came, sizeof came);
+    summary_bytes_text((double)bytes, all, sizeof all);
+    buf_printf(out, "%zu file%s, %s new of %s\n", whole, whole == 1 ? "" : "s", came, all);
 }
 
 // Who is not there, by name. Returns how many.
@@ -181,7 +204,7 @@ static size_t name_absent(const json_t *all)
     size_t absent = json_array_size(missing);
     for (size_t i = 0; i < json_array_size(files); i++) {
         const json_t *f = json_array_get(files, i);
-        if (strcmp(text_of(f, "state"), "failed") != 0)
+        if (!has_failed(f))
             continue;
         log_error("no data of node %s: %s", text_of(f, "host"), text_of(f, "message"));
         absent++;
@@ -198,7 +221,7 @@ static size_t count_whole(const json_t *files)
 {
     size_t n = 0;
     for (size_t i = 0; i < json_array_size(files); i++)
-        n += strcmp(text_of(json_array_get(files, i), "state"), "failed") != 0;
+        n += !has_failed(json_array_get(files, i));
     return n;
 }
 
@@ -214,6 +237,8 @@ static int report(const struct options *o, const struct asked *a, struct error *
         buf_printf(&out, "%.*s\n", STR_ARG(buf_str(&a->answer.body)));
     else if (whole)
         print_table(files, &out);
+    if (whole && !options_flag(o, OPT_JSON) && !options_flag(o, OPT_QUIET))
+        print_sums(files, whole, &out);
     json_decref(all);
     int code = command_print(&out);
     if (!whole && !absent)
@@ -224,7 +249,8 @@ static int report(const struct options *o, const struct asked *a, struct error *
 int command_dump(const struct options *o)
 {
     struct error e = {0};
-    struct asked a = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER};
+    struct asked a = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    condition_init(&a.over);
     log_setup(LOG_WARNING, "sonde");
     int rc = open_client(o, &a.client, &e);
     json_t *status = rc < 0 ? NULL : ask_status(a.client, &e);

@@ -58,14 +58,14 @@ static void add_text(struct buf *out, const char *path, const struct store_inspe
 
 static void add_json(struct json_writer *w, const char *path, const struct store_inspection *i)
 {
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "path", str_of(path));
     json_key_string(w, "state", str_of(states[i->state]));
     json_key(w, STR("format"));
-    json_array(w);
-    json_u64(w, i->major);
-    json_u64(w, i->minor);
-    json_array_end(w);
+    json_begin_array(w);
+    json_put_u64(w, i->major);
+    json_put_u64(w, i->minor);
+    json_end_array(w);
     const struct {
         const char *key;
         uint64_t value;
@@ -93,25 +93,25 @@ static void add_json(struct json_writer *w, const char *path, const struct store
         json_key_double(w, "bytes_per_value", per_value(i->file_bytes, i->values));
     }
     json_key(w, STR("codecs"));
-    json_object(w);
+    json_begin_object(w);
     for (int codec = 0; codec < CODEC_COUNT; codec++) {
         if (i->codecs[codec].columns == 0)
             continue;
         json_key(w, str_of(codec_name((enum codec_id)codec)));
-        json_object(w);
+        json_begin_object(w);
         json_key_u64(w, "columns", i->codecs[codec].columns);
         json_key_u64(w, "values", i->codecs[codec].values);
         json_key_u64(w, "bytes", i->codecs[codec].bytes);
-        json_object_end(w);
+        json_end_object(w);
     }
-    json_object_end(w);
+    json_end_object(w);
     json_key(w, STR("damage"));
-    json_object(w);
+    json_begin_object(w);
     json_key_u64(w, "blocks", i->damage.blocks);
     json_key_u64(w, "bytes", i->damage.bytes);
     json_key_string(w, "first", str_of(i->damage.first));
-    json_object_end(w);
-    json_object_end(w);
+    json_end_object(w);
+    json_end_object(w);
 }
 
 int command_inspect(const struct options *o)
@@ -127,7 +127,7 @@ int command_inspect(const struct options *o)
     bool json = options_flag(o, OPT_JSON);
     int code = EXIT_OK;
     if (json)
-        json_array(&w);
+        json_begin_array(&w);
     for (size_t i = 0; i < r.count; i++) {
         struct store_inspection inspection;
         if (store_inspect(r.paths[i], &inspection, &e) < 0) {
@@ -142,7 +142,7 @@ int command_inspect(const struct options *o)
             add_text(&out, r.paths[i], &inspection);
     }
     if (json) {
-        json_array_end(&w);
+        json_end_array(&w);
         buf_add_char(&out, '\n');
     }
     recordings_close(&r);

@@ -21,10 +21,10 @@ static void write_json(struct buf *out, const struct collect_metric *rows, size_
 {
     struct buf words = {0};
     struct json_writer w = json_to(out);
-    json_array(&w);
+    json_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
         const struct store_metric *m = &rows[i].metric;
-        json_object(&w);
+        json_begin_object(&w);
         json_key_string(&w, "name", m->name);
         json_key_string(&w, "kind", str_of(kinds[m->kind]));
         json_key_string(&w, "unit", m->unit);
@@ -33,9 +33,9 @@ static void write_json(struct buf *out, const struct collect_metric *rows, size_
         json_key_string(&w, "aliases", rows[i].aliases);
         json_key_string(&w, "help", m->help);
         json_key_string(&w, "missing", missing_here(sources, source_count, rows[i].source, &words));
-        json_object_end(&w);
+        json_end_object(&w);
     }
-    json_array_end(&w);
+    json_end_array(&w);
     buf_add_char(out, '\n');
     buf_free(&words);
 }

@@ -1,7 +1,8 @@
 // command_probe.c - a small fixed piece of work on each GPU or core, timed, as lines that `sonde put` and script collectors take.
 //
-// Every device is probed in a process of its own: what a driver keeps is gone with it, and one that hangs costs that device's answer. GPUs
-// work side by side; cores one after the other, as they share their memory.
+// Every device is probed in a process of its own: what a driver keeps is gone with it, and one that hangs costs that device's answer. How many GPUs there are
+// is asked in a process of its own, too: who has asked a driver cannot have children that use it. GPUs work side by side; cores one after the
+// other, as they share their memory.
 #include "cli/commands.h"
 
 #include "base/clock.h"
@@ -19,11 +20,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TARGETS_MAX = 1024 };
+enum {
+    TARGETS_MAX = 1024,
+    COUNT = -1, // in place of a device: how many there are
+};
 
 struct target {
     enum probe_kind kind;
-    int index;
+    int index; // or COUNT
     pid_t pid; // 0: not started, or over
     int from;  // what the process says; -1: over
 };
@@ -41,43 +45,6 @@ static const struct {
     const char *name, *tag;
 } kinds[] = {[PROBE_CPU] = {"cpu", "core"}, [PROBE_GPU] = {"gpu", "gpu"}};
 
-// ---------------------------------------------------------------- which
-
-// Appends "gpu", "cpu" (all of them) or "gpu:3".
-static int add_targets(struct target *targets, size_t *count, const char *what, struct error *e)
-{
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-        size_t size = strlen(kinds[k].name);
-        if (strncmp(what, kinds[k].name, size) != 0 || (what[size] && what[size] != ':'))
-            continue;
-        uint64_t first = 0, end;
-        if (what[size] && (!str_to_u64(str_of(what + size + 1), &first) || first >= TARGETS_MAX))
-            break;
-        end = first + 1;
-        if (!what[size]) {
-            int there = probe_count((enum probe_kind)k, e);
-            if (there < 0)
-                return there;
-            end = (uint64_t)there;
-        }
-        for (uint64_t i = first; i < end && *count < TARGETS_MAX; i++)
-            targets[(*count)++] = (struct target){.kind = (enum probe_kind)k, .index = (int)i, .from = -1};
-        return 0;
-    }
-    return error_set(e, -EINVAL, "'%s' is nothing to probe: gpu, gpu:0, cpu or cpu:0", what);
-}
-
-// Without a word: the GPUs, where there are any, else the cores.
-static int choose(struct target *targets, size_t *count, const struct options *o, struct error *e)
-{
-    int status = 0;
-    for (int i = 0; i < o->argument_count && status == 0; i++)
-        status = add_targets(targets, count, o->arguments[i], e);
-    if (o->argument_count == 0 && (add_targets(targets, count, "gpu", e) < 0 || *count == 0))
-        status = add_targets(targets, count, "cpu", e);
-    return status;
-}
-
 // ---------------------------------------------------------------- a process each
 
 static int start(struct target *t, struct error *e)
@@ -94,13 +61,87 @@ static int start(struct target *t, struct error *e)
     }
     if (t->pid == 0) {
         struct said said = {0};
-        said.status = probe_run(t->kind, t->index, &said.result, &said.why);
+        said.status =
+            t->index == COUNT ? probe_count(t->kind, &said.why) : probe_run(t->kind, t->index, &said.result, &said.why);
         _exit(write(ends[1], &said, sizeof said) == (ssize_t)sizeof said ? 0 : 1);
     }
     close(ends[1]);
     t->from = ends[0];
     return 0;
 }
+
+// Takes what it says; false: it says nothing. Either way that is the end of it.
+static bool hear(struct target *t, bool in_time, struct said *said)
+{
+    bool whole = in_time && read(t->from, said, sizeof *said) == (ssize_t)sizeof *said;
+    close(t->from);
+    t->from = -1;
+    if (!whole)
+        kill(t->pid, SIGKILL);
+    // One that hangs in its driver cannot be waited for; it is left to the system.
+    waitpid(t->pid, NULL, whole ? 0 : WNOHANG);
+    t->pid = 0;
+    return whole;
+}
+
+// ---------------------------------------------------------------- which
+
+static int count_devices(enum probe_kind kind, int timeout_ms, struct error *e)
+{
+    struct target t = {.kind = kind, .index = COUNT};
+    int status = start(&t, e);
+    if (status < 0)
+        return status;
+    struct said said;
+    struct pollfd polled = {.fd = t.from, .events = POLLIN};
+    int heard;
+    do
+        heard = poll(&polled, 1, timeout_ms);
+    while (heard < 0 && errno == EINTR);
+    if (!hear(&t, heard > 0, &said))
+        return error_set(e, -EIO, "how many %ss there are is not said%s", kinds[kind].name,
+                         heard > 0 ? "" : " in time");
+    if (said.status < 0)
+        *e = said.why;
+    return said.status;
+}
+
+// Appends "gpu", "cpu" (all of them) or "gpu:3".
+static int add_targets(struct target *targets, size_t *count, const char *what, int timeout_ms, struct error *e)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        size_t size = strlen(kinds[k].name);
+        if (strncmp(what, kinds[k].name, size) != 0 || (what[size] && what[size] != ':'))
+            continue;
+        uint64_t first = 0, end;
+        if (what[size] && (!str_to_u64(str_of(what + size + 1), &first) || first >= TARGETS_MAX))
+            break;
+        end = first + 1;
+        if (!what[size]) {
+            int there = count_devices((enum probe_kind)k, timeout_ms, e);
+            if (there < 0)
+                return there;
+            end = (uint64_t)there;
+        }
+        for (uint64_t i = first; i < end && *count < TARGETS_MAX; i++)
+            targets[(*count)++] = (struct target){.kind = (enum probe_kind)k, .index = (int)i, .from = -1};
+        return 0;
+    }
+    return error_set(e, -EINVAL, "'%s' is nothing to probe: gpu, gpu:0, cpu or cpu:0", what);
+}
+
+// Without a word: the GPUs, where there are any, else the cores.
+static int choose(struct target *targets, size_t *count, const struct options *o, int timeout_ms, struct error *e)
+{
+    int status = 0;
+    for (int i = 0; i < o->argument_count && status == 0; i++)
+        status = add_targets(targets, count, o->arguments[i], timeout_ms, e);
+    if (o->argument_count == 0 && (add_targets(targets, count, "gpu", timeout_ms, e) < 0 || *count == 0))
+        status = add_targets(targets, count, "cpu", timeout_ms, e);
+    return status;
+}
+
+// ---------------------------------------------------------------- what they say
 
 static void print_value(struct buf *out, const struct target *t, const struct probe_result *r, const char *metric,
                         double seconds)
@@ -117,20 +158,13 @@ static void print_value(struct buf *out, const struct target *t, const struct pr
 static bool finish(struct target *t, bool in_time, struct buf *out)
 {
     struct said said;
-    bool whole = in_time && read(t->from, &said, sizeof said) == (ssize_t)sizeof said;
-    close(t->from);
-    t->from = -1;
-    if (!whole)
-        kill(t->pid, SIGKILL);
-    // One that hangs in its driver cannot be waited for; it is left to the system.
-    waitpid(t->pid, NULL, whole ? 0 : WNOHANG);
-    t->pid = 0;
+    bool whole = hear(t, in_time, &said);
     if (!whole)
         log_warning("%s %d %s", kinds[t->kind].name, t->index,
                     in_time ? "has ended its probe without a result" : "does not answer in time");
     else if (said.status < 0)
         log_warning("%s %d: %s%s", kinds[t->kind].name, t->index, said.why.text,
-                    said.status == -EBUSY ? ": its memory is full; level 3 says what it does without a probe" : "");
+                    said.status == -EBUSY ? "; level 3 shows its clock without a probe" : "");
     if (!whole || said.status < 0)
         return false;
     print_value(out, t, &said.result, "probe_compute_seconds", said.result.compute_s);
@@ -168,13 +202,14 @@ int command_probe(const struct options *o)
     struct error e = {0};
     struct target *targets = calloc(TARGETS_MAX, sizeof *targets);
     size_t count = 0, good = 0;
-    int status = targets ? choose(targets, &count, o, &e) : error_set(&e, -ENOMEM, "no memory");
+    int64_t timeout_ns = (int64_t)(options_number(o, OPT_TIMEOUT) * NS_PER_S);
+    int status =
+        targets ? choose(targets, &count, o, (int)(timeout_ns / NS_PER_MS), &e) : error_set(&e, -ENOMEM, "no memory");
     if (status < 0) {
         free(targets);
         return command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
     }
     struct buf out = {0};
-    int64_t timeout_ns = (int64_t)(options_number(o, OPT_TIMEOUT) * NS_PER_S);
     for (size_t i = 0; i < count;) {
         size_t end = i;
         do { // GPUs side by side

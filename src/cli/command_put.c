@@ -2,18 +2,15 @@
 #include "cli/commands.h"
 
 #include "base/escape.h"
+#include "base/exchange.h"
 #include "base/log.h"
 #include "launch/job.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
-    PUT_PIECE_BYTES = 64 * 1024,
     PUT_REPLY_MAX = 64 * 1024,    // bytes of the agent's words that are kept
     PUT_ANSWER_TIMEOUT_MS = 10000 // for the agent to take the lines and say what it thinks
 };
@@ -38,64 +35,17 @@ static int find_socket(const struct options *o, char out[FOLDER_SOCKET_MAX + 1],
     return 0;
 }
 
-static int connect_to(const char *path, struct error *e)
+static int send_to(const char *path, struct str lines, int more, struct buf *reply, struct error *e)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
-        return fd;
-    int code = errno;
-    if (fd >= 0)
-        close(fd);
-    return error_set(e, -code, "no agent answers at %s: %s", path,
-                     code == ENOENT || code == ECONNREFUSED ? "its job is over" : strerror(code));
-}
-
-// The agent may answer while it is still being written to: both directions are served, or both sides might wait for each other.
-static int exchange(int fd, struct str text, bool from_stdin, struct buf *reply, struct error *e)
-{
-    char piece[PUT_PIECE_BYTES], answer[4096];
-    bool sending = true;
-    while (true) {
-        bool want_input = sending && from_stdin && text.size == 0;
-        if (sending && !want_input && text.size == 0) {
-            shutdown(fd, SHUT_WR);
-            sending = false;
-        }
-        struct pollfd fds[] = {{.fd = fd, .events = (short)(POLLIN | (text.size > 0 ? POLLOUT : 0))},
-                               {.fd = want_input ? STDIN_FILENO : -1, .events = POLLIN}};
-        int n = poll(fds, 2, want_input ? -1 : PUT_ANSWER_TIMEOUT_MS);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n == 0)
-            return error_set(e, -ETIMEDOUT, "the agent does not answer");
-        if (fds[1].revents) {
-            ssize_t got = read(STDIN_FILENO, piece, sizeof piece);
-            if (got < 0 && errno != EINTR)
-                return error_set(e, -errno, "cannot read standard input: %s", strerror(errno));
-            if (got == 0)
-                from_stdin = false;
-            if (got > 0)
-                text = (struct str){piece, (size_t)got};
-        }
-        if (fds[0].revents & POLLOUT) {
-            ssize_t put = send(fd, text.data, text.size, MSG_NOSIGNAL | MSG_DONTWAIT);
-            if (put < 0 && errno != EAGAIN && errno != EINTR)
-                return error_set(e, -errno, "the agent has hung up: %s", strerror(errno));
-            if (put > 0)
-                text = str_slice(text, (size_t)put, text.size);
-        }
-        if (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) {
-            ssize_t got = recv(fd, answer, sizeof answer, MSG_DONTWAIT);
-            if (got == 0 && !sending)
-                return 0;
-            if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-                return error_set(e, -EPIPE, "the agent has hung up before it had everything");
-            if (got > 0)
-                buf_add(reply, answer, (size_t)got);
-        }
-    }
+    int fd = exchange_open(path);
+    if (fd < 0)
+        return error_set(e, fd, "no agent answers at %s: %s", path,
+                         fd == -ENOENT || fd == -ECONNREFUSED ? "its job is over" : strerror(-fd));
+    struct exchange x = {
+        .who = "the agent", .text = lines, .more = more, .patience_ms = PUT_ANSWER_TIMEOUT_MS, .answer = reply};
+    int status = exchange_run(fd, &x, e);
+    close(fd);
+    return status;
 }
 
 // NAME VALUE KEY=VALUE… as one plain line. Blanks would make other words of them.
@@ -113,19 +63,14 @@ static int make_line(const struct options *o, struct buf *line, struct error *e)
 }
 
 // What the options' agent says to the lines: EXIT_OK when it took all of them. Frees them.
-static int send_lines(const struct options *o, struct buf *lines, bool from_stdin)
+static int send_lines(const struct options *o, struct buf *lines, int more)
 {
     struct error e;
     char path[FOLDER_SOCKET_MAX + 1];
     struct buf reply = {.limit = PUT_REPLY_MAX};
     int status = find_socket(o, path, &e);
-    int fd = status < 0 ? status : connect_to(path, &e);
-    if (fd >= 0) {
-        status = exchange(fd, buf_str(lines), from_stdin, &reply, &e);
-        close(fd);
-    } else {
-        status = fd;
-    }
+    if (status == 0)
+        status = send_to(path, buf_str(lines), more, &reply, &e);
     // One line for each that was refused, in the agent's words.
     struct str rest = buf_str(&reply);
     while (rest.data && rest.size > 0) {
@@ -147,7 +92,7 @@ int command_put(const struct options *o)
         buf_free(&line);
         return command_failed(EXIT_USAGE, &e);
     }
-    return send_lines(o, &line, o->argument_count == 0);
+    return send_lines(o, &line, o->argument_count == 0 ? STDIN_FILENO : -1);
 }
 
 int command_annotate(const struct options *o)
@@ -168,5 +113,5 @@ int command_annotate(const struct options *o)
     buf_add_str(&line, STR(" -- "));
     escape_word(&line, str_of(o->arguments[0]));
     buf_add_char(&line, '\n');
-    return send_lines(o, &line, false);
+    return send_lines(o, &line, -1);
 }

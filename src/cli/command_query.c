@@ -66,15 +66,15 @@ static void list_as_text(struct columns *table, const struct store_metric *m, co
 static void list_as_json(struct json_writer *w, const struct store_metric *m, const struct store_series_info *info,
                          const struct listed *l)
 {
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "metric", m->name);
     json_key(w, STR("tags"));
-    json_object(w);
+    json_begin_object(w);
     for (uint32_t i = 0; i < info->label_count; i++) {
         json_key(w, info->labels[i].key);
-        json_string(w, info->labels[i].value);
+        json_put_string(w, info->labels[i].value);
     }
-    json_object_end(w);
+    json_end_object(w);
     json_key_string(w, "kind", str_of(kinds[m->kind == STORE_COUNTER]));
     json_key_string(w, "unit", m->unit);
     json_key_u64(w, "points", l->points);
@@ -82,7 +82,7 @@ static void list_as_json(struct json_writer *w, const struct store_metric *m, co
         json_key_i64(w, "first_ms", l->first_ns / NS_PER_MS);
         json_key_i64(w, "last_ms", l->last_ns / NS_PER_MS);
     }
-    json_object_end(w);
+    json_end_object(w);
 }
 
 static int list(const struct options *o, const struct recordings *r)
@@ -94,7 +94,7 @@ static int list(const struct options *o, const struct recordings *r)
     static const char *const titles[] = {"series", "kind", "unit", "points", "first", "last"};
     columns_titles(&table, titles, sizeof titles / sizeof titles[0]);
     if (json)
-        json_array(&w);
+        json_begin_array(&w);
     for (size_t f = 0; f < r->count; f++) {
         struct store_snapshot *s = r->snapshots[f];
         for (uint32_t metric = 0; metric < store_metric_count(s); metric++) {
@@ -114,7 +114,7 @@ static int list(const struct options *o, const struct recordings *r)
         }
     }
     if (json) {
-        json_array_end(&w);
+        json_end_array(&w);
         buf_add_char(&out, '\n');
     } else {
         columns_write(&table, &out);
@@ -197,6 +197,16 @@ static int ask(const struct options *o, const struct recordings *r, struct query
     return command_print(&out);
 }
 
+// A name without an aggregator, with or without tags: every series by itself. Names may have colons, tags' values as well: those need the aggregator.
+static int parse_expression(struct str text, struct arena *arena, struct query *q, struct error *e)
+{
+    struct str rest = text, name = str_cut(&rest, '{');
+    if (str_find_char(name, ':') >= 0)
+        return query_parse_m(text, arena, q, e);
+    char *each = arena_printf(arena, "none:%.*s", STR_ARG(text));
+    return each ? query_parse_m(str_of(each), arena, q, e) : error_set(e, -ENOMEM, "no memory");
+}
+
 int command_query(const struct options *o)
 {
     struct error e;
@@ -206,12 +216,11 @@ int command_query(const struct options *o)
     if (options_flag(o, OPT_JSON) && options_flag(o, OPT_CSV))
         return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--json and --csv contradict each other"), &e));
     if (!listing && o->argument_count == 0)
-        return command_failed(
-            EXIT_USAGE,
-            (error_set(&e, -EINVAL,
-                       "an expression is missing, as in sonde query 'avg:1s-avg:cpu_percent'; --list names the series"),
-             &e));
-    if (!listing && query_parse_m(str_of(o->arguments[0]), &arena, &q, &e) < 0) {
+        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL,
+                                                     "an expression is missing, as in sonde query cpu_percent, or "
+                                                     "'avg:1s-avg:cpu_percent'; --list names the series"),
+                                           &e));
+    if (!listing && parse_expression(str_of(o->arguments[0]), &arena, &q, &e) < 0) {
         arena_free(&arena);
         return command_failed(EXIT_USAGE, &e);
     }

@@ -6,15 +6,26 @@
 
 #include <errno.h>
 
+// What options say together.
+static int check_together(const struct options *o, struct error *e)
+{
+    const char *dump_dir = options_text(o, OPT_DUMP_DIR);
+    // Of two that contradict each other the nearer one counts: a flag before the environment before the file.
+    if (options_flag(o, OPT_NO_RECORD) && options_text(o, OPT_RECORD) &&
+        o->value[OPT_NO_RECORD].source == o->value[OPT_RECORD].source)
+        return error_set(e, -EINVAL, "--record and --no-record contradict each other");
+    if (options_flag(o, OPT_EXHAUST) && !options_flag(o, OPT_RESILIENT))
+        return error_set(e, -EINVAL, "--exhaust-resources needs --resilient");
+    if (dump_dir ? dump_dir[0] != '/' : options_text(o, OPT_DUMP_NODE) != NULL)
+        return error_set(e, -EINVAL, "a dump needs a folder: --dump-dir DIR, an absolute path");
+    if (options_int(o, OPT_REMOTE_TUNNEL_PORT) && !options_text(o, OPT_REMOTE_TUNNEL_NODE))
+        return error_set(e, -EINVAL, "a tunnel needs another end: --remote-tunnel-node NODE");
+    return wire_transport_check(options_text(o, OPT_TRANSPORT), e);
+}
+
 int command_run(const struct options *o)
 {
     struct error e;
-    if (options_flag(o, OPT_NO_RECORD) && options_text(o, OPT_RECORD)) {
-        // Of two that contradict each other the nearer one counts: a flag before the environment before the file.
-        if (o->value[OPT_NO_RECORD].source == o->value[OPT_RECORD].source)
-            return command_failed(EXIT_USAGE,
-                                  (error_set(&e, -EINVAL, "--record and --no-record contradict each other"), &e));
-    }
     long rank = 0;
     int copies = options_int(o, OPT_LEVEL) > 0 ? allocation_copies(&rank) : 0;
     if (copies > 0) {
@@ -25,16 +36,7 @@ int command_run(const struct options *o)
             copies);
         return rank == 0 ? command_failed(EXIT_USAGE, &e) : EXIT_USAGE;
     }
-    if (options_flag(o, OPT_EXHAUST) && !options_flag(o, OPT_RESILIENT))
-        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--exhaust-resources needs --resilient"), &e));
-    const char *dump_dir = options_text(o, OPT_DUMP_DIR);
-    if (dump_dir ? dump_dir[0] != '/' : options_text(o, OPT_DUMP_NODE) != NULL)
-        return command_failed(EXIT_USAGE,
-                              (error_set(&e, -EINVAL, "a dump needs a folder: --dump-dir DIR, an absolute path"), &e));
-    if (options_int(o, OPT_REMOTE_TUNNEL_PORT) && !options_text(o, OPT_REMOTE_TUNNEL_NODE))
-        return command_failed(EXIT_USAGE,
-                              (error_set(&e, -EINVAL, "a tunnel needs another end: --remote-tunnel-node NODE"), &e));
-    if (wire_transport_check(options_text(o, OPT_TRANSPORT), &e) < 0)
+    if (check_together(o, &e) < 0)
         return command_failed(EXIT_USAGE, &e);
     bool no_record = options_flag(o, OPT_NO_RECORD) && o->value[OPT_NO_RECORD].source >= o->value[OPT_RECORD].source;
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
@@ -65,7 +67,7 @@ int command_run(const struct options *o)
         .tunnel_node = options_text(o, OPT_REMOTE_TUNNEL_NODE),
         .tunnel_port = options_int(o, OPT_REMOTE_TUNNEL_PORT),
         .dump_node = options_text(o, OPT_DUMP_NODE),
-        .dump_dir = dump_dir,
+        .dump_dir = options_text(o, OPT_DUMP_DIR),
         .open_hub = options_flag(o, OPT_OPEN_HUB),
         .quiet = options_flag(o, OPT_QUIET),
         .verbose = options_flag(o, OPT_VERBOSE),

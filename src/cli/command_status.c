@@ -29,7 +29,7 @@ static void full_url(const struct job *j, char *out, size_t size)
 static void write_json(struct buf *out, const struct job *jobs, size_t count)
 {
     struct json_writer w = json_to(out);
-    json_array(&w);
+    json_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
         const struct job *j = &jobs[i];
         struct summary s = {0};
@@ -39,7 +39,7 @@ static void write_json(struct buf *out, const struct job *jobs, size_t count)
         full_url(j, url, sizeof url);
         tunnel_line(j, tunnel);
         snprintf(token_file, sizeof token_file, "%s/token", j->folder);
-        json_object(&w);
+        json_begin_object(&w);
         json_key_string(&w, "job", str_of(j->id));
         json_key_string(&w, "command", str_of(j->command));
         json_key_string(&w, "host", str_of(j->host));
@@ -56,32 +56,32 @@ static void write_json(struct buf *out, const struct job *jobs, size_t count)
             json_key_u64(&w, "series", s.series);
             json_key_u64(&w, "dropped", s.dropped);
             json_key(&w, STR("cut_off"));
-            json_array(&w);
+            json_begin_array(&w);
             for (size_t k = 0; k < s.cut_off_count; k++) {
-                json_object(&w);
+                json_begin_object(&w);
                 json_key_string(&w, "host", str_of(s.cut_off[k].host));
                 json_key_string(&w, "source", str_of(s.cut_off[k].source));
                 json_key_i64(&w, "since_ns", s.cut_off[k].since_ns);
-                json_object_end(&w);
+                json_end_object(&w);
             }
-            json_array_end(&w);
+            json_end_array(&w);
             json_key(&w, STR("failing"));
-            json_array(&w);
+            json_begin_array(&w);
             for (size_t k = 0; k < s.failing_count; k++) {
-                json_object(&w);
+                json_begin_object(&w);
                 json_key_string(&w, "host", str_of(s.failing[k].host));
                 json_key_string(&w, "script", str_of(s.failing[k].script));
                 if (s.failing[k].gpu[0])
                     json_key_string(&w, "gpu", str_of(s.failing[k].gpu));
                 json_key_i64(&w, "since_ns", s.failing[k].since_ns);
                 json_key_string(&w, "text", str_of(s.failing[k].text));
-                json_object_end(&w);
+                json_end_object(&w);
             }
-            json_array_end(&w);
+            json_end_array(&w);
         }
-        json_object_end(&w);
+        json_end_object(&w);
     }
-    json_array_end(&w);
+    json_end_array(&w);
     buf_add_char(out, '\n');
 }
 

@@ -1,5 +1,5 @@
-// Completion scripts, generated from the tables. They complete commands, options, the values of choices, files and folders; behind
-// `sonde run`'s command they hand over to the command's own completion.
+// Completion scripts, generated from the tables. They complete commands, options, the values of choices, files and folders; where another program's command
+// line follows (`sonde run`), they hand over to that program's own completion.
 #include "cli/help.h"
 
 static bool completes(const struct option_row *row, enum command_id command)
@@ -18,17 +18,57 @@ static void bash_words(struct buf *out, enum command_id command)
     }
 }
 
-// Options that take a value, by how it is completed: as "--a|--b|-c".
+// "a|b" as "a b".
+static void add_choices(struct buf *out, const struct option_row *row)
+{
+    for (const char *c = row->choices; *c; c++)
+        buf_add_char(out, *c == '|' ? ' ' : *c);
+}
+
+static void bash_names(struct buf *out, const struct option_row *row)
+{
+    buf_printf(out, "--%s", row->name);
+    if (row->letter)
+        buf_printf(out, "|-%c", row->letter);
+}
+
+// Options that take a value other than a choice, by how it is completed: as "--a|--b|-c".
 static void bash_alternatives(struct buf *out, bool files)
 {
     const char *between = "";
     for (int id = 0; id < OPT_COUNT; id++) {
         const struct option_row *row = &option_rows[id];
-        if (row->type == OPTION_FLAG || !row->name[0] || (row->type == OPTION_PATH) != files)
+        if (row->type == OPTION_FLAG || row->type == OPTION_CHOICE || !row->name[0] ||
+            (row->type == OPTION_PATH) != files)
             continue;
-        buf_printf(out, "%s--%s", between, row->name);
-        if (row->letter)
-            buf_printf(out, "|-%c", row->letter);
+        buf_printf(out, "%s", between);
+        bash_names(out, row);
+        between = "|";
+    }
+}
+
+static void bash_choices(struct buf *out)
+{
+    for (int id = 0; id < OPT_COUNT; id++) {
+        const struct option_row *row = &option_rows[id];
+        if (row->type != OPTION_CHOICE || !row->name[0])
+            continue;
+        buf_printf(out, "    ");
+        bash_names(out, row);
+        buf_printf(out, ")\n        COMPREPLY=($(compgen -W '");
+        add_choices(out, row);
+        buf_printf(out, "' -- \"$word\"))\n        return;;\n");
+    }
+}
+
+// Those behind whose options another program's command line begins: as "a|b".
+static void bash_wrappers(struct buf *out)
+{
+    const char *between = "";
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (!command_rows[i].own)
+            continue;
+        buf_printf(out, "%s%s", between, command_rows[i].name);
         between = "|";
     }
 }
@@ -49,7 +89,9 @@ static void add_bash(struct buf *out)
     bash_alternatives(out, true);
     buf_printf(out, ")\n        COMPREPLY=($(compgen -f -- \"$word\"))\n        return;;\n    ");
     bash_alternatives(out, false);
-    buf_printf(out, ")\n        return;;\n    esac\n"
+    buf_printf(out, ")\n        return;;\n");
+    bash_choices(out);
+    buf_printf(out, "    esac\n"
                     "    case $command in\n");
     for (int i = 0; i < COMMAND_COUNT; i++) {
         buf_printf(out, "    %s) options='", command_rows[i].name);
@@ -63,7 +105,9 @@ static void add_bash(struct buf *out)
                     "        options+='");
     for (int i = 0; i < COMMAND_COUNT; i++)
         buf_printf(out, " %s", command_rows[i].name);
-    buf_printf(out, "'\n    elif [[ $command == run && $word != -* ]]; then\n"
+    buf_printf(out, "'\n    elif [[ $command == @(");
+    bash_wrappers(out);
+    buf_printf(out, ") && $word != -* ]]; then\n"
                     "        COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
                     "        return\n"
                     "    elif [[ $word != -* ]]; then\n"
@@ -104,6 +148,11 @@ static void zsh_option(struct buf *out, const struct option_row *row)
         buf_printf(out, ":%s:_files", row->argument);
     else if (row->type != OPTION_FLAG)
         buf_printf(out, ":%s:", row->argument);
+    if (row->type == OPTION_CHOICE) {
+        buf_add_char(out, '(');
+        add_choices(out, row);
+        buf_add_char(out, ')');
+    }
     buf_printf(out, "' \\\n");
 }
 
@@ -137,7 +186,7 @@ static void add_zsh(struct buf *out)
             buf_printf(out, "            '1:shell:(bash zsh fish)';;\n");
         else if (i == COMMAND_HELP)
             buf_printf(out, "            '1:command:->command'\n            _describe command commands;;\n");
-        else if (i == COMMAND_RUN)
+        else if (command_rows[i].own)
             buf_printf(out, "            '*::command:_normal';;\n");
         else
             buf_printf(out, "            '*:file:_files';;\n");
@@ -175,6 +224,11 @@ static void add_fish(struct buf *out)
                 buf_printf(out, " -r");
             else if (row->type != OPTION_FLAG)
                 buf_printf(out, " -x");
+            if (row->type == OPTION_CHOICE) {
+                buf_printf(out, " -a '");
+                add_choices(out, row);
+                buf_add_char(out, '\'');
+            }
             buf_printf(out, " -d '");
             add_fish_text(out, row->help);
             buf_printf(out, "'\n");

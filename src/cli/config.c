@@ -1,6 +1,7 @@
 #include "cli/config.h"
 
 #include "base/log.h"
+#include "base/whole.h"
 #include "cli/nearest.h"
 
 #include <errno.h>
@@ -17,16 +18,11 @@ static int read_file(const char *path, struct buf *out, struct error *e)
     if (fd < 0)
         return error_set(e, -errno, "cannot read configuration file %s: %s", path, strerror(errno));
     out->limit = CONFIG_SIZE_MAX;
-    ssize_t n = 0;
-    while (!out->failed && buf_reserve(out, 4096) && (n = read(fd, out->data + out->size, 4096)) > 0)
-        out->size += (size_t)n;
-    int saved = errno;
+    int rc = whole_read(fd, out);
     close(fd);
-    if (n < 0)
-        return error_set(e, -saved, "cannot read configuration file %s: %s", path, strerror(saved));
-    if (out->failed)
-        return error_set(e, -EFBIG, "configuration file %s: more than %d bytes", path, CONFIG_SIZE_MAX);
-    return 0;
+    if (rc == -EFBIG)
+        return error_set(e, rc, "configuration file %s: more than %d bytes", path, CONFIG_SIZE_MAX);
+    return rc ? error_set(e, rc, "cannot read configuration file %s: %s", path, strerror(-rc)) : 0;
 }
 
 static bool is_key(const struct option_row *row, struct str key)

@@ -1,5 +1,6 @@
 // main.c - finds the subcommand, puts its options together, runs it.
 #include "base/log.h"
+#include "base/whole.h"
 #include "cli/colour.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -23,21 +24,12 @@ int command_failed(int code, const struct error *e)
 int command_print(struct buf *out)
 {
     struct error e;
-    int code = EXIT_OK;
-    if (out->failed)
-        code = command_failed(EXIT_FAILED, (error_set(&e, -ENOMEM, "out of memory"), &e));
-    for (size_t at = 0; code == EXIT_OK && at < out->size;) {
-        ssize_t n = write(STDOUT_FILENO, out->data + at, out->size - at);
-        if (n >= 0)
-            at += (size_t)n;
-        else if (errno == EPIPE)
-            break;
-        else if (errno != EINTR)
-            code = command_failed(EXIT_FAILED,
-                                  (error_set(&e, -errno, "cannot write to standard output: %s", strerror(errno)), &e));
-    }
+    int rc = out->failed ? -ENOMEM : whole_write(STDOUT_FILENO, buf_str(out), -1);
     buf_free(out);
-    return code;
+    if (rc == 0 || rc == -EPIPE)
+        return EXIT_OK;
+    error_set(&e, rc, "cannot write to standard output: %s", strerror(-rc));
+    return command_failed(EXIT_FAILED, &e);
 }
 
 static int print_overview(int fd, int code)

@@ -87,18 +87,18 @@ static void write_time(struct json_writer *w, const char *key, const char *text,
 static void write_filters(struct json_writer *w, const struct sonde_query *q)
 {
     json_key(w, STR("filters"));
-    json_array(w);
+    json_begin_array(w);
     for (size_t i = 0; i < q->filter_count; i++) {
         const struct sonde_filter *f = &q->filters[i];
         const char *value = f->value ? f->value : "";
-        json_object(w);
+        json_begin_object(w);
         json_key_string(w, "tagk", str_of(f->key));
         json_key_string(w, "type", str_of(f->type ? f->type : strchr(value, '*') ? "wildcard" : "literal_or"));
         json_key_string(w, "filter", str_of(value));
         json_key_bool(w, "groupBy", f->group);
-        json_object_end(w);
+        json_end_object(w);
     }
-    json_array_end(w);
+    json_end_array(w);
 }
 
 static void write_plan(struct json_writer *w, const struct sonde_query *q)
@@ -110,10 +110,10 @@ static void write_plan(struct json_writer *w, const struct sonde_query *q)
     if (q->rate) {
         json_key_bool(w, "rate", true);
         json_key(w, STR("rateOptions"));
-        json_object(w);
+        json_begin_object(w);
         json_key_bool(w, "counter", q->counter);
         json_key_bool(w, "dropResets", q->drop_resets);
-        json_object_end(w);
+        json_end_object(w);
     }
     write_filters(w, q);
     if (q->explicit_tags)
@@ -123,15 +123,15 @@ static void write_plan(struct json_writer *w, const struct sonde_query *q)
 static void write_spans(struct json_writer *w, const struct sonde_query *q)
 {
     json_key(w, STR("spans"));
-    json_object(w);
+    json_begin_object(w);
     json_key_string(w, "name", str_of(q->span));
     json_key(w, STR("tags"));
-    json_object(w);
+    json_begin_object(w);
     for (size_t i = 0; i < q->span_tag_count; i++)
         json_key_string(w, q->span_tags[i].key, str_of(q->span_tags[i].value));
-    json_object_end(w);
+    json_end_object(w);
     json_key_bool(w, "node", q->span_node);
-    json_object_end(w);
+    json_end_object(w);
 }
 
 int client_plan(const struct sonde_query *q, struct buf *out, struct error *e)
@@ -144,14 +144,14 @@ int client_plan(const struct sonde_query *q, struct buf *out, struct error *e)
                          "what is asked stands in m; aggregator, downsample, rate and filters go with metric");
     if (!q->span && (q->span_tag_count || q->span_node))
         return error_set(e, -EINVAL, "the spans that are asked about need a name");
-    json_object(&w);
+    json_begin_object(&w);
     if (q->m)
         json_key_string(&w, "m", str_of(q->m));
     else
         write_plan(&w, q);
     if (q->span)
         write_spans(&w, q);
-    json_object_end(&w);
+    json_end_object(&w);
     return out->failed ? error_set(e, -ENOMEM, "out of memory") : 0;
 }
 
@@ -159,14 +159,14 @@ int client_plan(const struct sonde_query *q, struct buf *out, struct error *e)
 static int question(const struct sonde_query *q, struct buf *out, struct error *e)
 {
     struct json_writer w = json_to(out);
-    json_object(&w);
+    json_begin_object(&w);
     write_time(&w, "start", q->start, q->start_ns, "0");
     write_time(&w, "end", q->end, q->end_ns, NULL);
     json_key(&w, STR("queries"));
-    json_array(&w);
+    json_begin_array(&w);
     int rc = client_plan(q, out, e);
-    json_array_end(&w);
-    json_object_end(&w);
+    json_end_array(&w);
+    json_end_object(&w);
     return rc ? rc : out->failed ? error_set(e, -ENOMEM, "out of memory") : 0;
 }
 

@@ -1,5 +1,6 @@
 #include "client/http.h"
 
+#include "base/clock.h"
 #include "launch/job.h"
 
 #include <curl/curl.h>
@@ -201,9 +202,9 @@ const char *http_client_url(const struct http_client *c)
 struct transfer {
     struct http_client *client;
     struct http_answer *answer;
-    int (*take)(void *user, struct str data); // NULL: into the answer
-    void *user;
-    int stopped; // what `take` said, or -EFBIG
+    struct buf *body; // the answer's, or who follows a stream
+    bool stream;
+    int stopped; // -EFBIG, -ENOMEM
     char words[CURL_ERROR_SIZE];
 };
 
@@ -213,14 +214,12 @@ static size_t on_body(char *data, size_t one, size_t size, void *user)
     struct transfer *t = user;
     long status = 0;
     curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
-    struct buf *body = &t->answer->body;
+    struct buf *words = &t->answer->body;
     if (status < 200 || status > 299) {
-        buf_add(body, data, body->size < WORDS_MAX ? size : 0);
-    } else if (t->take) {
-        t->stopped = t->take(t->user, (struct str){data, size});
+        buf_add(words, data, words->size < WORDS_MAX ? size : 0);
     } else {
-        buf_add(body, data, size);
-        t->stopped = !body->failed ? 0 : body->size + size > HTTP_ANSWER_MAX ? -EFBIG : -ENOMEM;
+        buf_add(t->body, data, size);
+        t->stopped = !t->body->failed ? 0 : t->body->size + size > HTTP_ANSWER_MAX ? -EFBIG : -ENOMEM;
     }
     return t->stopped ? 0 : size;
 }
@@ -234,9 +233,9 @@ static size_t on_header(char *data, size_t one, size_t size, void *user)
         return size;
     value = str_trim(value);
     uint64_t length;
-    if (str_eq_nocase(name, STR("content-length")) && !t->take && str_to_u64(value, &length) &&
+    if (str_eq_nocase(name, STR("content-length")) && !t->stream && str_to_u64(value, &length) &&
         length < HTTP_ANSWER_MAX) {
-        buf_reserve(&t->answer->body, (size_t)length);
+        buf_reserve(t->body, (size_t)length);
     } else if (str_eq_nocase(name, STR("content-type"))) {
         snprintf(t->answer->type, sizeof t->answer->type, "%.*s", STR_ARG(value));
     } else if (str_eq_nocase(name, STR("x-sonde-missing")) && value.size > 0) {
@@ -304,7 +303,7 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     long whole_ms = timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
     curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS,
                      whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : (long)HTTP_CONNECT_TIMEOUT_MS);
-    if (t->take) {
+    if (t->stream) {
         curl_easy_setopt(c->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
         curl_easy_setopt(c->easy, CURLOPT_LOW_SPEED_TIME, (long)HTTP_SILENCE_MS / 1000);
     } else {
@@ -318,10 +317,21 @@ static bool cancelled(const struct http_client *c, const atomic_bool *cancel)
     return (cancel && atomic_load(cancel)) || (c->stop && c->stop(c->stop_user));
 }
 
+// What became of a transfer that has ended.
+static CURLcode ending(struct http_client *c)
+{
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    int left;
+    for (const CURLMsg *m; (m = curl_multi_info_read(c->multi, &left));)
+        if (m->msg == CURLMSG_DONE)
+            code = m->data.result;
+    return code;
+}
+
 // Until it is done (CURLE_OK or what went wrong), or cancelled.
 static int run(struct http_client *c, const atomic_bool *cancel, CURLcode *out)
 {
-    int running = 1, left;
+    int running = 1;
     bool stopped = false;
     *out = CURLE_OUT_OF_MEMORY;
     if (curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
@@ -330,9 +340,8 @@ static int run(struct http_client *c, const atomic_bool *cancel, CURLcode *out)
         if (curl_multi_perform(c->multi, &running) != CURLM_OK ||
             (running && curl_multi_poll(c->multi, NULL, 0, HTTP_LOOK_MS, NULL) != CURLM_OK))
             break;
-    for (const CURLMsg *m; !running && (m = curl_multi_info_read(c->multi, &left));)
-        if (m->msg == CURLMSG_DONE)
-            *out = m->data.result;
+    if (!running)
+        *out = ending(c);
     curl_multi_remove_handle(c->multi, c->easy);
     return stopped ? -ECANCELED : 0;
 }
@@ -410,43 +419,40 @@ int http_refused(const struct http_answer *a, const char *who, struct error *e)
     return code;
 }
 
-static int transfer(struct transfer *t, const char *path, struct str body, const char *type, int timeout_ms,
-                    const atomic_bool *cancel, struct error *e)
+// 0 or what it means that it ended so.
+static int outcome(struct transfer *t, CURLcode code, struct error *e)
 {
-    struct curl_slist *headers = NULL;
-    CURLcode code = CURLE_OK;
     long status = 0;
-    *t->answer = (struct http_answer){.body = {.limit = HTTP_ANSWER_MAX}};
-    int rc = set_up(t, path, body, type, timeout_ms, &headers, e);
-    if (!rc) {
-        rc = run(t->client, cancel, &code);
-        curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
-        curl_easy_setopt(t->client->easy, CURLOPT_HTTPHEADER, NULL);
-        if (rc)
-            error_set(e, rc, "the question to %s was cancelled", t->client->url);
-    }
-    curl_slist_free_all(headers);
+    curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
     t->answer->status = (int)status;
-    if (!rc && t->stopped)
-        rc = t->take                 ? t->stopped
-             : t->stopped == -ENOMEM ? no_memory(e)
+    if (t->stopped)
+        return t->stopped == -ENOMEM ? no_memory(e)
                                      : error_set(e, -EFBIG, "the answer is larger than %d bytes", HTTP_ANSWER_MAX);
-    else if (!rc && code != CURLE_OK)
-        rc = transport_failed(t, code, e);
-    else if (!rc && (status < 200 || status > 299))
-        rc = http_refused(t->answer, t->client->url, e);
-    if (rc) {
-        http_answer_free(t->answer);
-        t->answer->status = (int)status;
-    }
-    return rc;
+    if (code != CURLE_OK)
+        return transport_failed(t, code, e);
+    return status < 200 || status > 299 ? http_refused(t->answer, t->client->url, e) : 0;
 }
 
 int http_ask(struct http_client *c, const char *path, struct str body, const char *type, int timeout_ms,
              const atomic_bool *cancel, struct http_answer *out, struct error *e)
 {
-    struct transfer t = {.client = c, .answer = out};
-    return transfer(&t, path, body, type, timeout_ms, cancel, e);
+    struct transfer t = {.client = c, .answer = out, .body = &out->body};
+    struct curl_slist *headers = NULL;
+    CURLcode code = CURLE_OK;
+    *out = (struct http_answer){.body = {.limit = HTTP_ANSWER_MAX}};
+    int rc = set_up(&t, path, body, type, timeout_ms, &headers, e);
+    if (!rc) {
+        rc = run(c, cancel, &code);
+        rc = rc ? error_set(e, rc, "the question to %s was cancelled", c->url) : outcome(&t, code, e);
+        curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
+    }
+    curl_slist_free_all(headers);
+    if (rc) {
+        int status = out->status;
+        http_answer_free(out);
+        out->status = status;
+    }
+    return rc;
 }
 
 void http_answer_free(struct http_answer *a)
@@ -456,12 +462,68 @@ void http_answer_free(struct http_answer *a)
     *a = (struct http_answer){0};
 }
 
-int http_follow(struct http_client *c, const char *path, const atomic_bool *cancel,
-                int (*take)(void *user, struct str data), void *user, struct error *e)
+// ---------------------------------------------------------------- a stream
+
+struct http_stream {
+    struct transfer transfer;
+    struct http_answer answer; // words, where it is refused
+    struct curl_slist *headers;
+};
+
+void http_stream_close(struct http_stream *s)
 {
-    struct http_answer answer;
-    struct transfer t = {.client = c, .answer = &answer, .take = take, .user = user};
-    int rc = transfer(&t, path, (struct str){0}, NULL, 0, cancel, e);
-    http_answer_free(&answer);
+    if (!s)
+        return;
+    struct http_client *c = s->transfer.client;
+    if (c->multi && c->pid == getpid())
+        curl_multi_remove_handle(c->multi, c->easy);
+    http_client_destroy(c);
+    curl_slist_free_all(s->headers);
+    http_answer_free(&s->answer);
+    free(s);
+}
+
+int http_stream_open(struct http_client *c, const char *path, struct http_stream **out, struct error *e)
+{
+    struct http_stream *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s) {
+        http_client_destroy(c);
+        return no_memory(e);
+    }
+    s->transfer = (struct transfer){.client = c, .answer = &s->answer, .stream = true};
+    int rc = set_up(&s->transfer, path, (struct str){0}, NULL, 0, &s->headers, e);
+    if (!rc && curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
+        rc = no_memory(e);
+    if (rc)
+        http_stream_close(s);
+    else
+        *out = s;
     return rc;
+}
+
+int http_stream_next(struct http_stream *s, int timeout_ms, struct buf *out, struct error *e)
+{
+    struct http_client *c = s->transfer.client;
+    const size_t before = out->size;
+    const int64_t end_ns = clock_monotonic_ns() + (int64_t)timeout_ms * NS_PER_MS;
+    int running = 1;
+    s->transfer.body = out;
+    while (true) {
+        if (curl_multi_perform(c->multi, &running) != CURLM_OK)
+            return no_memory(e);
+        if (out->size > before)
+            return 0;
+        if (!running) {
+            int rc = outcome(&s->transfer, ending(c), e);
+            return rc ? rc : error_set(e, -ECONNRESET, "%s has ended the stream", c->url);
+        }
+        if (cancelled(c, NULL))
+            return error_set(e, -ECANCELED, "the stream from %s was cancelled", c->url);
+        int64_t left_ms = (end_ns - clock_monotonic_ns() + NS_PER_MS - 1) / NS_PER_MS;
+        if (left_ms <= 0)
+            return -EAGAIN;
+        if (curl_multi_poll(c->multi, NULL, 0, left_ms < HTTP_LOOK_MS ? (int)left_ms : HTTP_LOOK_MS, NULL) != CURLM_OK)
+            return no_memory(e);
+    }
 }

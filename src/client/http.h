@@ -58,8 +58,16 @@ void http_answer_free(struct http_answer *a);
 // What an answer other than 2xx says, as http_ask has it. `who` is named where it says nothing. Returns the code.
 int http_refused(const struct http_answer *a, const char *who, struct error *e);
 
-// A stream (server-sent events): `take` gets bytes as they come; anything but 0 ends it and is returned. 0: the server ended it. Else as http_ask.
-int http_follow(struct http_client *c, const char *path, const atomic_bool *cancel,
-                int (*take)(void *user, struct str data), void *user, struct error *e);
+// A stream: an answer that goes on. Between two calls of http_stream_next what comes waits in the system's buffers, and nothing runs.
+struct http_stream;
+
+// Takes over `c`, also when it fails. Does not wait for the server.
+int http_stream_open(struct http_client *c, const char *path, struct http_stream **out, struct error *e);
+void http_stream_close(
+    struct http_stream *s); // NULL is allowed; in a child after fork() it leaves the parent's connection alone
+
+// Adds what has come to *out, a byte at least: 0. -EAGAIN, without words: nothing has, for timeout_ms. -ECANCELED. Anything else, as of http_ask, is its end;
+// -ECONNRESET: the server has ended it.
+int http_stream_next(struct http_stream *s, int timeout_ms, struct buf *out, struct error *e);
 
 #endif

@@ -1,6 +1,6 @@
 // lists.c - the lists of the native face as arrays of structs: a table says which member of the JSON goes where.
 //
-// A list is one block: the structs, their tags, their texts. (Apart from client.c, because jansson and our JSON writer share names.)
+// A list is one block: the structs, their tags, their texts.
 #include "client/client.h"
 
 #include <errno.h>

@@ -125,6 +125,20 @@ static int ask_job(struct origin *o, const char *path, struct str body, const ch
     return rc;
 }
 
+int origin_stream(struct origin *o, const char *path, const struct origin_look *look, struct http_stream **out,
+                  struct error *e)
+{
+    struct http_client *c;
+    *out = NULL;
+    if (o->inside)
+        return error_set(e, -ENOTSUP, "a recording has no stream");
+    int rc = http_client_create_like(o->first, &c, e);
+    if (rc)
+        return rc;
+    http_client_on_look(c, look ? look->stop : NULL, look ? look->user : NULL);
+    return http_stream_open(c, path, out, e);
+}
+
 // ---------------------------------------------------------------- a recording
 
 static int ask_recording(struct origin *o, const char *path, struct str body, int timeout_ms, struct http_answer *out,

@@ -32,4 +32,8 @@ struct origin_look {
 int origin_ask(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,
                const struct origin_look *look, struct http_answer *out, struct error *e);
 
+// A stream of a running job, on a connection of its own. `look` may be NULL. -ENOTSUP: a recording has none.
+int origin_stream(struct origin *o, const char *path, const struct origin_look *look, struct http_stream **out,
+                  struct error *e);
+
 #endif

@@ -15,7 +15,6 @@
 enum {
     PEAK_PARTS = 1000,
     PEAK_READ_S = 600, // so long a range is read point by point
-    PEAK_BY_MAX = 16,
     PEAK_STEPS_MAX = 16,
 };
 

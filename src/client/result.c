@@ -101,10 +101,13 @@ static int read_all(struct sonde_result *r, struct error *e)
         struct str description = bytes_take(&b, size);
         bytes_take(&b, -size & 7);
         uint64_t count = bytes_u64(&b);
-        if (b.failed || count > bytes_left(&b) / 16)
+        bool shared = count & NATIVE_BINARY_SHARED;
+        const struct sonde_series *before = r->count ? &r->series[r->count - 1] : NULL;
+        count &= ~NATIVE_BINARY_SHARED;
+        if (b.failed || count > bytes_left(&b) / (shared ? 8 : 16) || (shared && (!before || before->count != count)))
             return damaged(e);
         s.count = (size_t)count;
-        s.time_ns = words(&b, count);
+        s.time_ns = shared ? before->time_ns : words(&b, count);
         s.values = words(&b, count);
         points += count;
         int rc = read_description(description, &r->arena, &s, e);

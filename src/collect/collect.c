@@ -46,6 +46,9 @@ static const double RATE_DEFAULT_S = 0.5;
 // How long the others wait for a source that hangs, once.
 static const int64_t DEADLINE_DEFAULT_NS = 20 * NS_PER_MS;
 
+// Where all processors are busy an answer takes its time: from when on that is spoken of.
+static const int64_t SILENCE_DEFAULT_NS = NS_PER_S;
+
 // What the thread of a source works on.
 struct apart {
     struct source *source;
@@ -58,6 +61,7 @@ struct slot {
     struct apart *apart;   // NULL: sampled in the caller's thread
     struct deadline *deadline;
     char cut_off[SOURCE_REASON_MAX]; // "" unless it hangs
+    int64_t hangs_ns;                // then
 };
 
 struct collect {
@@ -234,6 +238,8 @@ int collect_create(const struct collect_options *options, struct collect **out, 
     c->options = *options;
     if (c->options.deadline_ns <= 0)
         c->options.deadline_ns = DEADLINE_DEFAULT_NS;
+    if (c->options.silence_ns <= 0)
+        c->options.silence_ns = SILENCE_DEFAULT_NS;
     c->rate_ns = (int64_t)llround((options->rate_s > 0 ? options->rate_s : RATE_DEFAULT_S) * NS_PER_S);
     for (size_t i = 0; i < SOURCES && !failed; i++) {
         struct source *s = c->slots[i].source = calloc(1, sizeof *s);
@@ -290,11 +296,10 @@ void collect_get_set(const struct collect *c, size_t set, struct collect_set *ou
 
 static int run_apart(struct slot *slot, int64_t deadline_ns, double *values)
 {
-    int64_t hangs_ns;
-    int failed = deadline_run(slot->deadline, deadline_ns, &hangs_ns);
+    int failed = deadline_run(slot->deadline, deadline_ns, &slot->hangs_ns);
     if (failed) {
         snprintf(slot->cut_off, sizeof slot->cut_off, "has not answered for %.1f s: left out until it does",
-                 (double)hangs_ns / NS_PER_S);
+                 (double)slot->hangs_ns / NS_PER_S);
         return failed;
     }
     slot->cut_off[0] = 0;
@@ -314,6 +319,7 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
     } else {
         s->instant_ns = t_ns;
         s->reason[0] = s->hangs[0] = 0;
+        s->hangs_ns = 0;
         failed = s->kind->sample(s, values);
     }
     if (slot->cut_off[0])
@@ -335,7 +341,7 @@ bool collect_hangs(const struct collect *c, size_t set, struct str *part)
     const struct slot *slot = &c->slots[c->open[set]];
     if (part)
         *part = slot->cut_off[0] ? STR("") : str_of(slot->source->hangs);
-    return slot->cut_off[0] || slot->source->hangs[0];
+    return (slot->cut_off[0] ? slot->hangs_ns : slot->source->hangs_ns) >= c->options.silence_ns;
 }
 
 struct str collect_reason(const struct collect *c, struct str source)

@@ -32,6 +32,7 @@ struct collect_options {
     const char *job;     // SONDE_JOB of the job whose processes are counted; NULL = none
     const char *sources; // which, and how often: see collect_check_sources; NULL or "" = all, each at its own rate
     int64_t deadline_ns; // how long a source that may hang is waited for; 0 = 20 ms
+    int64_t silence_ns;  // how long it has hung when collect_hangs first tells of it; 0 = 1 s
 };
 
 struct collect;
@@ -75,7 +76,7 @@ void collect_get_set(const struct collect *c, size_t set, struct collect_set *ou
 // nothing now, negative errno when it failed as a whole (-ETIMEDOUT: it hangs, and the others go on). `t_ns` is the sampling instant.
 int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values);
 
-// Whether some of the set hung at its last sample; *part (may be NULL) is which, "" for all of it, valid until the next sample.
+// Whether some of the set hung at its last sample, and has for silence_ns; *part (may be NULL) is which, "" for all of it, valid until the next sample.
 bool collect_hangs(const struct collect *c, size_t set, struct str *part);
 
 // Why a source gives nothing, or not all that it could: "" when it does.

@@ -2,6 +2,7 @@
 #include "collect/deadline.h"
 
 #include "base/clock.h"
+#include "base/condition.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -73,12 +74,8 @@ int deadline_create(void (*call)(void *job), void (*dispose_job)(void *job), voi
     d->call = call;
     d->dispose = dispose_job;
     d->job = job;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&d->changed);
     int failed = start_thread(d);
     if (failed) {
         pthread_cond_destroy(&d->changed);
@@ -93,13 +90,12 @@ int deadline_create(void (*call)(void *job), void (*dispose_job)(void *job), voi
 int deadline_run(struct deadline *d, int64_t wait_ns, int64_t *hangs_ns)
 {
     int64_t now = clock_monotonic_ns();
-    struct timespec until = {.tv_sec = (now + wait_ns) / NS_PER_S, .tv_nsec = (now + wait_ns) % NS_PER_S};
     pthread_mutex_lock(&d->lock);
     if (!d->busy) {
         d->busy = true;
         d->begun_ns = now;
         pthread_cond_signal(&d->changed);
-        while (d->busy && pthread_cond_timedwait(&d->changed, &d->lock, &until) != ETIMEDOUT)
+        while (d->busy && condition_wait_until(&d->changed, &d->lock, now + wait_ns))
             continue;
     }
     bool hangs = d->busy;

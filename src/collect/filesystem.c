@@ -66,6 +66,7 @@ static int filesystem_sample(struct source *s, double *values)
             failed = source_fail(s, code, "%s has not answered for %.1f s: left out until it does", tag,
                                  (double)hangs_ns / NS_PER_S);
             snprintf(s->hangs, sizeof s->hangs, "%s", tag);
+            s->hangs_ns = hangs_ns;
         } else if (f->folders[i]->failed) {
             failed =
                 source_fail(s, f->folders[i]->failed, "cannot ask about %s: %s", tag, strerror(-f->folders[i]->failed));

@@ -19,6 +19,7 @@
 #include "collect/gpu.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 #include "collect/source.h"
 
@@ -317,12 +318,6 @@ static unsigned count_open(const struct gpus *n)
     return count;
 }
 
-static bool wait_until(struct gpus *n, int64_t until_ns)
-{
-    struct timespec at = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
-    return pthread_cond_timedwait(&n->changed, &n->lock, &at) == 0;
-}
-
 // ---- series ----
 
 // Under the lock. One series of the set, with the labels of its GPU; its place or -1.
@@ -433,7 +428,7 @@ static void gpus_close(struct source *s)
     for (unsigned i = 0; i < n->gpu_count; i++)
         pthread_cond_signal(&n->gpus[i].asked);
     // The others are in the middle of a call at most.
-    while (n->users > 1 + count_stuck(n) && wait_until(n, until_ns))
+    while (n->users > 1 + count_stuck(n) && condition_wait_until(&n->changed, &n->lock, until_ns))
         ;
     pthread_mutex_unlock(&n->lock);
     let_go(n);
@@ -449,12 +444,8 @@ static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
         return source_fail(s, -ENOMEM, "no memory");
     }
     n->vendor = vendor;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&n->lock, NULL);
-    pthread_cond_init(&n->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&n->changed);
     n->users = 1;
     n->wait_ns = WAIT_DEFAULT_NS;
     if (s->options->rate_s > 0) {
@@ -469,7 +460,7 @@ static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
     }
     int64_t until_ns = clock_monotonic_ns() + START_WAIT_NS;
     pthread_mutex_lock(&n->lock);
-    while ((!n->started || count_open(n) < n->gpu_count) && wait_until(n, until_ns))
+    while ((!n->started || count_open(n) < n->gpu_count) && condition_wait_until(&n->changed, &n->lock, until_ns))
         ;
     failed = n->started && n->why[0] ? source_fail(s, -ENODEV, "%s", n->why) : make_series(s, n);
     pthread_mutex_unlock(&n->lock);
@@ -509,7 +500,7 @@ static void ask(struct gpus *n, double *values)
         waiting = false;
         for (unsigned i = 0; i < n->gpu_count; i++)
             waiting = waiting || (n->gpus[i].state == GPU_ASKED && !n->gpus[i].late);
-        waiting = waiting && wait_until(n, now_ns + n->wait_ns);
+        waiting = waiting && condition_wait_until(&n->changed, &n->lock, now_ns + n->wait_ns);
     }
 }
 

@@ -75,6 +75,7 @@ struct source {
     size_t instance_count, instance_capacity, hint; // hint: where the next is probably found
     size_t plain_rows, tagged_rows;                 // that are not above the level
     char hangs[SOURCE_TAG_SIZE]; // a part of it did not answer in time at this sample; for sources that are not apart
+    int64_t hangs_ns;            // how long it has hung by then
     bool changed;                // instances came or went: the series are to be made anew
 };
 

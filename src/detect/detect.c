@@ -1,6 +1,7 @@
 #include "detect/detect.h"
 
 #include "base/map.h"
+#include "detect/median.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ struct member {
     double last[DETECT_WINDOW_MAX]; // the newest values, a ring
     float jumps[JUMPS];             // |value - the one before|, a ring
     unsigned values, jump_count;    // so many were there, in all
+    double widen;                   // how many times the noise of a full window the level's is
     double stretch_sum;             // of the newest stretch
     unsigned stretch_count;
     double best;           // least mean of a stretch; NaN: none yet
@@ -154,22 +156,10 @@ void detect_leave(struct detect *d, size_t member)
 
 // ---------------------------------------------------------------- medians
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-// Of values that are sorted.
-static double median_of(const double *sorted, size_t count)
-{
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
-}
-
-// Of all but one of them, whose value is `without`; count > 1.
+// Of all but one of the sorted values, which is `without`; count > 1.
 static double median_without(const double *sorted, size_t count, double without)
 {
-    const double *at = bsearch(&without, sorted, count, sizeof *sorted, ascending);
+    const double *at = bsearch(&without, sorted, count, sizeof *sorted, median_ascending);
     size_t place = (size_t)(at - sorted), left = count - 1;
     size_t low = (left - 1) / 2, high = left / 2;
     return (sorted[low + (low >= place)] + sorted[high + (high >= place)]) / 2;
@@ -192,12 +182,15 @@ static void take(struct member *m, unsigned window)
         m->stretch_count = 0;
         m->stretch_sum = 0;
     }
-    if (m->values >= window) {
-        double sorted[DETECT_WINDOW_MAX];
-        memcpy(sorted, m->last, window * sizeof *sorted);
-        qsort(sorted, window, sizeof *sorted, ascending);
-        m->level = median_of(sorted, window);
-    }
+    unsigned there = m->values < window ? m->values : window;
+    if (there <= window / 2)
+        return;
+    double sorted[DETECT_WINDOW_MAX];
+    memcpy(sorted, m->last, there * sizeof *sorted);
+    median_sort(sorted, there);
+    // Of a window that fills, the better of the two in the middle: its one outlier moves nothing either.
+    m->level = there < window ? sorted[(there - 1) / 2] : median_of(sorted, window);
+    m->widen = sqrt((double)window / there);
 }
 
 // Standard deviation of a level that nothing disturbs, from what values jump by, of all members together. (A jump is the difference of two values, so √2
@@ -213,7 +206,7 @@ static double noise_of_levels(struct detect *d)
     }
     if (!count)
         return 0;
-    qsort(d->pooled, count, sizeof *d->pooled, ascending);
+    median_sort(d->pooled, count);
     double value = median_of(d->pooled, count) / MAD_OF_NORMAL / M_SQRT2;
     return d->o.window == 1 ? value : value * sqrt(M_PI_2 / d->o.window);
 }
@@ -243,20 +236,20 @@ static void compare_end(struct comparison *c)
 {
     if (!c->count)
         return;
-    qsort(c->sorted, c->count, sizeof *c->sorted, ascending);
+    median_sort(c->sorted, c->count);
     c->median = median_of(c->sorted, c->count);
     for (size_t i = 0; i < c->count; i++)
         c->apart[i] = fabs(c->sorted[i] - c->median);
-    qsort(c->apart, c->count, sizeof *c->apart, ascending);
+    median_sort(c->apart, c->count);
 }
 
-// What x exceeds the others by, and by how many times the noise. `alone`: what it means when there are no others.
-static double compare(const struct comparison *c, double x, double alone, double *score)
+// What x exceeds the others by, and by how many times the noise, of which its own is `widen` times as much. `alone`: what it means when there are no others.
+static double compare(const struct comparison *c, double x, double widen, double alone, double *score)
 {
     size_t others = c->count - 1;
     double by = others ? x - median_without(c->sorted, c->count, x) : alone;
     // The median of the others scatters, too: one of them like a single value, of many less.
-    double noise = c->noise * sqrt(1 + (others ? (others < 3 ? 1.0 : M_PI_2) / (double)others : 0));
+    double noise = c->noise * widen * sqrt(1 + (others ? (others < 3 ? 1.0 : M_PI_2) / (double)others : 0));
     // What few others are apart by says little: it counts by half for two, more and more fully for many.
     double spread = 0;
     if (others > 1)
@@ -274,9 +267,9 @@ static void judge(struct detect *d, struct member *m, const struct comparison *p
     // Of many members some are far out by chance: the tail of n normal values begins √(2 ln n) out, and adds up like noise does.
     double score = sqrt(d->o.score * d->o.score + 2 * log((double)(peers->count > 1 ? peers->count : 1)));
     if (!d->o.not_peers && !isnan(m->level) && peers->count > 1)
-        by_peers = compare(peers, m->level, NAN, &score_peers);
+        by_peers = compare(peers, m->level, m->widen, NAN, &score_peers);
     if (!d->o.not_own && !isnan(m->level - m->best))
-        by_own = compare(own, m->level - m->best, m->level - m->best, &score_own);
+        by_own = compare(own, m->level - m->best, m->widen, m->level - m->best, &score_own);
     v->peers = exp(by_peers);
     v->own = exp(by_own);
     bool over_peers = by_peers >= line && score_peers >= score, over_own = by_own >= line && score_own >= score;
@@ -307,7 +300,8 @@ void detect_round(struct detect *d)
     struct comparison peers = compare_begin(d, 0, noise), own = compare_begin(d, 1, noise);
     for (size_t i = 0; i < d->count; i++) {
         const struct member *m = &d->members[i];
-        if (isnan(m->given))
+        // Who gives nothing in this round, but is not silent, is there by what it gave before: not all are equally fast.
+        if (m->gone || (isnan(m->given) && m->missed + 1 >= d->o.persistence))
             continue;
         compare_add(&peers, m->level);
         compare_add(&own, m->level - m->best);
@@ -323,8 +317,8 @@ void detect_round(struct detect *d)
             judge(d, m, &peers, &own);
         } else if (++m->missed >= d->o.persistence) {
             m->verdict.state = DETECT_SILENT;
-            m->verdict.rounds = m->missed;
-            m->over = 0;
+            m->verdict.rounds =
+                m->missed; // how often it was over the line is remembered: one that hangs each time gives few values
         }
         m->given = NAN;
     }

@@ -3,15 +3,19 @@
 // Members (up to DETECT_MEMBERS_MAX) each give one value a round: the time of a probe, the length of a step. After each round every member has
 // a verdict. All arithmetic is on logarithms, as what disturbs times multiplies them:
 //
-//   level     median of a member's last `window` values: one outlier moves nothing
-//   peers     level minus the median of the OTHERS' levels (leave one out: a slow one does not hide itself, however few they are)
+//   level     median of a member's last `window` values: one outlier moves nothing. From more than half a window on, where the better of the two in the middle
+//             counts
+//   peers     level minus the median of the OTHERS' levels (leave one out: a slow one does not hide itself, however few they are), of all that are not silent
 //   own       level minus the best stretch of the member's own past, minus what the others have lost since their best (a common slow-down, such as
 //             a larger batch, is nobody's fault)
 //   noise     what levels scatter by: the members' own jumps from value to value, pooled, and the others' spread; at least `noise_floor`
 //
 // A member is over the line when it is slower by `slowdown` at least AND by `score` times the noise, against its peers or against its own past;
-// slow when it was so in `persistence` rounds running. One that gives no value in so many rounds while others do is silent: a probe that never comes back
-// is as slow as can be. Members of different make are slower than their peers for ever: leave out the peers then.
+// slow when it was so in `persistence` rounds running, not counting those in which it gave no value. One that gives none in so many rounds while others do is
+// silent: a probe that never comes back is as slow as can be. Members of different make are slower than their peers for ever: leave out the peers then.
+//
+// So with the usual options one that gets much slower, or was from its first value on, is found with its fifth value; at the latest with its sixth when one of
+// them was as fast as ever (of one that was slow from the beginning the second: with its seventh).
 //
 // What that finds and how often it errs is in docs/detect.md, from simulations that the tests run.
 // No input or output, no clock, no threads: one struct belongs to one thread. What is measured is said by the caller.

@@ -1,7 +1,7 @@
 // gpu_driver.h - of the makers' driver libraries, what the probe calls: NVIDIA's libcuda.so.1, AMD's libamdhip64. Opened at run time, never linked.
 //
 // HIP is the CUDA driver's interface under other names: the same parameters, the same meaning, the same numbers of errors. Each row below has both names.
-// The CUDA ones are those of the driver API since CUDA 4 (2011), the HIP ones those since ROCm 5.5; where a function has a second version, its symbol ends in _v2.
+// The CUDA ones are those of the driver API since CUDA 9.2 (2018), the HIP ones those since ROCm 5.5; where a function has a second version, its symbol ends in _v2.
 #ifndef SONDE_DETECT_GPU_DRIVER_H
 #define SONDE_DETECT_GPU_DRIVER_H
 
@@ -11,7 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GPU_SUCCESS = 0, GPU_OUT_OF_MEMORY = 2, GPU_NO_DEVICE = 100, GPU_UUID_BYTES = 16 };
+enum {
+    GPU_SUCCESS = 0,
+    GPU_OUT_OF_MEMORY = 2,
+    GPU_NOT_INITIALIZED = 3, // in a process that was forked after its parent had asked the driver, too
+    GPU_UNAVAILABLE = 46,    // CUDA only, as those of MPS
+    GPU_NO_DEVICE = 100,
+    GPU_MPS_NOT_READY = 807,
+    GPU_MPS_CLIENTS = 808,
+    GPU_MPS_CONNECTIONS = 809,
+};
+
+enum { GPU_EVENT_BLOCKING = 1 }; // who waits for it sleeps
+
+enum { GPU_UUID_BYTES = 16 };
 
 typedef uint64_t gpu_memory; // an address on the device
 

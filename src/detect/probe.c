@@ -2,6 +2,7 @@
 #include "detect/probe.h"
 
 #include "base/clock.h"
+#include "detect/median.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,9 +12,11 @@
 
 enum {
     CHAINS = 8,       // of multiply-adds, as deep as an addition takes on any core there is
-    ROUNDS = 3000000, // of each chain: some 12 ms, several times what a scheduler gives at a time
+    ROUNDS = 3000000, // of each chain in a stretch: some 12 ms, several times what a scheduler gives at a time
     MEMORY_BYTES = 32 << 20,
-    PASSES = 2,
+    PASSES = 2, // in a stretch
+    STRETCHES = 3,
+    STRETCHES_MAX = 9, // where they differ
 };
 
 static int cpu_count(struct error *e)
@@ -44,41 +47,55 @@ static int pin(int index, struct error *e)
     return 0;
 }
 
+static const double ALIKE = 1.1;      // the longest stretch, as a multiple of the shortest
+static const double DIFFER_MAX_S = 1; // for stretches that differ, in all
+
 // What the work comes to is kept, so that no compiler leaves it out.
 static volatile double kept;
 
-static double compute_s(long rounds)
+static void compute(long rounds)
 {
     double chain[CHAINS];
     for (int k = 0; k < CHAINS; k++)
         chain[k] = k;
-    int64_t start_ns = clock_monotonic_ns();
     for (long i = 0; i < rounds; i++)
         for (int k = 0; k < CHAINS; k++)
             chain[k] = chain[k] * 0.999999 + 0.001;
-    int64_t end_ns = clock_monotonic_ns();
     double sum = 0;
     for (int k = 0; k < CHAINS; k++)
         sum += chain[k];
     kept = sum;
-    return (double)(end_ns - start_ns) / NS_PER_S;
 }
 
-static double memory_s(void)
+static void compute_stretch(const uint64_t *unused)
 {
-    size_t count = MEMORY_BYTES / sizeof(uint64_t);
-    uint64_t *data = malloc(MEMORY_BYTES), sum = 0;
-    if (!data)
-        return NAN;
-    memset(data, 1, MEMORY_BYTES); // the pages are made here, not in the work
-    int64_t start_ns = clock_monotonic_ns();
+    (void)unused;
+    compute(ROUNDS);
+}
+
+static void memory_stretch(const uint64_t *data)
+{
+    uint64_t sum = 0;
     for (int pass = 0; pass < PASSES; pass++)
-        for (size_t i = 0; i < count; i += 8) // a cache line
+        for (size_t i = 0; i < MEMORY_BYTES / sizeof *data; i += 8) // a cache line
             sum += data[i];
-    int64_t end_ns = clock_monotonic_ns();
     kept = (double)sum;
-    free(data);
-    return (double)(end_ns - start_ns) / NS_PER_S;
+}
+
+// Who shares a busy core gets his share in pieces: the more the stretches differ, the more of them there are, as long as that takes no time to speak of.
+static double time_stretches(void (*stretch)(const uint64_t *data), const uint64_t *data)
+{
+    double sorted[STRETCHES_MAX], all_s = 0;
+    size_t count = 0;
+    do {
+        int64_t start_ns = clock_monotonic_ns();
+        stretch(data);
+        sorted[count] = (double)(clock_monotonic_ns() - start_ns) / NS_PER_S;
+        all_s += sorted[count];
+        median_sort(sorted, ++count);
+    } while (count < STRETCHES ||
+             (count < STRETCHES_MAX && all_s < DIFFER_MAX_S && sorted[count - 1] > sorted[0] * ALIKE));
+    return median_of(sorted, count);
 }
 
 static int cpu_run(int index, struct probe_result *out, struct error *e)
@@ -86,9 +103,15 @@ static int cpu_run(int index, struct probe_result *out, struct error *e)
     int status = pin(index, e);
     if (status < 0)
         return status;
-    compute_s(ROUNDS / 12); // the core wakes up
-    out->compute_s = compute_s(ROUNDS);
-    out->memory_s = memory_s();
+    compute(ROUNDS / 12); // the core wakes up
+    out->compute_s = time_stretches(compute_stretch, NULL);
+    out->memory_s = NAN;
+    uint64_t *data = malloc(MEMORY_BYTES);
+    if (!data)
+        return 0;
+    memset(data, 1, MEMORY_BYTES); // the pages are made here, not in the work
+    out->memory_s = time_stretches(memory_stretch, data);
+    free(data);
     return 0;
 }
 

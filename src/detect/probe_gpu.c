@@ -1,8 +1,15 @@
 // probe_gpu.c - the probe of GPUs, through their maker's own library.
 //
-// Times are taken by the GPU (events around the work), so what the processor does meanwhile is not in them; other programs on the GPU are. The work itself
+// Times are taken by the GPU, between events in a queue that is filled ahead of it: what the processor does meanwhile is not in them; other programs on the GPU
+// are. A batch, for each kind of work, and the median of its stretches is the time:
+//
+//   warm-up  │ stretch │ stretch │ stretch │ stretch │ stretch │      stretch = some launches, longer than a GPU gives to one program at a time
+//            event     event     event     event     event     event
+//
+// Where its stretches are not alike (a clock still rises, a program comes or goes) there is another batch, a few at most: the last one counts. The work itself
 // is each maker's: work_cuda.c, work_hip.c.
 #include "detect/gpu_driver.h"
+#include "detect/median.h"
 #include "detect/probe.h"
 
 #include <ctype.h>
@@ -15,23 +22,44 @@
 #include <string.h>
 
 enum {
-    BLOCKS_EACH = 4, // of 256 threads, on every multiprocessor
     THREADS = 256,
-    LAUNCHES = 4, // that are timed
-    WARM_UP = 12, // that are not: the clock rises while there is work
+    BLOCKS_EACH = 4, // on every multiprocessor: eight chains of 1,024 threads keep its 128 lanes busy
+    // 2,048 threads with 16 bytes each on the way are 32 KB a multiprocessor; 4.8 TB/s in 700 ns are 25 KB for each of 132.
+    MEMORY_BLOCKS_EACH = 8,
+    STRETCHES = 5,
+    BATCHES_MAX = 4,
+    LAUNCHES = 4, // of the arithmetic in a stretch
+    WARM_UP = 12, // before the first batch: the clock rises while there is work
+    MEMORY_WARM_UP = 4,
     VECTOR_BYTES = 16,
 };
 
-static const size_t MEMORY_READ = (size_t)4 << 30; // bytes in all: 1 ms on an H200
+static const double ALIKE = 1.02; // the longest stretch of a batch, as a multiple of the shortest
+
+static const size_t MEMORY_READ = (size_t)4 << 30; // bytes in a stretch: 1 ms on an H200
 
 // ---------------------------------------------------------------- the library
 
+// What says that the GPU cannot be probed now, though nothing is wrong with it.
+static const struct {
+    int error;
+    const char *words;
+} busy[] = {
+    {GPU_OUT_OF_MEMORY, "its memory is full"},
+    {GPU_UNAVAILABLE, "another program has it to itself, or its compute mode permits none"},
+    {GPU_MPS_NOT_READY, "its MPS server is not ready"},
+    {GPU_MPS_CLIENTS, "its MPS server takes no more programs"},
+    {GPU_MPS_CONNECTIONS, "its MPS server takes no more connections"},
+};
+
 static int failed(const struct gpu_driver *g, int result, const char *what, struct error *e)
 {
-    const char *name = NULL;
+    const char *name = NULL, *words = NULL;
     g->error_name(result, &name);
-    return error_set(e, result == GPU_OUT_OF_MEMORY ? -EBUSY : -EIO, "%s: %s (%d)", what, name ? name : "an error",
-                     result);
+    for (size_t i = 0; i < sizeof busy / sizeof *busy && !words; i++)
+        words = busy[i].error == result ? busy[i].words : NULL;
+    return error_set(e, words ? -EBUSY : -EIO, "%s: %s (%d)%s%s", what, name ? name : "an error", result,
+                     words ? ": " : "", words ? words : "");
 }
 
 void *gpu_library_open(const char *const names[GPU_LIBRARY_NAMES_MAX])
@@ -59,6 +87,9 @@ static int open_driver(const struct gpu_make *make, struct gpu_driver *g, struct
     }
     GPU_FUNCTIONS(GPU_FIND)
 #undef GPU_FIND
+    // By default CUDA calls the fastest one 0; everybody else counts along the bus.
+    if (!make->hip)
+        setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
     int count = 0, result = g->init(0);
     if (result == GPU_NO_DEVICE)
         return 0;
@@ -105,28 +136,49 @@ struct kernel {
     unsigned launches, warm_up;
 };
 
-// Times `launches` of it, in seconds, on the device's own clock.
-static int time_kernel(const struct gpu_driver *g, const struct kernel *k, double *seconds)
+// Puts a batch into the queue and waits for its end.
+static int time_batch(const struct gpu_driver *g, const struct kernel *k, void *const events[STRETCHES + 1],
+                      unsigned warm_up, double seconds[STRETCHES])
 {
-    void *from, *to;
-    float ms = 0;
-    int result = g->event_create(&from, 0);
-    if (result == GPU_SUCCESS)
-        result = g->event_create(&to, 0);
-    for (unsigned i = 0; i < k->warm_up + k->launches && result == GPU_SUCCESS; i++) {
-        if (i == k->warm_up)
-            result = g->event_record(from, NULL);
+    int result = GPU_SUCCESS;
+    unsigned launches = warm_up + STRETCHES * k->launches;
+    for (unsigned i = 0; i < launches && result == GPU_SUCCESS; i++) {
+        if (i >= warm_up && (i - warm_up) % k->launches == 0)
+            result = g->event_record(events[(i - warm_up) / k->launches], NULL);
         if (result == GPU_SUCCESS)
             result = g->launch(k->function, k->blocks, 1, 1, THREADS, 1, 1, 0, NULL, k->parameters, NULL);
     }
     if (result == GPU_SUCCESS)
-        result = g->event_record(to, NULL);
+        result = g->event_record(events[STRETCHES], NULL);
     if (result == GPU_SUCCESS)
-        result = g->event_wait(to);
-    if (result == GPU_SUCCESS)
-        result = g->event_elapsed(&ms, from, to);
-    *seconds = (double)ms / 1e3;
-    return result; // the context takes the events with it
+        result = g->event_wait(events[STRETCHES]);
+    for (unsigned i = 0; i < STRETCHES && result == GPU_SUCCESS; i++) {
+        float ms = 0;
+        result = g->event_elapsed(&ms, events[i], events[i + 1]);
+        seconds[i] = (double)ms / 1e3;
+    }
+    return result;
+}
+
+// A stretch of it, in seconds, on the device's own clock.
+static int time_kernel(const struct gpu_driver *g, const struct kernel *k, double *seconds)
+{
+    void *events[STRETCHES + 1]; // the context takes them with it
+    double sorted[STRETCHES];
+    int result = GPU_SUCCESS;
+    for (unsigned i = 0; i <= STRETCHES && result == GPU_SUCCESS; i++)
+        result = g->event_create(&events[i], GPU_EVENT_BLOCKING);
+    bool alike = false;
+    for (unsigned batch = 0; batch < BATCHES_MAX && !alike && result == GPU_SUCCESS; batch++) {
+        // One launch at least: while it runs, the rest gets into the queue.
+        result = time_batch(g, k, events, batch ? 1 : k->warm_up, sorted);
+        if (result == GPU_SUCCESS) {
+            median_sort(sorted, STRETCHES);
+            *seconds = median_of(sorted, STRETCHES);
+            alike = sorted[STRETCHES - 1] <= sorted[0] * ALIKE;
+        }
+    }
+    return result;
 }
 
 static int time_compute(const struct gpu_driver *g, void *module, unsigned blocks, gpu_memory out, double *seconds)
@@ -154,8 +206,10 @@ static int time_memory(const struct gpu_driver *g, void *module, unsigned blocks
     result = g->memory_set(data, 0, bytes / sizeof(uint32_t));
     uint64_t vectors = bytes / VECTOR_BYTES;
     void *parameters[] = {&data, &vectors, &out};
-    struct kernel k = {
-        .blocks = blocks, .parameters = parameters, .launches = (unsigned)(MEMORY_READ / bytes), .warm_up = 1};
+    struct kernel k = {.blocks = blocks,
+                       .parameters = parameters,
+                       .launches = (unsigned)(MEMORY_READ / bytes),
+                       .warm_up = MEMORY_WARM_UP};
     if (result == GPU_SUCCESS)
         result = g->module_function(&k.function, module, "sonde_memory");
     if (result == GPU_SUCCESS)
@@ -188,10 +242,10 @@ static int run_in_context(const struct gpu_driver *g, int device, struct probe_r
         result = g->memory_alloc(&result_at, sizeof(float));
     if (result != GPU_SUCCESS)
         return failed(g, result, "the work cannot begin", e);
-    unsigned blocks = (unsigned)(processors > 0 ? processors : 1) * BLOCKS_EACH;
-    result = time_compute(g, module, blocks, result_at, &out->compute_s);
+    unsigned each = (unsigned)(processors > 0 ? processors : 1);
+    result = time_compute(g, module, each * BLOCKS_EACH, result_at, &out->compute_s);
     if (result == GPU_SUCCESS)
-        result = time_memory(g, module, blocks, result_at, &out->memory_s);
+        result = time_memory(g, module, each * MEMORY_BLOCKS_EACH, result_at, &out->memory_s);
     int freed = g->memory_free(result_at);
     if (result == GPU_SUCCESS)
         result = freed;

@@ -1,9 +1,10 @@
 // work_cuda.c - the probe's work for NVIDIA's GPUs: PTX, the driver's portable assembly, which it translates for the GPU at hand (from compute
-// capability 5.0, of 2014, on; translations are kept in its cache). No toolkit, no runtime, no compiler.
+// capability 5.0, of 2014, on; translations are kept in its cache). Its version is the first that knows that capability, so every driver takes it. No
+// toolkit, no runtime, no compiler.
 #include "detect/gpu_driver.h"
 
 static const char ptx[] =
-    ".version 6.4\n"
+    ".version 4.0\n"
     ".target sm_50\n"
     ".address_size 64\n"
     // Eight chains of multiply-adds a thread; the result is written only if it is negative, which it never is.

@@ -25,7 +25,6 @@ static uint16_t group_members[SEGMENT_DEFINITIONS_MAX]; // by handle; 0 for metr
 
 struct draft {
     char *start, *at;
-    size_t identity_end;
 };
 
 static bool draft_begin(struct emit_process *p, struct draft *d, enum segment_what what, unsigned kind, int level,

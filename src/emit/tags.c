@@ -37,12 +37,14 @@ static const char *const rank_variables[] = {
     "MPT_MPI_RANK", "PALS_RANKID",          "FLUX_TASK_RANK", "SLURM_PROCID",
 };
 
+enum { RANK_DIGITS_MAX = 20 };
+
 static const char *rank_of_process(void)
 {
     for (size_t i = 0; i < sizeof rank_variables / sizeof *rank_variables; i++) {
         const char *text = secure_getenv(rank_variables[i]);
         uint64_t rank;
-        if (text && str_to_u64(str_of(text), &rank))
+        if (text && strlen(text) <= RANK_DIGITS_MAX && str_to_u64(str_of(text), &rank))
             return text;
     }
     return NULL;

@@ -11,7 +11,11 @@
 
 #include <stdatomic.h>
 
-enum { PUBLISH_BYTES = 128 << 10 }; // how often a busy program learns that there is room again
+enum {
+    PUBLISH_BYTES = 128 << 10, // how often a busy program learns that there is room again
+    ENDS_SOON =
+        32, // records behind a span's begin among which its end is looked for: those of 16 threads with a short one each
+};
 
 void ingest_flush_points(struct ingest *in)
 {
@@ -117,6 +121,26 @@ static void take_event(struct ingest *in, const struct program *p, const uint64_
         in->stats.dropped_store++;
 }
 
+// Whether the end of a span that begins at `begin` is among the next records. It says all that the begin does: a short span, which is over before
+// anybody has looked, is stored once.
+static bool ends_soon(const struct program *p, const char *base, uint64_t begin, uint64_t begin_words, uint64_t head)
+{
+    uint64_t mask = p->ring_bytes - 1, at = begin + begin_words * 8;
+    if (begin_words <= SEGMENT_EVENT_WORDS)
+        return false;
+    uint64_t id = read_word((const uint64_t *)(const void *)(base + (begin & mask)) + 3);
+    for (unsigned i = 0; i < ENDS_SOON && at != head; i++) {
+        const uint64_t *data = (const uint64_t *)(const void *)(base + (at & mask));
+        uint64_t word = read_word(data), words = word >> 16 & 0xffff;
+        if (words == 0 || words * 8 > head - at || words * 8 > p->ring_bytes - (at & mask))
+            return false;
+        if ((word & 0xff) == SEGMENT_SPAN_END && words > SEGMENT_EVENT_WORDS && read_word(data + 3) == id)
+            return true;
+        at += words * 8;
+    }
+    return false;
+}
+
 // One record that is no point. False: it makes no sense.
 static bool take_record(struct ingest *in, const struct program *p, int64_t *newest, const uint64_t *data,
                         uint64_t word, uint64_t words)
@@ -183,6 +207,8 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
             } else if (!d || d->state != DEFINITION_OFF) {
                 in->stats.dropped_corrupt += words;
             }
+        } else if ((word & 0xff) == SEGMENT_SPAN_BEGIN && ends_soon(p, base, tail, words, head)) {
+            // what its end says is stored
         } else if (!take_record(in, p, &newest, data, word, words)) {
             break;
         }

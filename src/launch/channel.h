@@ -17,7 +17,6 @@
 enum {
     CHANNEL_LINE_MAX = 1024,               // bytes of a line that are kept
     CHANNEL_PENDING_MAX = 8 * 1024 * 1024, // bytes that wait to be sent
-    CHANNEL_ARGUMENTS_MAX = 24,
 };
 
 struct channel_line {

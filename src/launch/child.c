@@ -2,11 +2,11 @@
 
 #include "base/forked.h"
 #include "base/str.h"
+#include "base/whole.h"
 #include "launch/descendants.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,20 +155,11 @@ void child_read(struct child *c)
 
 void child_tell(struct child *c, const char *format, ...)
 {
-    struct buf line = {0};
     va_list args;
     va_start(args, format);
-    buf_vprintf(&line, format, args);
+    if (c->control >= 0)
+        whole_say(c->control, CHILD_TELL_MS, format, args);
     va_end(args);
-    buf_add_char(&line, '\n');
-    for (size_t at = 0; c->control >= 0 && !line.failed && at < line.size;) {
-        ssize_t n = send(c->control, line.data + at, line.size - at, MSG_NOSIGNAL);
-        struct pollfd room = {.fd = c->control, .events = POLLOUT};
-        if (n < 0 && errno != EINTR && (errno != EAGAIN || poll(&room, 1, CHILD_TELL_MS) <= 0))
-            break;
-        at += n > 0 ? (size_t)n : 0;
-    }
-    buf_free(&line);
 }
 
 bool child_refused(const struct child *c)

@@ -1,5 +1,7 @@
 #include "launch/folder.h"
 
+#include "base/whole.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -108,18 +110,6 @@ int folder_check_writable(const char *path, struct error *e)
 
 // ---------------------------------------------------------------- files
 
-static int write_all(int fd, struct str text)
-{
-    while (text.size > 0) {
-        ssize_t n = write(fd, text.data, text.size);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n > 0)
-            text = str_slice(text, (size_t)n, text.size);
-    }
-    return 0;
-}
-
 int folder_write(const char *folder, const char *name, struct str text, bool durable, struct error *e)
 {
     char path[FOLDER_PATH_MAX], draft[FOLDER_PATH_MAX];
@@ -130,7 +120,7 @@ int folder_write(const char *folder, const char *name, struct str text, bool dur
     int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_set(e, -errno, "cannot write %s: %s", path, strerror(errno));
-    int status = write_all(fd, text);
+    int status = whole_write(fd, text, 0);
     if (status == 0 && durable && fsync(fd) < 0)
         status = -errno;
     if (close(fd) < 0 && status == 0)
@@ -150,24 +140,13 @@ int folder_read(const char *path, size_t limit, struct buf *out, struct error *e
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return error_set(e, -errno, "cannot read %s: %s", path, strerror(errno));
-    int status = 0;
-    char piece[4096];
-    for (;;) {
-        ssize_t n = read(fd, piece, sizeof piece);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            status = error_set(e, -errno, "cannot read %s: %s", path, strerror(errno));
-        if (n <= 0)
-            break;
-        buf_add(out, piece, (size_t)n);
-    }
+    int status = whole_read(fd, out);
     close(fd);
-    if (status == 0 && out->failed)
-        status = error_set(e, -EFBIG, "%s is larger than %zu bytes", path, limit);
-    if (status < 0)
-        buf_free(out);
-    return status;
+    if (status == 0)
+        return 0;
+    buf_free(out);
+    return status == -EFBIG ? error_set(e, status, "%s is larger than %zu bytes", path, limit)
+                            : error_set(e, status, "cannot read %s: %s", path, strerror(-status));
 }
 
 bool folder_is_recording(const char *name)

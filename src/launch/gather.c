@@ -18,6 +18,7 @@ enum file_state {
 
 struct gathered {
     enum file_state state;
+    bool leaving;  // while the job goes on
     char *problem; // owned; NULL: nothing was said
 };
 
@@ -47,8 +48,8 @@ static int make_mark(struct gather *g, struct error *e)
     return 0;
 }
 
-int gather_begin(struct placement *p, const struct allocation *nodes, const struct job *job, struct gather **out,
-                 struct error *e)
+int gather_create(struct placement *p, const struct allocation *nodes, const struct job *job, struct gather **out,
+                  struct error *e)
 {
     struct gather *g = *out = calloc(1, sizeof *g);
     struct gathered *all = calloc(nodes->hosts.count, sizeof *all);
@@ -66,15 +67,83 @@ int gather_begin(struct placement *p, const struct allocation *nodes, const stru
     if (status < 0) {
         gather_free(g);
         *out = NULL;
-        return status;
     }
-    placement_finish(p, g->mark);
-    return 0;
+    return status;
 }
 
 static const char *name_of(const struct gather *g, size_t node)
 {
     return g->nodes->hosts.names[node];
+}
+
+static void begin_to_wait(struct gather *g)
+{
+    g->began_ns = g->moved_ns = g->said_ns = clock_monotonic_ns();
+}
+
+void gather_leave(struct gather *g, size_t node)
+{
+    if (g->all[node].leaving)
+        return;
+    g->all[node].leaving = true;
+    placement_finish(g->placement, node, g->mark);
+    begin_to_wait(g);
+}
+
+bool gather_is_leaving(const struct gather *g, size_t node)
+{
+    return g->all[node].leaving;
+}
+
+size_t gather_leaving(const struct gather *g)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < g->count; i++)
+        count += g->all[i].leaving;
+    return count;
+}
+
+static void stays(struct gathered *one, struct str why)
+{
+    free(one->problem);
+    one->problem = strndup(why.data ? why.data : "", why.size);
+    one->state = FILE_STAYS;
+}
+
+void gather_lost(struct gather *g, size_t node, const char *why)
+{
+    if (g->all[node].state != FILE_FETCHED)
+        stays(&g->all[node], str_of(why));
+}
+
+void gather_finish(struct gather *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        placement_finish(g->placement, i, g->mark);
+    begin_to_wait(g);
+}
+
+void gather_ask_anew(struct gather *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (g->all[i].state == FILE_ASKED)
+            g->all[i].state = FILE_THERE;
+}
+
+// One that leaves is through, one way or the other.
+static void let_go(struct gather *g, size_t node)
+{
+    struct gathered *one = &g->all[node];
+    enum node_finish finish = placement_finishing(g->placement, node);
+    if (!one->leaving || placement_state(g->placement, node) == NODE_SILENT)
+        return; // it may be back
+    if (one->state == FILE_FETCHED)
+        placement_drop(g->placement, node);
+    else if (one->state == FILE_STAYS)
+        placement_stop(g->placement, node);
+    else if (finish != NODE_NOT_FINISHING)
+        return;
+    one->leaving = false;
 }
 
 bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, const char *text), void *user)
@@ -89,15 +158,26 @@ bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, co
             tell(user, "fetch", text);
             one->state = FILE_ASKED;
         }
-        closing += finish == NODE_CLOSING;
+        let_go(g, i);
+        bool silent = one->leaving && placement_state(g->placement, i) == NODE_SILENT;
+        closing += finish == NODE_CLOSING || silent;
         asked += finish == NODE_CLOSED && one->state == FILE_ASKED;
     }
     int64_t now_ns = clock_monotonic_ns();
     if (closing != g->closing)
         g->moved_ns = now_ns;
     g->closing = closing;
-    return closing + asked > 0 && now_ns - g->moved_ns < (int64_t)GATHER_STALL_MS * NS_PER_MS &&
-           now_ns - g->began_ns < (int64_t)GATHER_MAX_MS * NS_PER_MS;
+    bool late = now_ns - g->moved_ns >= (int64_t)GATHER_STALL_MS * NS_PER_MS ||
+                now_ns - g->began_ns >= (int64_t)GATHER_MAX_MS * NS_PER_MS;
+    for (size_t i = 0; i < g->count && late; i++) {
+        if (!g->all[i].leaving)
+            continue;
+        if (g->all[i].state != FILE_FETCHED)
+            stays(&g->all[i], STR("it took too long"));
+        placement_stop(g->placement, i);
+        g->all[i].leaving = false;
+    }
+    return closing + asked > 0 && !late;
 }
 
 static struct gathered *find(struct gather *g, struct str host)
@@ -114,10 +194,10 @@ bool gather_heard(struct gather *g, const char *line)
         str_to_u64(rest, &g->bytes);
     } else if (fetched || str_eq(word, STR("unfetched"))) {
         struct gathered *one = find(g, str_cut(&rest, ' '));
-        if (one && !fetched)
-            one->problem = strndup(rest.data ? rest.data : "", rest.size);
-        if (one)
-            one->state = fetched ? FILE_FETCHED : FILE_STAYS;
+        if (one && fetched)
+            one->state = FILE_FETCHED;
+        else if (one)
+            stays(one, rest);
     } else {
         return false;
     }

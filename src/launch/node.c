@@ -11,6 +11,7 @@
 #include "launch/sweep.h"
 #include "launch/wanted.h"
 #include "wire/bulk.h"
+#include "wire/copy_wire.h"
 #include "wire/link.h"
 #include "wire/settings.h"
 
@@ -230,6 +231,14 @@ static int read_input(struct node *n, struct error *e)
 
 // ---------------------------------------------------------------- the agent
 
+// That it has series of another host the relay has to know.
+static void take_from_agent(void *user, const char *line)
+{
+    struct node *n = user;
+    if (n->relay.state == CHILD_READY && strcmp(line, "hosts") == 0)
+        child_tell(&n->relay, "%s", line);
+}
+
 static int start_agent(struct node *n, struct error *e)
 {
     struct child_command c = {0};
@@ -243,6 +252,8 @@ static int start_agent(struct node *n, struct error *e)
     for (size_t i = 0; i < n->agent_argument_count; i++)
         child_command_add(&c, "%s", n->agent_arguments[i]);
     int status = child_start(&n->agent, "agent", &c, e);
+    n->agent.take = take_from_agent;
+    n->agent.user = n;
     child_command_free(&c);
     n->agent_starts++;
     return status;
@@ -533,16 +544,29 @@ static bool is_taken(const struct node *n, const char *to)
     return !ours;
 }
 
+// A file of that name is there, which is no copy of this job's (of `sonde dump`) that the recording itself may replace.
+static bool is_in_the_way(const struct node *n, const char *file)
+{
+    struct stat info;
+    struct store_reader *reader;
+    if (stat(file, &info) != 0)
+        return false;
+    if (store_reader_open(file, &reader, NULL) != 0)
+        return true;
+    bool ours = wire_copy_is_of(reader, str_of(n->job.id));
+    store_reader_close(reader);
+    return !ours;
+}
+
 // A folder for the recording that is there already is the launcher's, or of a node that has ended before, on a file system that the nodes share: run.json is
 // theirs. One that is made here is this node's alone, and tells of its run itself.
 static int keep_recording(struct node *n, struct error *e)
 {
     const char *to = n->job.record;
     char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
-    struct stat info;
     snprintf(file, sizeof file, "%s/%s.sonde", to, n->job.host);
     bool shared = is_shared(n) || (runs_is_run(to) && !is_taken(n, to));
-    if (stat(file, &info) == 0 || (!shared && runs_is_run(to)))
+    if (is_in_the_way(n, file) || (!shared && runs_is_run(to)))
         return error_set(e, -EEXIST, "%s holds a recording already", to);
     int status = folder_make_all(to, e);
     if (status == 0)

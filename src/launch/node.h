@@ -20,7 +20,7 @@
 //   children n4,n5          these nodes connect to this one, whose relay merges what they answer; may come again, with all of them
 //   parent ADDRESS PORT ADDRESS PORT   who asks this node listens there: a relay, then who can stand in for it; the relay is started; may come before or after "go", and again
 //   beat                    … from time to time
-//   finish MARK             the end is near: the agent closes its file. Where MARK is in the recording's folder, all nodes share that: the file is kept there, and the
+//   finish MARK             the end is near, of the job or of this node's part in it: the agent closes its file. Where MARK is in the recording's folder, all nodes share that: the file is kept there, and the
 //                           end follows. Elsewhere the relay goes on answering from the closed file until one of
 //   drop                    the file has been brought to the first node: it is not kept here
 //                           or the end of these lines, which means: keep it here

@@ -138,11 +138,22 @@ static void take_answer(struct nodes *n, const struct restart_answer *answer)
 }
 
 static void start_missing(struct nodes *n);
+static void take_out(struct nodes *n, size_t node);
 static void relay_changed(struct nodes *n, size_t node, int port, bool gone);
 static void tell_tree(struct nodes *n);
 
+static bool is_leaving(const struct nodes *n, size_t node)
+{
+    return n->gather && gather_is_leaving(n->gather, node);
+}
+
 static void on_lost(struct nodes *n, size_t node, const char *what, const char *why)
 {
+    if (n->restart.places[node] == RESTART_OUT) { // that is known
+        if (is_leaving(n, node) && placement_state(n->placement, node) == NODE_LOST)
+            gather_lost(n->gather, node, why);
+        return;
+    }
     struct restart_answer answer = restart_node_lost(&n->restart, node);
     bool out = n->restart.places[node] == RESTART_OUT;
     if (!n->begun && n->o->strict)
@@ -151,7 +162,7 @@ static void on_lost(struct nodes *n, size_t node, const char *what, const char *
         log_warning("node %s %s: %s; %s", name_of(n, node), what, why, answer.reason);
     take_answer(n, &answer);
     if (out)
-        placement_stop(n->placement, node);
+        take_out(n, node);
     start_missing(n);
 }
 
@@ -179,6 +190,8 @@ static void on_event(void *user, size_t node, enum node_event event, const char 
         break;
     case NODE_EVENT_BACK:
         log_warning("node %s is back", name_of(n, node));
+        if (n->restart.places[node] == RESTART_OUT)
+            take_out(n, node);
         relay_changed(n, node, n->tree[node].port, false);
         break;
     case NODE_EVENT_HUB:
@@ -203,6 +216,35 @@ static void start_missing(struct nodes *n)
             placement_start(n->placement, i, n->list);
     }
     tell_tree(n);
+}
+
+// Its recording comes first, where one is kept and the node can be reached; one that is silent may be back.
+static void take_out(struct nodes *n, size_t node)
+{
+    struct error e;
+    enum node_state state = placement_state(n->placement, node);
+    bool comes = n->job->record[0] && n->port;
+    if (is_leaving(n, node) || (comes && state == NODE_SILENT))
+        return;
+    if (comes && state == NODE_UP && !n->gather &&
+        gather_create(n->placement, &n->allocation, n->job, &n->gather, &e) < 0)
+        log_warning("%s; node %s keeps its recording", e.text, name_of(n, node));
+    if (comes && state == NODE_UP && n->gather) {
+        gather_leave(n->gather, node);
+        tell_tree(n);
+    } else {
+        placement_stop(n->placement, node);
+    }
+}
+
+void nodes_leave(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text), void *user)
+{
+    size_t leaving = n->gather && !n->stopped ? gather_leaving(n->gather) : 0;
+    if (leaving == 0)
+        return;
+    gather_turn(n->gather, tell, user);
+    if (gather_leaving(n->gather) != leaving)
+        tell_tree(n);
 }
 
 bool nodes_others(const struct nodes *n)
@@ -251,6 +293,12 @@ static bool has_children(const struct nodes *n, size_t node)
     return wire_tree_is_relay(member_of(n, node), member_of(n, n->restart.count), fanout_of(n));
 }
 
+// It takes part, or leaves: then it is asked through others, and nobody through it.
+static bool is_member(const struct nodes *n, size_t node)
+{
+    return restart_takes_part(&n->restart, node) || is_leaving(n, node);
+}
+
 // The nearest above it that is there or may still come.
 static ptrdiff_t parent_of(const struct nodes *n, size_t node)
 {
@@ -283,7 +331,7 @@ static void tell_children(struct nodes *n, size_t node)
     n->line.size = 0;
     for (size_t m = first; m < first + fanout_of(n) && m < members; m++) {
         size_t child = (size_t)node_of(n, m);
-        if (restart_takes_part(&n->restart, child))
+        if (is_member(n, child))
             buf_printf(&n->line, "%s%s", n->line.size ? "," : "", name_of(n, child));
     }
     if (!n->line.failed)
@@ -295,7 +343,7 @@ static void tell_tree(struct nodes *n)
 {
     n->changed = true;
     for (size_t i = 0; n->placement && i < n->restart.count; i++) {
-        if (is_own(n, i) || !restart_takes_part(&n->restart, i))
+        if (is_own(n, i) || !is_member(n, i))
             continue;
         if (has_children(n, i))
             tell_children(n, i);
@@ -323,8 +371,10 @@ void nodes_tell_expected(struct nodes *n, bool anew, void (*tell)(void *user, co
     if (!anew && !n->changed)
         return;
     n->changed = false;
+    if (anew && n->gather)
+        gather_ask_anew(n->gather);
     for (size_t i = 0; i < n->restart.count; i++) {
-        bool part = !is_own(n, i) && restart_takes_part(&n->restart, i);
+        bool part = !is_own(n, i) && is_member(n, i);
         ptrdiff_t parent = part ? parent_of(n, i) : NOT_TOLD;
         if (part && (anew || n->tree[i].expected != parent)) {
             n->line.size = 0;
@@ -514,7 +564,7 @@ void nodes_reboot(struct nodes *n, const char *hosts)
     take_answer(n, &answer);
     for (size_t i = 0; n->placement && i < n->restart.count; i++) {
         if (n->restart.places[i] == RESTART_OUT)
-            placement_stop(n->placement, i);
+            take_out(n, i);
     }
     if (n->placement)
         start_missing(n);
@@ -570,8 +620,10 @@ void nodes_gather_begin(struct nodes *n)
     if (!n->placement || n->stopped || !n->job->record[0])
         return;
     n->stopped = true;
-    if (gather_begin(n->placement, &n->allocation, n->job, &n->gather, &e) < 0)
+    if (!n->gather && gather_create(n->placement, &n->allocation, n->job, &n->gather, &e) < 0)
         log_warning("%s; the other nodes keep their recordings", e.text);
+    if (n->gather)
+        gather_finish(n->gather);
 }
 
 bool nodes_gather(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text), void *user,

@@ -85,6 +85,9 @@ bool nodes_command_ended(struct nodes *n, int exit_code, int64_t ended_ns);
 // What then follows: AGAIN, GIVE_UP or OVER.
 enum restart_verb nodes_verdict(const struct nodes *n);
 
+// While the job goes on: the recordings of nodes that were taken out of it come here (gather.h). To be called when something has happened; it asks the aggregator for them.
+void nodes_leave(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text), void *user);
+
 // The recordings of the other nodes come here (gather.h): begin; then, as long as nodes_gather says so, turn. `words`: a line for people, or empty.
 void nodes_gather_begin(struct nodes *n);
 bool nodes_gather(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text), void *user,

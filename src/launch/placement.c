@@ -490,18 +490,14 @@ void placement_turn(struct placement *p)
 
 // ---------------------------------------------------------------- the end
 
-void placement_finish(struct placement *p, const char *mark)
+void placement_finish(struct placement *p, size_t node, const char *mark)
 {
-    for (size_t i = 0; i < p->count; i++) {
-        struct node_process *n = &p->nodes[i];
-        if (n->state != NODE_UP) {
-            placement_stop(p, i);
-            continue;
-        }
+    struct node_process *n = &p->nodes[node];
+    if (n->state != NODE_UP) {
+        placement_stop(p, node);
+    } else if (n->finish == NODE_NOT_FINISHING) {
         n->finish = NODE_CLOSING;
-        channel_send(&n->channel, STR("finish "));
-        channel_send(&n->channel, str_of(mark));
-        send_text(n, STR("\n"));
+        send_line(n, "finish", mark);
     }
 }
 

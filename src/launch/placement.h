@@ -100,8 +100,8 @@ void placement_tell_hosts(struct placement *p, const char *hosts);
 void placement_tell_parents(struct placement *p, size_t node, const char *parents);
 void placement_tell_children(struct placement *p, size_t node, const char *children);
 
-// Tells all nodes that are up to finish, the others to end; a node that finds the mark in the recording's folder shares it with us. "drop": we have its file.
-void placement_finish(struct placement *p, const char *mark);
+// Tells a node that is up to finish, another to end; one that finds the mark in the recording's folder shares it with us. Idempotent. "drop": we have its file.
+void placement_finish(struct placement *p, size_t node, const char *mark);
 enum node_finish placement_finishing(const struct placement *p, size_t node);
 void placement_drop(struct placement *p, size_t node);
 // What stands behind the verb of a line for all that run (wire/collector_line.h).

@@ -82,6 +82,14 @@ static int find_file(const char *path, char out[FOLDER_PATH_MAX], struct error *
     return fits ? 0 : error_set(e, -ENAMETOOLONG, "the path of %s is too long", path);
 }
 
+// Of a run, or a file (of a dump) where ours would be.
+static bool holds_recording(const struct launch *l, const char *place)
+{
+    char file[PATH_BYTES + JOB_HOST_MAX];
+    snprintf(file, sizeof file, "%s/%s.sonde", place, l->job.host);
+    return runs_is_run(place) || access(file, F_OK) == 0;
+}
+
 static int find_places(struct launch *l, struct error *e)
 {
     int status = find_file(l->o->tls_cert, l->tls_cert, e);
@@ -99,7 +107,7 @@ static int find_places(struct launch *l, struct error *e)
         status = folder_make_all(place, e);
     if (status == 0)
         status = folder_check_writable(place, e);
-    if (status == 0 && l->o->record && runs_is_run(place))
+    if (status == 0 && l->o->record && holds_recording(l, place))
         return error_set(e, -EEXIST, "%s holds a recording already: choose another folder for --record, or remove it",
                          place);
     if (status < 0)
@@ -278,8 +286,10 @@ static void tell_aggregator(void *user, const char *verb, const char *host)
 
 static void tell_expected_now(struct launch *l)
 {
-    if (l->aggregator.state == CHILD_READY && l->hub_port)
-        nodes_tell_expected(l->nodes, false, tell_aggregator, l);
+    if (l->aggregator.state != CHILD_READY || !l->hub_port)
+        return;
+    nodes_leave(l->nodes, tell_aggregator, l);
+    nodes_tell_expected(l->nodes, false, tell_aggregator, l);
 }
 
 // "ready PORT HUBPORT": the nodes can come.
@@ -415,10 +425,10 @@ static void turn(struct launch *l, int64_t deadline_ns)
             open_hub(l);
         }
     }
-    if (fds[3].revents) {
+    if (fds[3].revents)
         nodes_turn(l->nodes);
+    if (fds[2].revents || fds[3].revents)
         tell_expected_now(l);
-    }
     bool from_terminal;
     for (int number = signals_next(&l->signals, &from_terminal); number;
          number = signals_next(&l->signals, &from_terminal))

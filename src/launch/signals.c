@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
@@ -25,6 +26,12 @@ int signals_open(struct signals *s, struct error *e)
 
 void signals_close(struct signals *s)
 {
+    // One that waits would end us now: somebody's end of a pipe has gone meanwhile, a node's say.
+    sigset_t gone;
+    sigemptyset(&gone);
+    sigaddset(&gone, SIGPIPE);
+    while (sigtimedwait(&gone, NULL, &(struct timespec){0}) == SIGPIPE)
+        ;
     close(s->fd);
     s->fd = -1;
     signals_restore(s);

@@ -1,6 +1,7 @@
 #include "query/filter.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static bool in_list(const struct query_matcher *m, struct str value);
 static bool not_in_list(const struct query_matcher *m, struct str value);
@@ -32,8 +33,20 @@ static char fold_case(char c, bool any_case)
     return any_case && c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
+static bool in_map(const struct query_matcher *m, struct str value)
+{
+    char text[STORE_VALUE_MAX];
+    if (value.size > sizeof text)
+        return false; // none that can be stored
+    for (size_t i = 0; i < value.size; i++)
+        text[i] = fold_case(value.data[i], kinds[m->filter->kind].any_case);
+    return value.size && map_get(&m->list, (struct str){text, value.size});
+}
+
 static bool in_list(const struct query_matcher *m, struct str value)
 {
+    if (m->has_list)
+        return in_map(m, value);
     bool any_case = kinds[m->filter->kind].any_case;
     struct str rest = m->filter->text;
     while (rest.data) {
@@ -321,12 +334,44 @@ static void write_pattern(char *out, struct str p)
     *out = 0;
 }
 
+static bool is_list(const struct query_filter *f)
+{
+    return kinds[f->kind].test == in_list || kinds[f->kind].test == not_in_list;
+}
+
+// A long list is tried with many values.
+static int make_list(struct query_matcher *m, struct error *e)
+{
+    struct str rest = m->filter->text;
+    bool any_case = kinds[m->filter->kind].any_case;
+    m->has_list = true;
+    if (any_case) {
+        m->folded = malloc(rest.size);
+        for (size_t i = 0; m->folded && i < rest.size; i++)
+            m->folded[i] = fold_case(rest.data[i], true);
+        rest.data = m->folded;
+    }
+    bool fits = !any_case || m->folded;
+    while (fits && rest.data) {
+        struct str one = str_cut(&rest, '|');
+        fits = one.size == 0 || map_add(&m->list, one, NULL);
+    }
+    if (fits)
+        return 0;
+    query_matcher_fini(m);
+    return error_set(e, -ENOMEM, "no memory for a filter");
+}
+
 int query_matcher_init(struct query_matcher *m, const struct query_filter *f, struct error *e)
 {
     *m = (struct query_matcher){.filter = f};
     int r = query_filter_check(f, e);
-    if (r || f->kind != QUERY_REGEXP)
+    if (r)
         return r;
+    if (is_list(f) && f->text.size >= QUERY_FILTER_LONG)
+        return make_list(m, e);
+    if (f->kind != QUERY_REGEXP)
+        return 0;
     char pattern[QUERY_REGEXP_MAX * 3 + 1]; // "\D" grows to "[^0-9]"
     write_pattern(pattern, f->text);
     int fault = regcomp(&m->regex, pattern, REG_EXTENDED | REG_NOSUB);
@@ -343,5 +388,8 @@ void query_matcher_fini(struct query_matcher *m)
 {
     if (m->has_regex)
         regfree(&m->regex);
-    m->has_regex = false;
+    map_free(&m->list);
+    free(m->folded);
+    m->folded = NULL;
+    m->has_regex = m->has_list = false;
 }

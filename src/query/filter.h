@@ -2,6 +2,7 @@
 #ifndef SONDE_QUERY_FILTER_H
 #define SONDE_QUERY_FILTER_H
 
+#include "base/map.h"
 #include "query/query.h"
 
 #include <regex.h>
@@ -9,6 +10,7 @@
 enum {
     QUERY_FILTERS_MAX = 64,            // a query
     QUERY_FILTER_TEXT_MAX = 64 * 1024, // bytes; lists of hosts are long
+    QUERY_FILTER_LONG = 256,           // bytes of a list from which on it is looked up rather than looked through
     QUERY_REGEXP_MAX = 512,            // bytes of a pattern
     QUERY_REGEXP_BRANCHES_MAX = 10,    // repeats and alternatives inside what is itself repeated
     QUERY_REGEXP_NODES_MAX = 1000,     // atoms of a pattern, {n} and + unrolled: the C library does that
@@ -31,11 +33,14 @@ static inline bool query_filter_passes_without_key(enum query_filter_kind kind)
            kind == QUERY_EQUAL_OR_ABSENT;
 }
 
-// A filter ready to test values. The texts of *f must outlive it. -EINVAL with the reason.
+// A filter ready to test values. The texts of *f must outlive it. -EINVAL with the reason, -ENOMEM.
 struct query_matcher {
     const struct query_filter *filter;
     regex_t regex;
     bool has_regex;
+    struct map list; // of a long one: what it names
+    char *folded;    // in lower case, where case does not matter
+    bool has_list;
 };
 int query_matcher_init(struct query_matcher *m, const struct query_filter *f, struct error *e);
 void query_matcher_fini(struct query_matcher *m);

@@ -251,18 +251,32 @@ static int cursor_points(struct query_source *s, const int64_t **t_ns, const dou
     return r < 0 ? store_fault(s->c, r) : 0;
 }
 
+// Whether the series has nothing behind to_ns.
+static bool ends_before(const struct query_part *part, int64_t to_ns)
+{
+    struct store_run run;
+    struct store_cursor *cursor =
+        to_ns == INT64_MAX ? NULL : store_cursor_open(part->store, part->series, to_ns + 1, INT64_MAX);
+    bool ends = cursor && store_cursor_next(cursor, &run) == 0;
+    if (cursor)
+        store_cursor_close(cursor);
+    return ends;
+}
+
 static int open_one(struct query_source *s, const struct query_part *part)
 {
     struct query_cache *cache = part->store_id ? s->c->cache : NULL;
+    // Where the series has ended the range may go on: "until now" is the same range a moment later.
+    int64_t to_ns = cache && ends_before(part, s->to_ns) ? INT64_MAX : s->to_ns;
     if (cache)
-        s->decoded = decoded_find(cache, part->store_id, part->series, s->from_ns, s->to_ns);
+        s->decoded = decoded_find(cache, part->store_id, part->series, s->from_ns, to_ns);
     if (s->decoded)
         return query_tick(s->c, SERIES_WORK);
     if (cache) {
         s->keeps = part;
         s->taken = true;
         s->fresh.from_ns = s->from_ns;
-        s->fresh.to_ns = s->to_ns;
+        s->fresh.to_ns = to_ns;
     }
     return open_cursor(s, part);
 }

@@ -89,6 +89,13 @@ static int remember(struct store *s, struct map *map, struct str key, uint64_t v
     return 0;
 }
 
+static int remember_pair(struct store *s, struct str label, struct str key, uint64_t id)
+{
+    int rc = remember(s, &s->pair_ids, key, id);
+    s->host_count += rc == 0 && str_eq(label, STR("host"));
+    return rc;
+}
+
 static int remember_set(struct store *s, const uint32_t *series, uint32_t count)
 {
     if (s->stats.sets == s->set_capacity) {
@@ -200,7 +207,7 @@ static int load_entry(struct store *s, struct catalog_entry *e)
         }
         return 0;
     case CATALOG_PAIR:
-        rc = remember(s, &s->pair_ids, pair_key(&b, e->key, e->value), s->pair_ids.count);
+        rc = remember_pair(s, e->key, pair_key(&b, e->key, e->value), s->pair_ids.count);
         buf_free(&b);
         return rc;
     case CATALOG_SERIES: {
@@ -320,10 +327,15 @@ static int define_pair(struct store *s, struct str key, struct str value, uint32
         rc = catalog_append(s, &entry);
         *id = (uint32_t)s->pair_ids.count;
         if (!rc)
-            rc = remember(s, &s->pair_ids, k, *id);
+            rc = remember_pair(s, key, k, *id);
     }
     buf_free(&b);
     return rc;
+}
+
+size_t store_host_count(const struct store *s)
+{
+    return s->host_count;
 }
 
 static int sort_labels(const struct store_label *labels, size_t count, struct store_label *sorted)

@@ -106,15 +106,4 @@ bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns
 typedef bool store_event_fn(const struct store_event *event, void *user);
 int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user);
 
-// What is in the file, for `sonde inspect`: JSON-free, one callback a block.
-struct store_block_info {
-    uint64_t offset, size_bytes;
-    uint32_t series, rows;
-    uint64_t values;
-    int64_t first_ns, last_ns;
-    bool cold, intact;
-};
-typedef bool store_block_fn(const struct store_block_info *block, void *user);
-int store_blocks(struct store_snapshot *s, store_block_fn *each, void *user);
-
 #endif

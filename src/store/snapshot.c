@@ -140,24 +140,3 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
     *last_ns = last;
     return first <= last;
 }
-
-int store_blocks(struct store_snapshot *s, store_block_fn *each, void *user)
-{
-    for (size_t i = 0; i < s->view->block_count; i++) {
-        struct block_ref *b = s->view->blocks[i];
-        struct store_block_info info = {
-            .offset = b->offset,
-            .size_bytes = b->header.size,
-            .series = b->header.columns,
-            .rows = b->header.rows,
-            .values = b->header.values,
-            .first_ns = b->header.first_ns,
-            .last_ns = b->header.last_ns,
-            .cold = b->header.flags & BLOCK_COLD,
-            .intact = block_check(s->reader, b, true) == 0,
-        };
-        if (!each(&info, user))
-            break;
-    }
-    return 0;
-}

@@ -100,6 +100,9 @@ int store_define_metric(struct store *s, const struct store_metric *m, uint32_t 
 // the same key: -EINVAL. Empty values: the label is left out.
 int store_define_series(struct store *s, uint32_t metric, const struct store_label *labels, size_t count, uint32_t *id);
 
+// How many values the label `host` has so far. Costs nothing: it can be looked at again and again.
+size_t store_host_count(const struct store *s);
+
 // A set of series; the same series in the same order give the same id. A series may be in several sets.
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id);
 

@@ -98,6 +98,7 @@ struct store {
     uint64_t catalog_sequence;
     struct arena names; // keys of the maps
     struct map metric_ids, pair_ids, set_ids;
+    size_t host_count; // pairs of the label `host`
     struct metric *metrics;
     size_t metric_capacity;
     struct set *sets;

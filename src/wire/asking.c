@@ -26,6 +26,8 @@ struct asking {
     size_t left;
     uint32_t credit;
     bool paused;
+    bool *may; // have what is asked for, and is asked for: by the nodes' index. NULL: all of them
+    size_t may_count;
 };
 
 enum { SIZE_BYTES = 4 }; // in front of a record
@@ -37,23 +39,36 @@ static void name_missing(struct asking *a, struct str host, enum wire_reason rea
     a->events.missing(a->user, &(struct wire_missing){host, reason, text});
 }
 
-// A node, and all that are behind it but have come another way: those answer for themselves.
-static void name_behind(struct asking *a, struct str host, enum wire_reason reason, unsigned depth)
+// Who is new since then may have it.
+static bool is_wanted(const struct asking *a, const struct node *n)
 {
+    return n->index >= a->may_count || a->may[n->index];
+}
+
+// All that are behind a node but have come another way: those answer for themselves. How many were named.
+static size_t name_behind(struct asking *a, struct str host, enum wire_reason reason, unsigned depth)
+{
+    size_t named = 0;
     for (size_t i = 0; i < a->hub->node_count; i++) {
         const struct node *n = a->hub->nodes[i];
         if (!n->expected || n->excluded || n->peer || n->via.size == 0 || !str_eq(n->via, host))
             continue;
-        name_missing(a, n->host, reason, STR("its relay is missing"));
+        if (is_wanted(a, n)) {
+            name_missing(a, n->host, reason, STR("its relay is missing"));
+            named++;
+        }
         if (depth > 1)
-            name_behind(a, n->host, reason, depth - 1);
+            named += name_behind(a, n->host, reason, depth - 1);
     }
+    return named;
 }
 
-static void name_with_children(struct asking *a, struct str host, enum wire_reason reason, struct str text)
+// One that was asked is named for who was to be asked through it, where nobody knows who that is.
+static void name_asked(struct asking *a, const struct node *n, enum wire_reason reason, struct str text)
 {
-    name_missing(a, host, reason, text);
-    name_behind(a, host, reason, HUB_DEPTH_MAX);
+    size_t behind = name_behind(a, n->host, reason, HUB_DEPTH_MAX);
+    if (behind == 0 || is_wanted(a, n))
+        name_missing(a, n->host, reason, text);
 }
 
 // ---- ends ----
@@ -83,7 +98,7 @@ static void finish(struct asked *k)
 void asking_lost(struct peer *p)
 {
     while (p->asked) {
-        name_with_children(p->asked->asking, p->node->host, WIRE_LOST, (struct str){0});
+        name_asked(p->asked->asking, p->node, WIRE_LOST, (struct str){0});
         finish(p->asked);
     }
 }
@@ -93,13 +108,14 @@ void asking_end(struct asking *a, enum wire_reason reason)
     while (a->asked) {
         struct asked *k = a->asked;
         wire_session_send(k->peer->session, WIRE_CANCEL, k->id, (struct str){0});
-        name_with_children(a, k->peer->node->host, reason, (struct str){0});
+        name_asked(a, k->peer->node, reason, (struct str){0});
         a->hub->stats.late += reason == WIRE_LATE;
         forget(k);
     }
     *a->link = a->next;
     if (a->next)
         a->next->link = a->link;
+    free(a->may);
     free(a);
 }
 
@@ -227,24 +243,68 @@ static bool is_in(const struct map *wanted, struct str host)
     return wanted->count == 0 || map_get(wanted, host);
 }
 
-static int ask_node(struct asking *a, const struct asking_options *o, struct node *n)
+struct reached {
+    const struct hub *hub;
+    const struct node *node;
+};
+
+// Whether a host is this node, or is asked through it; also where that is not known.
+static bool is_reached(void *user, struct str host)
 {
-    struct peer *p = n->peer;
-    if (p->asked_count >= HUB_QUESTIONS_MAX) {
-        name_with_children(a, n->host, WIRE_ERROR, STR("too many questions at a time"));
-        return 0;
+    const struct reached *r = user;
+    if (!r->node->relay)
+        return str_eq(host, r->node->host);
+    for (unsigned depth = 0; depth <= HUB_DEPTH_MAX; depth++) {
+        const uint64_t *known = map_get(&r->hub->by_host, host);
+        const struct node *n = known ? r->hub->nodes[*known] : NULL;
+        if (n && n->peer)
+            return n == r->node;
+        if (!n || !n->via.size)
+            break;
+        host = n->via;
     }
+    return true;
+}
+
+// What of the request this node needs, or those behind it.
+static int narrow(const struct asking *a, const struct asking_options *o, const struct node *n, struct buf *out)
+{
+    const struct wire_question_row *row = wire_question_row(o->question);
+    struct reached r = {a->hub, n};
+    if (row && row->narrow)
+        return row->narrow(o->request, is_reached, &r, out);
+    buf_add_str(out, o->request);
+    return 0;
+}
+
+static int write_ask(const struct asking *a, const struct asking_options *o, const struct node *n, struct buf *out)
+{
+    struct buf request = {0};
+    int r = narrow(a, o, n, &request);
     struct wire_ask ask = {.question = (uint8_t)o->question,
                            .credit = a->credit,
                            .remaining_ms = o->remaining_ms,
                            .hosts = n->relay ? o->hosts : NULL,
                            .host_count = n->relay ? o->host_count : 0,
-                           .request = o->request};
+                           .request = buf_str(&request)};
+    wire_ask_write(&ask, out);
+    if (r == 0 && (request.failed || out->failed))
+        r = out->size > WIRE_ASK_MAX / 2 ? -E2BIG : -ENOMEM;
+    buf_free(&request);
+    return r;
+}
+
+static int ask_node(struct asking *a, const struct asking_options *o, struct node *n)
+{
+    struct peer *p = n->peer;
+    if (p->asked_count >= HUB_QUESTIONS_MAX) {
+        name_asked(a, n, WIRE_ERROR, STR("too many questions at a time"));
+        return 0;
+    }
     struct buf payload = {.limit = WIRE_ASK_MAX};
     struct asked *k = calloc(1, sizeof *k);
-    wire_ask_write(&ask, &payload);
-    if (!k || payload.failed) {
-        int r = payload.size > WIRE_ASK_MAX / 2 ? -E2BIG : -ENOMEM;
+    int r = k ? write_ask(a, o, n, &payload) : -ENOMEM;
+    if (r) {
         free(k);
         buf_free(&payload);
         return r;
@@ -261,6 +321,8 @@ static int ask_node(struct asking *a, const struct asking_options *o, struct nod
         k->peer_next->peer_link = &k->peer_next;
     p->asked = k;
     p->asked_count++;
+    n->asked++;
+    a->hub->stats.asked++;
     a->left++;
     wire_session_send(p->session, WIRE_ASK, k->id, buf_str(&payload));
     buf_free(&payload);
@@ -268,15 +330,18 @@ static int ask_node(struct asking *a, const struct asking_options *o, struct nod
 }
 
 // Every node that is asked for, and is not there. Behind a relay that is there, the relay says it.
-static void name_absent(struct asking *a, const struct asking_options *o, const struct map *wanted)
+static void name_absent(struct asking *a, const struct asking_options *o)
 {
     struct hub *h = a->hub;
     bool relays = h->relay;
     for (size_t i = 0; i < h->node_count; i++) {
         const struct node *n = h->nodes[i];
         relays |= n->relay && n->peer;
-        if (n->expected && !n->excluded && !n->peer && !n->via.size && is_in(wanted, n->host))
-            name_with_children(a, n->host, WIRE_NOT_CONNECTED, (struct str){0});
+        if (!n->expected || n->excluded || n->peer || n->via.size)
+            continue;
+        if (is_wanted(a, n))
+            name_missing(a, n->host, WIRE_NOT_CONNECTED, (struct str){0});
+        name_behind(a, n->host, WIRE_NOT_CONNECTED, HUB_DEPTH_MAX);
     }
     for (size_t i = 0; i < o->host_count && !relays; i++) {
         const uint64_t *known = map_get(&h->by_host, o->hosts[i]);
@@ -286,18 +351,40 @@ static void name_absent(struct asking *a, const struct asking_options *o, const 
     }
 }
 
-static int ask_all(struct asking *a, const struct asking_options *o)
+// Marks whom to ask, by the list of hosts and by what the question is about.
+static int choose(struct asking *a, const struct asking_options *o)
 {
     struct map wanted = {0};
+    struct wire_about about;
     int r = 0;
+    a->may = calloc(a->hub->node_count + 1, sizeof *a->may);
+    if (!a->may)
+        return -ENOMEM;
+    a->may_count = a->hub->node_count;
     for (size_t i = 0; i < o->host_count && r == 0; i++)
         r = map_add(&wanted, o->hosts[i], NULL) ? 0 : -ENOMEM;
+    wire_about_read(&about, o->question, o->request);
+    holders_choose(a->hub, &about, a->may);
+    wire_about_free(&about);
+    for (size_t i = 0; i < a->may_count; i++)
+        a->may[i] &= is_in(&wanted, a->hub->nodes[i]->host);
+    for (struct peer *p = a->hub->peers; p; p = p->next) {
+        bool listed = p->node->relay || is_in(&wanted, p->node->host);
+        a->hub->stats.spared += listed && !p->chosen;
+        p->chosen &= listed;
+    }
+    map_free(&wanted);
+    return r;
+}
+
+static int ask_all(struct asking *a, const struct asking_options *o)
+{
+    int r = choose(a, o);
     for (struct peer *p = a->hub->peers; p && r == 0; p = p->next)
-        if (p->node->relay || is_in(&wanted, p->node->host))
+        if (p->chosen)
             r = ask_node(a, o, p->node);
     if (r == 0)
-        name_absent(a, o, &wanted);
-    map_free(&wanted);
+        name_absent(a, o);
     return r;
 }
 

@@ -1,9 +1,9 @@
-// copy_take.c - the receiving end of COPY: records of many nodes, each into a store that is written beside its name until it is whole.
+// copy_take.c - the receiving end of COPY: records of many nodes, each into a store that is written beside its name until it is whole. What is kept of the
+// copy that was there goes into it when its head comes (copy_draft.h).
 #include "base/hash.h"
-#include "wire/copy_wire.h"
+#include "wire/copy_there.h"
 #include "wire/numbers.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,87 +19,29 @@ struct copying {
     struct str host; // malloc'd
     uint64_t file;
     char *path, *part; // its name, and the one that it has until it is whole; NULL before its head has come
-    struct store *store;
-    uint32_t *metrics, *series; // our ids of its own
-    size_t metric_count, metric_capacity, series_count, series_capacity;
-    uint64_t points, events, bytes;
+    struct wire_copy_draft draft;
+    enum wire_copy_way way;
+    uint64_t points, came; // that travelled; bytes
     uint32_t crc;
-    bool made, whole, unchanged, failed; // made: the file under its first name
-    int code;                            // of the problem
-    char problem[PROBLEM_MAX];           // why it could not be written; empty: it was damaged, or nothing is wrong
-};
-
-// A recording that is in the folder already.
-struct there {
-    struct str name, from;           // HOST.sonde; how the node was called that it is of
-    uint64_t file;                   // of that node
-    bool ours, same_range, all_time; // a copy of our job; of the time that is asked for; of all
+    bool made, whole, failed;  // made: the file under its first name
+    bool again;                // what it was to be put together from has turned out to be something else
+    bool settled;              // whole before some were asked again: what comes once more is left alone
+    int code;                  // of the problem
+    char problem[PROBLEM_MAX]; // why it could not be written; empty: it was damaged, or nothing is wrong
 };
 
 struct wire_copy {
     struct wire_copy_options o;
+    struct wire_copy_stop stop;
     char *folder;
-    char range[64]; // of time, in words
+    char range[WIRE_COPY_RANGE_MAX]; // of time, in words
     struct arena arena;
-    struct there *there;
-    struct wire_copy_known *known;
-    size_t there_count, known_count;
+    struct wire_there_list there;
     struct copying *all;
     size_t count, capacity;
     int64_t *times;
     double *values;
-    struct store_point *points;
 };
-
-static const char all_time[] = "0..9223372036854775807";
-
-// ---- what is there ----
-
-static int note_there(struct wire_copy *c, const char *name, const struct store_reader *r)
-{
-    struct there *t = &c->there[c->there_count];
-    struct str range = store_reader_meta(r, STR("copied_range")), from = store_reader_meta(r, STR("copied_from"));
-    uint64_t version = 0;
-    bool copy = str_to_u64(store_reader_meta(r, STR("copied_version")), &version);
-    *t = (struct there){.name = arena_str(&c->arena, str_of(name)),
-                        .from = arena_str(&c->arena, from),
-                        .ours = copy && (!c->o.job.size || str_eq(store_reader_meta(r, STR("job")), c->o.job)),
-                        .same_range = str_eq(range, str_of(c->range)),
-                        .all_time = str_eq(range, str_of(all_time))};
-    if (!t->name.data || !t->from.data)
-        return -ENOMEM;
-    str_to_u64(store_reader_meta(r, STR("copied_file")), &t->file);
-    c->there_count++;
-    if (t->ours && t->same_range && t->file == 0)
-        c->known[c->known_count++] = (struct wire_copy_known){t->from, version};
-    return 0;
-}
-
-// A file that cannot be read is there as well, and is no copy.
-static int look_through(struct wire_copy *c)
-{
-    DIR *dir = opendir(c->folder);
-    c->there = arena_array(&c->arena, WIRE_COPY_FILES_MAX, sizeof *c->there);
-    c->known = arena_array(&c->arena, WIRE_COPY_FILES_MAX, sizeof *c->known);
-    int status = !dir ? -errno : c->there && c->known ? 0 : -ENOMEM;
-    for (struct dirent *d = dir ? readdir(dir) : NULL; d && status == 0 && c->there_count < WIRE_COPY_FILES_MAX;
-         d = readdir(dir)) {
-        struct store_reader *r;
-        char *path = NULL;
-        if (!str_ends(str_of(d->d_name), STR(".sonde")))
-            continue;
-        if (asprintf(&path, "%s/%s", c->folder, d->d_name) < 0)
-            status = -ENOMEM;
-        else if (store_reader_open(path, &r, NULL) == 0) {
-            status = note_there(c, d->d_name, r);
-            store_reader_close(r);
-        }
-        free(path);
-    }
-    if (dir)
-        closedir(dir);
-    return status;
-}
 
 int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out, struct error *e)
 {
@@ -109,17 +51,17 @@ int wire_copy_create(const struct wire_copy_options *options, struct wire_copy *
     struct wire_copy *c = calloc(1, sizeof *c);
     if (c) {
         c->o = *options;
-        c->folder = strdup(options->folder);
-        snprintf(c->range, sizeof c->range, "%lld..%lld", (long long)options->from_ns, (long long)options->to_ns);
+        c->stop = (struct wire_copy_stop){options->cancel, options->watch, options->progress};
+        c->o.folder = c->folder = strdup(options->folder);
+        wire_copy_range_text(options->from_ns, options->to_ns, c->range);
         c->times = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->times);
         c->values = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->values);
-        c->points = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->points);
     }
-    if (!c || !c->folder || !c->times || !c->values || !c->points) {
+    if (!c || !c->folder || !c->times || !c->values) {
         wire_copy_destroy(c);
         return error_set(e, -ENOMEM, "no memory for a copy");
     }
-    int status = look_through(c);
+    int status = wire_there_read(&c->o, &c->arena, &c->there);
     if (status) {
         error_set(e, status, "cannot look through %s: %s", options->folder, strerror(-status));
         wire_copy_destroy(c);
@@ -129,10 +71,16 @@ int wire_copy_create(const struct wire_copy_options *options, struct wire_copy *
     return 0;
 }
 
-const struct wire_copy_known *wire_copy_known(const struct wire_copy *c, size_t *count)
+int wire_copy_ask(struct wire_copy *c, const struct str *hosts, size_t host_count, struct buf *request, struct error *e)
 {
-    *count = c->known_count;
-    return c->known;
+    struct wire_copy_request m = {.from_ns = c->o.from_ns, .to_ns = c->o.to_ns};
+    int r = wire_there_sum_up(&c->there, &c->o, hosts, host_count, &c->stop, &c->arena, e);
+    if (r)
+        return r;
+    r = wire_there_known(&c->there, &c->arena, &m.known, &m.known_count);
+    if (r == 0)
+        wire_copy_request_write(&m, request);
+    return r || request->failed ? error_set(e, -ENOMEM, "no memory for a copy") : 0;
 }
 
 // ---- files ----
@@ -140,11 +88,11 @@ const struct wire_copy_known *wire_copy_known(const struct wire_copy *c, size_t 
 // Gives up what has come of it.
 static void abandon(struct copying *f)
 {
-    if (f->store)
-        store_abandon(f->store);
+    if (f->draft.store)
+        store_abandon(f->draft.store);
     if (f->made && !f->whole)
         unlink(f->part);
-    f->store = NULL;
+    wire_copy_draft_free(&f->draft);
 }
 
 void wire_copy_destroy(struct wire_copy *c)
@@ -157,15 +105,12 @@ void wire_copy_destroy(struct wire_copy *c)
         free((char *)f->host.data);
         free(f->path);
         free(f->part);
-        free(f->metrics);
-        free(f->series);
     }
     free(c->all);
     arena_free(&c->arena);
     free(c->folder);
     free(c->times);
     free(c->values);
-    free(c->points);
     free(c);
 }
 
@@ -224,9 +169,13 @@ static int damaged(struct error *e)
     return error_set(e, -EBADMSG, "a damaged copy");
 }
 
-// It cannot be written. Only a lack of memory is a reason to stop altogether.
+// What has come makes no sense, or cannot be written. Only a lack of memory is a reason to stop altogether.
 static int refused(struct copying *f, int code, struct error *e)
 {
+    if (code == 0)
+        return 0;
+    if (code == -EBADMSG)
+        return damaged(e);
     if (code == -ENOMEM)
         return error_set(e, code, "no memory for a copy");
     snprintf(f->problem, sizeof f->problem, "cannot write %s: %s", f->path, strerror(-code));
@@ -253,20 +202,80 @@ static int check_place(const struct wire_copy *c, struct copying *f)
     bool twice = false;
     for (size_t i = 0; i < c->count && !twice; i++)
         twice = &c->all[i] != f && c->all[i].path && strcmp(c->all[i].path, f->path) == 0;
-    const struct there *t = NULL;
-    for (size_t i = 0; i < c->there_count && !t; i++)
-        if (str_eq(c->there[i].name, str_of(name)))
-            t = &c->there[i];
+    const struct wire_there *t = wire_there_named(&c->there, str_of(name));
     struct stat info;
     if (twice)
         snprintf(f->problem, sizeof f->problem, "two nodes would have the file %s", f->path);
     else if (t ? !t->ours : lstat(f->path, &info) == 0)
         snprintf(f->problem, sizeof f->problem, "%s is there already and is no copy of this job: choose another folder",
                  f->path);
-    else if (t && t->all_time && strcmp(c->range, all_time) != 0)
+    else if (t && t->all_time && !t->same_range)
         snprintf(f->problem, sizeof f->problem,
                  "%s is there already and is a copy of all time: choose another folder for some of it", f->path);
     return f->problem[0] ? -EEXIST : 0;
+}
+
+// By somebody else who copies into this folder.
+static bool is_being_written(const char *part)
+{
+    struct store_reader *r;
+    if (store_reader_open(part, &r, NULL) != 0)
+        return false;
+    bool live = store_reader_state(r) == STORE_LIVE;
+    store_reader_close(r);
+    return live;
+}
+
+static int open_draft(struct copying *f, const struct store_options *o, struct error *e)
+{
+    struct error why;
+    if (is_being_written(f->part)) {
+        snprintf(f->problem, sizeof f->problem, "%s is being written at this moment: wait for its end", f->path);
+        return -EBUSY;
+    }
+    unlink(f->part);
+    f->made = true;
+    int r = store_open(f->part, o, &f->draft.store, &why);
+    if (r && r != -ENOMEM)
+        snprintf(f->problem, sizeof f->problem, "%s", why.text);
+    return r == -ENOMEM ? error_set(e, r, "no memory for a copy") : r;
+}
+
+// What is kept of the copy that is there; *t says which.
+static int read_kept(const struct wire_copy *c, const struct copying *f, struct bytes *b, struct wire_copy_kept *kept,
+                     const struct wire_there **t, struct error *e)
+{
+    unsigned upon = bytes_u8(b);
+    *t = upon ? wire_there_copy(&c->there, f->host, f->file) : NULL;
+    if (b->failed || upon > 1 || (upon && (!*t || !(*t)->sums)))
+        return damaged(e);
+    size_t size = *t ? wire_copy_kept_bytes((*t)->sums->count) : 0;
+    struct str points = bytes_take(b, size), events = bytes_take(b, size);
+    if (b->failed)
+        return damaged(e);
+    *kept = (struct wire_copy_kept){0};
+    if (size) {
+        memcpy(kept->points, points.data, size);
+        memcpy(kept->events, events.data, size);
+    }
+    return 0;
+}
+
+static int keep(const struct wire_copy *c, struct copying *f, const struct wire_there *t,
+                const struct wire_copy_kept *kept, struct error *e)
+{
+    char *path;
+    if (asprintf(&path, "%s/%.*s", c->folder, STR_ARG(t->name)) < 0)
+        return error_set(e, -ENOMEM, "no memory for a copy");
+    struct error stopped = {0};
+    int r = wire_copy_draft_keep(&f->draft, path, t->sums, kept, c->o.from_ns, c->o.to_ns, &c->stop, &stopped);
+    free(path);
+    f->way = WIRE_COPY_UPDATED;
+    if (stopped.code) {
+        *e = stopped;
+        return r;
+    }
+    return r == -ESTALE ? r : refused(f, r, e);
 }
 
 static int take_head(const struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
@@ -275,8 +284,13 @@ static int take_head(const struct wire_copy *c, struct copying *f, struct bytes 
     size_t count;
     char version[32], file[32], name[256];
     int size = snprintf(version, sizeof version, "%llu", (unsigned long long)bytes_u64(b));
+    struct wire_copy_kept kept;
+    const struct wire_there *upon;
     if (read_labels(b, meta, &count) || f->path)
         return damaged(e);
+    int r = read_kept(c, f, b, &kept, &upon, e);
+    if (r)
+        return r;
     struct str host = f->host;
     for (size_t i = 0; i < count; i++)
         if (str_eq(meta[i].key, STR("host")) && is_file_name(meta[i].value))
@@ -289,45 +303,23 @@ static int take_head(const struct wire_copy *c, struct copying *f, struct bytes 
     snprintf(name, sizeof name, "%.*s%s%s.sonde", STR_ARG(host), f->file ? "+" : "", f->file ? file : "");
     struct store_options o = {
         .meta = meta, .meta_count = count, .size_limit_bytes = UINT64_MAX, .memory_limit_bytes = COPY_MEMORY_BYTES};
-    int r = name_file(c, f, str_of(name), e);
+    r = name_file(c, f, str_of(name), e);
     if (r == 0)
         r = check_place(c, f);
-    if (r)
-        return r;
-    unlink(f->part);
-    f->made = true;
-    struct error why;
-    r = store_open(f->part, &o, &f->store, &why);
-    if (r && r != -ENOMEM)
-        snprintf(f->problem, sizeof f->problem, "%s", why.text);
-    return r == -ENOMEM ? error_set(e, r, "no memory for a copy") : r;
+    if (r == 0)
+        r = open_draft(f, &o, e);
+    return r || !upon ? r : keep(c, f, upon, &kept, e);
 }
 
-// What is there has the state that the node's has.
+// What is there holds what the node's file holds.
 static int take_unchanged(const struct wire_copy *c, struct copying *f, struct error *e)
 {
-    for (size_t i = 0; i < c->there_count; i++) {
-        const struct there *t = &c->there[i];
-        if (!t->ours || !t->same_range || t->file != f->file || !str_eq(t->from, f->host))
-            continue;
-        f->whole = f->unchanged = true;
-        return name_file(c, f, t->name, e);
-    }
-    return damaged(e); // who has said so?
-}
-
-static int remember(uint32_t **ids, size_t *count, size_t *capacity, uint32_t id, struct error *e)
-{
-    if (*count == *capacity) {
-        size_t more = *capacity ? *capacity * 2 : 256;
-        uint32_t *larger = realloc(*ids, more * sizeof **ids);
-        if (!larger)
-            return error_set(e, -ENOMEM, "no memory for a copy");
-        *ids = larger;
-        *capacity = more;
-    }
-    (*ids)[(*count)++] = id;
-    return 0;
+    const struct wire_there *t = wire_there_copy(&c->there, f->host, f->file);
+    if (f->path || !t || !t->sums || !t->same_range)
+        return damaged(e); // who has said so?
+    f->whole = true;
+    f->way = WIRE_COPY_UNCHANGED;
+    return name_file(c, f, t->name, e);
 }
 
 static int take_metric(struct copying *f, struct bytes *b, struct error *e)
@@ -338,11 +330,9 @@ static int take_metric(struct copying *f, struct bytes *b, struct error *e)
     unsigned kind = bytes_u8(b);
     m.kind = (enum store_kind)kind;
     m.level = bytes_u8(b);
-    uint32_t id;
     if (b->failed || kind > STORE_COUNTER)
         return damaged(e);
-    int r = store_define_metric(f->store, &m, &id);
-    return r ? refused(f, r, e) : remember(&f->metrics, &f->metric_count, &f->metric_capacity, id, e);
+    return refused(f, wire_copy_draft_metric(&f->draft, &m), e);
 }
 
 static int take_series(struct copying *f, struct bytes *b, struct error *e)
@@ -350,26 +340,21 @@ static int take_series(struct copying *f, struct bytes *b, struct error *e)
     struct store_label labels[STORE_LABELS_MAX];
     size_t count;
     uint64_t metric = bytes_varint(b);
-    uint32_t id;
-    if (b->failed || metric >= f->metric_count || read_labels(b, labels, &count))
+    if (b->failed || read_labels(b, labels, &count))
         return damaged(e);
-    int r = store_define_series(f->store, f->metrics[metric], labels, count, &id);
-    return r ? refused(f, r, e) : remember(&f->series, &f->series_count, &f->series_capacity, id, e);
+    return refused(f, wire_copy_draft_series(&f->draft, metric, labels, count), e);
 }
 
 static int take_points(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     uint64_t series = bytes_varint(b), count = bytes_varint(b);
-    if (b->failed || series >= f->series_count || count == 0 || count > WIRE_COPY_POINTS_MAX ||
+    if (b->failed || count == 0 || count > WIRE_COPY_POINTS_MAX ||
         wire_numbers_read(b, c->times, (size_t)count, true) || wire_numbers_read(b, c->values, (size_t)count, false))
         return damaged(e);
-    for (size_t i = 0; i < count; i++)
-        c->points[i] = (struct store_point){c->times[i], c->values[i], f->series[series]};
-    int r = store_append_points(f->store, c->points, (size_t)count, NULL);
     f->points += count;
     if (c->o.progress)
         atomic_fetch_add(&c->o.progress->points, count);
-    return r ? refused(f, r, e) : 0;
+    return refused(f, wire_copy_draft_points(&f->draft, series, c->times, c->values, (size_t)count), e);
 }
 
 static int take_event(struct copying *f, struct bytes *b, struct error *e)
@@ -385,22 +370,24 @@ static int take_event(struct copying *f, struct bytes *b, struct error *e)
     event.parent = bytes_u64(b);
     if (b->failed || kind > STORE_ANNOTATION || read_labels(b, labels, &event.label_count))
         return damaged(e);
-    int r = store_append_event(f->store, &event);
-    f->events++;
-    return r ? refused(f, r, e) : 0;
+    return refused(f, wire_copy_draft_event(&f->draft, &event), e);
 }
 
 // It is whole when everything is there, and only then has its name.
 static int take_tail(const struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
-    uint64_t metrics = bytes_u64(b), series = bytes_u64(b), points = bytes_u64(b), events = bytes_u64(b);
+    const struct wire_copy_draft *d = &f->draft;
+    uint64_t metrics = bytes_u64(b), series = bytes_u64(b), points = bytes_u64(b), events = bytes_u64(b),
+             point_sum = bytes_u64(b), event_sum = bytes_u64(b);
     uint32_t crc = bytes_u32(b);
-    if (b->failed || metrics != f->metric_count || series != f->series_count || points != f->points ||
-        events != f->events || crc != f->crc)
+    if (b->failed || crc != f->crc)
         return damaged(e);
-    struct store *store = f->store;
+    if (metrics != d->metric_count || series != d->series_count || points != d->points || events != d->events ||
+        point_sum != d->point_sum || event_sum != d->event_sum)
+        return f->way == WIRE_COPY_UPDATED ? -ESTALE : damaged(e);
+    struct store *store = d->store;
     struct error why;
-    f->store = NULL;
+    f->draft.store = NULL;
     int r = store_close(store, &why);
     if (r == 0 && rename(f->part, f->path) != 0)
         r = -errno;
@@ -414,11 +401,14 @@ static int take_tail(const struct wire_copy *c, struct copying *f, struct bytes 
 
 static int take_body(struct wire_copy *c, struct copying *f, unsigned kind, struct bytes *b, struct error *e)
 {
-    if (kind == 'u')
-        return f->path ? damaged(e) : take_unchanged(c, f, e);
-    if (kind != 'h' && !f->store)
+    bool before = kind == 'h' || kind == 'u' || kind == 'l';
+    if (!before && !f->draft.store)
         return damaged(e);
     switch (kind) {
+    case 'l':
+        return 0;
+    case 'u':
+        return take_unchanged(c, f, e);
     case 'h':
         return take_head(c, f, b, e);
     case 'm':
@@ -436,6 +426,15 @@ static int take_body(struct wire_copy *c, struct copying *f, unsigned kind, stru
     }
 }
 
+static void give_up(struct copying *f, int code)
+{
+    f->failed = true;
+    f->whole = false;
+    f->again = code == -ESTALE;
+    abandon(f);
+    f->code = f->problem[0] ? code : 0;
+}
+
 int wire_copy_take(struct wire_copy *c, struct str record, struct error *e)
 {
     struct bytes b = bytes_of(record.data, record.size);
@@ -447,22 +446,57 @@ int wire_copy_take(struct wire_copy *c, struct str record, struct error *e)
     struct copying *f = find_file(c, host, number);
     int r = 0;
     if (!f)
-        r = kind == 'h' || kind == 'u' ? add_file(c, host, number, &f, e) : damaged(e);
-    if (r || f->failed)
+        r = kind == 'h' || kind == 'u' || kind == 'l' ? add_file(c, host, number, &f, e) : damaged(e);
+    if (r)
         return r;
+    f->came += record.size;
+    if (c->o.progress)
+        atomic_fetch_add(&c->o.progress->bytes, record.size);
+    if (f->failed || f->settled)
+        return 0;
     r = f->whole ? damaged(e) : take_body(c, f, kind, &b, e);
     if (r == 0 && bytes_left(&b))
         r = damaged(e);
     if (r) {
-        f->failed = true;
-        f->whole = false;
-        abandon(f);
-        f->code = f->problem[0] ? r : 0;
-        return f->problem[0] ? 0 : r;
+        give_up(f, r);
+        return f->problem[0] || f->again ? 0 : r;
     }
     f->crc = crc32c(f->crc, record.data, record.size);
-    if (c->o.progress)
-        atomic_fetch_add(&c->o.progress->bytes, record.size);
+    return 0;
+}
+
+// As before its first record, but for what has come of it.
+static void begin_anew(struct copying *f)
+{
+    free(f->path);
+    free(f->part);
+    *f = (struct copying){.host = f->host, .file = f->file, .points = f->points, .came = f->came};
+}
+
+int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str **hosts, size_t *count)
+{
+    struct str *all = arena_array(arena, c->count, sizeof *all);
+    size_t n = 0;
+    if (!all)
+        return -ENOMEM;
+    for (size_t i = 0; i < c->count; i++) {
+        bool listed = !c->all[i].again;
+        for (size_t k = 0; k < n && !listed; k++)
+            listed = str_eq(all[k], c->all[i].host);
+        if (!listed && !(all[n++] = arena_str(arena, c->all[i].host)).data)
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < c->count; i++) {
+        struct copying *f = &c->all[i];
+        f->settled |= f->whole;
+        if (f->again)
+            begin_anew(f);
+    }
+    for (size_t i = 0; i < c->there.count; i++)
+        for (size_t k = 0; k < n; k++)
+            c->there.files[i].spoiled |= str_eq(c->there.files[i].from, all[k]);
+    *hosts = all;
+    *count = n;
     return 0;
 }
 
@@ -477,10 +511,11 @@ static bool describe(const struct copying *f, struct arena *arena, struct wire_c
     const char *problem = f->problem[0] ? arena_strdup(arena, str_of(f->problem)) : NULL;
     *out = (struct wire_copy_file){.path = arena_strdup(arena, str_of(f->path)),
                                    .host = arena_str(arena, f->host),
-                                   .unchanged = f->unchanged,
+                                   .way = f->way,
                                    .code = f->code,
                                    .problem = problem,
                                    .points = f->points,
+                                   .came = f->came,
                                    .bytes = f->whole && stat(f->path, &info) == 0 ? (uint64_t)info.st_size : 0};
     return out->path && out->host.data && (problem || !f->problem[0]);
 }
@@ -503,43 +538,4 @@ int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire
     *out = files;
     *count = n;
     return 0;
-}
-
-// ---- all at once ----
-
-static int on_record(void *user, struct str host, struct str record, struct error *e)
-{
-    (void)host;
-    return wire_copy_take(user, record, e);
-}
-
-int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *options, const struct hub_where *where,
-             struct arena *arena, struct wire_copied *out, struct error *e)
-{
-    struct wire_copy *c;
-    struct wire_copy_request m = {.from_ns = options->from_ns, .to_ns = options->to_ns};
-    struct buf request = {0};
-    *out = (struct wire_copied){0};
-    int r = wire_copy_create(options, &c, e);
-    if (r)
-        return r;
-    m.known = wire_copy_known(c, &m.known_count);
-    wire_copy_request_write(&m, &request);
-    if (request.failed) {
-        r = error_set(e, -ENOMEM, "no memory for a copy");
-    } else if (h) {
-        r = hub_ask_all(h, WIRE_COPY, buf_str(&request), where, on_record, c, arena, &out->absent, e);
-    } else {
-        struct hub_ask ask = {.question = WIRE_COPY,
-                              .request = buf_str(&request),
-                              .deadline_ns = where->deadline_ns,
-                              .watch = where->watch,
-                              .user = c};
-        r = hub_answer_here(&ask, where->local, host, on_record, e);
-    }
-    if (r == 0 && wire_copy_finish(c, arena, &out->files, &out->count))
-        r = error_set(e, -ENOMEM, "no memory for a copy");
-    buf_free(&request);
-    wire_copy_destroy(c);
-    return r;
 }

@@ -7,45 +7,54 @@
 //
 //   fetch ─▶ waiting (no slot, or the provider says "again") ─▶ slot: fi_read ─▶ completion ─▶ done
 //
-// A fetch that is given up, or too late, leaves its slot behind until the completion comes: until then the network may still write there.
+// A fetch that is given up, or too late, leaves its slot behind until the completion comes: until then the network may still write there. Of a node that has lost its power or its cable
+// none comes for many minutes (TCP is patient), no call takes back a read, and closing an endpoint in the middle of one crashes some providers. So after LOST_MS the endpoint is set
+// aside, with its slots, for as long as the process lives, and another one opened, where the reads of the other nodes begin again; ASIDE_MAX times, then data go over TCP. Meanwhile one
+// node has a quarter of the slots at most, so that others need not wait for it.
 #include "wire/fabric.h"
-#include "wire/fabric_library.h"
+#include "wire/fabric_memory.h"
+#include "wire/fabric_objects.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
-#include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 enum {
     LANDING_BYTES = WIRE_LANDING_SLOTS * WIRE_LAID_MAX,
+    NODE_SLOTS_MAX = WIRE_LANDING_SLOTS / 4,
     QUEUE_SIZE = 64, // completions; there are never more than slots
     TRIES_MAX = 16,  // to find the queue quiet before the loop sleeps
     POLL_MIN_MS = 1,
     POLL_MAX_MS = 16,
+    LOST_MS = 1000,
+    ASIDE_MAX = 8, // of 4 MiB and an endpoint
 };
-static const uint64_t WINDOW_KEY = 1; // where we choose it
 
 struct wire_bulk_peer {
     struct fabric *fabric;
-    fi_addr_t address;
-    uint64_t base, key; // of its window
-    unsigned reads;     // in slots
+    struct wire_bulk_peer *next, **at; // of the fabric's
+    char name[WIRE_ADDRESS_MAX];       // its address, as it told us
+    fi_addr_t address;                 // FI_ADDR_NOTAVAIL: the provider does not take it
+    uint64_t base, key;                // of its window
+    unsigned reads;                    // in slots
     bool parted;
 };
 
 struct slot {
     struct fi_context2 context;  // first: the provider's; what a completion names
-    struct wire_fetch *fetch;    // NULL: free, or given up
+    struct wire_fetch *fetch;    // NULL: free, or lost
     struct wire_bulk_peer *peer; // NULL: free
+    int64_t lost_ns;             // when nobody waited for it any more
 };
 
 struct fabric {
@@ -54,25 +63,33 @@ struct fabric {
     const struct fabric_library *library;
     enum wire_side side;
     struct fi_info *info;
-    struct fid_fabric *fabric;
-    struct fid_domain *domain;
-    struct fid_cq *cq;
-    struct fid_av *av;
-    struct fid_ep *ep;
-    struct fid_mr *mr;
+    struct fabric_objects o;
     char *memory; // the window, or the landing
     size_t memory_bytes;
-    char address[WIRE_ADDRESS_MAX];
-    size_t address_size;
-    int fd; // -1: none
-    uv_poll_t *poll;
+    struct wire_bulk_peer *peers;
+    uv_poll_t *poll; // NULL: there is nothing to wait for
     uv_prepare_t *prepare;
     uv_timer_t *timer;
     uint64_t poll_ms;
     bool awaited, timing;
-    struct slot slots[WIRE_LANDING_SLOTS];
+    struct slot *slots; // WIRE_LANDING_SLOTS
+    unsigned asides;
     struct wire_fetch *waiting, **last;
 };
+
+// What the network may still write to.
+struct aside {
+    struct fabric_objects o;
+    struct slot *slots;
+    char *memory;
+    struct aside *next;
+};
+static _Atomic(struct aside *) asides; // for who looks for leaks
+
+static bool is_memory(const struct fabric *f)
+{
+    return f->info && strcmp(f->info->fabric_attr->prov_name, FABRIC_MEMORY_PROVIDER) == 0;
+}
 
 // ---- fetching ----
 
@@ -80,8 +97,18 @@ static void forget_peer(struct wire_bulk_peer *p)
 {
     if (!p->parted || p->reads)
         return;
-    fi_av_remove(p->fabric->av, &p->address, 1, 0);
+    if (p->fabric->o.av && p->address != FI_ADDR_NOTAVAIL)
+        fi_av_remove(p->fabric->o.av, &p->address, 1, 0);
+    *p->at = p->next;
+    if (p->next)
+        p->next->at = p->at;
     free(p);
+}
+
+static void lose(struct slot *s)
+{
+    s->fetch = NULL;
+    s->lost_ns = clock_monotonic_ns();
 }
 
 static void free_slot(struct slot *s)
@@ -97,10 +124,12 @@ static bool take_completion(struct fabric *f)
 {
     struct fi_cq_entry entry;
     struct fi_cq_err_entry failure = {0};
-    ssize_t n = fi_cq_read(f->cq, &entry, 1);
+    if (!f->o.cq)
+        return false;
+    ssize_t n = fi_cq_read(f->o.cq, &entry, 1);
     int status = 0;
     if (n == -FI_EAVAIL) {
-        if (fi_cq_readerr(f->cq, &failure, 0) <= 0)
+        if (fi_cq_readerr(f->o.cq, &failure, 0) <= 0)
             return false;
         entry.op_context = failure.op_context;
         status = -EIO;
@@ -146,8 +175,12 @@ static bool begin_read(struct fabric *f)
     for (struct wire_fetch **at = &f->waiting; s && *at; at = &(*at)->next) {
         struct wire_fetch *fetch = *at;
         size_t slot = (size_t)(s - f->slots);
-        ssize_t r = fi_read(f->ep, f->memory + slot * WIRE_LAID_MAX, fetch->size, f->mr ? fi_mr_desc(f->mr) : NULL,
-                            fetch->peer->address, fetch->peer->base + fetch->offset, fetch->peer->key, &s->context);
+        if (fetch->peer->reads == NODE_SLOTS_MAX)
+            continue;
+        ssize_t r = -FI_EADDRNOTAVAIL;
+        if (f->o.ep && fetch->peer->address != FI_ADDR_NOTAVAIL)
+            r = fi_read(f->o.ep, f->memory + slot * WIRE_LAID_MAX, fetch->size, f->o.mr ? fi_mr_desc(f->o.mr) : NULL,
+                        fetch->peer->address, fetch->peer->base + fetch->offset, fetch->peer->key, &s->context);
         if (r == -FI_EAGAIN) // this node's connection is in the making, say; another's is not
             continue;
         unqueue(f, at);
@@ -180,7 +213,7 @@ static bool end_late(struct fabric *f, int64_t now_ns)
         struct wire_fetch *fetch = f->slots[i].fetch;
         if (!fetch || now_ns < fetch->deadline_ns)
             continue;
-        f->slots[i].fetch = NULL;
+        lose(&f->slots[i]);
         fetch->done(fetch, -ETIMEDOUT, NULL);
         return true;
     }
@@ -190,9 +223,119 @@ static bool end_late(struct fabric *f, int64_t now_ns)
 static bool is_reading(const struct fabric *f)
 {
     for (size_t i = 0; i < WIRE_LANDING_SLOTS; i++)
-        if (f->slots[i].fetch)
+        if (f->slots[i].peer)
             return true;
     return false;
+}
+
+// ---- opened anew ----
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)poll, (void)status, (void)events; // on_prepare looks
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void start_waiting(struct fabric *f)
+{
+    f->poll = f->o.fd >= 0 ? calloc(1, sizeof *f->poll) : NULL;
+    if (f->poll && uv_poll_init(wire_loop_uv(f->loop), f->poll, f->o.fd) == 0) {
+        f->poll->data = f;
+        uv_poll_start(f->poll, UV_READABLE, on_readable);
+    } else {
+        free(f->poll);
+        f->poll = NULL;
+    }
+}
+
+static void stop_waiting(struct fabric *f)
+{
+    if (f->poll)
+        uv_close((uv_handle_t *)f->poll, free_handle);
+    f->poll = NULL;
+}
+
+static void queue(struct fabric *f, struct wire_fetch *t)
+{
+    t->next = NULL;
+    t->slot = -1;
+    t->deadline_ns = clock_monotonic_ns() + f->bulk.fetch_timeout_ms * (int64_t)NS_PER_MS;
+    *f->last = t;
+    f->last = &t->next; // on_prepare begins it
+}
+
+static bool has_lost(const struct fabric *f, int64_t now_ns)
+{
+    for (size_t i = 0; i < WIRE_LANDING_SLOTS; i++) {
+        const struct slot *s = &f->slots[i];
+        if (s->peer && !s->fetch && now_ns - s->lost_ns >= LOST_MS * (int64_t)NS_PER_MS)
+            return true;
+    }
+    return false;
+}
+
+static char *map_memory(const struct fabric *f)
+{
+    char *memory = mmap(NULL, f->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+// False: no memory; all is as it was.
+static bool set_aside(struct fabric *f)
+{
+    struct aside *a = calloc(1, sizeof *a);
+    struct slot *slots = calloc(WIRE_LANDING_SLOTS, sizeof *slots);
+    char *memory = map_memory(f);
+    if (!a || !slots || !memory) {
+        free(a);
+        free(slots);
+        if (memory)
+            munmap(memory, f->memory_bytes);
+        return false;
+    }
+    *a = (struct aside){f->o, f->slots, f->memory, atomic_load(&asides)};
+    while (!atomic_compare_exchange_weak(&asides, &a->next, a))
+        ;
+    f->o = (struct fabric_objects){.fd = -1};
+    f->slots = slots;
+    f->memory = memory;
+    f->asides++;
+    return true;
+}
+
+static void open_anew(struct fabric *f)
+{
+    const char *what = "";
+    struct slot *before = f->slots;
+    // shm copies by itself: nothing is under way, and its memory has to go.
+    if (is_memory(f)) {
+        stop_waiting(f);
+        fabric_objects_close(&f->o);
+    } else {
+        if (f->asides == ASIDE_MAX || !set_aside(f))
+            return;
+        stop_waiting(f);
+    }
+    log_info("%s: a read that nobody waits for does not end: opened anew", f->bulk.name);
+    for (size_t i = 0; i < WIRE_LANDING_SLOTS; i++) {
+        struct slot *s = &before[i];
+        if (s->fetch)
+            queue(f, s->fetch);
+        s->fetch = NULL;
+        if (s->peer)
+            free_slot(s);
+    }
+    int r = fabric_objects_open(&f->o, f->library, f->info, f->side, QUEUE_SIZE, f->memory, f->memory_bytes, &what);
+    if (r)
+        log_warning("%s does not give %s again: %s; data come over TCP", f->bulk.name, what, f->library->strerror(-r));
+    for (struct wire_bulk_peer *p = f->peers; p; p = p->next)
+        if (!f->o.av || fi_av_insert(f->o.av, p->name, 1, &p->address, 0, NULL) != 1)
+            p->address = FI_ADDR_NOTAVAIL;
+    start_waiting(f);
 }
 
 // ---- progress ----
@@ -201,7 +344,7 @@ static void on_timer(uv_timer_t *timer);
 
 static void schedule(struct fabric *f, bool happened, bool at_once)
 {
-    bool busy = (f->awaited && f->fd < 0) || f->waiting || is_reading(f);
+    bool busy = (f->awaited && !f->poll) || f->waiting || is_reading(f);
     uint64_t before_ms = f->poll_ms;
     if (happened)
         f->poll_ms = POLL_MIN_MS;
@@ -222,12 +365,16 @@ static void progress(struct fabric *f)
             happened = true;
         while (begin_read(f))
             happened = true;
-        struct fid *queue = &f->cq->fid;
-        quiet = f->fd < 0 || fi_trywait(f->fabric, &queue, 1) != -FI_EAGAIN;
+        struct fid *completions = f->poll ? &f->o.cq->fid : NULL;
+        quiet = !f->poll || fi_trywait(f->o.fabric, &completions, 1) != -FI_EAGAIN;
     }
     int64_t now_ns = clock_monotonic_ns();
     while ((f->waiting || is_reading(f)) && end_late(f, now_ns))
         happened = true;
+    if (is_reading(f) && has_lost(f, now_ns)) {
+        open_anew(f);
+        happened = true;
+    }
     schedule(f, happened, !quiet);
 }
 
@@ -236,11 +383,6 @@ static void on_timer(uv_timer_t *timer)
     struct fabric *f = timer->data;
     f->timing = false;
     f->poll_ms = f->poll_ms < POLL_MAX_MS ? f->poll_ms * 2 : POLL_MAX_MS;
-}
-
-static void on_readable(uv_poll_t *poll, int status, int events)
-{
-    (void)poll, (void)status, (void)events; // on_prepare looks
 }
 
 static void on_prepare(uv_prepare_t *prepare)
@@ -265,9 +407,9 @@ static void describe(const struct wire_bulk *b, struct buf *out)
     const struct fabric *f = of(b);
     bool by_address = f->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
     buf_short(out, str_of(f->info->fabric_attr->prov_name));
-    buf_short(out, (struct str){f->address, f->address_size});
+    buf_short(out, (struct str){f->o.address, f->o.address_size});
     buf_u64(out, by_address ? (uint64_t)(uintptr_t)f->memory : 0);
-    buf_u64(out, fi_mr_key(f->mr));
+    buf_u64(out, fi_mr_key(f->o.mr));
 }
 
 static void awaited(struct wire_bulk *b, bool yes)
@@ -283,9 +425,9 @@ static bool is_like_ours(const struct fabric *f, struct str address)
     if (f->info->addr_format == FI_ADDR_STR)
         return address.data[address.size - 1] == 0;
     sa_family_t ours, theirs;
-    if (address.size != f->address_size)
+    if (address.size != f->o.address_size)
         return false;
-    memcpy(&ours, f->address, sizeof ours);
+    memcpy(&ours, f->o.address, sizeof ours);
     memcpy(&theirs, address.data, sizeof theirs);
     bool sockets = f->info->addr_format == FI_SOCKADDR || f->info->addr_format == FI_SOCKADDR_IN ||
                    f->info->addr_format == FI_SOCKADDR_IN6;
@@ -306,17 +448,21 @@ static int meet(struct wire_bulk *b, struct str description, struct wire_bulk_pe
                          f->info->fabric_attr->prov_name);
     if (!is_like_ours(f, address))
         return error_set(e, -EPROTO, "the node's address on the fabric is of another kind than the hub's");
-    char room[WIRE_ADDRESS_MAX] = {0};
-    memcpy(room, address.data, address.size);
     struct wire_bulk_peer *p = calloc(1, sizeof *p);
     if (!p)
         return error_set(e, -ENOMEM, "no memory for a node");
     *p = (struct wire_bulk_peer){.fabric = f, .base = base, .key = key, .address = FI_ADDR_UNSPEC};
-    int r = fi_av_insert(f->av, room, 1, &p->address, 0, NULL);
+    memcpy(p->name, address.data, address.size);
+    int r = f->o.av ? fi_av_insert(f->o.av, p->name, 1, &p->address, 0, NULL) : 0;
     if (r != 1 || p->address == FI_ADDR_NOTAVAIL) {
         free(p);
         return error_set(e, -EIO, "the fabric does not take the node's address");
     }
+    p->next = f->peers;
+    p->at = &f->peers;
+    if (p->next)
+        p->next->at = &p->next;
+    f->peers = p;
     *out = p;
     return 0;
 }
@@ -329,12 +475,7 @@ static void part(struct wire_bulk_peer *p)
 
 static void fetch(struct wire_fetch *t)
 {
-    struct fabric *f = t->peer->fabric;
-    t->next = NULL;
-    t->slot = -1;
-    t->deadline_ns = clock_monotonic_ns() + f->bulk.fetch_timeout_ms * (int64_t)NS_PER_MS;
-    *f->last = t;
-    f->last = &t->next; // on_prepare begins it
+    queue(t->peer->fabric, t);
 }
 
 static void give_up(struct wire_fetch *t)
@@ -342,7 +483,7 @@ static void give_up(struct wire_fetch *t)
     struct fabric *f = t->peer->fabric;
     if (t->slot >= 0) {
         if (f->slots[t->slot].fetch == t)
-            f->slots[t->slot].fetch = NULL;
+            lose(&f->slots[t->slot]);
         return;
     }
     for (struct wire_fetch **at = &f->waiting; *at; at = &(*at)->next) {
@@ -355,51 +496,35 @@ static void give_up(struct wire_fetch *t)
 
 // ---- life ----
 
-static void close_fid(struct fid *fid)
-{
-    if (fid)
-        fi_close(fid);
-}
-
-#define CLOSE(object) close_fid((object) ? &(object)->fid : NULL)
-
 static void free_fabric(struct fabric *f)
 {
-    // Parted nodes whose reads never completed.
-    for (size_t i = 0; i < WIRE_LANDING_SLOTS; i++)
-        if (f->slots[i].peer)
-            free_slot(&f->slots[i]);
-    struct fabric_signals *signals = fabric_signals_keep();
-    CLOSE(f->ep);
-    CLOSE(f->mr);
-    CLOSE(f->cq);
-    CLOSE(f->av);
-    CLOSE(f->domain);
-    CLOSE(f->fabric);
-    fabric_signals_restore(signals);
+    if (f->slots && is_reading(f) && !is_memory(f))
+        set_aside(f);
+    fabric_objects_close(&f->o);
+    if (is_memory(f))
+        fabric_memory_sweep(FABRIC_MEMORY_FOLDER); // of nodes that were killed, and whose memory we had until now
     if (f->memory)
         munmap(f->memory, f->memory_bytes);
     if (f->info)
         f->library->freeinfo(f->info);
-    free(f->poll);
+    // Parted nodes whose reads never completed.
+    while (f->peers) {
+        struct wire_bulk_peer *p = f->peers;
+        f->peers = p->next;
+        free(p);
+    }
+    free(f->slots);
     free(f->prepare);
     free(f->timer);
     free(f);
 }
 
-static void free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
-
 static void stop(void *user)
 {
     struct fabric *f = user;
-    if (f->poll)
-        uv_close((uv_handle_t *)f->poll, free_handle);
+    stop_waiting(f);
     uv_close((uv_handle_t *)f->prepare, free_handle);
     uv_close((uv_handle_t *)f->timer, free_handle);
-    f->poll = NULL;
     f->prepare = NULL;
     f->timer = NULL;
 }
@@ -417,90 +542,11 @@ static void start(void *user)
 {
     struct fabric *f = user;
     uv_loop_t *uv = wire_loop_uv(f->loop);
-    if (f->poll && uv_poll_init(uv, f->poll, f->fd) == 0) {
-        f->poll->data = f;
-        uv_poll_start(f->poll, UV_READABLE, on_readable);
-    } else {
-        free(f->poll);
-        f->poll = NULL;
-        f->fd = -1;
-    }
+    start_waiting(f);
     uv_prepare_init(uv, f->prepare);
     uv_timer_init(uv, f->timer);
     f->prepare->data = f->timer->data = f;
     uv_prepare_start(f->prepare, on_prepare);
-}
-
-static int open_queue(struct fabric *f)
-{
-    struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_FD, .size = QUEUE_SIZE};
-    f->fd = -1;
-    if (fi_cq_open(f->domain, &attr, &f->cq, NULL) == 0 && fi_control(&f->cq->fid, FI_GETWAIT, &f->fd) == 0)
-        return 0;
-    f->fd = -1;
-    CLOSE(f->cq);
-    f->cq = NULL;
-    attr.wait_obj = FI_WAIT_NONE;
-    return fi_cq_open(f->domain, &attr, &f->cq, NULL);
-}
-
-static int open_memory(struct fabric *f)
-{
-    int mode = f->info->domain_attr->mr_mode;
-    f->memory_bytes = f->side == WIRE_HUB ? LANDING_BYTES : WIRE_WINDOW_BYTES;
-    f->memory = mmap(NULL, f->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (f->memory == MAP_FAILED) {
-        f->memory = NULL;
-        return -FI_ENOMEM;
-    }
-    if (f->side == WIRE_HUB && !(mode & FI_MR_LOCAL))
-        return 0;
-    // A forked child must not tear pages away that the network reads or writes.
-    madvise(f->memory, f->memory_bytes, MADV_DONTFORK);
-    int r = fi_mr_reg(f->domain, f->memory, f->memory_bytes, f->side == WIRE_HUB ? FI_READ : FI_REMOTE_READ, 0,
-                      WINDOW_KEY, 0, &f->mr, NULL);
-    if (r == 0 && mode & FI_MR_ENDPOINT) {
-        r = fi_mr_bind(f->mr, &f->ep->fid, 0);
-        r = r ? r : fi_mr_enable(f->mr);
-    }
-    return r;
-}
-
-// *what: the step that failed.
-static int open_objects(struct fabric *f, const char **what)
-{
-    struct fi_av_attr table = {.type = f->info->domain_attr->av_type == FI_AV_MAP ? FI_AV_MAP : FI_AV_TABLE};
-    *what = "the fabric";
-    int r = f->library->fabric(f->info->fabric_attr, &f->fabric, NULL);
-    if (r == 0) {
-        *what = "a domain";
-        r = fi_domain(f->fabric, f->info, &f->domain, NULL);
-    }
-    if (r == 0) {
-        *what = "a completion queue";
-        r = open_queue(f);
-    }
-    if (r == 0) {
-        *what = "an address table";
-        r = fi_av_open(f->domain, &table, &f->av, NULL);
-    }
-    if (r == 0) {
-        *what = "an endpoint";
-        r = fi_endpoint(f->domain, f->info, &f->ep, NULL);
-        r = r ? r : fi_ep_bind(f->ep, &f->av->fid, 0);
-        r = r ? r : fi_ep_bind(f->ep, &f->cq->fid, FI_TRANSMIT | FI_RECV);
-        r = r ? r : fi_enable(f->ep);
-    }
-    if (r == 0) {
-        *what = "memory";
-        r = open_memory(f);
-    }
-    if (r == 0) {
-        *what = "its own address";
-        f->address_size = sizeof f->address;
-        r = fi_getname(&f->ep->fid, f->address, &f->address_size);
-    }
-    return r;
 }
 
 int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, enum wire_side side, const char *near,
@@ -514,22 +560,28 @@ int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, 
     f->bulk.fetch_timeout_ms = WIRE_FETCH_TIMEOUT_MS;
     f->loop = loop;
     f->side = side;
-    f->fd = -1;
+    f->o.fd = -1;
     f->last = &f->waiting;
     f->poll_ms = POLL_MIN_MS;
     struct fabric_signals *signals = fabric_signals_keep();
     f->library = fabric_library_open(e);
-    const char *what = "";
+    const char *what = "memory";
     int r = f->library ? fabric_choose(f->library, provider, made_for_it, side, near, &f->info, e) : -ENOENT;
-    int failed = r ? 0 : open_objects(f, &what);
     fabric_signals_restore(signals);
-    if (failed)
+    if (r == 0 && is_memory(f))
+        fabric_memory_sweep(FABRIC_MEMORY_FOLDER); // of who was killed and is started again here, say
+    f->memory_bytes = side == WIRE_HUB ? LANDING_BYTES : WIRE_WINDOW_BYTES;
+    f->memory = map_memory(f);
+    f->slots = calloc(WIRE_LANDING_SLOTS, sizeof *f->slots);
+    int failed = f->memory && f->slots ? 0 : -FI_ENOMEM;
+    if (r == 0 && !failed)
+        failed = fabric_objects_open(&f->o, f->library, f->info, side, QUEUE_SIZE, f->memory, f->memory_bytes, &what);
+    if (r == 0 && failed)
         r = error_set(e, -EIO, "libfabric's provider %s does not give %s: %s", f->info->fabric_attr->prov_name, what,
                       f->library->strerror(-failed));
     f->prepare = calloc(1, sizeof *f->prepare);
     f->timer = calloc(1, sizeof *f->timer);
-    f->poll = f->fd >= 0 ? calloc(1, sizeof *f->poll) : NULL;
-    if (r == 0 && (!f->prepare || !f->timer || (f->fd >= 0 && !f->poll)))
+    if (r == 0 && (!f->prepare || !f->timer))
         r = error_set(e, -ENOMEM, "no memory for a fabric");
     if (r) {
         free_fabric(f);

@@ -24,6 +24,7 @@ static const struct wire_frame_row rows[WIRE_TYPE_COUNT] = {
     [WIRE_LAID] = {"LAID", FROM_LINK, false, 24},
     [WIRE_TAKEN] = {"TAKEN", FROM_HUB, false, 4},
     [WIRE_AGAIN] = {"AGAIN", FROM_LINK, false, WIRE_LAID_MAX},
+    [WIRE_HOSTS] = {"HOSTS", FROM_LINK, false, WIRE_HOSTS_BYTES_MAX},
 };
 
 const struct wire_frame_row *wire_frame_row(enum wire_type type)

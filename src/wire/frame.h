@@ -22,10 +22,11 @@ enum {
     WIRE_VERSION = 1,
     WIRE_HEADER_BYTES = 12,
     WIRE_MAC_BYTES = 16,
-    WIRE_PART_MAX = 64 << 10,  // payload of a PART
-    WIRE_LAID_MAX = 256 << 10, // of a piece that lies in a window (bulk.h), and of an AGAIN
-    WIRE_ASK_MAX = 1 << 20,    // payload of an ASK: filters, and lists of 10,000 hosts
-    WIRE_BYE_MAX = 512,        // bytes of a BYE's words
+    WIRE_PART_MAX = 64 << 10,        // payload of a PART
+    WIRE_LAID_MAX = 256 << 10,       // of a piece that lies in a window (bulk.h), and of an AGAIN
+    WIRE_ASK_MAX = 1 << 20,          // payload of an ASK: filters, and lists of 10,000 hosts
+    WIRE_BYE_MAX = 512,              // bytes of a BYE's words
+    WIRE_HOSTS_BYTES_MAX = 64 << 10, // payload of a HOSTS
 };
 
 enum wire_type {
@@ -48,6 +49,7 @@ enum wire_type {
     WIRE_LAID,
     WIRE_TAKEN,
     WIRE_AGAIN,
+    WIRE_HOSTS,
     WIRE_TYPE_COUNT
 };
 

@@ -31,7 +31,7 @@ struct wire_identity {
     struct str host, job;
     uint8_t abilities; // bits; those that the other end does not know mean nothing to it
 };
-enum { WIRE_ABLE_WINDOW = 1 }; // WINDOW and what follows it
+enum { WIRE_ABLE_WINDOW = 1, WIRE_ABLE_HOSTS = 2 }; // WINDOW and what follows it; HOSTS
 
 struct wire_handshake {
     enum wire_side side;

@@ -1,6 +1,7 @@
 #include "wire/hub_internal.h"
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -32,8 +33,7 @@ static struct node *find_node(const struct hub *h, struct str host)
     return known ? h->nodes[*known] : NULL;
 }
 
-// The node of that name, made where it is new. NULL: too many, or no memory.
-static struct node *get_node(struct hub *h, struct str host)
+struct node *hub_get_node(struct hub *h, struct str host)
 {
     struct node *n = find_node(h, host);
     if (n || h->node_count == HUB_NODES_MAX)
@@ -57,7 +57,7 @@ static struct node *get_node(struct hub *h, struct str host)
         free(n);
         return NULL;
     }
-    *index = h->node_count;
+    *index = n->index = h->node_count;
     h->nodes[h->node_count++] = n;
     return n;
 }
@@ -97,7 +97,11 @@ static void drop(struct peer *p, const char *why)
     if (p->node) {
         p->node->bytes_in += in;
         p->node->bytes_out += out;
-        p->node->way_bytes += wire_session_way(p->session).bytes;
+        uint64_t beside = wire_session_way(p->session).bytes;
+        p->node->way_bytes += beside;
+        if (beside)
+            log_info("%llu bytes of %.*s came over %s", (unsigned long long)beside, STR_ARG(p->node->host),
+                     h->bulk->name);
         if (p->node->peer == p)
             p->node->peer = NULL;
         asking_lost(p);
@@ -143,7 +147,8 @@ static void on_frame(void *user, const struct wire_header *header, struct str pa
         return;
     }
     const char *why;
-    if (!asking_frame(p, header, payload, &why)) {
+    bool sound = header->type == WIRE_HOSTS ? holders_take(p, payload, &why) : asking_frame(p, header, payload, &why);
+    if (!sound) {
         log_warning("%.*s sent %s; its connection is closed", STR_ARG(p->node->host), why);
         p->hub->stats.lost++;
         drop(p, why);
@@ -172,7 +177,7 @@ static void on_opened(void *user)
     struct peer *p = user;
     struct hub *h = p->hub;
     const struct wire_identity *who = wire_session_peer(p->session);
-    struct node *n = get_node(h, who->host);
+    struct node *n = hub_get_node(h, who->host);
     if (!n) {
         h->stats.refused_room++;
         drop(p, "no room for more nodes");
@@ -207,6 +212,7 @@ static void on_opened(void *user)
     n->clock = (struct clock_offset){0};
     welcome(p);
     tell_waiters(h);
+    holders_changed(h, n);
 }
 
 static void on_closed(void *user, int why, const char *text)
@@ -243,7 +249,8 @@ static void on_accepted(void *user, struct wire_channel *channel)
                                      .self = {.role = h->relay ? WIRE_ROLE_RELAY : WIRE_ROLE_ROOT,
                                               .session = h->session,
                                               .host = h->host,
-                                              .job = h->job},
+                                              .job = h->job,
+                                              .abilities = WIRE_ABLE_HOSTS},
                                      .events = {on_opened, on_frame, NULL, on_closed},
                                      .user = p};
     if (!p) {
@@ -322,6 +329,7 @@ static void free_hub(struct hub *h)
     for (size_t i = 0; i < h->node_count; i++) {
         free((char *)h->nodes[i]->host.data);
         free((char *)h->nodes[i]->via.data);
+        wire_held_free(&h->nodes[i]->held);
         free(h->nodes[i]);
     }
     free(h->nodes);
@@ -347,11 +355,7 @@ static struct hub *new_hub(struct wire_loop *loop, const struct hub_options *o)
     h->last_stranger = &h->strangers;
     h->session = (uint64_t)wire_realtime_ns(&h->settings);
     pthread_mutex_init(&h->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&h->changed);
     h->timer = calloc(1, sizeof *h->timer);
     if (!h->timer || !copy_text(&h->host, o->host) || !copy_text(&h->job, o->settings.job)) {
         free(h->timer);
@@ -427,7 +431,7 @@ struct expect {
 static void expect(void *user)
 {
     struct expect *x = user;
-    struct node *n = get_node(x->hub, x->host);
+    struct node *n = hub_get_node(x->hub, x->host);
     struct str via = {0};
     if (!n || (x->via.size && !copy_text(&via, x->via))) {
         x->result = !n && x->hub->node_count == HUB_NODES_MAX ? -E2BIG : -ENOMEM;
@@ -437,6 +441,7 @@ static void expect(void *user)
     n->via = via;
     n->expected = true;
     n->excluded = false;
+    holders_changed(x->hub, n);
 }
 
 int hub_expect(struct hub *h, struct str host, struct str via)
@@ -451,7 +456,7 @@ int hub_expect(struct hub *h, struct str host, struct str via)
 static void exclude(void *user)
 {
     struct expect *x = user;
-    struct node *n = get_node(x->hub, x->host);
+    struct node *n = hub_get_node(x->hub, x->host);
     if (!n)
         return;
     n->expected = false;
@@ -485,17 +490,16 @@ static void count_connected(void *user)
 
 int hub_wait(struct hub *h, size_t count, int64_t deadline_ns)
 {
-    struct timespec until = {deadline_ns / NS_PER_S, deadline_ns % NS_PER_S};
-    for (int r = 0;;) {
+    for (bool late = false;;) {
         struct count c = {.hub = h};
         wire_loop_call(h->loop, count_connected, &c);
         if (count ? c.connected >= count : c.lacking == 0)
             return 0;
-        if (r == ETIMEDOUT)
+        if (late)
             return -ETIMEDOUT;
         pthread_mutex_lock(&h->lock);
-        while (h->changes == c.changes && r != ETIMEDOUT)
-            r = pthread_cond_timedwait(&h->changed, &h->lock, &until);
+        while (h->changes == c.changes && !late)
+            late = !condition_wait_until(&h->changed, &h->lock, deadline_ns);
         pthread_mutex_unlock(&h->lock);
     }
 }
@@ -525,6 +529,7 @@ static bool describe(const struct hub *h, const struct node *n, struct arena *ar
                              .within_reach = is_within_reach(h, n),
                              .heard_ns = n->peer ? wire_session_heard_ns(n->peer->session) : 0,
                              .connections = n->connections,
+                             .asked = n->asked,
                              .bytes_in = n->bytes_in,
                              .bytes_out = n->bytes_out,
                              .way_bytes = n->way_bytes};
@@ -549,9 +554,11 @@ static void list(void *user)
     l->nodes = arena_array(l->arena, l->hub->node_count, sizeof *l->nodes);
     l->result = l->nodes ? 0 : -ENOMEM;
     for (size_t i = 0; i < l->hub->node_count && l->result == 0; i++) {
-        if (l->hub->nodes[i]->excluded)
+        const struct node *n = l->hub->nodes[i];
+        // Of some only their relays have told.
+        if (n->excluded || (!n->expected && !n->connections))
             continue;
-        if (!describe(l->hub, l->hub->nodes[i], l->arena, &l->nodes[l->count++]))
+        if (!describe(l->hub, n, l->arena, &l->nodes[l->count++]))
             l->result = -ENOMEM;
     }
 }

@@ -67,6 +67,7 @@ struct hub_node {
     bool within_reach;    // it is connected, or a relay that it is behind
     int64_t heard_ns;     // monotonic; 0: never
     uint64_t connections; // how often it has come
+    uint64_t asked;       // how often it was asked something
     bool offset_known;    // of its clock
     int64_t offset_ns, offset_error_ns, round_trip_ns;
     uint64_t bytes_in, bytes_out; // over all its connections
@@ -81,11 +82,16 @@ struct hub_stats {
     uint64_t refused_key, refused_garbage, refused_time, refused_room, refused_old, refused_excluded;
     uint64_t replaced, lost, dead; // connections of nodes: by a newer; by a fault; not heard for dead_ms
     uint64_t questions, late, cancelled;
+    uint64_t asked;  // nodes, by all questions
+    uint64_t spared; // nodes that were connected, but hold nothing of what was asked for; likewise
     uint64_t bytes_in, bytes_out;
 };
 void hub_get_stats(struct hub *h, struct hub_stats *out);
 
 // ---- asking ----
+//
+// A question about some hosts (filters or tags on the label `host`) goes only to nodes whose stores can hold them, as they have told (held.h), and to those that have not told.
+// Who is left out so is not missing, whether it is connected or not.
 
 struct hub_ask {
     enum wire_question question;

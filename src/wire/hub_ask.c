@@ -3,6 +3,7 @@
 #include "wire/hub_internal.h"
 
 #include "base/clock.h"
+#include "base/condition.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -158,8 +159,7 @@ static bool wait_for_news(struct waiter *w, int64_t deadline_ns)
             return false;
         }
         until = until < deadline_ns ? until : deadline_ns;
-        struct timespec at = {until / NS_PER_S, until % NS_PER_S};
-        pthread_cond_timedwait(&w->news, &w->lock, &at);
+        condition_wait_until(&w->news, &w->lock, until);
     }
     return true;
 }
@@ -269,11 +269,7 @@ int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena, const
     struct waiter w = {.hub = h, .ask = ask, .reason = WIRE_LATE, .e = e, .lock = PTHREAD_MUTEX_INITIALIZER};
     w.remaining_ms = remaining_ms < INT32_MAX ? (uint32_t)remaining_ms : INT32_MAX;
     w.last = &w.first;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w.news, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&w.news);
 
     wire_loop_call(h->loop, begin, &w);
     int r = w.begin_result;

@@ -1,4 +1,4 @@
-// hub_internal.h - what hub.c (nodes and their connections) and asking.c (questions in flight) share. All of it belongs to the loop's thread, but for
+// hub_internal.h - what hub.c (nodes and their connections), holders.c (what their stores hold) and asking.c (questions in flight) share. All of it belongs to the loop's thread, but for
 // `lock` and what it says of itself.
 #ifndef SONDE_WIRE_HUB_INTERNAL_H
 #define SONDE_WIRE_HUB_INTERNAL_H
@@ -6,6 +6,8 @@
 #include "base/map.h"
 #include "wire/asking.h"
 #include "wire/clock_offset.h"
+#include "wire/held.h"
+#include "wire/holders.h"
 #include "wire/session.h"
 
 #include <pthread.h>
@@ -22,7 +24,11 @@ struct peer {
     unsigned asked_count;
     int64_t pinged_ns;
     uint32_t last_id;
+    bool has_told; // all of what is behind it, on this connection
+    bool chosen;   // of holders_choose
 };
+
+enum { HUB_TELLERS_MAX = 4 };
 
 // Nodes are never forgotten while the hub lives.
 struct node {
@@ -31,7 +37,14 @@ struct node {
     struct peer *peer; // NULL: not connected
     uint64_t session, attempt;
     uint64_t connections, bytes_in, bytes_out, way_bytes; // of connections that are over
+    uint64_t asked;                                       // how often
     struct clock_offset clock;
+    size_t index; // in the hub's nodes
+    struct wire_held held;
+    struct node *tellers[HUB_TELLERS_MAX]; // relays that it was ever behind, as they have told
+    unsigned teller_count;
+    bool many_tellers;   // it was behind others, too
+    bool knows_too_many; // a relay: of more nodes than the hub has room for
 };
 
 struct hub {
@@ -53,12 +66,16 @@ struct hub {
     struct map by_host; // index into nodes
     uint64_t session;
     struct asking *asking; // in flight
+    struct holders_listener hears;
     struct hub_stats stats;
     // For hub_wait: counts what happened to connections.
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t changes;
 };
+
+// The node of that name, made where it is new. NULL: too many, or no memory.
+struct node *hub_get_node(struct hub *h, struct str host);
 
 // A connection is over: what it was being asked is lost.
 void asking_lost(struct peer *p);

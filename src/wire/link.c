@@ -8,6 +8,7 @@
 #include "wire/asking.h"
 #include "wire/query_wire.h"
 #include "wire/session.h"
+#include "wire/telling.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -68,6 +69,7 @@ struct wire_link {
     unsigned failures; // since it was open
     unsigned dead_ms;  // as the parent says
     struct run *runs;
+    struct wire_telling telling;
     struct wire_link_stats stats;
 };
 
@@ -355,6 +357,8 @@ static void start_own(struct run *r, const struct wire_ask *ask, struct str requ
     int failed = l->source.open(l->source.user, &r->view, &e);
     r->view_is_open = failed == 0;
     if (!failed)
+        wire_telling_look_at(&l->telling, &r->view);
+    if (!failed)
         failed = wire_answer_begin(&r->answer, ask->question, request, &r->view, l->host, deadline_ns, &e);
     r->answering = failed == 0;
     if (failed)
@@ -432,6 +436,7 @@ static bool take_ping(struct wire_link *l, struct str payload)
     if (!answer.failed)
         wire_session_send(l->session, WIRE_PONG, 0, buf_str(&answer));
     buf_free(&answer);
+    wire_telling_look(&l->telling);
     return true;
 }
 
@@ -446,6 +451,8 @@ static bool take_welcome(struct wire_link *l, struct str payload)
     l->stats.state = WIRE_LINK_OPEN;
     l->stats.opened++;
     l->stats.problem[0] = 0;
+    if (wire_session_peer(l->session)->abilities & WIRE_ABLE_HOSTS)
+        wire_telling_connected(&l->telling, l->session);
     arm(l);
     return true;
 }
@@ -490,6 +497,7 @@ static void disconnect(struct wire_link *l, const char *problem, const char *why
 {
     while (l->runs)
         free_run(l->runs);
+    wire_telling_disconnected(&l->telling);
     if (l->session) {
         uint64_t in, out;
         wire_session_bytes(l->session, &in, &out);
@@ -544,7 +552,8 @@ static void connect_now(struct wire_link *l)
                                               .session = l->session_number,
                                               .attempt = ++l->stats.attempts,
                                               .host = l->host,
-                                              .job = l->job},
+                                              .job = l->job,
+                                              .abilities = WIRE_ABLE_HOSTS},
                                      .events = {NULL, on_frame, on_sent, on_closed},
                                      .user = l};
     struct error e;
@@ -610,6 +619,7 @@ static void start(void *user)
     uv_timer_init(wire_loop_uv(l->loop), l->timer);
     uv_timer_init(wire_loop_uv(l->loop), l->children_timer);
     l->timer->data = l->children_timer->data = l;
+    wire_telling_begin(&l->telling, l->host, &l->source, l->children);
     connect_now(l);
     arm(l);
 }
@@ -674,6 +684,7 @@ static void stop(void *user)
 {
     struct wire_link *l = user;
     disconnect(l, "", "this node ends");
+    wire_telling_end(&l->telling);
     uv_close((uv_handle_t *)l->timer, free_timer);
     uv_close((uv_handle_t *)l->children_timer, free_timer);
 }
@@ -684,6 +695,17 @@ void wire_link_destroy(struct wire_link *l)
         return;
     wire_loop_call(l->loop, stop, l);
     free_link(l);
+}
+
+static void look(void *user)
+{
+    struct wire_link *l = user;
+    wire_telling_look(&l->telling);
+}
+
+void wire_link_look(struct wire_link *l)
+{
+    wire_loop_call(l->loop, look, l);
 }
 
 struct new_parents {

@@ -59,6 +59,9 @@ void wire_link_destroy(struct wire_link *l);
 // nothing has changed.
 int wire_link_set_parents(struct wire_link *l, const struct wire_parent *parents, size_t count);
 
+// The store has series that it did not have: the parent is told at once whose they are, not only at its next ping (held.h). From any thread but the loop's.
+void wire_link_look(struct wire_link *l);
+
 void wire_link_get_stats(struct wire_link *l, struct wire_link_stats *out);
 
 #endif

@@ -1,6 +1,7 @@
 // lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record holds as much as fits RECORD_BYTES, or a little more.
 #include "base/clock.h"
 #include "query/query.h"
+#include "wire/about.h"
 #include "wire/answers.h"
 #include "wire/labels_wire.h"
 #include "wire/lists_wire.h"
@@ -74,7 +75,7 @@ static int names_step(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-const struct wire_question_row wire_names_row = {"names", false, names_begin, names_step, NULL};
+const struct wire_question_row wire_names_row = {"names", false, names_begin, names_step, NULL, NULL, NULL};
 
 // ---- series ----
 
@@ -171,7 +172,16 @@ static int series_step(struct wire_answer *a, struct buf *out, struct error *e)
     return metric != NULL;
 }
 
-const struct wire_question_row wire_series_row = {"series", false, series_begin, series_step, NULL};
+static int series_about(struct wire_about *about, struct str request)
+{
+    struct query_series_filter m;
+    int r = wire_series_request_read(request, &about->arena, &m);
+    if (r == 0)
+        wire_about_tags(about, m.tags, m.tag_count);
+    return r;
+}
+
+const struct wire_question_row wire_series_row = {"series", false, series_begin, series_step, NULL, series_about, NULL};
 
 // ---- events ----
 
@@ -248,7 +258,7 @@ static void events_end(struct wire_answer *a)
         buf_free(&s->all);
 }
 
-const struct wire_question_row wire_events_row = {"events", false, events_begin, events_step, events_end};
+const struct wire_question_row wire_events_row = {"events", false, events_begin, events_step, events_end, NULL, NULL};
 
 // ---- status ----
 
@@ -288,4 +298,4 @@ static int status_step(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-const struct wire_question_row wire_status_row = {"status", false, status_begin, status_step, NULL};
+const struct wire_question_row wire_status_row = {"status", false, status_begin, status_step, NULL, NULL, NULL};

@@ -19,6 +19,10 @@
 //   TAKEN    u32 bytes: so many of the oldest pieces' room may be used again
 //   AGAIN    bytes of the oldest piece that was not taken before a USE said no
 //
+// and, where both ends know of it, which hosts' series nodes hold (held.h):
+//
+//   HOSTS    u8 whether the link has now told all that it had to tell at first; entries of nodes: itself, and those behind it
+//
 // A decoder takes all of a payload or fails with -EBADMSG.
 #ifndef SONDE_WIRE_MESSAGES_H
 #define SONDE_WIRE_MESSAGES_H

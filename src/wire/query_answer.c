@@ -1,6 +1,7 @@
 // query_answer.c - the node's half of a query: a group of series a step, or of a large group a slice. Who gathers merges slices as it merges nodes.
 #include "query/aggregator_table.h"
 #include "query/select.h"
+#include "wire/about.h"
 #include "wire/answers.h"
 #include "wire/query_records.h"
 #include "wire/query_wire.h"
@@ -123,4 +124,14 @@ static void end(struct wire_answer *a)
     query_context_end(&s->c);
 }
 
-const struct wire_question_row wire_query_row = {"query", true, begin, step, end};
+static int read_about(struct wire_about *about, struct str request)
+{
+    struct query q;
+    struct query_limits limits;
+    int r = query_plan_read(request, &about->arena, &q, &limits, NULL);
+    if (r == 0)
+        wire_about_filters(about, q.filters, q.filter_count);
+    return r;
+}
+
+const struct wire_question_row wire_query_row = {"query", true, begin, step, end, read_about, NULL};

@@ -5,6 +5,8 @@
 #include "base/map.h"
 #include "query/filter.h"
 #include "query/select.h"
+#include "wire/about.h"
+#include "wire/lists_wire.h"
 #include "wire/query_records.h"
 #include "wire/query_wire.h"
 
@@ -288,6 +290,21 @@ static int on_record(void *user, struct str host, struct str record, struct erro
     return query_gather_take(user, record, e);
 }
 
+// Those that were not asked, as they hold nothing of the hosts in question, may know the metric: then there is nothing of it, and it is no mistake.
+static bool is_known_elsewhere(struct hub *h, struct str metric, const struct hub_where *where)
+{
+    struct wire_names_request m = {.kind = STR("metrics"), .text = metric, .most = 1};
+    struct arena arena = {0};
+    struct hub_absent absent;
+    const struct str *names;
+    size_t count;
+    // Sorted: the name itself is the first of those that begin with it.
+    bool known =
+        hub_names(h, &m, where, &arena, &names, &count, &absent, NULL) == 0 && count && str_eq(names[0], metric);
+    arena_free(&arena);
+    return known;
+}
+
 int hub_query(struct hub *h, const struct query *q, const struct query_limits *limits, const struct hub_where *where,
               struct arena *arena, struct query_result *out, struct hub_absent *absent, struct error *e)
 {
@@ -303,6 +320,10 @@ int hub_query(struct hub *h, const struct query *q, const struct query_limits *l
                        : hub_ask_all(h, WIRE_QUERY, buf_str(&request), where, on_record, gather, arena, absent, e);
     if (r == 0)
         r = query_gather_finish(gather, out, e);
+    if (r == -ENOENT && wire_about_any_host(q->filters, q->filter_count) && is_known_elsewhere(h, q->metric, where)) {
+        *out = (struct query_result){0};
+        r = 0;
+    }
     buf_free(&request);
     query_gather_destroy(gather);
     return r;

@@ -223,7 +223,7 @@ static int read_real(struct reading *r, size_t count, uint8_t **out)
     if (r->b.failed || all > 1)
         return damaged(r->c);
     for (size_t i = 0; i < count; i++)
-        real[i] = all ? 1 : (uint8_t)bits.data[i / 8] >> i % 8 & 1;
+        real[i] = all || ((uint8_t)bits.data[i / 8] >> i % 8 & 1);
     return 0;
 }
 

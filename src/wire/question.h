@@ -32,7 +32,7 @@ struct wire_view {
 };
 
 struct wire_source {
-    // Opens a view for one question; called in the loop's thread. A negative errno: e says why there is none.
+    // Opens a view for one question, or to look what there is; called in the loop's thread. Several may be open at a time. A negative errno: e says why there is none.
     int (*open)(void *user, struct wire_view *out, struct error *e);
     void (*close)(void *user, struct wire_view *view);
     void *user;
@@ -49,6 +49,8 @@ struct wire_answer {
 
 enum { WIRE_ANSWER_MEMORY = 256 << 20 };
 
+struct wire_about;
+
 struct wire_question_row {
     const char *name;
     bool merged; // relays merge the answers of their children with their own; else they pass them on
@@ -57,6 +59,10 @@ struct wire_question_row {
     // The next record, behind what is in *out: 1; 0: there are no more; or a negative errno in words.
     int (*step)(struct wire_answer *a, struct buf *out, struct error *e);
     void (*end)(struct wire_answer *a); // also after a failed begin; may be NULL
+    // Which hosts a request is about (about.h). NULL: everybody, always. A negative errno: it is none.
+    int (*about)(struct wire_about *about, struct str request);
+    // The request without what only nodes need for which `wants` says false. -EBADMSG. NULL: all need all of it.
+    int (*narrow)(struct str request, bool (*wants)(void *user, struct str host), void *user, struct buf *out);
 };
 const struct wire_question_row *wire_question_row(unsigned question); // NULL: no such question
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "query/listing.h"
+#include "wire/about.h"
 #include "wire/answers.h"
 #include "wire/labels_wire.h"
 #include "wire/numbers.h"
@@ -152,6 +153,8 @@ static int step(struct wire_answer *a, struct buf *out, struct error *e)
     size_t count = s->left < WIRE_RECENT_POINTS_MAX ? s->left : WIRE_RECENT_POINTS_MAX;
     buf_short(out, a->host);
     buf_varint(out, s->selection);
+    buf_u8(out, (uint8_t)s->series.metric->kind);
+    buf_short(out, s->series.metric->unit);
     wire_labels_write(s->series.labels, s->series.label_count, out);
     buf_varint(out, count);
     wire_numbers_write(s->t_ns, count, true, out);
@@ -169,7 +172,16 @@ static void end(struct wire_answer *a)
         store_cursor_close(s->cursor);
 }
 
-const struct wire_question_row wire_recent_row = {"recent", false, begin, step, end};
+static int read_about(struct wire_about *about, struct str request)
+{
+    struct wire_recent_request m;
+    int r = wire_recent_request_read(request, &about->arena, &m);
+    for (size_t i = 0; i < m.selection_count && r == 0; i++)
+        wire_about_tags(about, m.selections[i].tags, m.selections[i].tag_count);
+    return r;
+}
+
+const struct wire_question_row wire_recent_row = {"recent", false, begin, step, end, read_about, NULL};
 
 // ---- who asked ----
 
@@ -179,6 +191,8 @@ int wire_recent_read(struct str record, struct arena *arena, struct wire_recent 
     struct store_label *labels;
     *out = (struct wire_recent){.host = bytes_short(&b)};
     out->selection = (size_t)bytes_varint(&b);
+    out->kind = bytes_u8(&b) == STORE_COUNTER ? STORE_COUNTER : STORE_GAUGE;
+    out->unit = bytes_short(&b);
     int r = wire_labels_read(&b, arena, QUERY_LABELS_MAX, &labels, &out->label_count);
     uint64_t count = bytes_varint(&b);
     if (r || b.failed || out->selection >= WIRE_RECENT_SELECTIONS_MAX || count == 0 || count > WIRE_RECENT_POINTS_MAX)

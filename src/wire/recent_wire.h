@@ -1,7 +1,7 @@
 // recent_wire.h - RECENT: the points of the last moments, for who follows series as they grow (/sonde/v1/stream).
 //
 //   request   i64 window_ns, i64 from_ns, varint selections, each: short metric, short its other name (empty: none), varint tags: (short key, short value)
-//   records   short host (the node's), varint selection, varint labels: (short key, short value), varint count, times, values (numbers.h): points of one series, ascending
+//   records   short host (the node's), varint selection, u8 kind, short unit, varint labels: (short key, short value), varint count, times, values (numbers.h): points of one series, ascending
 //
 // The window ends at the node's newest point, or now, whichever is earlier: it is a length of time, so that nobody's clock matters. Who asks takes windows that overlap, knows
 // of each series what it has had, and so misses nothing that is written within the overlap. Series that have nothing new since from_ns cost next to nothing.
@@ -34,6 +34,8 @@ int wire_recent_request_read(struct str request, struct arena *arena, struct wir
 struct wire_recent {
     struct str host;
     size_t selection;
+    enum store_kind kind;
+    struct str unit;
     const struct store_label *labels;
     size_t label_count, count;
     const int64_t *t_ns;

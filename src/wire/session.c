@@ -313,11 +313,6 @@ int wire_session_connect(const struct wire_session_options *o, const char *host,
 
 // ---- looking ----
 
-bool wire_session_is_open(const struct wire_session *s)
-{
-    return s->opened;
-}
-
 bool wire_session_has_challenged(const struct wire_session *s)
 {
     return s->handshake.awaited == WIRE_PROOF;

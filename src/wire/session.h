@@ -51,7 +51,6 @@ void wire_session_send(struct wire_session *s, enum wire_type type, uint32_t id,
 // A link's: the beginning of `data` as a part of the answer, over whichever way serves; how much of it. 0: `sent` says when to try again.
 size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str data);
 
-bool wire_session_is_open(const struct wire_session *s);
 bool wire_session_has_challenged(const struct wire_session *s);              // a hub's, which waits for the proof
 const struct wire_identity *wire_session_peer(const struct wire_session *s); // once it is known
 size_t wire_session_queued(const struct wire_session *s);

@@ -16,7 +16,7 @@ import time
 import unittest
 
 SONDE = os.environ["SONDE"]
-PATIENCE_S = 60
+PATIENCE_S = 180  # generous: this is only where they give up, and 64 programs may have to start on a machine that has other work
 
 
 def until(condition, words):
@@ -48,9 +48,18 @@ class Place(unittest.TestCase):
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("SONDE", "SLURM", "PBS", "DRAGON"))}
         self.env = keep | {
             "TMPDIR": str(self.tmp), "SONDE_RUNS": str(self.runs), "HOME": str(self.root), "SONDE_PORT": str(free_port()),
-            "PATH": os.path.dirname(SONDE) + ":" + os.environ["PATH"], "TZ": "UTC", "LC_ALL": "C.UTF-8",
+            "PATH": os.path.dirname(SONDE) + ":" + os.environ["PATH"], "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONFAULTHANDLER": "1",
         }
         self.started = []
+        self.addTypeEqualityFunc(list, self.assert_lists_equal)
+
+    def assert_lists_equal(self, first, second, msg=None):
+        """Of long lists, where they part: all their differences take minutes to find."""
+        if max(len(first), len(second)) <= 100:
+            self.assertListEqual(first, second, msg)
+        elif first != second:
+            at = next((i for i, (a, b) in enumerate(zip(first, second)) if a != b), min(len(first), len(second)))
+            self.fail(self._formatMessage(msg, f"lists of {len(first)} and {len(second)} differ from [{at}] on: {first[at:at + 5]}, {second[at:at + 5]}"))
 
     def tearDown(self):
         for process in self.started:
@@ -70,14 +79,31 @@ class Place(unittest.TestCase):
         try:
             out, err = process.communicate(stdin, timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
-            # Whatever it has started holds its output open as well.
-            for pid in [process.pid, *self.alive()]:
+            self.end_all(process)
+            out, err = process.communicate(timeout=PATIENCE_S)
+            raise AssertionError(f"sonde {' '.join(map(str, arguments))} does not end: {out}\n{err}") from None
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def end_all(self, process):
+        """Ends what hangs and all that it has started, as whatever holds its output open does; says at once where each was."""
+        for pid, text in self.alive().items():
+            where = []
+            for name in ("wchan", "syscall"):
                 try:
-                    os.kill(pid, signal.SIGKILL)
+                    where.append(pathlib.Path(f"/proc/{pid}/{name}").read_text().strip())
+                except OSError:
+                    pass
+            print(f"# hangs: {pid} {text[:200]}: {', '.join(where)}", file=sys.stderr, flush=True)
+        number = signal.SIGABRT  # Python says then where it was (PYTHONFAULTHANDLER)
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end and (process.poll() is None or self.alive()):
+            for pid in {process.pid, *self.alive()}:
+                try:
+                    os.kill(pid, number)
                 except ProcessLookupError:
                     pass
-            raise AssertionError(f"sonde {' '.join(map(str, arguments))} does not end: {process.communicate()}") from None
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+            number = signal.SIGKILL
+            time.sleep(0.1)
 
     def start(self, *arguments, env=None, **more):
         process = subprocess.Popen([SONDE, *map(str, arguments)], env=self.env | (env or {}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -143,4 +169,4 @@ def signal_process(pid, number):
 
 
 def main():
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=1)
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)

@@ -1,7 +1,6 @@
 """The configuration file: both families of keys, their order, and what is said of mistakes."""
 
 import json
-import unittest
 
 from place import Place, main
 

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import sys
-import unittest
 
 from place import Place, main, until
 
@@ -147,7 +146,7 @@ class Mistakes(Detect):
                 self.assertIn(word, result.stderr)
 
     def test_too_few_values(self):
-        result = self.sonde("detect", "--by", "gpu", "step_seconds", self.record(values(2, 2)))
+        result = self.sonde("detect", "--by", "gpu", "step_seconds", self.record(values(2, 1)))
         self.assertEqual((result.returncode, result.stdout.count("too few values")), (0, 2), result.stderr)
 
     def test_no_host_for_the_list(self):

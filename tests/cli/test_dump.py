@@ -5,6 +5,7 @@ import os
 import pathlib
 import socket
 import threading
+import time
 
 from place import Place, main, until
 
@@ -34,11 +35,13 @@ class Dump(Place):
         host = socket.gethostname().split(".")[0]
         done = self.sonde("dump", "--to", "copies")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(done.stdout.split("\n")[0].split(), ["node", "points", "bytes", "state", "file"])
-        node, points, size, state, path = done.stdout.split("\n")[1].split()
+        self.assertEqual(done.stdout.split("\n")[0].split(), ["node", "points", "new", "bytes", "state", "file"])
+        node, points, new, size, state, path = done.stdout.split("\n")[1].split()
         self.assertEqual((node, state, path), (host, "copied", f"{self.root}/copies/{host}.sonde"))
         self.assertEqual(int(size), os.path.getsize(path))
         self.assertGreaterEqual(int(points), 300)
+        self.assertGreater(int(new), 300)
+        self.assertRegex(done.stdout.split("\n")[2], "^1 file, [0-9.]+ K?i?B new of [0-9.]+ [KM]iB$")
         self.assertEqual(self.files("copies"), [f"{host}.sonde"])
         self.assertEqual(self.query(self.root / "copies"), self.query("one"))
         checked = self.sonde("inspect", self.root / "copies")
@@ -48,9 +51,48 @@ class Dump(Place):
         self.assertEqual(more.returncode, 0, more.stderr)
         done = self.sonde("dump", "one", "--to", "copies", "--json")
         answer = json.loads(done.stdout)
-        self.assertEqual([(f["host"], f["state"], f["message"]) for f in answer["files"]], [(host, "copied", "")])
+        self.assertEqual([(f["host"], f["state"], f["message"]) for f in answer["files"]], [(host, "updated", "")])
         self.assertEqual((answer["job"], answer["missing"]), ("one", []))
         self.assertIn("later", self.names(self.root / "copies"))
+
+    def test_a_second_one_moves_what_is_new(self):
+        """And holds what a fresh one holds; a third one, over a file that was damaged, does, too."""
+        path = self.root / "copies" / f"{socket.gethostname().split('.')[0]}.sonde"
+
+        def dump(to="copies"):
+            done = self.sonde("dump", "--to", to, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            (file,) = json.loads(done.stdout)["files"]
+            return file
+
+        def put(count, of):
+            lines = "".join(f"put {of} {self.now_ms - i} {(i * 7919 % 100003) / 8}\n" for i in range(count))
+            done = self.sonde("put", stdin=lines)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+        def answer(folder):
+            both = [self.sonde("query", "--json", f"none:{metric}", folder) for metric in ("many", "late")]
+            self.assertEqual([done.returncode for done in both], [0, 0], both)
+            return [done.stdout for done in both]
+        self.now_ms = int(time.time() * 1000)
+        put(100000, "many")
+        first = dump()
+        self.assertEqual(first["state"], "copied")
+        put(1000, "late")
+        second = dump()
+        self.assertEqual(second["state"], "updated")
+        self.assertLess(second["new_bytes"], first["new_bytes"] / 20)
+        fresh = dump("fresh")
+        self.assertEqual(fresh["state"], "copied")
+        self.assertEqual(answer("copies"), answer("fresh"))
+        with path.open("r+b") as file:
+            file.seek(path.stat().st_size // 2)
+            file.write(os.urandom(1000))
+        self.assertNotEqual(self.sonde("inspect", "copies").returncode, 0)
+        third = dump()
+        self.assertLess(third["new_bytes"], first["new_bytes"])
+        self.assertEqual(self.sonde("inspect", "copies").returncode, 0)
+        self.assertEqual(answer("copies"), answer("fresh"))
 
     def test_where_it_goes(self):
         # What is configured; its folder has to be there.

@@ -9,9 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
-import unittest
 
-from place import SONDE, Place, free_port, main, signal_process, until
+from place import SONDE, Place, main, signal_process, until
 
 COUNTER = """
 import os, signal, sys
@@ -183,7 +182,7 @@ class Kills(Place):
         until(lambda: self.names().get("tick", 0) > 20, "points before")
         first = self.agent()
         signal_process(first, signal.SIGKILL)
-        second = until(lambda: next((p for p in self.alive("agent --folder") if p != first), None), "another agent")
+        until(lambda: next((p for p in self.alive("agent --folder") if p != first), None), "another agent")
         before = self.names().get("tick", 0)
         until(lambda: self.names().get("tick", 0) > before + 20, "points after")
         self.assertEqual(self.sonde("put", "late", "1").returncode, 0)

@@ -3,14 +3,18 @@
 import os
 import pathlib
 import pty
+import re
 import subprocess
 import sys
-import unittest
 
 from place import Place, main
 
 HERE = pathlib.Path(__file__).parent
-COMMANDS = ["run", "query", "status", "detect", "probe", "put", "annotate", "inspect", "import", "metrics", "doctor", "agent", "node", "aggregator", "completion", "help", "version"]
+TABLES = HERE.parent.parent / "src/cli"
+COMMANDS = re.findall(r"^COMMAND\(\w+, ([a-z]+),", (TABLES / "commands.def").read_text(), re.M)
+# (command, option) as the table of options has them.
+OPTIONS = [(command.lower(), name) for name, commands in re.findall(r"^OPTION\(\w+, \"([a-z-]+)\",.*?((?:\| |, )ON\(.*?\)),", (TABLES / "options.def").read_text(), re.M | re.S)
+           for command in re.findall(r"ON\((\w+)\)", commands)]
 UPDATE = sys.argv[-1] == "--update" and bool(sys.argv.pop())
 
 
@@ -58,6 +62,22 @@ class Help(Place):
             return
         self.assertEqual((groff.returncode, groff.stderr), (0, ""))
         self.assertIn("telemetry", groff.stdout)
+
+    def test_every_option_is_in_the_man_page_and_in_every_shell(self):
+        self.assertIn(("simulate", "seed"), OPTIONS)
+        man = {name: section for name, section in re.findall(r"^\.SS sonde ([a-z]+)\n(.*?)(?=^\.S)", self.sonde("help", "--man").stdout, re.M | re.S)}
+        bash = dict(re.findall(r"^    ([a-z]+)\) options='(.*)';;$", self.sonde("completion", "bash").stdout, re.M))
+        zsh = dict(re.findall(r"^        ([a-z]+)\) _arguments -s \\\n(.*?);;$", self.sonde("completion", "zsh").stdout, re.M | re.S))
+        fish = self.sonde("completion", "fish").stdout
+        self.assertEqual([sorted(part) for part in (man, bash, zsh)], [sorted(COMMANDS)] * 3)
+        for command, name in OPTIONS:
+            with self.subTest(command=command, option=name):
+                self.assertIn("\\-\\-" + name.replace("-", "\\-") + "\\fR", man[command])
+                if name == "control-fd":  # for our own processes only
+                    continue
+                self.assertIn(f"--{name}", bash[command].split())
+                self.assertRegex(zsh[command], rf"--{name}[\[)}}]")
+                self.assertRegex(fish, rf"(?m)^complete -c sonde -n '__fish_seen_subcommand_from {command}' -l {name} ")
 
     def test_version(self):
         for spelling in ("version", "--version", "-V"):
@@ -122,6 +142,9 @@ class Completion(Place):
         self.assertEqual(self.complete("sonde", "ru"), ["run"])
         self.assertEqual(self.complete("sonde", "run", "--no-"), ["--no-record"])
         self.assertEqual(self.complete("sonde", "completion", "z"), ["zsh"])
+        self.assertEqual(self.complete("sonde", "import", "--format", "w"), ["wide-csv"])
+        for command in ("run", "simulate"): # another program's name
+            self.assertIn("true", self.complete("sonde", command, "tru"))
         self.assertEqual(self.complete("sonde", "help", "do"), ["doctor"])
         self.assertEqual(self.complete("sonde", "run", "--record", "ru"), [])
         (self.root / "rundown").mkdir()

@@ -1,13 +1,18 @@
 """`sonde probe`: lines for every device that answers, words for those that do not. GPUs are played by tests/fake/gpu_driver.c; with NVIDIA's driver there, the real ones, too."""
 
 import os
+import pathlib
+import re
+import shutil
 import subprocess
+import sys
 import unittest
 
 from place import Place, main
 
 FAKE = os.path.dirname(os.environ["FAKE_CUDA"])
 FAKE_HIP = os.path.dirname(os.environ["FAKE_HIP"])
+PTXAS = shutil.which("ptxas") or next((str(path) for folder in sys.path for path in pathlib.Path(folder).glob("nvidia/*/bin/ptxas")), None)
 
 
 def lines(text):
@@ -56,6 +61,19 @@ class Gpus(Place):
         self.assertEqual(lines(result.stdout), {(f"probe_{what}_seconds", (f"gpu={i}", uuids[i])): (0.0025, 0.003)[i]
                                                 for i in (0, 1) for what in ("compute", "memory")})
 
+    @unittest.skipUnless(PTXAS, "there is no ptxas here")
+    def test_the_work_assembles(self):
+        """For every GPU that this ptxas knows, from the oldest to the newest."""
+        work = self.root / "work.ptx"
+        self.sonde("probe", "gpu:0", env={"FAKE_GPU_WORK": str(work)})
+        known = re.findall(r"'(sm_[0-9]+)'", subprocess.run([PTXAS, "--help"], capture_output=True, text=True, check=True).stdout)
+        known = sorted(set(known), key=lambda name: int(name[3:]))
+        self.assertIn("sm_90", known)
+        for name in known:
+            done = subprocess.run([PTXAS, f"--gpu-name={name}", "--warning-as-error", "--output-file=/dev/null", work], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""), name)
+        print("# assembled for", *known, flush=True)
+
     def test_one_of_them(self):
         self.assertEqual({tags[0] for _, tags in lines(self.sonde("probe", "gpu:1").stdout)}, {"gpu=1"})
         result = self.sonde("probe", "gpu:2")
@@ -69,6 +87,38 @@ class Gpus(Place):
         self.assertEqual({metric for metric, _ in lines(result.stdout)}, {"probe_compute_seconds", "probe_memory_seconds"})
         result = self.sonde("probe", env={"FAKE_GPU_FREE_MIB": "0"})
         self.assertEqual((result.returncode, result.stdout, result.stderr.count("its memory is full")), (1, "", 2), result.stderr)
+
+    def test_what_comes_and_goes_is_not_in_the_time(self):
+        """The median of five stretches, and once more where they differ: a clock that rises, a program that comes between. What stays is in it."""
+        for times, ms in (("9,5,3,2,1.5", 2), ("1,1,4,1,1", 2), ("1,1,1,1,4", 2), ("3,3,1,1,1,1,3,1,1,3", 2), (",".join(["1.5"] * 40), 3)):
+            result = self.sonde("probe", "gpu:0", env={"FAKE_GPU_TIMES": times})
+            self.assertEqual((result.returncode, result.stderr), (0, ""), times)
+            found = {metric: seconds for (metric, _), seconds in lines(result.stdout).items()}
+            self.assertAlmostEqual(found["probe_compute_seconds"], ms / 1e3, places=6, msg=times)
+
+    def test_what_differs_again_and_again_has_an_end(self):
+        result = self.sonde("probe", "gpu:0", env={"FAKE_GPU_TIMES": ",".join(["1,2,3,4,5"] * 20)})
+        self.assertEqual({seconds for seconds in lines(result.stdout).values()}, {0.006}, result.stderr)
+
+    def test_a_gpu_that_cannot_be_had_now(self):
+        for error, words in (("46", "another program has it to itself"), ("808", "its MPS server takes no more programs"), ("2", "its memory is full")):
+            result = self.sonde("probe", "gpu:1", env={"FAKE_GPU_FAILS": f"cuCtxCreate_v2={error}"})
+            self.one_line(result, 1, words, "without a probe")
+        self.assertIn("without a probe", self.sonde("probe", "gpu:1", env={"FAKE_GPU_FAILS": "cuInit=807"}).stderr)
+
+    def test_whatever_fails_is_said(self):
+        """Each of the driver's functions, in words, with the error; and no memory is held then."""
+        words = {"cuInit": "the driver does not start", "cuDeviceGetCount": "the driver does not count its devices", "cuCtxCreate_v2": "the GPU cannot be used",
+                 "cuModuleLoadData": "the work cannot be loaded", "cuDeviceGetAttribute": "the work cannot begin", "cuMemAlloc_v2": "the work cannot begin"}
+        words |= dict.fromkeys(["cuModuleGetFunction", "cuEventCreate", "cuEventRecord", "cuLaunchKernel", "cuEventSynchronize", "cuEventElapsedTime", "cuMemsetD32_v2",
+                                "cuMemFree_v2"], "the work failed")
+        for function, said in words.items():
+            result = self.sonde("probe", "gpu:0", env={"FAKE_GPU_FAILS": f"{function}=719"})
+            self.one_line(result, 1, f"gpu 0: {said}", "(719)")
+            self.assertNotIn("without a probe", result.stderr)
+        for function in ("cuDeviceGetName", "cuDeviceGetUuid", "cuCtxDestroy_v2"):  # it can do without
+            self.assertEqual(len(lines(self.sonde("probe", "gpu:0", env={"FAKE_GPU_FAILS": f"{function}=719"}).stdout)), 2)
+        self.one_line(self.sonde("probe", "gpu", env={"FAKE_GPU_FAILS": "cuInit=719"}), 1, "the driver does not start", "(719)")
 
     def test_one_hangs_and_one_dies(self):
         result = self.sonde("probe", "--timeout", "0.5", env={"FAKE_GPU_DEVICES": "4", "FAKE_GPU_HANGS": "1", "FAKE_GPU_DIES": "2"})

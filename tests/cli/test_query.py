@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import unittest
 import urllib.error
 import urllib.request
 
@@ -43,6 +42,14 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         (series,) = json.loads(self.ask("sum:loss", "--json", "known"))
         self.assertEqual(series["dps"], {"1700000000000": 6, "1700000001000": 8, "1700000002000": 10})
         self.assertEqual((series["metric"], series["tags"], series["aggregateTags"]), ("loss", {"host": self.host()}, ["rank"]))
+
+    def test_a_name_alone_is_every_series(self):
+        self.assertEqual([series["dps"] for series in json.loads(self.ask("loss", "--json", "known"))], [
+            {"1700000000000": 1, "1700000001000": 2, "1700000002000": 3}, {"1700000000000": 5, "1700000001000": 6, "1700000002000": 7}])
+        (series,) = json.loads(self.ask("loss{rank=literal_or(1|a:b)}", "--json", "known"))
+        self.assertEqual(series["tags"], {"host": self.host(), "rank": "1"})
+        self.one_line(self.sonde("query", "los", "known"), 1, "no metric 'los'", "did you mean loss?")
+        self.one_line(self.sonde("query", "loss{rank", "known"), 2, "Invalid braces behind the metric 'loss'")
 
     def test_csv(self):
         text = subprocess.run([SONDE, "query", "--csv", "avg:0all-avg:loss{rank=*}", "known"], env=self.env, capture_output=True).stdout

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import unittest
 import urllib.parse
 import urllib.request
 

@@ -4,15 +4,13 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import ssl
 import subprocess
 import sys
-import unittest
 import urllib.error
 import urllib.request
 
-from place import SONDE, Place, free_port, main, until
+from place import SONDE, Place, main, until
 
 
 class ExitCodes(Place):
@@ -157,6 +155,8 @@ class Recording(Place):
 
     def test_a_recording_is_not_overwritten(self):
         self.assertEqual(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "first", "1").returncode, 0)
+        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 1, str(self.root / "kept"), "holds a recording already")
+        (self.root / "kept" / "run.json").unlink()  # as in a folder of a dump
         self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 1, str(self.root / "kept"), "holds a recording already")
         self.assertEqual(self.names(self.root / "kept")["first"], 1)
         self.nothing_left()

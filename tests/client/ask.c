@@ -1,6 +1,6 @@
 // ask.c - src/client/http.h for tests/client/test_http.py: one question a line of arguments, what came of it as JSON lines.
 //
-//   ask URL|- TOKEN|- WHAT PATH [BODY]…     WHAT: get, post, twice (the second time in a child), cancel (at once), follow, follow3 (stops after three pieces)
+//   ask URL|- TOKEN|- WHAT PATH [BODY]…     WHAT: get, post, twice (the second time in a child), cancel (at once), follow, follow3 (stops after three pieces), quiet (how it looks when nothing comes)
 #include "base/json_writer.h"
 #include "client/http.h"
 
@@ -10,19 +10,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int pieces, most_pieces;
+enum { NAP_MS = 50 };
 
-static int take(void *user, struct str data)
+// At most so many pieces; with 0 until it ends. `quiet`: until nothing comes.
+static int follow(struct http_client *c, const char *path, int most, bool quiet, struct buf *out, struct error *e)
 {
-    buf_add_str(user, data);
-    return ++pieces == most_pieces ? -EINTR : 0;
+    struct http_stream *s;
+    int rc = http_stream_open(c, path, &s, e), pieces = 0;
+    while (rc == 0 && (!most || pieces < most)) {
+        rc = http_stream_next(s, NAP_MS, out, e);
+        pieces += rc == 0;
+        rc = rc == -EAGAIN && !quiet ? 0 : rc;
+    }
+    http_stream_close(s);
+    return rc;
 }
 
 static void say(int rc, const struct http_answer *a, const struct error *e, const struct http_client *c)
 {
     struct buf out = {0};
     struct json_writer w = json_to(&out);
-    json_object(&w);
+    json_begin_object(&w);
     json_key_string(&w, "rc", str_of(rc ? strerrorname_np(-rc) : ""));
     json_key_string(&w, "words", str_of(rc ? e->text : ""));
     json_key_i64(&w, "status", a->status);
@@ -30,7 +38,7 @@ static void say(int rc, const struct http_answer *a, const struct error *e, cons
     json_key_string(&w, "type", str_of(a->type));
     json_key_string(&w, "missing", str_of(a->missing ? a->missing : ""));
     json_key_string(&w, "url", str_of(c ? http_client_url(c) : ""));
-    json_object_end(&w);
+    json_end_object(&w);
     puts(buf_cstr(&out));
     fflush(stdout);
     buf_free(&out);
@@ -62,11 +70,11 @@ int main(int argc, char **argv)
         return 0;
     }
     static atomic_bool yes = true;
-    if (!strcmp(what, "follow") || !strcmp(what, "follow3")) {
-        most_pieces = strcmp(what, "follow") ? 3 : 0;
-        rc = http_follow(c, argv[4], NULL, take, &a.body, &e);
-        say(rc, &a, &e, c);
+    if (!strcmp(what, "follow") || !strcmp(what, "follow3") || !strcmp(what, "quiet")) {
+        rc = follow(c, argv[4], strcmp(what, "follow3") ? 0 : 3, !strcmp(what, "quiet"), &a.body, &e);
+        say(rc, &a, &e, NULL);
         http_answer_free(&a);
+        return 0;
     } else {
         ask(c, argv[4], argc > 5 ? argv[5] : NULL, strcmp(what, "cancel") ? NULL : &yes);
     }

@@ -1,8 +1,10 @@
-"""The first process of a host of the lab: process 1 of its own namespaces (network, name, mounts, processes, IPC).
+"""The first process of a host of the lab, or of its switch: process 1 of its own namespaces (network, name, mounts, processes, IPC).
 
 It is told what it is by one line of JSON on its standard input, gives the host folders that no other host sees, starts the services,
 and reaps what is orphaned. It ends when its standard input is closed, however that came about; with it ends, by the kernel's hand,
 every process of the host, and then its mounts and its network.
+
+Where hosts share memory, the switch is process 1 of all of them: what is said above of a host is then the switch's, and /dev/shm is one for all.
 """
 
 import json
@@ -14,20 +16,31 @@ import socket
 import subprocess
 import sys
 
-PRIVATE = ["/tmp", "/run", "/root", "/var/tmp", "/var/spool", "/var/log", "/dev/shm"]
+MEMORY = "/dev/shm"
+PRIVATE = ["/tmp", "/run", "/root", "/var/tmp", "/var/spool", "/var/log"]
+OPEN_TO_ALL = ["/tmp", "/var/tmp", MEMORY]
 
 
 def run(*command):
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
 
-def mount(lab):
-    """/mnt is what all hosts share; everything that a program might write to elsewhere is the host's own."""
+def mount_empty(folder):
+    run("mount", "-t", "tmpfs", "-o", f"mode={'1777' if folder in OPEN_TO_ALL else '0755'}", "tmpfs", folder)
+
+
+def mount(lab, shares_memory, project):
+    """/mnt is what all hosts share; everything that a program might write to elsewhere is the host's own. The project is where it is, also within such a folder."""
+    seen = os.open(project, os.O_PATH | os.O_DIRECTORY)
     run("mount", "--bind", f"{lab}/mnt", "/mnt")
     for name in ("hosts", "slurm"):
         run("mount", "--bind", f"{lab}/etc/{name}", f"/etc/{name}")
-    for folder in PRIVATE:
-        run("mount", "-t", "tmpfs", "-o", f"mode={'1777' if folder in ('/tmp', '/var/tmp', '/dev/shm') else '0755'}", "tmpfs", folder)
+    for folder in PRIVATE + ([] if shares_memory else [MEMORY]):
+        mount_empty(folder)
+    if not os.path.isdir(project):
+        os.makedirs(project)
+        subprocess.run(["mount", "--no-canonicalize", "--bind", f"/proc/self/fd/{seen}", project], check=True, stdin=subprocess.DEVNULL, pass_fds=[seen])
+    os.close(seen)
     for folder in ("/run/munge", "/run/sshd", "/run/slurm", "/var/log/slurm", "/var/spool/slurm"):
         os.mkdir(folder, 0o755)
     os.mkdir("/root/.ssh", 0o700)
@@ -41,10 +54,9 @@ def service(name, *command):
         return subprocess.Popen([*command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
 
-def main():
-    me = json.loads(sys.stdin.readline())
-    socket.sethostname(me["name"])
-    mount(me["lab"])
+def join(me):
+    """Becomes the host."""
+    mount(me["lab"], me["shares_memory"], me["project"])
     print("here", flush=True)
     sys.stdin.readline()  # the network is joined
     run("ip", "link", "set", "lo", "up")
@@ -55,6 +67,16 @@ def main():
     for command in me["services"]:
         service(*([command[0]] + command))
     print("ready", flush=True)
+
+
+def main():
+    me = json.loads(sys.stdin.readline())
+    socket.sethostname(me["name"])
+    if "address" in me:
+        join(me)
+    else:
+        mount_empty(MEMORY)
+        print("here", flush=True)
 
     wake, woken = os.pipe()
     os.set_blocking(woken, False)

@@ -7,7 +7,10 @@ Nothing of it touches the machine: no named namespace, no file outside one tempo
     ctl      10.77.0.10   slurmctld
     n1…n3    10.77.0.11…  slurmd, sshd
 
-/tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are its own; /mnt is shared: /mnt/bin (sonde, emitter), /mnt/shared (for tests), /mnt/log.
+/tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are its own (but for the project, where it lies in one of them); /mnt is shared: /mnt/bin (sonde, emitter), /mnt/shared (for tests), /mnt/log.
+
+How nodes' data travel is the lab's to say: every sonde that is started on a host has it as SONDE_TRANSPORT. For libfabric's shm the hosts have two things in common, and no others:
+/dev/shm, where the provider's memory lies under a name, and the numbers of processes, by which it copies from one process to another (process_vm_readv). Both are the switch's.
 """
 
 import ctypes
@@ -25,6 +28,7 @@ PATIENCE_S = 60
 PREFIX = "sonde-lab-"
 HERE = pathlib.Path(__file__).resolve().parent
 SLOW_LINK = HERE / "slow_link.py"
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ["ip", "nsenter", "unshare", "mount", "munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sshd", "ssh", "ssh-keygen", "mpirun"]
 ENVIRONMENT = {
     "PATH": "/mnt/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "USER": "root", "LC_ALL": "C.UTF-8", "TZ": "UTC",
@@ -79,7 +83,7 @@ SSH_CONF = """Host *
 """
 
 
-def until(condition, words, patience_s=PATIENCE_S):
+def until(condition, words, patience_s=PATIENCE_S, pause_s=0.02):
     end = time.monotonic() + patience_s
     while True:
         value = condition()
@@ -87,10 +91,10 @@ def until(condition, words, patience_s=PATIENCE_S):
             return value
         if time.monotonic() > end:
             raise AssertionError(f"never came true: {words() if callable(words) else words}")
-        time.sleep(0.02)
+        time.sleep(pause_s)
 
 
-def why_not():
+def why_not(transport="tcp"):
     """The word with which the suite is skipped here, or None."""
     if os.geteuid() != 0:
         return "the lab needs root (namespaces with mounts)"
@@ -102,12 +106,15 @@ def why_not():
                            capture_output=True, text=True)
     if tried.returncode == 0 and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "the lab needs /dev/net/tun (slow links)"
+    if transport != "tcp" and os.environ.get("FABRIC") != "yes":
+        return "this sonde was built without libfabric (tools/deps build)"  # one that was built with it finds it, or fails
     if tried.returncode != 0:
         return f"namespaces are not permitted here ({tried.stderr.strip().splitlines()[-1] if tried.stderr.strip() else 'unshare failed'})"
     return None
 
 
-def _die_with_us():
+def die_with_us():
+    """The process that calls this is killed when its parent ends, however that comes about."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
@@ -116,10 +123,13 @@ def _lock(root):
     fd = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        return None
-    return fd
+        # Somebody may have swept it away between the two.
+        if os.stat(root / "lock").st_ino == os.fstat(fd).st_ino:
+            return fd
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(fd)
+    return None
 
 
 def _sweep():
@@ -152,6 +162,10 @@ class Host:
     def __init__(self, name, process):
         self.name, self.process, self.pid = name, process, None
 
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
     def hears(self, word):
         line = self.process.stdout.readline().strip()
         if line != word:
@@ -165,8 +179,10 @@ class Host:
 class Lab:
     """with Lab(binaries) as lab: …"""
 
-    def __init__(self, binaries, names=("n1", "n2", "n3")):
+    def __init__(self, binaries, names=("n1", "n2", "n3"), transport="tcp"):
         self.names = names
+        self.transport = transport
+        self.shares_memory = transport == "fabric:shm"
         self.hosts, self.slow_links = {}, {}
         self.switch = None
         _sweep()
@@ -228,21 +244,27 @@ class Lab:
         (ssh / "config").write_text(SSH_CONF)
         (ssh / "sshd").write_text(SSHD_CONF)
 
-    def _spawn(self, name, *command):
+    def _spawn(self, name):
+        own = ["unshare", "--mount", "--uts", "--ipc", "--net", "--mount-proc"]
+        if self.shares_memory and self.switch:
+            command = ["nsenter", "--target", str(self.switch.pid), "--mount", "--pid", *own]
+        else:
+            command = [*own, "--pid", "--fork", "--kill-child"]
         with (self.root / f"mnt/log/{name}.log").open("w") as log:
-            process = subprocess.Popen(["unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", *command],
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=_die_with_us)
+            process = subprocess.Popen([*command, "python3", HERE / "host.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=die_with_us)
         return Host(name, process)
 
     def _start(self):
-        self.switch = self._spawn("switch", "sh", "-c", "echo here; exec cat")
+        self.switch = self._spawn("switch")
+        self.switch.tell(json.dumps({"name": "switch"}))
+        self.switch.hears("here")
+        self.switch.find_pid()
         for name in self.addresses:
-            self.hosts[name] = self._spawn(name, "python3", HERE / "host.py")
+            self.hosts[name] = self._spawn(name)
         for name, host in self.hosts.items():
             services = [["slurmctld", "-D"]] if name == "ctl" else [["slurmd", "-D", "-N", name], [shutil.which("sshd", path=ENVIRONMENT["PATH"]), "-D", "-e", "-f", "/mnt/ssh/sshd"]]
-            host.process.stdin.write(json.dumps({"name": name, "address": self.addresses[name], "lab": str(self.root), "services": services}) + "\n")
-            host.process.stdin.flush()
-        for host in [self.switch, *self.hosts.values()]:
+            host.tell(json.dumps({"name": name, "address": self.addresses[name], "lab": str(self.root), "shares_memory": self.shares_memory, "project": str(PROJECT), "services": services}))
+        for host in self.hosts.values():
             host.hears("here")
             host.find_pid()
         lines = ["link add name br0 type bridge", "link set dev br0 up"]
@@ -250,8 +272,7 @@ class Lab:
             lines += [f"link add name v-{name} type veth peer name eth0 netns {host.pid}", f"link set dev v-{name} master br0", f"link set dev v-{name} up"]
         self._switch("ip", "-batch", "-", input="\n".join(lines) + "\n")
         for host in self.hosts.values():
-            host.process.stdin.write("go\n")
-            host.process.stdin.flush()
+            host.tell("go")
         for host in self.hosts.values():
             host.hears("ready")
         self.idle()
@@ -278,7 +299,7 @@ class Lab:
         return self.root / "mnt/shared"
 
     def _inside(self, name, command, env):
-        words = [f"{k}={v}" for k, v in (ENVIRONMENT | (env or {})).items()]
+        words = [f"{k}={v}" for k, v in (ENVIRONMENT | {"SONDE_TRANSPORT": self.transport} | (env or {})).items()]
         return ["nsenter", "--target", str(self.hosts[name].pid), "--mount", "--uts", "--ipc", "--net", "--pid", "env", "-i", "-C", "/root", *words, *map(str, command)]
 
     def run(self, name, *command, env=None, stdin=None, timeout=PATIENCE_S):
@@ -288,17 +309,20 @@ class Lab:
     def start(self, name, *command, env=None):
         """Starts a command on a host; `processes` finds it."""
         return subprocess.Popen(self._inside(name, command, env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                start_new_session=True, preexec_fn=_die_with_us)
+                                start_new_session=True, preexec_fn=die_with_us)
 
     def processes(self, name, word=""):
         """Processes of a host (pid as this machine sees it → command line) whose command line holds `word`."""
-        space = os.readlink(f"/proc/{self.hosts[name].pid}/ns/pid")
+        # Of the host are those in its network; who enters it from outside, waiting for what it has started there, has process numbers of its own.
+        def spaces(pid):
+            return [os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("net", "pid")]
+        home = spaces(self.hosts[name].pid)
         found = {}
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
                 continue
             try:
-                if os.readlink(f"/proc/{entry}/ns/pid") != space:
+                if spaces(entry) != home:
                     continue
                 command = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
                 state = pathlib.Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -328,7 +352,7 @@ class Lab:
         if delay_ms or loss_percent:
             subprocess.run(["nsenter", "--target", str(self.hosts[name].pid), "--net", "python3", SLOW_LINK, "plain", "eth0"], check=True)
             link = subprocess.Popen(["nsenter", "--target", str(self.switch.pid), "--net", "python3", SLOW_LINK, "carry", f"v-{name}", "br0", str(delay_ms), str(loss_percent)],
-                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=_die_with_us)
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_us)
             self.slow_links[name] = link
             if link.stdout.readline() != "ready\n":
                 raise RuntimeError(f"no slow link to {name}")

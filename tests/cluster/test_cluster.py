@@ -1,17 +1,25 @@
-"""Runs over several hosts: the lab's, under its Slurm, over ssh, with Open MPI. One lab serves all tests; each leaves it as it was.
+"""Runs over several hosts: the lab's, under its Slurm, over ssh, with Open MPI. A lab serves many tests; each leaves it as it was.
 
-Where there is no root or no namespaces the suite is skipped with a word.
+LAB_TRANSPORT says over what nodes' data travel: tcp (else), fabric:tcp, fabric:shm. Over the last two, tests that move no data of nodes are left out, unless LAB_ALL is set.
+LAB_COUNT: so many labs at once. Names of tests (Cluster.test_strict) as arguments: those alone.
+
+Where there is no root, no namespaces or no libfabric the suite is skipped with a word.
 """
 
+import contextlib
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
 import unittest
+import urllib.parse
 
-from lab import Lab, until, why_not
+from dumps import Dumps
+import side_by_side
+from lab import PROJECT, Lab, until, why_not
 
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
@@ -31,22 +39,31 @@ print(json.dumps([answer.status, answer.headers.get("X-Sonde-Missing"), json.loa
 CONNECT_TIME = "import socket, sys, time; t = time.monotonic(); socket.create_connection((sys.argv[1], 22), 30); print(time.monotonic() - t)"
 CUSTOM = "/api/query?start=1h-ago&no_annotations&m=max:custom%7Bhost=*%7D"
 SERVICES = ("munged", "slurmd", "slurmctld", "sshd:", "host.py", "slurmstepd")
+TRANSPORT = os.environ.get("LAB_TRANSPORT", "tcp")
+WAY = {"tcp": "tcp", "fabric:tcp": "fabric:tcp;ofi_rxm", "fabric:shm": "fabric:shm"}[TRANSPORT]  # as a status calls it
+LABS = int(os.environ.get("LAB_COUNT", "3"))
+EMITTED = 6000  # of random values some 48 KB, three times what goes over a fabric at the least
 lab = None
 
 
-def setUpModule():
+@contextlib.contextmanager
+def open_lab():
     global lab
     began = time.monotonic()
-    lab = Lab([SONDE, EMITTER, SKEW], names=(*HOSTS, "n4"))  # n4 is for the tree
-    print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
+    with Lab([SONDE, EMITTER, SKEW], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:  # n4 is for the tree
+        print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
+        yield
 
 
-def tearDownModule():
-    lab.close()
+def moves_no_data(why):
+    """A test that says nothing of how nodes' data travel: once, over TCP, is enough."""
+    return unittest.skipIf(TRANSPORT != "tcp" and "LAB_ALL" not in os.environ, f"moves no data: {why}")
 
 
-class Cluster(unittest.TestCase):
+class Cluster(Dumps, unittest.TestCase):
     maxDiff = None
+    hosts = HOSTS
+    lab = property(lambda self: lab)
 
     def setUp(self):
         self.record = f"/mnt/shared/{self.id().rsplit('.', 1)[1]}"
@@ -70,7 +87,7 @@ class Cluster(unittest.TestCase):
             for host in lab.names:
                 for pid in self.ours(host):
                     os.kill(pid, signal.SIGKILL)
-                lab.run(host, "sh", "-c", "rm -rf /tmp/*")
+                lab.run(host, "sh", "-c", "rm -rf /tmp/* /dev/shm/*")
         lab.idle()
 
     # ---- running
@@ -94,17 +111,30 @@ class Cluster(unittest.TestCase):
         path.chmod(0o755)
         return f"/mnt/shared/{path.name}"
 
+    def hears(self, run, words):
+        """The next that a run says; but for what agents say of a machine that is too busy to be looked at."""
+        for line in iter(run.stderr.readline, ""):
+            if words in line:
+                return
+            self.assertIn("does not answer and is left out", line, words)
+        self.fail(f"it has ended without a word of: {words}")
+
     # ---- looking
 
     def ours(self, host):
         """What runs on a host beside its services."""
         return {pid: text for pid, text in lab.processes(host).items() if not any(word in text for word in SERVICES)}
 
+    def left(self, host):
+        """Files in a host's folder of running jobs, and memory with a name."""
+        found = [path for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).iterdir()]
+        return [str(path) for path in found if path.name not in PROJECT.parts]
+
     def nothing_left(self):
-        """No process of ours, and nothing in any host's folder of running jobs."""
+        """No process of ours, no file, no memory."""
         def clean():
-            return not any(self.ours(host) or list(lab.file(host, "/tmp").iterdir()) for host in lab.names)
-        until(clean, lambda: f"hosts are clean: {[(h, self.ours(h), [str(p) for p in lab.file(h, '/tmp').rglob('*')]) for h in HOSTS]}")
+            return not any(self.ours(host) or self.left(host) for host in lab.names)
+        until(clean, lambda: f"hosts are clean: {[(h, self.ours(h), self.left(h)) for h in lab.names]}")
 
     def series(self, path):
         """(metric, host) → points, of what a path of the shared folder holds."""
@@ -154,12 +184,17 @@ class Cluster(unittest.TestCase):
         until(all_there, lambda: f"all hosts are in one answer: {seen} {[self.ours(h) for h in hosts]}")
         self.assertEqual([(a["tags"]["host"], max(a["dps"].values())) for a in seen[1]], [(host, i) for i, host in enumerate(hosts)])
 
-    def emit(self, points=300):
-        """So many points of a metric on every host, by its agent; all of them are there."""
-        lines = "".join(f"emitted {(i * 7919 % 1009) / 8}\n" for i in range(points))
-        for host in HOSTS:
+    def emit(self, points=EMITTED, hosts=HOSTS):
+        """So many points of a metric on hosts, by their agents; all of them are there."""
+        lines = "".join(f"emitted {random.random()}\n" for _ in range(points))
+        for host in hosts:
             put = lab.run(host, "sonde", "put", stdin=lines)
             self.assertEqual(put.returncode, 0, put.stderr)
+
+    def much(self, host):
+        """More of a host than lies in a window, or in a disk of 4 MB."""
+        lines = "".join(f"random {int.from_bytes(os.urandom(6), 'big')}\n" for _ in range(500000))
+        self.assertEqual(lab.run(host, "sonde", "put", stdin=lines).returncode, 0)
 
     def private(self, folder, hosts=HOSTS):
         """A folder that hosts have to themselves is gone after the test."""
@@ -190,6 +225,7 @@ class Cluster(unittest.TestCase):
         run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--no-record", "sleep", "1000")
         self.up()
         self.all_answer()
+        self.data_over()
         self.assertEqual([n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]], HOSTS)
         # The job's key is a secret.
         (folder,) = lab.file("n1", "/tmp/sonde-0").iterdir()
@@ -201,6 +237,7 @@ class Cluster(unittest.TestCase):
         os.kill(pid, signal.SIGKILL)
         until(lambda: list(lab.processes("n1", "sonde aggregator ")) not in ([], [pid]), "another aggregator")
         self.all_answer()
+        self.data_over()
         self.stop(run)
 
     def hub_nodes(self):
@@ -208,10 +245,38 @@ class Cluster(unittest.TestCase):
         answer = self.ask("/sonde/v1/status")[1]
         return {n["host"]: n for n in answer["hub"]["nodes"]} if answer else {}
 
-    def data_over(self, way):
-        """The large answers of n2 and n3 travel so."""
+    def moved(self):
+        """host → bytes of n2 and n3 that came beside their connections."""
+        nodes = self.hub_nodes()
+        return {host: nodes[host]["transport_bytes"] for host in ("n2", "n3")}
+
+    def settled(self, way=WAY):
+        """Data of n2 and n3 travel as they should."""
         until(lambda: [self.hub_nodes().get(host, {}).get("transport") for host in ("n2", "n3")] == [way] * 2, lambda: f"data go over {way}: {self.hub_nodes()}")
-        before = self.hub_nodes()
+
+    @contextlib.contextmanager
+    def moving(self, least=EMITTED * 4, way=WAY, hosts=("n2", "n3")):
+        """What is done within moves so many bytes of each of these hosts, over the fabric where it is one."""
+        self.settled(way)
+        before = self.moved()
+        yield
+        after = self.moved()
+        for host in hosts:
+            moved = after[host] - before[host]
+            self.assertTrue(moved > least if way != "tcp" else moved == 0, (host, way, moved))
+
+    def brought(self, err):
+        """The hosts whose emitted points have come to the first node beside its connections, as a verbose run says in the end."""
+        moved = re.findall(rf"(\d+) bytes of (n\d) came over {WAY}$", err, re.MULTILINE)
+        return sorted(host for count, host in moved if int(count) > EMITTED * 4)
+
+    def data_over(self, way=WAY):
+        """The large answers of n2 and n3 travel so."""
+        with self.moving(100000, way):
+            self.data_comes()
+
+    def data_comes(self):
+        """Large answers of n2 and n3 are whole."""
         metric, now_ms = f"large{time.monotonic_ns()}", int(time.time() * 1000)
         points = "".join(f"put {metric} {now_ms - i} {random.random()}\n" for i in range(20000))
         (lab.shared / "points").write_text(points)
@@ -220,26 +285,16 @@ class Cluster(unittest.TestCase):
             self.assertEqual(put.returncode, 0, put.stderr)
         path = f"/api/query?start=1h-ago&ms=true&no_annotations&m=none:{metric}"
         until(lambda: sum(len(a["dps"]) for a in self.ask(path)[1] or []) == 40000, "all points are in one answer")
-        after = self.hub_nodes()
-        for host in ("n2", "n3"):
-            moved = after[host]["transport_bytes"] - before[host]["transport_bytes"]
-            self.assertTrue(moved > 100000 if way.startswith("fabric") else moved == 0, (host, way, moved))
 
     def test_one_answer_of_all_nodes_over_ssh(self):
-        self.one_answer_of_all_nodes_over_ssh("tcp", "tcp")
-
-    def test_one_answer_of_all_nodes_over_libfabric(self):
-        self.one_answer_of_all_nodes_over_ssh("fabric:tcp", "fabric:tcp;ofi_rxm")
-
-    def one_answer_of_all_nodes_over_ssh(self, transport, way):
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", f"--transport={transport}", "sleep", "1000")
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
         self.up()
         self.all_answer()
-        self.data_over(way)
+        self.data_over()
         # A relay that dies is started again.
         (pid,) = lab.processes("n2", "sonde relay ")
         os.kill(pid, signal.SIGKILL)
-        self.assertIn("node n2: the relay has ended (signal 9 (Killed)); starting it again", run.stderr.readline())
+        self.hears(run, "node n2: the relay has ended (signal 9 (Killed)); starting it again")
         self.all_answer()
         # Who is away is named, within the time that a question has, and is there again afterwards.
         lab.partition("n2")
@@ -248,7 +303,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual([a["tags"]["host"] for a in answer], ["n1", "n3"])
         lab.heal("n2")
         self.all_answer()
-        self.data_over(way)
+        self.data_over()
         # Who does not have the key is not taken for a node.
         port = self.ask("/sonde/v1/status")[1]["hub"]["port"]
         job = self.ask("/sonde/v1/status")[1]["job"]
@@ -272,6 +327,7 @@ class Cluster(unittest.TestCase):
             return {n["host"]: (n["connected"], n.get("via")) for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"]}
         behind = {"n2": (True, None), "n3": (True, None), "n4": (False, "n2")}
         until(lambda: connected() == behind, lambda: f"n4 is behind n2: {connected()}")
+        self.data_over()
         # A relay that is away takes nobody with it for long: where the launcher has not told n4 yet, that one is named.
         lab.partition("n2")
         missing, _ = self.ask(CUSTOM)
@@ -286,8 +342,42 @@ class Cluster(unittest.TestCase):
         os.kill(pid, signal.SIGKILL)
         self.all_answer(four)
         until(lambda: connected() == behind, lambda: f"n4 is behind n2 again: {connected()}")
+        self.data_over()
         self.stop(run)
 
+    def asked(self, m):
+        """Whom the hub asks for this, and the answer."""
+        def questions():
+            return {host: n["questions"] for host, n in self.hub_nodes().items()}
+        before = questions()
+        missing, answer = self.ask("/api/query?start=1h-ago&no_annotations&m=" + urllib.parse.quote(m))
+        self.assertIsNone(missing)
+        return sorted(host for host, count in questions().items() if count > before[host]), answer
+
+    def test_only_who_can_have_it_is_asked(self):
+        """n1 asks n2 and n3, and n4 through n2."""
+        four = [*HOSTS, "n4"]
+        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--no-record", "sleep", "1000")
+        self.up(four)
+        self.all_answer(four)
+        until(lambda: self.asked("max:custom{host=n1}")[0] == [], "all have told whose series they hold")
+        for hosts, asked in [("*", ["n2", "n3"]), ("n1", []), ("n2", ["n2"]), ("n3", ["n3"]), ("literal_or(n1|n3)", ["n3"]), ("n4", ["n2"]), ("regexp([34]$)", ["n2", "n3"])]:
+            self.assertEqual(self.asked(f"max:custom{{host={hosts}}}")[0], asked, hosts)
+        # A point of n1, put on n3, and on n4 behind its relay: found a moment after it was put.
+        for value, (host, asked) in enumerate([("n3", ["n3"]), ("n4", ["n2", "n3"])]):
+            put = lab.run(host, "sonde", "put", "custom", str(100 + value), "host=n1", f"on={host}")
+            self.assertEqual(put.returncode, 0, put.stderr)
+            until(lambda: [max(a["dps"].values()) for a in self.asked("max:custom{host=n1}")[1]] == [100 + value], "it is found")
+            self.assertEqual(self.asked("max:custom{host=n1}")[0], asked)
+        # Who has seen one in an answer of everybody finds it from then on.
+        for i in range(3):
+            for host in ("n3", "n4"):
+                lab.run(host, "sonde", "put", "custom", "1", f"host=x{i}", f"by={host}")
+                until(lambda: len(self.asked(f"none:custom{{by={host}}}")[1]) > i, "it is there")
+                self.assertEqual(len(self.asked(f"max:custom{{by={host},host=x{i}}}")[1]), 1)
+        self.stop(run)
+
+    @unittest.skipUnless(TRANSPORT == "tcp", "needs hosts that share no memory")
     def test_shared_memory_reaches_as_far_as_the_machine(self):
         """libfabric's shm: nodes that share memory with the hub use it; the others' data come over TCP, and it is said why."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "--transport=fabric:shm", "sleep", "1000")
@@ -301,12 +391,14 @@ class Cluster(unittest.TestCase):
         self.started.append(lab.start("n1", "timeout", "60", "sonde", "relay", f"--key-file=/tmp/sonde-0/{folder.name}/key", f"--parent=10.77.0.11:{status['hub']['port']}", "--host=beside",
                                       f"--job={status['job']}", "--transport=fabric:shm", "/tmp/beside"))
         until(lambda: self.hub_nodes().get("beside", {}).get("transport") == "fabric:shm", lambda: f"memory is shared: {self.hub_nodes()}")
-        for pid in lab.processes("n1", "--host=beside"):
-            os.kill(pid, signal.SIGTERM)
+        for pid, text in lab.processes("n1", "--host=beside").items():
+            if not text.startswith("timeout "):  # which ends by itself
+                os.kill(pid, signal.SIGTERM)
         lab.run("n1", "rmdir", "/tmp/beside")
         out, err = self.stop(run)
         self.assertIn("data of n2 come over TCP, not over fabric:shm: ", err)
 
+    @moves_no_data("there is none")
     def test_a_transport_that_is_not_there(self):
         done = self.ssh("--no-record", "--transport=fabric:cxi", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -315,6 +407,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("it is auto, tcp, fabric or fabric:PROVIDER", done.stderr)
 
+    @moves_no_data("it asks for statuses")
     def test_a_restart_is_asked_for_over_http(self):
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
         self.assertEqual(run.stdout.readline(), "n1,n2\n")
@@ -327,6 +420,7 @@ class Cluster(unittest.TestCase):
         self.up(["n1", "n3"])
         self.stop(run)
 
+    @moves_no_data("it is about pings")
     def test_a_clock_that_is_off_is_warned_of_once(self):
         """n2's clock is 250 ms ahead."""
         skewed = self.script(f'[ $(hostname) = n2 ] && export SKEW_MS=250 LD_PRELOAD=/mnt/bin/{os.path.basename(SKEW)}\nexec /mnt/bin/sonde "$@"\n')
@@ -340,7 +434,7 @@ class Cluster(unittest.TestCase):
         # A connection of its own later, and nothing more is said.
         (pid,) = lab.processes("n2", "sonde relay ")
         os.kill(pid, signal.SIGKILL)
-        self.assertIn("the relay has ended", run.stderr.readline())
+        self.hears(run, "the relay has ended")
         self.all_answer()
         until(lambda: "clock_offset_seconds" in next(n for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"] if n["host"] == "n2"), "its clock is known again")
         _, err = self.stop(run)
@@ -363,9 +457,10 @@ class Cluster(unittest.TestCase):
         until_ms = int(time.time() * 1000)
         until(lambda: sampled(until_ms + 1), "every host has sampled since")
         path = f"/api/query?ms&start=1h-ago&end={until_ms}&no_annotations&m=none:emitted%7Bhost=*%7D&m=none:cpu_percent%7Bhost=*%7D&m=sum:1s-max:emitted"
-        done = lab.run("n1", "sonde", "dump", "--to", "dumped")
+        with self.moving():
+            done = lab.run("n1", "sonde", "dump", "--to", "dumped")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()[1:]], HOSTS)
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()[1:-1]], HOSTS)
         self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/dumped").iterdir()), [f"{h}.sonde" for h in HOSTS])
         live = self.ask(path)[1]
         self.assertEqual([(a["metric"], a["tags"].get("host")) for a in live], [*(("emitted", h) for h in HOSTS), *(("cpu_percent", h) for h in HOSTS), ("emitted", None)])
@@ -373,7 +468,7 @@ class Cluster(unittest.TestCase):
         # A second one, of nodes one of which has ended: its file stays, the others' are new.
         before = {h: lab.file("n1", f"/root/dumped/{h}.sonde").stat().st_ino for h in HOSTS}
         lab.kill("n3")
-        self.assertIn("node n3 is lost", run.stderr.readline())
+        self.hears(run, "node n3 is lost")
         until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == ["n3"], "n3 is missed")
         later_ms = int(time.time() * 1000)
         until(lambda: sampled(later_ms, ["n1", "n2"]), "there is something new")
@@ -398,22 +493,72 @@ class Cluster(unittest.TestCase):
         out, err = dump.communicate(timeout=60)
         self.assertEqual(dump.returncode, 4, err)
         self.assertIn("no data of node n3: connection lost", err)
-        self.assertEqual([line.split()[0] for line in out.splitlines()[1:]], ["n1", "n2"])
+        self.assertEqual([line.split()[0] for line in out.splitlines()[1:-1]], ["n1", "n2"])
         self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/dumped").iterdir()), ["n1.sonde", "n2.sonde"])
         self.stop(run)
         self.ssh("--no-record", "true")
+
+    def much_to_dump(self):
+        """A run over three hosts, of which n2 has so much that a dump takes a while."""
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
+        self.private("/root/dumped")
+        self.up()
+        self.all_answer()
+        self.settled()
+        self.much("n2")
+        return run
+
+    def dumping(self, host):
+        """Starts a dump and waits until some of a host's data are there, which is not long before all of them are."""
+        unfinished = lab.file("n1", f"/root/dumped/{host}.part")
+        unfinished.unlink(missing_ok=True)
+        dump = self.start("sonde", "dump", "--to", "dumped")
+        until(lambda: unfinished.exists() or dump.poll() is not None, "the dump is under way", pause_s=0.001)
+        return dump
+
+    @unittest.skipIf(TRANSPORT == "fabric:shm", "memory has no cable")
+    def test_a_cable_that_is_cut_in_a_dump(self):
+        """What was being read of the node is given up, the other nodes' data come as before, and its own as well when it is back."""
+        run = self.much_to_dump()
+        lab.slow("n2", delay_ms=50)
+        dump = self.dumping("n2")
+        lab.partition("n2")
+        out, err = dump.communicate(timeout=60)
+        self.assertEqual(dump.returncode, 4, err)
+        self.assertIn("no data of node n2: ", err)
+        self.assertEqual([line.split()[0] for line in out.splitlines()[1:-1]], ["n1", "n3"])
+        lab.slow("n2")
+        lab.heal("n2")
+        self.all_answer()
+        self.data_over()
+        done = lab.run("n1", "sonde", "dump", "--to", "dumped")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.stop(run)
+
+    def test_an_aggregator_that_dies_in_a_dump(self):
+        """Twice: whatever it was doing at that moment, the nodes come back to the next one, and their data as before."""
+        run = self.much_to_dump()
+        for _ in range(2):
+            dump = self.dumping("n2")
+            (pid,) = lab.processes("n1", "sonde aggregator ")
+            os.kill(pid, signal.SIGKILL)
+            dump.communicate(timeout=60)
+            until(lambda: list(lab.processes("n1", "sonde aggregator ")) not in ([], [pid]), "another aggregator")
+            self.all_answer()
+            self.data_over()
+        self.stop(run)
 
     def test_a_dump_onto_a_full_disk(self):
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
         self.up()
         self.all_answer()
-        lines = "".join(f"random {int.from_bytes(os.urandom(6), 'big')}\n" for _ in range(500000))
-        self.assertEqual(lab.run("n2", "sonde", "put", stdin=lines).returncode, 0)
+        self.much("n2")
         self.private("/root/small")
         small = lab.run("n1", "sh", "-c", "mkdir /root/small && mount -t tmpfs -o size=4m small /root/small")
         self.addCleanup(lab.run, "n1", "umount", "/root/small")
         self.assertEqual(small.returncode, 0, small.stderr)
-        done = lab.run("n1", "sonde", "dump", "--to", "/root/small")
+        with self.moving(1 << 20, hosts=["n2"]):
+            done = lab.run("n1", "sonde", "dump", "--to", "/root/small")
         self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
         self.assertRegex(done.stderr, "no data of node n2: .*No space left on device")
         there = sorted(p.name for p in lab.file("n1", "/root/small").iterdir())
@@ -448,15 +593,18 @@ class Cluster(unittest.TestCase):
     def test_every_nodes_recording_is_on_the_first(self):
         """What the agents had taken to the end is there, under --record on a disk of the first node's own."""
         self.private("/root/kept")
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--record=/root/kept", "sleep", "1000")
+        run = self.start("sonde", "run", "--verbose", "--hosts=n[1-3]", "--record=/root/kept", "sleep", "1000")
         self.up()
-        self.emit(1000)
+        self.all_answer()
+        self.settled()
+        self.emit()
         _, err = self.stop(run)
         self.assertNotIn("on the other nodes", err)
+        self.assertEqual(self.brought(err), ["n2", "n3"] if WAY != "tcp" else [], err)
         self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in HOSTS), "run.json"])
         self.assertEqual(self.copies("/root/kept"), ["n2.sonde", "n3.sonde"])
         series = self.series("/root/kept")
-        self.assertEqual([series[("emitted", h)] for h in HOSTS], [1000] * 3)
+        self.assertEqual([series[("emitted", h)] for h in HOSTS], [EMITTED] * 3)
         for host in HOSTS[1:]:
             self.assertFalse(lab.file(host, "/root/kept").exists(), host)
 
@@ -464,11 +612,14 @@ class Cluster(unittest.TestCase):
         """Who passes on what others answer stays until theirs are there."""
         four = [*HOSTS, "n4"]
         self.private("/root/kept", four)
-        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--record=/root/kept", "sleep", "1000")
+        run = self.start("sonde", "run", "--verbose", "--hosts=n[1-4]", "--fanout=2", "--record=/root/kept", "sleep", "1000")
         self.up(four)
         self.all_answer(four)
+        self.settled()
+        self.emit(hosts=four)
         _, err = self.stop(run)
         self.assertNotIn("on the other nodes", err)
+        self.assertEqual(self.brought(err), ["n2", "n3"] if WAY != "tcp" else [], err)
         self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in four), "run.json"])
 
     def test_a_recording_that_cannot_come_stays(self):
@@ -491,6 +642,7 @@ class Cluster(unittest.TestCase):
         asked = lab.run(host, "python3", "-c", f"import urllib.request; print(urllib.request.urlopen('http://localhost:{port}/healthz', timeout=5).read())")
         return "ok" in asked.stdout
 
+    @moves_no_data("it is about HTTP")
     def test_a_reverse_tunnel(self):
         # Both of what localhost is there: ssh is content with one.
         taken = lab.start("n2", "python3", "-c", "import signal, socket; a = [socket.create_server((i[4][0], 5151), family=i[0]) for i in "
@@ -512,6 +664,7 @@ class Cluster(unittest.TestCase):
         self.assertFalse(lab.processes("n1", "ssh -N"))
         until(lambda: not self.answers("n2", 5151), "the tunnel is gone with its job")
 
+    @moves_no_data("it is about HTTP")
     def test_a_tunnel_goes_with_a_killed_launcher(self):
         run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5152", "sleep", "1000")
         until(lambda: self.answers("n2", 5152), "the tunnel is open")
@@ -528,6 +681,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(asked.returncode, 0, asked.stderr)
         return json.loads(asked.stdout)[2]
 
+    @moves_no_data("a few points, and what is told to agents")
     def test_collectors_run_on_every_node(self):
         """Also on one that is swapped in, and under an agent that is started again; one that was ended runs nowhere."""
         def where(metric="where"):
@@ -561,6 +715,7 @@ class Cluster(unittest.TestCase):
 
     # ---- Slurm
 
+    @moves_no_data("all nodes share the recording's folder")
     def test_salloc_points_land_in_the_file_of_their_node(self):
         script = self.script('ls $SONDE_SOCKET $SONDE_TOKEN_FILE >/dev/null && cat $SONDE_HOSTFILE | tr "\\n" " " && sonde put seen_by_$(hostname) 1\n')
         began = time.monotonic()
@@ -579,6 +734,7 @@ class Cluster(unittest.TestCase):
         lab.run("n1", "salloc", "--quiet", "-N3", "srun", "true")
         print(f"# salloc sonde run srun: {took:.2f} s; salloc srun true: {time.monotonic() - bare:.2f} s", flush=True)
 
+    @moves_no_data("all nodes share the recording's folder")
     def test_libsonde_in_srun_tasks(self):
         done = self.slurm("--record", self.record, "--", "srun", "--overlap", "--ntasks-per-node=1", "timeout", "1", "emitter")
         self.assertEqual(done.stdout.count("up\n"), 3, done.stderr)
@@ -586,6 +742,7 @@ class Cluster(unittest.TestCase):
         for host in HOSTS:
             self.assertGreater(series.get(("tick", host), 0), 0, series)
 
+    @moves_no_data("all nodes share the recording's folder")
     def test_sbatch(self):
         script = lab.shared / "batch.sh"
         script.write_text(f"#!/bin/sh\n#SBATCH -N3 --wait --output=/mnt/shared/batch.out\nsonde run --record {self.record} -- srun --overlap sonde put batched 1\n")
@@ -594,6 +751,23 @@ class Cluster(unittest.TestCase):
         series = self.series(self.record)
         self.assertEqual(sorted(key for key in series if key[0] == "batched"), [("batched", host) for host in HOSTS])
 
+    @moves_no_data("all nodes share the recording's folder")
+    def test_slurm_ends_the_job(self):
+        """As scancel and the time limit do it: SIGTERM to all steps, a while later SIGKILL. What was recorded is there."""
+        script = lab.shared / "batch.sh"
+        script.write_text(f"#!/bin/sh\n#SBATCH -N3 --output=/mnt/shared/batch.out\nexec sonde run --record {self.record} sleep 1000\n")
+        submitted = lab.run("n1", "sbatch", "--parsable", "/mnt/shared/batch.sh")
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+        self.up()
+        self.assertEqual(lab.run("n1", "scancel", submitted.stdout.strip()).returncode, 0)
+        self.nothing_left()
+        self.assertEqual({host for name, host in self.series(self.record) if name == "cpu_percent"}, set(HOSTS))
+        files = json.loads(lab.run("n1", "sonde", "inspect", "--json", self.record).stdout)
+        # srun is told, too, and has its step killed at once: an agent that is not through by then leaves its file unclosed, with all that was in it.
+        self.assertEqual(len(files), 3)
+        self.assertLessEqual({file["state"] for file in files}, {"closed", "crashed"})
+
+    @moves_no_data("all nodes share the recording's folder")
     def test_login_node(self):
         """salloc on a machine that is none of the job's: the command runs there, and all nodes have agents."""
         done = lab.run("n1", "salloc", "--quiet", "-N2", "--nodelist=n2,n3", "sonde", "run", "--record", self.record, "sh", "-c",
@@ -603,6 +777,7 @@ class Cluster(unittest.TestCase):
         series = self.series(self.record)
         self.assertEqual(sorted(key for key in series if key[0] == "where"), [("where", "n2"), ("where", "n3")])
 
+    @moves_no_data("all nodes share the recording's folder")
     def test_mpirun_is_the_command(self):
         done = self.slurm("--record", self.record, "--", "mpirun", "-n", "6", "--map-by", "ppr:2:node", "sh", "-c", "sonde put ranks_of_$(hostname) $OMPI_COMM_WORLD_RANK")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -610,6 +785,7 @@ class Cluster(unittest.TestCase):
         for host in HOSTS:
             self.assertIn((f"ranks_of_{host}", host), series)
 
+    @moves_no_data("no run begins")
     def test_copies_are_refused_with_advice(self):
         for command in (["mpirun", "-n", "2", "sonde", "run", "true"], ["salloc", "--quiet", "-N2", "srun", "-n2", "sonde", "run", "true"]):
             done = lab.run("n1", *command)
@@ -634,12 +810,14 @@ class Cluster(unittest.TestCase):
         for host in HOSTS[1:]:
             self.assertFalse(lab.file(host, kept).exists(), host)
 
+    @moves_no_data("the command ends at once, nothing is recorded")
     def test_hostfile_and_pbs(self):
         (lab.shared / "hosts").write_text("n1 slots=2\nn3:2\n\n# n2\nn1\n")
         for arguments, env in ((["--hostfile=/mnt/shared/hosts"], {}), ([], {"PBS_NODEFILE": "/mnt/shared/hosts", "PBS_JOBID": "7.lab"})):
             done = lab.run("n1", "sonde", "run", "--no-record", *arguments, "echo", "{nodelist}", "{nnodes}", env=env)
             self.assertEqual((done.returncode, done.stdout), (0, "n1,n3 2\n"), done.stderr)
 
+    @moves_no_data("the command ends at once, nothing is recorded")
     def test_a_name_twice(self):
         """The address of a node that has a name in the list, too: one node."""
         done = lab.run("n1", "sonde", "run", "--no-record", "--hosts=n1,n2,10.77.0.12", "true")
@@ -648,6 +826,7 @@ class Cluster(unittest.TestCase):
 
     # ---- hosts that do not come up
 
+    @moves_no_data("the command ends at once, nothing is recorded")
     def test_a_dead_host_is_named_and_the_run_goes_on(self):
         for start in (self.ssh, self.slurm):
             lab.partition("n3")
@@ -656,17 +835,20 @@ class Cluster(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, "n1,n2\n"), done.stderr)
             self.assertIn("node n3 has not come up", done.stderr)
 
+    @moves_no_data("no run begins")
     def test_strict(self):
         done = lab.run("n1", "sonde", "run", "--strict", "--hosts=n1,n9,n2", "echo", "begun")
         self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
         self.assertIn("n9 did not come up, and the run is --strict", done.stderr)
 
+    @moves_no_data("no other node comes up")
     def test_no_sonde_there(self):
         done = self.ssh("--no-record", "--remote-sonde=/nowhere/sonde", "--", "echo", "{nodelist}")
         self.assertEqual((done.returncode, done.stdout), (0, "n1\n"), done.stderr)
         self.assertIn("node n2 has not come up", done.stderr)
         self.assertIn("/nowhere/sonde", done.stderr)
 
+    @moves_no_data("no other node comes up")
     def test_a_run_folder_that_nodes_share(self):
         done = self.ssh("--no-record", "--run-dir=/mnt/shared", "--", "echo", "{nodelist}")
         self.assertEqual((done.returncode, done.stdout), (0, "n1\n"), done.stderr)
@@ -679,6 +861,8 @@ class Cluster(unittest.TestCase):
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--record", self.record, "sleep", "1000")
         self.up()
         self.all_answer()
+        self.settled()
+        self.data_comes()
         _, err = self.stop(run)
         self.assertEqual(self.files(), ["n1.sonde", "n2.sonde", "n3.sonde", "run.json"], err)
         self.assertNotIn("lost", err)
@@ -689,10 +873,9 @@ class Cluster(unittest.TestCase):
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--node-timeout=2", "--record", self.record, "sleep", "1000")
         self.up()
         lab.partition("n2")
-        said = [until(run.stderr.readline, "a word")]
-        self.assertIn("node n2 is lost: nothing was heard of it for 2 s", said[0])
+        self.hears(run, "node n2 is lost: nothing was heard of it for 2 s")
         lab.heal("n2")
-        self.assertIn("node n2 is back", run.stderr.readline())
+        self.hears(run, "node n2 is back")
         _, err = self.stop(run)
         self.assertEqual(self.files(), ["n1.sonde", "n2.sonde", "n3.sonde", "run.json"], err)
 
@@ -700,7 +883,7 @@ class Cluster(unittest.TestCase):
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
         self.up()
         lab.kill("n3")
-        self.assertIn("node n3 is lost", run.stderr.readline())
+        self.hears(run, "node n3 is lost")
         self.stop(run)
         self.assertEqual(run.returncode, 130)
         # What a killed `sonde node` leaves is tidied up by the next one there.
@@ -711,7 +894,7 @@ class Cluster(unittest.TestCase):
         self.up()
         (pid,) = self.agents("n2")
         os.kill(pid, signal.SIGKILL)
-        self.assertIn("node n2: the agent has ended (signal 9 (Killed)); starting it again", run.stderr.readline())
+        self.hears(run, "node n2: the agent has ended (signal 9 (Killed)); starting it again")
         until(lambda: self.agents("n2") not in ([], [pid]), "another agent")
         self.stop(run)
         self.assertEqual(self.files(), ["n1.sonde", "n2.sonde", "n3.sonde", "run.json"])
@@ -769,6 +952,7 @@ class Cluster(unittest.TestCase):
         self.assertIn("n1.sonde", self.files())
         self.ssh("--no-record", "true")  # sweeps what the killed nodes have left
 
+    @moves_no_data("nothing is asked or recorded")
     def test_resilient_without_reserves_gives_up(self):
         run = self.start("sonde", "run", "--hosts=n[1-2]", "--resilient", "--no-record", "sleep", "1000")
         self.up(["n1", "n2"])
@@ -791,6 +975,7 @@ class Cluster(unittest.TestCase):
         for pid in lab.processes("n2", "sonde node"):
             os.kill(pid, signal.SIGTERM)
 
+    @moves_no_data("nothing is asked or recorded")
     def test_a_failure_because_of_a_lost_node_is_the_nodes(self):
         """The command fails before the launcher knows that a node is gone: it finds out first, then starts it again."""
         (lab.shared / "walk").unlink(missing_ok=True)
@@ -808,6 +993,7 @@ class Cluster(unittest.TestCase):
         for pid in lab.processes("n2", "sonde node"):
             os.kill(pid, signal.SIGTERM)
 
+    @moves_no_data("the command ends at once, nothing is recorded")
     def test_restart_by_exit_code(self):
         script = self.script('echo "$SONDE_RESTART"\n[ $SONDE_RESTART = 2 ] && exit 3\nexit 42\n')
         done = self.ssh("--no-record", "--restart-on-exit=42", script)
@@ -815,6 +1001,7 @@ class Cluster(unittest.TestCase):
         done = self.ssh("--no-record", "--restart-on-exit=42", "--max-restarts=1", script)
         self.assertEqual((done.returncode, done.stdout), (42, "0\n1\n"), done.stderr)
 
+    @moves_no_data("it is about the command's processes")
     def test_a_restart_leaves_nothing_of_the_last_attempt(self):
         """The srun that a script had started is gone before the script is started again."""
         (lab.shared / "walk").unlink(missing_ok=True)
@@ -829,8 +1016,8 @@ class Cluster(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = why_not()
+    reason = why_not(TRANSPORT)
     if reason:
         print(f"skipped: {reason}")
         sys.exit(77)
-    unittest.main(verbosity=2)
+    sys.exit(side_by_side.run("__main__", open_lab, LABS, sys.argv[1:]))

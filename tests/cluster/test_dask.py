@@ -1,4 +1,5 @@
-"""sonde.dask over several hosts: the scheduler on n1, workers on n2 and n3, over ssh and under Slurm, as SSHCluster and dask-jobqueue start them. GPUs are played by the fake NVML.
+"""sonde.dask over several hosts, made by what people make clusters with: SSHCluster, dask-jobqueue's SLURMCluster, dask-mpi, `dask worker` by hand. The scheduler is on n1, workers on n2 and
+n3. GPUs are played by the fake NVML.
 
 Where there is no root, no namespaces or no Dask the suite is skipped with a word.
 """
@@ -18,28 +19,64 @@ PYTHON = "/usr/bin/python3"  # what hosts see of this machine, which a python3 i
 # A host's GPUs answer with this utilisation.
 BUSY = {"n1": 11, "n2": 22, "n3": 33}
 
-CLIENT = """
-import json, os, sys, time
+# What every cluster goes through. Workers with a nanny come back when one of their tasks kills them.
+LOOK = """
+import json, os, time
 from distributed import Client
 from sonde.dask import Monitor
 
-with Client("tcp://n1:8786") as client:
-    client.wait_for_workers(3, timeout=60)
+def look(client, count, nanny=True):
+    client.wait_for_workers(count, timeout=60)
     with Monitor(client, tracking=["compute-util", "tasks", "rss"], polling_interval=100) as monitor:
         client.gather(client.map(time.sleep, [0.3, 0.31, 0.32, 0.33]))
-        def address():
-            workers = client.scheduler_info(**({} if "--old" in sys.argv else {"n_workers": -1}))["workers"]
-            return next((address for address, worker in workers.items() if worker["name"] == "a"), None)
-        first = address()
-        dies = client.submit(os._exit, 1, workers=[first])
-        while address() in (first, None):
-            time.sleep(0.05)
-        dies.cancel()
-        client.gather(client.map(time.sleep, [0.2, 0.21], pure=False))
+        if nanny:
+            addresses = lambda: client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.workers))
+            before = addresses()
+            dies = client.submit(os._exit, 1, workers=before[:1])
+            while before[0] in addresses() or len(addresses()) < count:
+                time.sleep(0.05)
+            dies.cancel()
+        client.gather(client.map(time.sleep, [0.2] * 2 * count, pure=False))
     files = monitor.to_csv("/mnt/shared/csv", identity=True)
-    print(json.dumps([monitor.get_peaks("compute-util"), len(files), monitor.where()]))
+    print(json.dumps([monitor.get_peaks("compute-util"), len(files), monitor.where()]), flush=True)
     monitor.shutdown()
 """
+BY_HAND = """
+with Client("tcp://n1:8786") as client:
+    look(client, 3)
+"""
+BY_SSH = """
+from distributed import SSHCluster
+
+with SSHCluster(
+    ["n1", "n2", "n2", "n3"], connect_options={"known_hosts": "/mnt/ssh/known", "client_keys": ["/root/.ssh/id"]}, remote_python="/mnt/shared/python",
+    scheduler_options={"port": 0, "dashboard": False}, worker_options={"nthreads": 1, "local_directory": "/tmp"},
+) as cluster, Client(cluster) as client:
+    look(client, 3)
+"""
+BY_SLURM = """
+from dask_jobqueue import SLURMCluster
+
+with SLURMCluster(
+    cores=2, processes=1, memory="1GB", interface="eth0", python="/mnt/shared/python", local_directory="/tmp", log_directory="/mnt/shared/log",
+    job_directives_skip=["--mem"], job_extra_directives=["--exclude=n1"], scheduler_options={"dashboard": False},
+) as cluster, Client(cluster) as client:
+    cluster.scale(jobs=3)
+    look(client, 3)
+"""
+BY_MPI = """
+from dask_mpi import initialize
+
+initialize(interface="eth0", nthreads=1, dashboard=False, local_directory="/tmp")
+with Client() as client:
+    look(client, 2, nanny=False)
+"""
+
+
+def needs(*modules):
+    folders = PATHS.split(":")
+    absent = [module for module in modules if not any(pathlib.Path(folder, module).is_dir() for folder in folders)]
+    return unittest.skipIf(absent, f"{', '.join(absent)} is not here (tools/test installs it)")
 
 
 def setUpModule():
@@ -62,7 +99,13 @@ class Dask(unittest.TestCase):
         self.started, self.failed = [], True
         for host, busy in BUSY.items():
             (lab.shared / f"{host}.txt").write_text(f"gpus 2\nset * utilization {busy}\n")
-        (lab.shared / "client.py").write_text(textwrap.dedent(CLIENT))
+        # Whatever starts Python on a host: it finds the packages and its host's GPUs.
+        python = lab.shared / "python"
+        python.write_text(
+            f'#!/bin/sh\nPATH=/mnt/bin:$PATH\nexport PYTHONPATH={PATHS} PYTHONDONTWRITEBYTECODE=1 SONDE_NVML={os.environ["FAKE_NVML"]} SONDE_RUNS=/mnt/shared/runs\n'
+            f'export SONDE_FAKE_NVML=/mnt/shared/$(uname -n).txt DASK_DISTRIBUTED__DIAGNOSTICS__NVML=False\nexec {PYTHON} "$@"\n'
+        )
+        python.chmod(0o755)
 
     def tearDown(self):
         for host in BUSY:
@@ -74,52 +117,47 @@ class Dask(unittest.TestCase):
             if self.failed:
                 print(said, file=sys.stderr)
 
-    def environment(self, host):
-        return {
-            "PYTHONPATH": PATHS, "PYTHONDONTWRITEBYTECODE": "1", "SONDE_NVML": os.environ["FAKE_NVML"], "SONDE_FAKE_NVML": f"/mnt/shared/{host}.txt",
-            "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False", "SONDE_RUNS": "/mnt/shared/runs",
-        }  # fmt: skip
+    def start(self, host, *arguments):
+        self.started.append(lab.start(host, "/mnt/shared/python", *arguments))
 
-    def start(self, host, *command):
-        process = lab.start(host, *command, env=self.environment(host))
-        self.started.append(process)
-        return process
-
-    def worker(self, name):
-        return [PYTHON, "-m", "distributed.cli.dask_worker", "tcp://n1:8786", "--nthreads", "1", "--name", name, "--no-dashboard", "--local-directory", "/tmp"]
-
-    def scheduler(self):
-        self.start("n1", PYTHON, "-m", "distributed.cli.dask_scheduler", "--port", "8786", "--no-dashboard")
-
-    def look(self):
-        result = lab.run("n1", PYTHON, "/mnt/shared/client.py", *(["--old"] if os.environ.get("DASK_OLD") else []), env=self.environment("n1"), timeout=180)
+    def look(self, text, files, nodes, *command):
+        """Runs the client's program on n1. `nodes` is what hosts of workers there are."""
+        (lab.shared / "client.py").write_text(textwrap.dedent(LOOK + text))
+        result = lab.run("n1", *command, "/mnt/shared/python", "/mnt/shared/client.py", timeout=180)
         self.assertEqual(result.returncode, 0, result.stderr)
-        peaks, files, where = json.loads(result.stdout)
-        self.assertEqual(files, 3)
+        peaks, count, where = json.loads(result.stdout.splitlines()[-1])
+        self.assertEqual(count, files)
         seen = sorted({tuple(values) for worker in peaks for values in worker.values()})
-        self.assertEqual(seen, [(22, 22), (33, 33)])
+        self.assertEqual(seen, [(BUSY[node],) * 2 for node in nodes])
         # One agent a host, however many workers; ended at once, and every host's recording is in its place.
         for host in BUSY:
             until(lambda: not lab.processes(host, "sonde "), f"sonde has ended on {host}: {lab.processes(host, 'sonde ')}")
             self.assertEqual(lab.run(host, "sh", "-c", "ls -d /tmp/sonde-0/*/*").stdout, "", host)
         kept = sorted(path.name for path in (lab.shared / "runs" / where["job"]).glob("*.sonde"))
-        self.assertEqual(kept, ["n1.sonde", "n2.sonde", "n3.sonde"])
-        rows = [line.split(",") for line in (lab.shared / "csv" / "worker_0.csv").read_text().splitlines()[1:]]
-        self.assertGreater(len(rows), 3)
+        self.assertEqual(kept, sorted(f"{host}.sonde" for host in {"n1", *nodes}))
+        for number in range(files):
+            self.assertGreater(len((lab.shared / "csv" / f"worker_{number}.csv").read_text().splitlines()), 3)
         self.failed = False
 
-    def test_over_ssh(self):
-        self.scheduler()
+    def test_by_hand(self):
+        self.start("n1", "-m", "distributed.cli.dask_scheduler", "--port", "8786", "--no-dashboard")
         for name, host in {"a": "n2", "b": "n2", "c": "n3"}.items():
-            self.start(host, *self.worker(name))
-        self.look()
+            self.start(host, "-m", "distributed.cli.dask_worker", "tcp://n1:8786", "--nthreads", "1", "--name", name, "--no-dashboard", "--local-directory", "/tmp")
+        self.look(BY_HAND, 3, ["n2", "n3"])
 
-    def test_under_slurm(self):
-        """The scheduler stands outside of the workers' job."""
-        self.scheduler()
-        for name, host in {"a": "n2", "b": "n2", "c": "n3"}.items():
-            self.start(host, "srun", "--overlap", "-N1", "-n1", "-w", host, "--export=ALL", *self.worker(name))
-        self.look()
+    @needs("asyncssh")
+    def test_by_ssh(self):
+        """A worker of an SSHCluster has no name of its own: one that was started again is another one."""
+        self.look(BY_SSH, 4, ["n2", "n3"])
+
+    @needs("dask_jobqueue")
+    def test_by_slurm(self):
+        self.look(BY_SLURM, 3, ["n2", "n3"])
+
+    @needs("dask_mpi", "mpi4py")
+    def test_by_mpi(self):
+        """Scheduler and client are ranks of the same MPI job."""
+        self.look(BY_MPI, 2, ["n2", "n3"], "mpirun", "-np", "4", "--host", "n1:2,n2,n3")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ one whose writer was killed, and one whose points lie in sealed blocks."""
 import math
 import unittest
 
-from harness import END, NS, T, Case, Writer
+from harness import END, T, Case, Writer
 
 L_TIMES = [T + 30 * i for i in range(1, 301)]
 M_TIMES = [T + 10 * i for i in range(300)]

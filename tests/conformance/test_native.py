@@ -183,6 +183,9 @@ class Binary(Case):
         w.points("cpu", {"host": "a", "x": "\u00e4"}, [(T + i, i / 3) for i in range(5)])
         w.points("cpu", {"host": "b"}, [(T, float("nan")), (T + 60.5, 1e300)])
         w.points("steps", {"host": "a"}, [(T + i, i) for i in range(3000)])
+        # Sampled together but for one point; and one that ends earlier.
+        for host, late, count in (("a", 0, 100), ("b", 0, 100), ("c", 1, 100), ("d", 1, 100), ("e", 1, 99)):
+            w.points("together", {"host": host}, [(T + i + late * (i == 50) / 4, i) for i in range(count)])
         w.close()
 
     def read(self, raw):
@@ -208,8 +211,8 @@ class Binary(Case):
 
         def text():
             return take(number()).decode()
-        self.assertEqual(take(8), b"sonde c1")
-        found, points = [], 0
+        self.assertEqual(take(8), b"sonde c2")
+        found, points, self.shared = [], 0, []
         while size := word():
             end = at + size
             s = {"query": number(), "metric": text()}
@@ -224,7 +227,10 @@ class Binary(Case):
             self.assertEqual(at, end)
             self.assertEqual(take(-at % 8).strip(b"\0"), b"")
             count = word()
-            s["t_ns"] = list(struct.unpack(f"<{count}q", take(8 * count)))
+            self.shared.append(bool(count >> 63))
+            count &= (1 << 63) - 1
+            s["t_ns"] = found[-1]["t_ns"] if self.shared[-1] else list(struct.unpack(f"<{count}q", take(8 * count)))
+            self.assertEqual(len(s["t_ns"]), count)
             s["values"] = [None if v != v else v for v in struct.unpack(f"<{count}d", take(8 * count))]
             found.append(s)
             points += count
@@ -235,11 +241,16 @@ class Binary(Case):
 
     def test_same_as_json(self):
         for queries in ([{"metric": "cpu", "aggregator": "none"}, {"m": "avg:10s-avg:steps{host=*}"}, {"metric": "cpu", "aggregator": "sum", "downsample": "1s-sum-nan"}],
-                        [{"m": "sum:cpu{host=nobody}"}]):
+                        [{"m": "none:together"}, {"m": "none:together{host=e}"}], [{"m": "sum:cpu{host=nobody}"}]):
             body = {"start": T, "end": END, "queries": queries}
             answer = self.server.post("/sonde/v1/query?format=binary", body)
             self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "application/vnd.sonde.columns"))
             self.assertEqual(self.read(answer.raw), self.server.post("/sonde/v1/query", body).json)
+
+    def test_times_of_what_was_sampled_together_come_once(self):
+        answer = self.server.post("/sonde/v1/query?format=binary", {"start": T, "end": END, "queries": [{"m": "none:together"}, {"m": "none:together{host=e}"}]})
+        self.read(answer.raw)
+        self.assertEqual(self.shared, [False, True, False, True, False, False])
 
     def test_errors(self):
         for body, words in (("", "Missing"), ({"start": T, "queries": [{"m": "none:nobody"}]}, "No such name"), ({"start": T, "queries": [{"m": "x"}]}, "Invalid m"),
@@ -343,6 +354,7 @@ class Events:
                 return kind, data
 
     def close(self):
+        self.response.close()  # which holds the socket, too
         self.connection.close()
 
 
@@ -378,28 +390,55 @@ class Stream(Case):
         self.assertEqual(later.next(), ("series", {"id": 0, "metric": "loss", "tags": {"host": "a", "rank": "7"}}))
         self.assertEqual(later.next()[1]["values"], [9])
 
+    def test_in_columns(self):
+        """format=binary: sizes, and answers as the query's; 0 where there is nothing new, which is said first."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        self.addCleanup(connection.close)
+        now = int(time.time())
+        connection.request("GET", f"/sonde/v1/stream?format=binary&m=columns{{k=*}}&m=loss{{rank=0}}&since={T}", headers={"Authorization": f"Bearer {TOKEN}"})
+        response = connection.getresponse()
+        self.assertEqual((response.status, response.headers["Content-Type"]), (200, "application/vnd.sonde.stream"))
+
+        def piece():
+            while True:
+                size = int.from_bytes(response.read(8), "little")
+                if size:
+                    return Binary.read(self, response.read(size))["series"]
+        self.assertEqual(int.from_bytes(response.read(8), "little"), 0)
+        [loss] = piece()
+        self.assertEqual((loss["metric"], loss["kind"], loss["tags"], loss["t_ns"], loss["values"]),
+                         ("loss", "gauge", {"host": "a", "rank": "0"}, [T * NS, (T + 1) * NS], [1, 2]))
+        self.writer.metric("columns", "counter", "widgets", "")
+        for i, value in enumerate((0.1, float("inf"), 1e300)):
+            self.writer.points("columns", {"k": "x"}, [(now + i, value)])
+            self.writer.sync()
+            [one] = piece()
+            self.assertEqual((one["metric"], one["kind"], one["unit"], one["tags"], one["values"]), ("columns", "counter", "widgets", {"k": "x"}, [value]))
+
     def test_mistakes(self):
-        for target in ("", "m=", "m=loss{", "m=loss&since=then", "&".join(["m=a"] * 17)):
+        for target in ("", "m=", "m=loss&format=json", "m=loss{", "m=loss&since=then", "&".join(["m=a"] * 17)):
             self.assert_error(self.server.get("/sonde/v1/stream", target), 400, "")
 
+    def until_all_have_ended(self):
+        """Streams whose clients have gone make room: at the latest when they are written to."""
+        deadline = time.monotonic() + 60
+        while "0" != next(s["value"] for s in self.server.get("/api/stats").json if s["metric"] == "sonde.streams"):
+            self.assertLess(time.monotonic(), deadline)
+
     def test_limit(self):
-        open_ones = [Events(self.server, "m=nothing") for _ in range(64)]
+        self.until_all_have_ended()  # those of other tests
+        open_ones = []
+        for _ in range(64):
+            open_ones.append(Events(self.server, "m=nothing"))
+            self.addCleanup(open_ones[-1].close)
+            self.assertEqual(open_ones[-1].response.status, 200)
         self.assert_error(self.server.get("/sonde/v1/stream", "m=nothing"), 503, "streams")
         for one in open_ones:
-            self.assertEqual(one.response.status, 200)
             one.close()
-        # Those that are gone make room: at the latest when they are written to.
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                one = Events(self.server, f"m=loss&since={T}")
-            except ConnectionError:
-                continue
-            status = one.response.status
-            one.close()
-            if status == 200:
-                break
-            self.assertLess(time.monotonic(), deadline)
+        self.until_all_have_ended()
+        one = Events(self.server, f"m=loss&since={T}")
+        self.assertEqual(one.response.status, 200)
+        one.close()
 
 
 class StreamAtTheEnd(unittest.TestCase):

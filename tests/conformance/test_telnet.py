@@ -2,7 +2,7 @@
 import socket
 import unittest
 
-from harness import TOKEN, Case, Job, T, Writer
+from harness import TOKEN, Case, Job, T
 
 
 class Client:

@@ -5,7 +5,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import unittest
 
 sys.path.insert(0, os.environ["PLACE"])
 from place import PATIENCE_S, Place, main  # noqa: E402

@@ -3,13 +3,17 @@
 //
 //   FAKE_GPU_DEVICES   how many there are (2)
 //   FAKE_GPU_MS        milliseconds that a timed stretch takes, one for each device, separated by commas; the last serves the rest (2)
+//   FAKE_GPU_TIMES     stretches, one after the other, as multiples of that, separated by commas; from then on 1
 //   FAKE_GPU_FREE_MIB  memory that can be allocated (1024); 0: not even a context
+//   FAKE_GPU_FAILS     a function and the error that it gives: cuCtxCreate_v2=46
 //   FAKE_GPU_HANGS     the device whose work never ends
 //   FAKE_GPU_DIES      the device whose work kills the process
 //   FAKE_GPU_COMPILES  0: the compiler finds an error
+//   FAKE_GPU_WORK      a file, into which the work is written that is loaded
 //
-// It complains (and fails) about what the real one would not take: no PTX or compiled code, an unknown function, parameters that are not what the work has;
-// on standard error about memory that is held when its context goes.
+// It complains (and fails) about what the real one would not take: no PTX or compiled code, an unknown function, parameters that are not what the work has,
+// events that have not been recorded, a process that was forked after its parent had asked; on standard error about memory that is held when its context goes.
+// As CUDA does, it counts devices in another order than everybody else unless CUDA_DEVICE_ORDER forbids that.
 #include "detect/gpu_driver.h"
 
 #include <signal.h>
@@ -52,8 +56,18 @@ static const int multiprocessors = 16;
 
 static int current = -1; // device of the context
 static long free_mib;
-static int held; // pieces of memory
-static bool recorded;
+static int held;           // pieces of memory
+static pid_t asked_by;     // 0: nobody yet
+static unsigned stretches; // that have been asked for
+
+// Events are numbers: the launches before it. No stretch is empty.
+enum { EVENTS_MAX = 64, NEVER = -1 };
+
+static struct event {
+    int at; // launches before it; NEVER: not recorded
+    bool over;
+} events[EVENTS_MAX];
+static int event_count, launches;
 
 static long number(const char *name, long otherwise)
 {
@@ -61,43 +75,70 @@ static long number(const char *name, long otherwise)
     return text ? atol(text) : otherwise;
 }
 
-static float milliseconds(int device)
+// The error that `function` is to give, or success.
+static int failure(const char *function)
 {
-    const char *text = getenv("FAKE_GPU_MS");
-    double ms = 2;
-    for (int i = 0; text && i <= device; i++) {
-        ms = atof(text);
+    const char *text = getenv("FAKE_GPU_FAILS");
+    size_t size = strlen(function);
+    return text && strncmp(text, function, size) == 0 && text[size] == '=' ? atoi(text + size + 1) : GPU_SUCCESS;
+}
+
+// The index-th of a list; behind its end `otherwise` or, without that (0), the last.
+static double of_list(const char *name, unsigned index, double first, double otherwise)
+{
+    const char *text = getenv(name);
+    double value = first;
+    for (unsigned i = 0; text && i <= index; i++) {
+        value = atof(text);
         text = strchr(text, ',');
         text = text ? text + 1 : NULL;
+        if (!text && i < index && otherwise != 0)
+            value = otherwise;
     }
-    return (float)ms;
+    return value;
 }
 
 PUBLIC int cuInit(unsigned flags)
 {
+    if (failure(__func__))
+        return failure(__func__);
+    if (asked_by && asked_by != getpid())
+        return GPU_NOT_INITIALIZED;
+    asked_by = getpid();
     return flags ? INVALID : number("FAKE_GPU_DEVICES", 2) ? GPU_SUCCESS : GPU_NO_DEVICE;
 }
 
 PUBLIC int cuDeviceGetCount(int *count)
 {
+    if (failure(__func__))
+        return failure(__func__);
     *count = (int)number("FAKE_GPU_DEVICES", 2);
     return GPU_SUCCESS;
 }
 
 PUBLIC int cuDeviceGet(int *device, int index)
 {
-    *device = index;
-    return index < number("FAKE_GPU_DEVICES", 2) ? GPU_SUCCESS : INVALID;
+    if (failure(__func__))
+        return failure(__func__);
+    int count = (int)number("FAKE_GPU_DEVICES", 2);
+    const char *order = getenv("CUDA_DEVICE_ORDER");
+    bool along_the_bus = multiprocessors == 63 || (order && strcmp(order, "PCI_BUS_ID") == 0);
+    *device = along_the_bus ? index : count - 1 - index;
+    return index < count ? GPU_SUCCESS : INVALID;
 }
 
 PUBLIC int cuDeviceGetName(char *name, int size, int device)
 {
+    if (failure(__func__))
+        return failure(__func__);
     snprintf(name, (size_t)size, "Fake %d", device);
     return GPU_SUCCESS;
 }
 
 PUBLIC int cuDeviceGetUuid(unsigned char uuid[GPU_UUID_BYTES], int device)
 {
+    if (failure(__func__))
+        return failure(__func__);
     for (int i = 0; i < GPU_UUID_BYTES; i++)
         uuid[i] = (unsigned char)(multiprocessors == 63 ? 'a' + device : i * 16 + device); // AMD's are text
     return GPU_SUCCESS;
@@ -105,6 +146,8 @@ PUBLIC int cuDeviceGetUuid(unsigned char uuid[GPU_UUID_BYTES], int device)
 
 PUBLIC int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
+    if (failure(__func__))
+        return failure(__func__);
     (void)device;
     *value = 132;
     return attribute == multiprocessors ? GPU_SUCCESS : INVALID;
@@ -112,6 +155,8 @@ PUBLIC int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 PUBLIC int cuCtxCreate_v2(void **context, unsigned flags, int device)
 {
+    if (failure(__func__))
+        return failure(__func__);
     free_mib = number("FAKE_GPU_FREE_MIB", 1024);
     if (!free_mib)
         return GPU_OUT_OF_MEMORY;
@@ -122,6 +167,8 @@ PUBLIC int cuCtxCreate_v2(void **context, unsigned flags, int device)
 
 PUBLIC int cuCtxDestroy_v2(void *context)
 {
+    if (failure(__func__))
+        return failure(__func__);
     if (context != &current)
         return INVALID;
     if (held)
@@ -132,12 +179,22 @@ PUBLIC int cuCtxDestroy_v2(void *context)
 
 PUBLIC int cuModuleLoadData(void **module, const void *text)
 {
+    if (failure(__func__))
+        return failure(__func__);
+    const char *path = getenv("FAKE_GPU_WORK");
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (file) {
+        fputs(text, file);
+        fclose(file);
+    }
     *module = strdup(text);
     return current >= 0 && strncmp(text, begins, strlen(begins)) == 0 ? GPU_SUCCESS : INVALID;
 }
 
 PUBLIC int cuModuleGetFunction(void **function, void *module, const char *name)
 {
+    if (failure(__func__))
+        return failure(__func__);
     char entry[64];
     snprintf(entry, sizeof entry, entry_format, name);
     *function = strstr(module, entry);
@@ -146,6 +203,8 @@ PUBLIC int cuModuleGetFunction(void **function, void *module, const char *name)
 
 PUBLIC int cuMemAlloc_v2(gpu_memory *memory, size_t bytes)
 {
+    if (failure(__func__))
+        return failure(__func__);
     long mib = (long)(bytes >> 20);
     if (current < 0 || mib > free_mib)
         return GPU_OUT_OF_MEMORY;
@@ -158,11 +217,15 @@ PUBLIC int cuMemAlloc_v2(gpu_memory *memory, size_t bytes)
 PUBLIC int cuMemFree_v2(gpu_memory memory)
 {
     held--;
+    if (failure(__func__))
+        return failure(__func__);
     return memory && current >= 0 ? GPU_SUCCESS : INVALID;
 }
 
 PUBLIC int cuMemsetD32_v2(gpu_memory memory, unsigned value, size_t count)
 {
+    if (failure(__func__))
+        return failure(__func__);
     return memory && !value && count ? GPU_SUCCESS : INVALID;
 }
 
@@ -170,6 +233,8 @@ PUBLIC int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsi
                           unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters,
                           void **extra)
 {
+    if (failure(__func__))
+        return failure(__func__);
     // The work's entry lists what it takes: an address and a number, or an address, a number and an address.
     const char *end = strchr(function, ')');
     int wanted = 1;
@@ -186,37 +251,56 @@ PUBLIC int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsi
             pause();
     if (number("FAKE_GPU_DIES", -1) == current)
         raise(SIGKILL);
+    launches++;
     return GPU_SUCCESS;
 }
 
 PUBLIC int cuEventCreate(void **event, unsigned flags)
 {
-    *event = &recorded;
-    return flags ? INVALID : GPU_SUCCESS;
+    if (failure(__func__))
+        return failure(__func__);
+    if (event_count == EVENTS_MAX || (flags & ~(unsigned)GPU_EVENT_BLOCKING))
+        return INVALID;
+    events[event_count] = (struct event){.at = NEVER};
+    *event = &events[event_count++];
+    return GPU_SUCCESS;
 }
 
 PUBLIC int cuEventRecord(void *event, void *stream)
 {
-    recorded = true;
-    return event && !stream ? GPU_SUCCESS : INVALID;
+    if (failure(__func__))
+        return failure(__func__);
+    *(struct event *)event = (struct event){.at = launches};
+    return stream ? INVALID : GPU_SUCCESS;
 }
 
+// Then everything is over that is in the queue before it.
 PUBLIC int cuEventSynchronize(void *event)
 {
-    return event && recorded ? GPU_SUCCESS : INVALID;
+    if (failure(__func__))
+        return failure(__func__);
+    int at = ((struct event *)event)->at;
+    for (int i = 0; i < event_count; i++)
+        events[i].over = events[i].over || (events[i].at != NEVER && events[i].at <= at);
+    return at == NEVER ? INVALID : GPU_SUCCESS;
 }
 
 PUBLIC int cuEventElapsedTime(float *ms, void *from, void *to)
 {
-    *ms = milliseconds(current);
-    return from && to ? GPU_SUCCESS : INVALID;
+    if (failure(__func__))
+        return failure(__func__);
+    const struct event *a = from, *b = to;
+    *ms = (float)(of_list("FAKE_GPU_MS", (unsigned)current, 2, 0) * of_list("FAKE_GPU_TIMES", stretches++, 1, 1));
+    return a->over && b->over && a->at < b->at ? GPU_SUCCESS : INVALID;
 }
 
 PUBLIC int cuGetErrorName(int error, const char **name)
 {
-    *name = error == GPU_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : error == NOT_FOUND       ? "CUDA_ERROR_NOT_FOUND"
-                                       : "CUDA_ERROR_INVALID_VALUE";
+    *name = error == GPU_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == GPU_NOT_INITIALIZED ? "CUDA_ERROR_NOT_INITIALIZED"
+            : error == GPU_UNAVAILABLE     ? "CUDA_ERROR_DEVICE_UNAVAILABLE"
+            : error == NOT_FOUND           ? "CUDA_ERROR_NOT_FOUND"
+                                           : "CUDA_ERROR_INVALID_VALUE";
     return GPU_SUCCESS;
 }
 

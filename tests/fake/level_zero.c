@@ -56,6 +56,7 @@ const struct fake_key fake_keys[] = {
     [PROCESSES] = {"processes", 2},
     {0},
 };
+const struct fake_more fake_more = {0};
 
 #define CALL(name, ...)                                           \
     __attribute__((visibility("default"))) int name(__VA_ARGS__); \

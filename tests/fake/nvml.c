@@ -6,14 +6,13 @@
 
 #include "collect/nvml.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { GPUS_MAX = 64, MIG_MAX = 7, XIDS_MAX = 128, LINE_MAX_BYTES = 4096 };
+enum { MIG_MAX = 7, XIDS_MAX = 128, LINE_MAX_BYTES = 4096 };
 
 enum key {
     KEY_HANDLE,
@@ -42,11 +41,10 @@ enum key {
     KEY_ECC_DOUBLE,
     KEYS
 };
+_Static_assert((int)KEYS < (int)FAKE_KEYS_MAX, "and an end");
 
-static const struct {
-    const char *name;
-    double value; // at first
-} keys[KEYS] = {
+const struct fake_key fake_keys[] = {
+    // in the order of enum key
     {"handle", 0},
     {"uuid", 0},
     {"utilization", 42},
@@ -71,19 +69,15 @@ static const struct {
     {"nvlink_rx", 2e9},
     {"ecc_corrected", 3},
     {"ecc_uncorrected", 1},
+    {NULL, 0},
 };
 
 struct nvml_device_opaque {
-    unsigned index, mig; // MIG instances count from 1
-    double values[KEYS];
-    int fails[KEYS];
+    unsigned index, mig; // MIG instances count from 1; 0: the GPU itself, which has what follows
     unsigned mig_count;
-    bool blocked;
-    unsigned held; // calls
-    unsigned row;  // of the play
+    unsigned row; // of the play
     uint64_t xids[XIDS_MAX];
     unsigned xid_count, xid_taken;
-    struct nvml_device_opaque *parent;
 };
 
 struct nvml_events_opaque {
@@ -95,32 +89,21 @@ struct nvml_gpm_sample_opaque {
     bool taken;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static struct nvml_device_opaque gpus[GPUS_MAX], instances[GPUS_MAX][MIG_MAX];
-static unsigned gpu_count, init_count;
-static int init_fails;
+static struct nvml_device_opaque gpus[FAKE_GPUS_MAX], instances[FAKE_GPUS_MAX][MIG_MAX];
+static unsigned init_count;
 static bool init_blocked;
 static double *play; // rows × GPUs × 3
 static size_t play_rows;
+static unsigned play_gpus;
 
 // ---- the script ----
 
-static void reset_device(struct nvml_device_opaque *d, unsigned index, unsigned mig, struct nvml_device_opaque *parent)
+static void begin(void)
 {
-    *d = (struct nvml_device_opaque){.index = index, .mig = mig, .parent = parent};
-    for (int key = 0; key < KEYS; key++)
-        d->values[key] = keys[key].value;
-}
-
-static void reset(unsigned count)
-{
-    gpu_count = count < GPUS_MAX ? count : GPUS_MAX;
-    init_fails = 0;
-    for (unsigned i = 0; i < GPUS_MAX; i++) {
-        reset_device(&gpus[i], i, 0, NULL);
+    for (unsigned i = 0; i < FAKE_GPUS_MAX; i++) {
+        gpus[i] = (struct nvml_device_opaque){.index = i};
         for (unsigned m = 0; m < MIG_MAX; m++)
-            reset_device(&instances[i][m], i, m + 1, &gpus[i]);
+            instances[i][m] = (struct nvml_device_opaque){.index = i, .mig = m + 1};
     }
     free(play);
     play = NULL;
@@ -145,93 +128,42 @@ static bool read_play(const char *path)
         play[count++] = value;
     }
     fclose(file);
-    play_rows = gpu_count ? count / 3 / gpu_count : 0;
+    play_gpus = fake_gpu_count();
+    play_rows = play_gpus ? count / 3 / play_gpus : 0;
     return play_rows > 0;
 }
 
-static int find_key(const char *name)
+static bool tell_machine(const char *verb, const char *word)
 {
-    for (int key = 0; key < KEYS; key++)
-        if (strcmp(keys[key].name, name) == 0)
-            return key;
-    return -1;
+    if (strcmp(verb, "play") == 0)
+        return read_play(word);
+    if (strcmp(word, "init") != 0)
+        return false;
+    init_blocked = verb[0] == 'b';
+    return true;
 }
 
-static bool tell(struct nvml_device_opaque *d, const char *verb, const char *name, double value)
+static bool tell_gpu(unsigned gpu, const char *verb, const char *word)
 {
-    int key = find_key(name);
-    if (strcmp(verb, "set") == 0 && key >= 0)
-        d->values[key] = value;
-    else if (strcmp(verb, "fail") == 0 && key >= 0)
-        d->fails[key] = (int)value;
-    else if (strcmp(verb, "fail") == 0 && strcmp(name, "all") == 0)
-        for (key = 0; key < KEYS; key++)
-            d->fails[key] = (int)value;
-    else if (strcmp(verb, "mig") == 0)
-        d->mig_count = (unsigned)strtoul(name, NULL, 10);
+    struct nvml_device_opaque *d = &gpus[gpu];
+    if (strcmp(verb, "mig") == 0)
+        d->mig_count = (unsigned)strtoul(word, NULL, 10);
     else if (strcmp(verb, "xid") == 0 && d->xid_count < XIDS_MAX)
-        d->xids[d->xid_count++] = strtoul(name, NULL, 10);
-    else if (strcmp(verb, "block") == 0 || strcmp(verb, "free") == 0)
-        d->blocked = verb[0] == 'b';
+        d->xids[d->xid_count++] = strtoul(word, NULL, 10);
     else
         return false;
     return true;
 }
 
-static bool apply(const char *line)
-{
-    char verb[16] = "", which[1024] = "", name[32] = "";
-    double value = 0;
-    int words = sscanf(line, "%15s %1023s %31s %lf", verb, which, name, &value);
-    if (words <= 0 || verb[0] == '#')
-        return true;
-    if (strcmp(verb, "gpus") == 0) {
-        reset((unsigned)strtoul(which, NULL, 10));
-        return true;
-    }
-    if (strcmp(verb, "init") == 0) {
-        init_fails = atoi(which);
-        return true;
-    }
-    if (strcmp(verb, "play") == 0)
-        return read_play(which);
-    if (strcmp(which, "init") == 0) {
-        init_blocked = verb[0] == 'b';
-        return true;
-    }
-    bool good = false;
-    for (unsigned i = 0; i < gpu_count; i++)
-        if (which[0] == '*' || strtoul(which, NULL, 10) == i)
-            good = tell(&gpus[i], verb, name, value);
-    return good;
-}
-
-EXPORT bool fake_nvml_line(const char *line);
-EXPORT bool fake_nvml_line(const char *line)
-{
-    pthread_mutex_lock(&lock);
-    bool good = apply(line);
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-    return good;
-}
-
-EXPORT bool fake_nvml_blocked(unsigned gpu);
-EXPORT bool fake_nvml_blocked(unsigned gpu)
-{
-    pthread_mutex_lock(&lock);
-    bool blocked = gpus[gpu].held > 0;
-    pthread_mutex_unlock(&lock);
-    return blocked;
-}
+const struct fake_more fake_more = {begin, tell_machine, tell_gpu};
 
 EXPORT void fake_nvml_wait_shut_down(void);
 EXPORT void fake_nvml_wait_shut_down(void)
 {
-    pthread_mutex_lock(&lock);
+    fake_lock();
     while (init_count > 0)
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
+        fake_wait();
+    fake_leave(0);
 }
 
 static void read_script(const char *path)
@@ -239,7 +171,7 @@ static void read_script(const char *path)
     char line[LINE_MAX_BYTES];
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file))
-        if (!apply(line))
+        if (!fake_apply(line))
             fprintf(stderr, "fake NVML: cannot make sense of: %s", line);
     if (file)
         fclose(file);
@@ -250,36 +182,29 @@ static void read_script(const char *path)
 // Every call for a device comes through here; it returns with the lock.
 static int enter(nvml_device d, enum key key)
 {
-    pthread_mutex_lock(&lock);
-    struct nvml_device_opaque *gpu = d->parent ? d->parent : d;
-    while (gpu->blocked) {
-        gpu->held++;
-        pthread_cond_wait(&changed, &lock);
-        gpu->held--;
-    }
-    return gpu->fails[key] ? gpu->fails[key] : d->fails[key];
+    return fake_enter(d->index, (int)key);
 }
 
-static int leave(int result)
+// Scripts speak of GPUs; an instance has what they have at first.
+static double value_of(nvml_device d, enum key key)
 {
-    pthread_mutex_unlock(&lock);
-    return result;
+    return d->mig ? fake_keys[key].value : *fake_value(d->index, (int)key);
 }
 
 static int get_unsigned(nvml_device d, enum key key, unsigned *out)
 {
     int result = enter(d, key);
     if (result == NVML_SUCCESS)
-        *out = (unsigned)d->values[key];
-    return leave(result);
+        *out = (unsigned)value_of(d, key);
+    return fake_leave(result);
 }
 
 static int get_u64(nvml_device d, enum key key, unsigned long long *out)
 {
     int result = enter(d, key);
     if (result == NVML_SUCCESS)
-        *out = (unsigned long long)d->values[key];
-    return leave(result);
+        *out = (unsigned long long)value_of(d, key);
+    return fake_leave(result);
 }
 
 #define CALL(name, ...)           \
@@ -289,46 +214,47 @@ static int get_u64(nvml_device d, enum key key, unsigned long long *out)
 static int start(void)
 {
     const char *path = getenv("SONDE_FAKE_NVML");
-    pthread_mutex_lock(&lock);
+    fake_lock();
     if (path && init_count == 0)
         read_script(path);
     while (init_blocked)
-        pthread_cond_wait(&changed, &lock);
-    init_count += !init_fails;
-    return leave(init_fails);
+        fake_wait();
+    int fails = fake_init_result();
+    init_count += !fails;
+    return fake_leave(fails);
 }
 
 CALL(nvmlShutdown, void)
 {
-    pthread_mutex_lock(&lock);
+    fake_lock();
     init_count -= init_count > 0;
-    pthread_cond_broadcast(&changed);
-    return leave(NVML_SUCCESS);
+    fake_changed();
+    return fake_leave(NVML_SUCCESS);
 }
 
 static int count_devices(unsigned *out)
 {
-    pthread_mutex_lock(&lock);
-    *out = gpu_count;
-    return leave(init_count ? NVML_SUCCESS : NVML_UNINITIALIZED);
+    fake_lock();
+    *out = fake_gpu_count();
+    return fake_leave(init_count ? NVML_SUCCESS : NVML_UNINITIALIZED);
 }
 
 static int find_device(unsigned index, nvml_device *out)
 {
-    if (index >= gpu_count)
+    if (index >= fake_gpu_count())
         return NVML_INVALID_ARGUMENT;
     *out = &gpus[index];
-    return leave(enter(*out, KEY_HANDLE));
+    return fake_leave(enter(*out, KEY_HANDLE));
 }
 
 #ifdef FAKE_OLD
 CALL(nvmlDeviceGetComputeRunningProcesses, nvml_device d, unsigned *count, struct nvml_process_v1 *out)
 {
     int result = enter(d, KEY_PROCESSES);
-    *count = (unsigned)d->values[KEY_PROCESSES];
+    *count = (unsigned)value_of(d, KEY_PROCESSES);
     for (unsigned i = 0; i < *count; i++)
-        out[i] = (struct nvml_process_v1){100 + i, (uint64_t)d->values[KEY_PROCESS_MEMORY]};
-    return leave(result);
+        out[i] = (struct nvml_process_v1){100 + i, (uint64_t)value_of(d, KEY_PROCESS_MEMORY)};
+    return fake_leave(result);
 }
 CALL(nvmlInit, void)
 {
@@ -378,36 +304,36 @@ CALL(nvmlDeviceGetTotalEnergyConsumption, nvml_device d, unsigned long long *out
 CALL(nvmlDeviceGetUUID, nvml_device d, char *out, unsigned size)
 {
     int result = enter(d, KEY_UUID);
-    if (result == NVML_SUCCESS && d->parent)
+    if (result == NVML_SUCCESS && d->mig)
         snprintf(out, size, "MIG-%08u-0000-0000-0000-%012u", d->mig, d->index);
     else if (result == NVML_SUCCESS)
         snprintf(out, size, "GPU-%08u-0000-0000-0000-000000000000", d->index);
-    return leave(result);
+    return fake_leave(result);
 }
 
 CALL(nvmlDeviceGetUtilizationRates, nvml_device d, struct nvml_utilization *out)
 {
     int result = enter(d, KEY_UTILIZATION);
-    if (result == NVML_SUCCESS && (d->parent || d->mig_count))
+    if (result == NVML_SUCCESS && (d->mig || d->mig_count))
         result = NVML_NOT_SUPPORTED; // as on a real one in MIG mode
     if (result == NVML_SUCCESS && play_rows) {
-        const double *row = play + ((d->row++ % play_rows) * gpu_count + d->index) * 3;
-        d->values[KEY_UTILIZATION] = row[0];
-        d->values[KEY_ACTIVITY] = row[1];
-        d->values[KEY_MEMORY_USED] = row[2];
+        const double *row = play + ((d->row++ % play_rows) * play_gpus + d->index) * 3;
+        *fake_value(d->index, KEY_UTILIZATION) = row[0];
+        *fake_value(d->index, KEY_ACTIVITY) = row[1];
+        *fake_value(d->index, KEY_MEMORY_USED) = row[2];
     }
     if (result == NVML_SUCCESS)
-        *out = (struct nvml_utilization){(uint32_t)d->values[KEY_UTILIZATION], (uint32_t)d->values[KEY_ACTIVITY]};
-    return leave(result);
+        *out = (struct nvml_utilization){(uint32_t)value_of(d, KEY_UTILIZATION), (uint32_t)value_of(d, KEY_ACTIVITY)};
+    return fake_leave(result);
 }
 
 CALL(nvmlDeviceGetMemoryInfo, nvml_device d, struct nvml_memory *out)
 {
     int result = enter(d, KEY_MEMORY_USED);
     if (result == NVML_SUCCESS)
-        *out = (struct nvml_memory){(uint64_t)d->values[KEY_MEMORY_TOTAL], 0,
-                                    (uint64_t)d->values[KEY_MEMORY_USED] + (1u << 20)};
-    return leave(result);
+        *out = (struct nvml_memory){(uint64_t)value_of(d, KEY_MEMORY_TOTAL), 0,
+                                    (uint64_t)value_of(d, KEY_MEMORY_USED) + (1u << 20)};
+    return fake_leave(result);
 }
 
 CALL(nvmlDeviceGetPowerUsage, nvml_device d, unsigned *out)
@@ -420,9 +346,9 @@ CALL(nvmlDeviceGetTemperatureV, nvml_device d, struct nvml_temperature *out)
 {
     int result = enter(d, KEY_TEMPERATURE);
     if (out->version != NVML_TEMPERATURE_V1 || out->sensor != NVML_TEMPERATURE_GPU)
-        return leave(NVML_ARGUMENT_VERSION_MISMATCH);
-    out->celsius = (int32_t)d->values[KEY_TEMPERATURE];
-    return leave(result);
+        return fake_leave(NVML_ARGUMENT_VERSION_MISMATCH);
+    out->celsius = (int32_t)value_of(d, KEY_TEMPERATURE);
+    return fake_leave(result);
 }
 #else
 CALL(nvmlDeviceGetTemperature, nvml_device d, unsigned sensor, unsigned *out)
@@ -442,14 +368,14 @@ CALL(nvmlDeviceGetMemoryInfo_v2, nvml_device d, struct nvml_memory_v2 *out)
 {
     int result = enter(d, KEY_MEMORY_USED);
     if (out->version != NVML_MEMORY_V2)
-        return leave(NVML_ARGUMENT_VERSION_MISMATCH);
+        return fake_leave(NVML_ARGUMENT_VERSION_MISMATCH);
     if (result == NVML_SUCCESS) {
-        out->total = (uint64_t)d->values[KEY_MEMORY_TOTAL];
-        out->used = (uint64_t)d->values[KEY_MEMORY_USED];
+        out->total = (uint64_t)value_of(d, KEY_MEMORY_TOTAL);
+        out->used = (uint64_t)value_of(d, KEY_MEMORY_USED);
         out->reserved = 1u << 20;
         out->free = out->total - out->used - out->reserved;
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
@@ -471,22 +397,22 @@ CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
     };
     int result = enter(d, KEY_FIELDS);
     for (int i = 0; i < count; i++) {
-        out[i].result = d->parent ? NVML_NOT_SUPPORTED : NVML_INVALID_ARGUMENT;
-        for (size_t k = 0; !d->parent && k < sizeof known / sizeof *known; k++) {
+        out[i].result = d->mig ? NVML_NOT_SUPPORTED : NVML_INVALID_ARGUMENT;
+        for (size_t k = 0; !d->mig && k < sizeof known / sizeof *known; k++) {
             if (known[k].id != out[i].id || known[k].scope != out[i].scope)
                 continue;
-            out[i].result = d->fails[known[k].key];
+            out[i].result = fake_fails(d->index, (int)known[k].key);
             out[i].type = known[k].type;
             // A negative PCIe counter plays a driver whose counter has 32 bits.
-            if (d->values[known[k].key] < 0)
+            if (value_of(d, known[k].key) < 0)
                 out[i].type = NVML_U32;
             if (out[i].type == NVML_U32)
-                out[i].value.u32 = (uint32_t)d->values[known[k].key];
+                out[i].value.u32 = (uint32_t)value_of(d, known[k].key);
             else
-                out[i].value.u64 = (uint64_t)d->values[known[k].key];
+                out[i].value.u64 = (uint64_t)value_of(d, known[k].key);
         }
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 // As some drivers had it: 32 bytes a process.
@@ -500,31 +426,31 @@ CALL(nvmlDeviceGetComputeRunningProcesses_v3, nvml_device d, unsigned *count, ch
 CALL(nvmlDeviceGetComputeRunningProcesses_v2, nvml_device d, unsigned *count, struct nvml_process *out)
 {
     int result = enter(d, KEY_PROCESSES);
-    unsigned have = (unsigned)d->values[KEY_PROCESSES], room = *count;
+    unsigned have = (unsigned)value_of(d, KEY_PROCESSES), room = *count;
     if (result == NVML_SUCCESS) {
         *count = have;
         if (have > room)
             result = NVML_INSUFFICIENT_SIZE;
-        double memory = d->values[KEY_PROCESS_MEMORY];
+        double memory = value_of(d, KEY_PROCESS_MEMORY);
         for (unsigned i = 0; i < have && i < room; i++)
             out[i] =
                 (struct nvml_process){.pid = 100 + i, .memory = memory < 0 ? NVML_NOT_AVAILABLE : (uint64_t)memory};
     }
-    return leave(result);
+    return fake_leave(result);
 }
 
 CALL(nvmlDeviceGetMigMode, nvml_device d, unsigned *current, unsigned *pending)
 {
     int result = enter(d, KEY_HANDLE);
     *current = *pending = d->mig_count > 0;
-    return leave(result);
+    return fake_leave(result);
 }
 
 CALL(nvmlDeviceGetMaxMigDeviceCount, nvml_device d, unsigned *out)
 {
     int result = enter(d, KEY_HANDLE);
     *out = MIG_MAX;
-    return leave(result);
+    return fake_leave(result);
 }
 
 // The places in between are empty: instances stand at 0, 2, 4 …
@@ -535,13 +461,13 @@ CALL(nvmlDeviceGetMigDeviceHandleByIndex, nvml_device d, unsigned index, nvml_de
         result = NVML_NOT_FOUND;
     if (result == NVML_SUCCESS)
         *out = &instances[d->index][index / 2];
-    return leave(result);
+    return fake_leave(result);
 }
 
 CALL(nvmlDeviceGetGpuInstanceId, nvml_device d, unsigned *out)
 {
     *out = d->mig;
-    return d->parent ? NVML_SUCCESS : NVML_INVALID_ARGUMENT;
+    return d->mig ? NVML_SUCCESS : NVML_INVALID_ARGUMENT;
 }
 
 CALL(nvmlEventSetCreate, nvml_events *out)
@@ -562,7 +488,7 @@ CALL(nvmlDeviceRegisterEvents, nvml_device d, unsigned long long types, nvml_eve
     if (types != NVML_EVENT_XID)
         result = NVML_NOT_SUPPORTED;
     set->device = d;
-    return leave(result);
+    return fake_leave(result);
 }
 
 CALL(nvmlEventSetWait_v2, nvml_events set, struct nvml_event *out, unsigned timeout_ms)
@@ -575,14 +501,14 @@ CALL(nvmlEventSetWait_v2, nvml_events set, struct nvml_event *out, unsigned time
         result = NVML_TIMEOUT;
     if (result == NVML_SUCCESS)
         *out = (struct nvml_event){.device = d, .type = NVML_EVENT_XID, .data = d->xids[d->xid_taken++]};
-    return leave(result);
+    return fake_leave(result);
 }
 
 CALL(nvmlGpmQueryDeviceSupport, nvml_device d, struct nvml_gpm_support *out)
 {
     int result = enter(d, KEY_HANDLE);
-    out->supported = d->values[KEY_GPM] >= 0;
-    return leave(out->version == NVML_GPM_VERSION ? result : NVML_ARGUMENT_VERSION_MISMATCH);
+    out->supported = value_of(d, KEY_GPM) >= 0;
+    return fake_leave(out->version == NVML_GPM_VERSION ? result : NVML_ARGUMENT_VERSION_MISMATCH);
 }
 
 CALL(nvmlGpmSampleAlloc, nvml_gpm_sample *out)
@@ -602,17 +528,17 @@ static int take_gpm(nvml_device d, double value, nvml_gpm_sample out)
     int result = enter(d, KEY_GPM);
     if (result == NVML_SUCCESS)
         *out = (struct nvml_gpm_sample_opaque){value, true};
-    return leave(result);
+    return fake_leave(result);
 }
 
 CALL(nvmlGpmSampleGet, nvml_device d, nvml_gpm_sample out)
 {
-    return take_gpm(d, d->values[KEY_GPM], out);
+    return take_gpm(d, value_of(d, KEY_GPM), out);
 }
 
 CALL(nvmlGpmMigSampleGet, nvml_device d, unsigned instance, nvml_gpm_sample out)
 {
-    return d->parent ? NVML_INVALID_ARGUMENT : take_gpm(d, instance, out);
+    return d->mig ? NVML_INVALID_ARGUMENT : take_gpm(d, instance, out);
 }
 
 // Each metric's value is what the newer sample has and a hundredth of the metric's number.

@@ -18,7 +18,7 @@ static struct gpu {
     unsigned held; // calls
 } gpus[FAKE_GPUS_MAX];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; // who has it may ask on
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned gpu_count;
 static int init_result;
@@ -31,15 +31,20 @@ static void reset(unsigned count)
     for (unsigned i = 0; i < FAKE_GPUS_MAX; i++)
         for (int key = 0; fake_keys[key].name; key++)
             gpus[i].values[key] = fake_keys[key].value;
+    if (fake_more.begin)
+        fake_more.begin();
 }
 
-static bool tell(struct gpu *gpu, const char *verb, const char *name, double value)
+static bool tell(unsigned index, const char *verb, const char *name, double value)
 {
+    struct gpu *gpu = &gpus[index];
     bool known = false;
     if (strcmp(verb, "block") == 0 || strcmp(verb, "free") == 0) {
         gpu->blocked = verb[0] == 'b';
         return true;
     }
+    if (fake_more.gpu && fake_more.gpu(index, verb, name))
+        return true;
     for (int key = 0; fake_keys[key].name; key++) {
         if (strcmp(name, "all") != 0 && strcmp(name, fake_keys[key].name) != 0)
             continue;
@@ -54,12 +59,13 @@ static bool tell(struct gpu *gpu, const char *verb, const char *name, double val
     return known;
 }
 
-static bool apply(const char *line)
+bool fake_apply(const char *line)
 {
-    char verb[16] = "", which[16] = "", name[32] = "";
+    char verb[16] = "", which[1024] = "", name[32] = "";
     double value = 0;
-    if (sscanf(line, "%15s %15s %31s %lf", verb, which, name, &value) < 2)
-        return false;
+    int words = sscanf(line, "%15s %1023s %31s %lf", verb, which, name, &value);
+    if (words < 2 || verb[0] == '#')
+        return words <= 0 || verb[0] == '#';
     if (strcmp(verb, "gpus") == 0) {
         reset((unsigned)strtoul(which, NULL, 10));
         return true;
@@ -68,10 +74,12 @@ static bool apply(const char *line)
         init_result = (int)strtoul(which, NULL, 0);
         return true;
     }
+    if (fake_more.machine && fake_more.machine(verb, which))
+        return true;
     bool good = false;
     for (unsigned i = 0; i < gpu_count; i++)
         if (which[0] == '*' || strtoul(which, NULL, 10) == i)
-            good = tell(&gpus[i], verb, name, value);
+            good = tell(i, verb, name, value);
     return good;
 }
 
@@ -79,7 +87,7 @@ EXPORT bool fake_line(const char *line);
 EXPORT bool fake_line(const char *line)
 {
     pthread_mutex_lock(&lock);
-    bool good = apply(line);
+    bool good = fake_apply(line);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     return good;
@@ -110,7 +118,7 @@ int fake_init_result(void)
     return result;
 }
 
-int fake_ask(unsigned gpu, int key, double *value)
+int fake_enter(unsigned gpu, int key)
 {
     pthread_mutex_lock(&lock);
     while (gpus[gpu].blocked) {
@@ -118,10 +126,30 @@ int fake_ask(unsigned gpu, int key, double *value)
         pthread_cond_wait(&changed, &lock);
         gpus[gpu].held--;
     }
-    int result = gpus[gpu].fails[key];
-    *value = gpus[gpu].values[key];
+    return gpus[gpu].fails[key];
+}
+
+int fake_leave(int result)
+{
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+double *fake_value(unsigned gpu, int key)
+{
+    return &gpus[gpu].values[key];
+}
+
+int fake_fails(unsigned gpu, int key)
+{
+    return gpus[gpu].fails[key];
+}
+
+int fake_ask(unsigned gpu, int key, double *value)
+{
+    int result = fake_enter(gpu, key);
+    *value = *fake_value(gpu, key);
+    return fake_leave(result);
 }
 
 double fake_count(unsigned gpu, int place, double step)
@@ -130,4 +158,19 @@ double fake_count(unsigned gpu, int place, double step)
     double count = gpus[gpu].counts[place] += step;
     pthread_mutex_unlock(&lock);
     return count;
+}
+
+void fake_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void fake_wait(void)
+{
+    pthread_cond_wait(&changed, &lock);
+}
+
+void fake_changed(void)
+{
+    pthread_cond_broadcast(&changed);
 }

@@ -182,10 +182,12 @@ class FormatTest(unittest.TestCase):
 
     @staticmethod
     def recorded(folder):
+        """The file in there, once its header is written."""
         for where, _, names in os.walk(folder):
             for name in names:
                 if name.endswith(".sonde"):
-                    return os.path.join(where, name)
+                    with open(os.path.join(where, name), "rb") as file:
+                        return file.name if file.read(5) == b"sonde" else None
         return None
 
 
@@ -346,8 +348,12 @@ class Runs(FormatTest):
         self.assertEqual([(m["name"], m["unit"]) for m in recording.metrics], [("pull", "newtons")])
 
     def test_nested_and_open_spans(self):
-        lines = ["begin outer a=b", "begin inner", "end", "begin open"]
-        recording = Recording(self.finish(self.run_emitter(lines)))
+        ready = self.path("ready")
+        process = self.run_emitter(["begin outer a=b", "begin inner", f"wait {ready}", "end", "begin open"])
+        path = wait_until(lambda: self.recorded(self.path("jobs")))
+        wait_until(lambda: {e.text for e in Recording(path).events} == {"outer", "inner"})  # what is over by the time that the agent looks is stored once
+        os.unlink(ready)
+        recording = Recording(self.finish(process))
         spans = {e.text: e for e in recording.last_events()}
         self.assertEqual(set(spans), {"outer", "inner", "open"})
         self.assertEqual([spans[name].parent for name in ("inner", "open", "outer")], [spans["outer"].id, spans["outer"].id, 0])

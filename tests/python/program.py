@@ -1,7 +1,6 @@
 """A Python program that runs as a job, and what it has recorded."""
 
 import os
-import pathlib
 import sys
 import textwrap
 

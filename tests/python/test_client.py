@@ -1,13 +1,18 @@
 """sonde.AnalysisClient inside of jobs, beside them, and on recordings: Dragon's names and signatures, and the same answers live as from a recording."""
 
+import contextlib
 import errno
 import inspect
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 import unittest
+import urllib.error
+import urllib.request
 
 try:
     import pyarrow
@@ -15,7 +20,7 @@ except ImportError:
     pyarrow = None
 
 sys.path[:0] = [os.environ["PLACE"], os.environ["PACKAGE"]]
-from place import Place, main, until  # noqa: E402
+from place import SONDE, Place, main, until  # noqa: E402
 
 import sonde  # noqa: E402
 
@@ -467,6 +472,46 @@ class Watching(Asking):
             self.assertTrue(watch.alive)
         self.assertTrue(job["url"])
 
+    def answered(self, client):
+        """How many requests the job's workers have answered."""
+        return json.loads(client._open().ask("/sonde/v1/status"))["workers"]["answered"]
+
+    def test_a_stream_brings_the_points(self):
+        """Nobody asks as long as the stream is open; the points are as a question would have them."""
+        self.start_job()
+        with sonde.AnalysisClient() as client:
+            seen = []
+            with client.watch("x{k=*}", None, lambda series, t, value: seen.append((series.metric, series.kind, series.tags["k"], value))):
+                self.sonde("put", "x", "0", "k=a")
+                until(lambda: seen, "the first point")  # the stream is open, or about to be
+                self.sonde("put", "x", "1", "k=a")
+                until(lambda: len(seen) == 2, "the second point")
+                before = self.answered(client)
+                for i, value in enumerate(("2", "inf", "-inf", "1e300", "0.1")):
+                    self.sonde("put", stdin=f"x {value} k=b\n")
+                    until(lambda: len(seen) == 3 + i, f"the point {value}")
+                self.assertEqual(self.answered(client) - before, 1)
+        self.assertEqual(seen, [("x", "gauge", k, v) for k, v in (("a", 0), ("a", 1), ("b", 2), ("b", float("inf")), ("b", float("-inf")), ("b", 1e300), ("b", 0.1))])
+
+    def test_what_a_stream_cannot_follow_is_asked_for(self):
+        """Several values, patterns, rates; and a job that has no stream left."""
+        url = self.start_job()
+        with sonde.AnalysisClient() as client, contextlib.ExitStack() as ends:
+            seen = {}
+            token = next((self.tmp / f"sonde-{os.getuid()}").glob("*/token")).read_text().strip()
+            for _ in range(64):
+                answer = urllib.request.urlopen(urllib.request.Request(f"{url}/sonde/v1/stream?m=y", headers={"Authorization": f"Bearer {token}"}))
+                ends.callback(answer.close)
+            with self.assertRaises(urllib.error.HTTPError):
+                urllib.request.urlopen(urllib.request.Request(f"{url}/sonde/v1/stream?m=y", headers={"Authorization": f"Bearer {token}"}))
+            selections = ("x{k=a|b}", "x{k=*b}", "x{k=*}", "rate:x{k=b}")
+            for selection in selections:
+                ends.enter_context(client.watch(selection, None, lambda series, t, value, s=selection: seen.setdefault(s, []).append(value)))
+            now_ms = time.time_ns() // 1_000_000
+            self.sonde("put", stdin=f"put x {now_ms - 1000} 3 k=a\nput x {now_ms - 1000} 5 k=b\nput x {now_ms} 9 k=b\n")
+            until(lambda: {s: sorted(v) for s, v in seen.items()} == {"x{k=a|b}": [3, 5, 9], "x{k=*b}": [5, 9], "x{k=*}": [3, 5, 9], "rate:x{k=b}": [4]},
+                  lambda: f"all points: {seen}")
+
     def test_ends_with_words_when_it_cannot_go_on(self):
         url = self.start_job()
         client = sonde.AnalysisClient(url)
@@ -487,6 +532,57 @@ class Watching(Asking):
         with sonde.AnalysisClient(folder) as client, client.watch("x", "== 7", lambda series, t, value: seen.append(value)):
             self.sonde("put", "x", "7")
             until(lambda: seen == [7], "the point")
+
+
+class Nodes(Asking):
+    """A job of several nodes, which are asked through a tree."""
+
+    def setUp(self):
+        super().setUp()
+        self.simulation = subprocess.Popen([SONDE, "simulate", "--nodes=7", "--fanout=3", "--metrics=5", "--rate=0.2", "--history=1m"], stderr=subprocess.PIPE, text=True,
+                                           env=self.env, cwd=self.root)
+        self.started.append(self.simulation)
+        url = ""
+        while "http" not in url:
+            url = self.simulation.stderr.readline()
+            self.assertTrue(url, "it ended")
+        self.client = sonde.AnalysisClient(url.split()[1], timeout=60)
+        self.addCleanup(self.client.close)
+        until(lambda: len(self.client.nodes()) == 7, "all nodes are there")
+
+    def tearDown(self):
+        self.simulation.send_signal(signal.SIGINT)
+        self.assertEqual(self.simulation.wait(60), 0)
+        super().tearDown()
+
+    def test_frame(self):
+        """The table is what JSON has, of all nodes."""
+        ends = [node["last_ns"] / 1e9 for node in self.client.nodes()]
+        start, end = int(min(ends)) - 30, int(min(ends)) - 1
+        result = self.client.query("loss", start=start, end=end)
+        body = {"start": start, "end": end, "queries": [{"metric": "loss", "aggregator": "none"}]}
+        said = json.loads(self.client._open().ask("/sonde/v1/query", json.dumps(body)))["series"]
+        self.assertEqual(result.missing, "")
+        self.assertEqual([(s.tags, s.unit, list(s.times), list(s.values)) for s in result], [(s["tags"], s["unit"], s["t_ns"], s["values"]) for s in said])
+        self.assertEqual(len({s.tags["host"] for s in result}), 7)
+        if pyarrow:
+            table = result.frame().to_arrow()
+            self.assertEqual(table.num_rows, sum(len(s) for s in result))
+            self.assertEqual(set(table["host"].to_pylist()), {f"n{i:05}" for i in range(7)})
+
+    def test_watch(self):
+        """Points of all nodes, each once and in order; the same that a question has afterwards."""
+        seen, units = {}, set()
+
+        def take(series, time_ns, value):
+            units.add((series.unit, series.kind))
+            seen.setdefault(series.tags["host"], []).append((time_ns, value))
+        with self.client.watch("loss{host=*}", None, take):
+            until(lambda: len(seen) == 7 and all(len(points) >= 10 for points in seen.values()), lambda: f"ten points of each node: {seen}")
+        for series in self.client.query("loss"):
+            points = seen[series.tags["host"]]
+            self.assertEqual([point for point in series if points[0][0] <= point[0] <= points[-1][0]], points)
+            self.assertEqual(units, {(series.unit, series.kind)})
 
 
 class Together(Asking):

@@ -4,7 +4,6 @@ import importlib.util
 import inspect
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys

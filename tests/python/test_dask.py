@@ -16,24 +16,25 @@ import unittest.mock
 
 sys.path[:0] = [os.environ["PACKAGE"], os.environ["PLACE"]]
 from place import PATIENCE_S, Place, main, until  # noqa: E402
+from published import BENCHMARK  # noqa: E402
 
 try:
     import distributed
 except ImportError:
     print("Dask is not here (tools/test installs it): nothing is tested")
     sys.exit(77)
-from distributed import Client, LocalCluster  # noqa: E402
+from distributed import Client, LocalCluster, Nanny, wait  # noqa: E402
 
 import dask.config  # noqa: E402
 
-from sonde.dask import Monitor, _csv, _jobs, _peaks, _settings, _store, custom_metric  # noqa: E402
+from sonde.dask import Monitor, _csv, _jobs, _settings, _store, custom_metric  # noqa: E402
 
 # A busy machine is no fault.
 dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"})
 
 DEFAULT = ["total-mem", "mem-util", "compute-util", "tasks"]
 INTERVAL_MS = 50
-GPUS = 4
+GPUS = 8
 
 
 def sleep(seconds, value=None):
@@ -68,10 +69,22 @@ def work_of(worker):
     return os.getpid()
 
 
+class PatientNanny(Nanny):
+    """Gives a worker time to end. Dask's own gives up after five seconds, on a busy machine too few, and the cluster stays half closed."""
+
+    async def kill(self, timeout=0, reason="nanny-kill"):
+        await super().kill(timeout=max(timeout, PATIENCE_S / 2), reason=reason)
+
+
+def executing(dask_worker):
+    """How many tasks the monitor's part of a worker takes for executing."""
+    return len(dask_worker.plugins[_settings.PLUGIN].tasks)
+
+
 @functools.cache
 def played():
     """A real recording where there is one, else made up."""
-    recorded = pathlib.Path(os.environ.get("GPU_BDB", "")) / "worker_0.csv.gz"
+    recorded = BENCHMARK / "worker_0.csv.gz"
     if not recorded.is_file():
         return [[[(i * 7 + g) % 101, i % 50, (i + g * 1000) << 20] for g in range(GPUS)] for i in range(2000)]
     found = _csv.read(recorded)
@@ -85,7 +98,7 @@ class Clusters(Place):
         rows = self.play()
         script = self.root / "nvml.txt"
         script.write_text(f"gpus {GPUS}\nset * memory_total {64 << 30}\nplay {rows}\n")
-        more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML")} | {  # workers that are spawned import this file
+        more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML", "SOURCE")} | {  # workers that are spawned import this file
             "SONDE_NVML": os.environ["FAKE_NVML"], "SONDE_FAKE_NVML": str(script), "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
             "PYTHONPATH": os.environ["PACKAGE"] + ":" + os.environ["PYTHONPATH"] + ":" + os.path.dirname(__file__),
             "DASK_TEMPORARY_DIRECTORY": str(self.root),
@@ -110,7 +123,7 @@ class Clusters(Place):
 
     @contextlib.contextmanager
     def cluster(self, workers=2, **options):
-        options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None} | options
+        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None} | ({"worker_class": PatientNanny} if options.get("processes", True) else {}) | options
         with LocalCluster(**options) as cluster, Client(cluster) as client:
             yield cluster, client
 
@@ -260,18 +273,6 @@ class Questions(unittest.TestCase):
         self.assertIn("n2", said.output[0])
 
 
-class Peaks(unittest.TestCase):
-    def test_a_stretch_has_its_last_millisecond(self):
-        """Also where a sample was taken in just that one: a question of one value leaves its end out."""
-        points = [(1_000_000_000, 0, 0), (1_350_400_000, 1, 0), (1_400_000_000, 1, 1)]
-        self.assertEqual(_peaks.stretches(points, [(1_000_500_000, 1_600_900_000)]), [(0, 1001, 1350), (1, 1351, 1600)])
-        store = unittest.mock.Mock(query=unittest.mock.Mock(return_value=[]))
-        settings = _settings.Settings(["total-mem"])
-        life = unittest.mock.Mock(worker=0, host="n1", devices=None)
-        _peaks.Asked(store, settings, "gpu", "m", [(0, 10)]).of(life, 1001, 1350)
-        self.assertEqual(store.query.call_args[0][:2], (1001, 1351))
-
-
 class Recording(Clusters):
     def test_rows_are_what_the_gpus_did(self):
         with self.cluster(3) as (cluster, client):
@@ -321,52 +322,12 @@ class Recording(Clusters):
                 self.assertIn((busy[gpu], used[gpu]), left)
                 self.assertAlmostEqual(percent[gpu], used[gpu] / (64 << 30) * 100, places=6)
 
-    def test_readme(self):
-        """One client starts it and leaves, another one stops it; the blocks as they stand but for the address."""
-        metrics = custom_metric("power")(lambda worker, handle: handle.power_watts())
-        with self.cluster(2) as (cluster, client):
-            address = cluster.scheduler_address
-            block = {"address": address, "Client": Client, "power_usage": metrics}
-            exec(textwrap.dedent("""
-                from dask_metrics import Monitor
-
-                client = Client(address)  # Client connected to cluster
-                monitor = Monitor(client)  # create Monitor object bound to client
-
-                # attach monitor to cluster with list of metrics to track
-                monitor.attach(tracking=['mem-util', 'compute-util'])
-                monitor.start()  # start recording metrics
-
-                client.close()
-            """), block)
-            with Client(address) as user:
-                user.gather(user.map(sleep, [0.3, 0.3]))
-            exec(textwrap.dedent("""
-                from dask_metrics import Monitor
-
-                client = Client(address)  # Client connected to cluster
-                monitor = Monitor(client)  # Monitor object bound to client
-
-                monitor.stop()  # stop recording metrics
-                monitor.to_csv('path/to/folder')  # export metrics to folder
-                peaks = monitor.get_peaks(metric='compute-util', workers=[0, 1])
-                same = Monitor.peaks_from_csv('path/to/folder', 'compute-util', workers=[0, 1])
-                monitor.attach(
-                    tracking=['mem-util', 'compute-util'],
-                    custom_metrics=[power_usage]
-                )
-                client.close()
-            """), block)
-            self.assertEqual(block["peaks"], block["same"])
-            self.assertEqual([{job: len(values) for job, values in jobs.items()} for jobs in block["peaks"]], [{0: GPUS}, {0: GPUS}])
-            self.assertEqual(_csv.read(self.root / "path/to/folder/worker_1.csv").columns, ["job", "dag", "timestamp", "mem-util", "compute-util"])
-
     def test_workers_in_threads_and_asynchronous_clients(self):
         async def body():
-            async with LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, asynchronous=True) as cluster:
+            async with LocalCluster(n_workers=4, threads_per_worker=1, processes=False, dashboard_address=None, asynchronous=True) as cluster:
                 async with Client(cluster, asynchronous=True) as client:
                     async with Monitor(client, tracking=["compute-util", "tasks", "managed"], polling_interval=INTERVAL_MS) as monitor:
-                        await client.gather(client.map(sleep, [0.2, 0.21]))
+                        await client.gather(client.map(sleep, [0.2, 0.21, 0.22, 0.23]))
                     files = await monitor.to_csv(self.root / "out", fname="part")
                     peaks = await monitor.get_peaks("compute-util")
                     await monitor.shutdown()
@@ -375,9 +336,9 @@ class Recording(Clusters):
                     return files, peaks
 
         files, peaks = asyncio.run(body())
-        self.assertEqual([os.path.basename(file) for file in files], ["part_0.csv", "part_1.csv"])
+        self.assertEqual([os.path.basename(file) for file in files], [f"part_{number}.csv" for number in range(4)])
         self.assertEqual(peaks, Monitor.peaks_from_csv(self.root / "out", "compute-util"))
-        self.assertEqual([any(self.column(_csv.read(file), "tasks")) for file in files], [True, True])
+        self.assertEqual([any(self.column(_csv.read(file), "tasks")) for file in files], [True] * 4)
         self.assertEqual(len(self.recordings()), 1)
 
     def test_custom_metrics(self):
@@ -415,10 +376,11 @@ class Recording(Clusters):
                 client.wait_for_workers(number + 1)
             client.run(lambda dask_worker: os.environ.update(CUDA_VISIBLE_DEVICES=f"{dask_worker.name},0"))
             with Monitor(client, tracking=["total-mem"], polling_interval=INTERVAL_MS, own_gpus=True) as monitor:
-                client.submit(sleep, 0.3).result()
+                until(lambda: all(jobs and None not in jobs[0] for jobs in monitor.get_peaks("total-mem")), "a row of each worker")
             pids = client.run(os.getpid)
             for number, recording in enumerate(self.csv(monitor, identity=True)):
-                row = dict(zip(recording.columns, recording.rows[-1]))
+                # The last for which this machine was not too busy to ask the GPU in time.
+                row = [row for row in (dict(zip(recording.columns, row)) for row in recording.rows) if row["total-mem"]][-1]
                 self.assertEqual(len(row["total-mem"]), 1)
                 self.assertEqual(row["gpu-index"], [number])
                 self.assertEqual(row["gpu-uuid"], f"GPU-{number:08d}-0000-0000-0000-000000000000")
@@ -453,6 +415,19 @@ class Recording(Clusters):
             self.assertTrue(any(all(row[3:7]) for row in recording.rows), recording.rows)
             with self.assertRaisesRegex(KeyError, "total-mem"):
                 monitor.task_extremes("total-mem")
+
+    def test_nothing_is_kept_of_tasks_that_are_gone(self):
+        with self.cluster(2) as (cluster, client), Monitor(client, tracking=["tasks"], polling_interval=INTERVAL_MS):
+            done = [*client.map(sleep, [0] * 200, range(200), pure=False), client.submit(fail, pure=False)]
+            wait(done)
+            given_up = client.submit(wait_for, str(self.root / "go"), key="wait-1")
+            until(lambda: sum(client.run(executing).values()), "it executes")
+            given_up.cancel()
+            (self.root / "go").touch()
+            del done, given_up
+            keys = cluster.scheduler.plugins[_settings.PLUGIN].jobs._keys
+            until(lambda: not len(keys), "the scheduler's part has forgotten them")
+            until(lambda: not sum(client.run(executing).values()), "the workers' parts, too")
 
 
 class Jobs(Clusters):
@@ -530,11 +505,12 @@ class Faults(Clusters):
             os.kill(pid, signal.SIGKILL)
             until(lambda: "1" in {str(w["name"]) for a, w in client.scheduler_info()["workers"].items() if a != first["1"]}, "the nanny starts it again")
             begun.cancel()
-            client.run(lambda: None)
+            # distributed 2022.12.1 loses a worker that is restarted before its nanny knows it to run, and waits for it as long as it may.
+            until(lambda: {*client.run(lambda dask_worker: dask_worker.process.status.name, nanny=True, on_error="return").values()} == {"running"}, "nannies know their workers to run")
             (self.root / "go").touch()
             stuck.result()
             began = time.time()
-            client.restart(timeout=600)
+            client.restart(timeout=2 * PATIENCE_S)
             client.submit(sleep, 0.2, pure=False).result()
             monitor.stop()
             recordings = self.csv(monitor, identity=True)
@@ -568,13 +544,13 @@ class Faults(Clusters):
         script.write_text(script.read_text() + "fail 1 utilization 3\n")
         with self.cluster(1) as (_, client):
             with Monitor(client, tracking=["total-mem", "compute-util"], polling_interval=INTERVAL_MS) as monitor:
-                until(lambda: monitor.get_peaks("compute-util")[0], "a row")
+                until(lambda: [gpu for gpu, value in enumerate(monitor.get_peaks("compute-util")[0].get(0, [None])) if value is None] == [1], "a row")
             [recording] = self.csv(monitor)
-            for row in recording.rows:
-                self.assertEqual([value is None for value in row[4]], [False, True, False, False])
-                self.assertNotIn(None, row[3])
+            missing = [([gpu for gpu, value in enumerate(row[column]) if value is None] for column in (3, 4)) for row in recording.rows]
+            self.assertIn(([], [1]), [tuple(row) for row in missing])  # others where this machine was too busy to ask them in time
+            self.assertEqual({row[4][1] for row in recording.rows}, {None})
             [jobs] = monitor.get_peaks("compute-util")
-            self.assertEqual([value is None for value in jobs[0]], [False, True, False, False])
+            self.assertEqual([gpu for gpu, value in enumerate(jobs[0]) if value is None], [1])
 
     def test_the_scheduler_is_killed(self):
         """Nothing stays behind, and the recording is kept."""

@@ -10,9 +10,10 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.environ["PACKAGE"])
+from published import BENCHMARK  # noqa: E402
+
 from sonde.dask import Monitor, _csv, _keys  # noqa: E402
 
-DATA = pathlib.Path(os.environ.get("SONDE_DATA") or os.environ["SOURCE"] + "/../shared/data") / "gpu-bdb"
 METRICS = ("total-mem", "mem-util", "compute-util")
 HEAD = ["job", "dag", "timestamp"]
 
@@ -257,18 +258,18 @@ class Peaks(Folder):
             _csv.peaks_from_csv(self.root / "absent", "mem-util")
 
 
-@unittest.skipUnless(DATA.is_dir(), "the published recordings are not here (SONDE_DATA)")
+@unittest.skipUnless(BENCHMARK.is_dir(), "the published recordings are not here (SONDE_DATA)")
 class Published(unittest.TestCase):
     """Two workers of the benchmark GPU-BDB, 8 GPUs each, 27 jobs, three metrics: 1,296 peaks, of which the original had 493 wrong."""
 
     def test_peaks(self):
         plain = []
         for number in range(2):
-            with gzip.open(DATA / f"worker_{number}.csv.gz", "rt") as file:
+            with gzip.open(BENCHMARK / f"worker_{number}.csv.gz", "rt") as file:
                 plain.append(list(csv.DictReader(file)))
         compared = as_text = 0
         for metric in METRICS:
-            found = _csv.peaks_from_csv(DATA, metric)
+            found = _csv.peaks_from_csv(BENCHMARK, metric)
             self.assertEqual([len(jobs) for jobs in found], [27, 27])
             for rows, by_job in zip(plain, found):
                 for job, peak in by_job.items():
@@ -283,7 +284,7 @@ class Published(unittest.TestCase):
 
     def test_written_again_it_is_the_same(self):
         with tempfile.TemporaryDirectory(prefix="sp-") as folder:
-            recording = _csv.read(DATA / "worker_1.csv.gz")
+            recording = _csv.read(BENCHMARK / "worker_1.csv.gz")
             _csv.write(folder + "/worker_0.csv", recording.columns, recording.rows)
             again = _csv.read(folder + "/worker_0.csv")
             self.assertEqual((again.columns, again.rows), (recording.columns, recording.rows))

@@ -11,6 +11,7 @@ from program import PACKAGE, Program, main
 sys.path.insert(0, PACKAGE)
 import sonde  # noqa: E402
 import sonde.analysis  # noqa: E402
+import sonde.slow_gpu  # noqa: E402
 
 PROBE, CLOCK, BUSY = "slow-gpu", "gpu_sm_clock_hertz", "gpu_utilization_percent"
 
@@ -57,13 +58,21 @@ class Slow(unittest.TestCase):
 
     def test_slow_from_the_beginning(self):
         probes, nodes = self.play(20, lambda host, r: self.even(host, r) * (3 if host == "n2" else 1))
-        self.assertEqual((probes, nodes), (6, ["n2"]))
+        self.assertEqual((probes, nodes), (5, ["n2"]))
+
+    def test_how_many_probes_it_took_is_said(self):
+        """Those that were given, each once: an answer overlaps with the one before."""
+        with self.assertLogs("sonde.slow_gpu", "WARNING") as said:
+            for r in range(5):
+                for _ in range(2):
+                    self.detector.analyze_data([series(PROBE, host, [(self.BEGIN + 3 * i, 0.03 if host == "n3" else 0.01) for i in range(r + 1)]) for host in self.HOSTS], None)
+        self.assertIn("GPU n3/0 is slow: 3.00 times as long as the others, in 4 rounds running, found with probe 5", said.output[0])
 
     def test_the_primary_node_is_named_and_stays(self):
         with self.assertLogs("sonde.slow_gpu", "WARNING") as said:
             self.assertEqual(self.play(20, lambda host, r: self.even(host, r) * (3 if host == "n1" else 1)), (None, ["n1"]))
         self.assertEqual(len(said.output), 1)
-        self.assertIn("GPU n1/0 is slow: 2.9", said.output[0])
+        self.assertIn("GPU n1/0 is slow: 3.03 times as long as the others", said.output[0])
 
     def test_points_count_once_and_what_is_old_is_not_asked_for(self):
         """The answers overlap: only new points make rounds. Six answers with the same two rounds are no six rounds."""
@@ -71,7 +80,7 @@ class Slow(unittest.TestCase):
         for _ in range(10):
             self.assertEqual(self.detector.analyze_data(data, None), (False, []))
         self.play(10, self.even, first=2)
-        self.assertGreaterEqual(self.detector.start_time, self.BEGIN + 3 * 11 - 9)
+        self.assertGreaterEqual(self.detector.start_time, self.BEGIN + 3 * 11 - 3)
 
     def test_one_that_says_nothing_holds_up_nobody(self):
         """n4's node is gone: rounds are two late, but n2 is found."""
@@ -79,6 +88,32 @@ class Slow(unittest.TestCase):
         probes, nodes = self.play(20, lambda host, r: None if host == "n4" else self.even(host, r) * (2 if host == "n2" else 1), first=10)
         self.assertEqual(nodes, ["n2"])
         self.assertLessEqual(probes, 8)
+
+    def test_points_that_come_after_their_round_count(self):
+        """n3 is so slow that its node answers every third time only, for the rounds that have been judged without it. None of its probes is lost."""
+        self.play(10, self.even)
+        with self.assertLogs("sonde.slow_gpu", "WARNING") as said:
+            for r in range(10, 30):
+                answer = [host for host in self.HOSTS if host != "n3" or r % 3 == 0]
+                data = [series(PROBE, host, [(self.BEGIN + 3 * i, 0.03 if host == "n3" and i >= 10 else 0.01) for i in range(r + 1) if self.BEGIN + 3 * i >= self.detector.start_time])
+                        for host in answer]
+                restart, nodes = self.detector.analyze_data(data, None)
+                if restart:
+                    break
+        self.assertEqual((restart, nodes), (True, ["n3"]))
+        self.assertIn("found with probe 15", said.output[0])
+
+    def test_those_that_come_late_together_are_judged_one_by_one(self):
+        """n3 has been silent for ten rounds; then it gives them all at once. Six are over the line, and nothing is judged before the others have given theirs."""
+        self.play(10, self.even)
+        for r in range(10, 20):
+            self.detector.analyze_data([series(PROBE, host, [(self.BEGIN + 3 * r, 0.01)]) for host in self.HOSTS if host != "n3"], None)
+        late = [series(PROBE, "n3", [(self.BEGIN + 3 * i, 0.03) for i in range(10, 20)])]
+        self.assertEqual(self.detector.analyze_data(late, None), (False, []))
+        for r in range(20, 26):
+            data = [series(PROBE, host, [(self.BEGIN + 3 * r, 0.03 if host == "n3" else 0.01)]) for host in self.HOSTS]
+            restart, nodes = self.detector.analyze_data(data, None)
+        self.assertEqual((restart, nodes), (True, ["n3"]))
 
     def test_points_that_come_one_by_one_are_judged_together(self):
         """A round waits for those who have given something before."""
@@ -127,6 +162,25 @@ class Slow(unittest.TestCase):
         self.assertEqual(self.play(20, lambda host, r: self.even(host, r) * (3 if host == "n2" else 1)), (None, []))
 
 
+class Probing(unittest.TestCase):
+    """probe(): what `sonde probe` says, as a number."""
+
+    def probe(self, **more):
+        paths = {"PATH": os.path.dirname(os.environ["SONDE"]) + ":" + os.environ["PATH"], "LD_LIBRARY_PATH": os.path.dirname(os.environ["FAKE_CUDA"])}
+        with unittest.mock.patch.dict(os.environ, paths | more):
+            return sonde.slow_gpu.probe("gpu:0")
+
+    def test_table(self):
+        self.assertEqual(self.probe(FAKE_GPU_MS="3"), 0.003)
+        for passive in ({"FAKE_GPU_FREE_MIB": "0"}, {"FAKE_GPU_FAILS": "cuCtxCreate_v2=46"}):  # full; another program's alone
+            self.assertIsNone(self.probe(**passive))
+        with unittest.mock.patch.object(sonde.slow_gpu, "_PROBE_TIMEOUT_S", 0.5):
+            self.assertEqual(self.probe(FAKE_GPU_HANGS="0"), 0.5)
+        for broken, words in (({"FAKE_GPU_DIES": "0"}, "without a result"), ({"FAKE_GPU_FAILS": "cuCtxCreate_v2=719"}, "719")):
+            with self.assertRaisesRegex(RuntimeError, words):
+                self.probe(**broken)
+
+
 class Signatures(unittest.TestCase):
     """As programs written for the Dragon Telemetry Service call them."""
 
@@ -154,6 +208,16 @@ class Signatures(unittest.TestCase):
         self.assertIsInstance(inspect.getattr_static(sonde.SlowGPUDetector, "collector_test"), staticmethod)
         for name in sonde.analysis.__all__:
             self.assertIs(getattr(sonde.analysis, name), getattr(sonde, name))
+
+
+class Watch(unittest.TestCase):
+    def test_it_looks_half_way_between_two_measurements(self):
+        """These are at whole multiples of the rate. One that only watches looks when it began to, and then every so often."""
+        both = sonde.CollectorDetectorGroup("x", collection_rate=3)
+        for now_s, pause_s in ((300.0, 1.5), (301.4, 0.1), (301.5, 0.0), (301.6, 2.9), (302.9, 1.6)):
+            with unittest.mock.patch("time.time", return_value=now_s):
+                self.assertAlmostEqual(both._pause_s() % 3, pause_s, places=6)
+        self.assertEqual(sonde.Detector("x", 3)._pause_s(), 3)
 
 
 class Restart(unittest.TestCase):

@@ -22,6 +22,56 @@ class Metrics(Program):
         self.assertEqual(self.times("loss")[0], 1_700_000_000_000_000_123)
         self.assertEqual((self.definition("loss")["unit"], self.definition("loss")["help"]), ("nats", "what is left"))
 
+    def test_every_way_to_call(self):
+        """By place, by name, with a tuple and a dictionary, through the type: the same."""
+        self.run_it("""
+            import functools, sonde
+            m, c = sonde.gauge("m"), sonde.counter("c")
+            g = sonde.group([sonde.gauge("a"), sonde.gauge("b")])
+            T = 1_700_000_000_000_000_000
+            m(1, T); m(2, time_ns=T + 1); m(value=3, time_ns=T + 2); m(*[4], **{"time_ns": T + 3}); type(m).__call__(m, 5, time_ns=T + 4); type(m).__call__(m, *(6, T + 5))
+            functools.partial(m, time_ns=T + 6)(7); m.emit(8, T + 7); m.emit(time_ns=T + 8, value=9); list(map(m, [10], [T + 9])); m(11, None); m(12, **{})
+            c(); c(2); c(*[3], **{}); type(c).__call__(c, 4); c.add(); c.add(5)
+            g(1, 2, time_ns=T); g(*[3, 4], **{"time_ns": T + 1}); type(g).__call__(g, 5, 6, time_ns=T + 2); type(g).__call__(g, 7, 8)
+            for wrong in (lambda: m(), lambda: m(1, 2, 3), lambda: m(1, value=2), lambda: m(1, when=2), lambda: m(time_ns=1), lambda: m.emit(), lambda: m.set(), lambda: m(1, T, time_ns=T),
+                          lambda: c(1, 2), lambda: c(amount=1), lambda: c.add(1, 2), lambda: g(), lambda: g(1), lambda: g(1, 2, 3), lambda: g(1, 2, when=3),
+                          lambda: g(1, 2, time_ns=3, when=4), lambda: sonde.emit(), lambda: sonde.emit("x", 1, 2), lambda: sonde.emit(name="x", value=1)):
+                try: wrong()
+                except TypeError: pass
+                else: raise SystemExit("taken")
+            sonde.emit("tags", 1, name="n", value="v")
+        """)
+        self.assertEqual(self.values("m"), list(range(1, 13)))
+        self.assertEqual(self.values("c")[-1], 16)
+        self.assertEqual((self.values("a"), self.values("b")), ([1, 3, 5, 7], [2, 4, 6, 8]))
+        self.assertEqual(self.values("tags", name="n", value="v"), [1])
+
+    def test_arguments_are_counted(self):
+        """No call keeps or loses a reference: of handles that are on and off."""
+        for level in (1, 0):
+            self.run_it("""
+                import sonde, sys
+                class Number:
+                    def __float__(self): return 1.0
+                telemetry = sonde.Telemetry()
+                on, off, steps, group = sonde.gauge("on"), sonde.gauge("off", level=4), sonde.counter("steps"), sonde.group([sonde.gauge("a")])
+                value, tag, time_ns, name = Number(), "a tag" + str(sys.argv), 1_700_000_000_123_456_789, "name" + str(sys.argv)
+                mapping = {"k": tag}
+                def calls():
+                    for m in (on, off):
+                        m(value); m(value, time_ns); m(value=value, time_ns=time_ns); m.emit(value, time_ns=time_ns); type(m).__call__(m, value, time_ns=time_ns); m.set(value)
+                        try: m(value, value, value)
+                        except TypeError: pass
+                    steps(value); steps.add(value); group(value, time_ns=time_ns); type(group).__call__(group, value, time_ns=time_ns)
+                    sonde.emit("x", value); sonde.emit("x", value, k=tag); sonde.emit("x", value, **mapping)
+                    for wanted in (1, 4): telemetry.add_data("y", value, telemetry_level=wanted, tags=mapping)
+                def counts(): return [sys.getrefcount(o) for o in (value, tag, time_ns, mapping, on, off, steps, group)]
+                for _ in range(3): calls()
+                before = counts()
+                for _ in range(50): calls()
+                assert counts() == before, (before, counts())
+            """, level=level)
+
     def test_counter_adds_up(self):
         self.run_it("""
             import sonde
@@ -213,6 +263,19 @@ class Spans(Program):
         self.run_it("import os, sonde\nsonde.span('open').__enter__()\nsonde.emit('x', 1)\nos._exit(0)")
         self.assertEqual([e.end for e in self.spans("open")], [2**63 - 1])
 
+    def test_one_that_is_over(self):
+        self.run_it("""
+            from sonde._emit import span_at
+            span_at("over", 1_700_000_000_123_456_789, 1_700_000_001_000_000_000, {"job": 3, "dag": 0})
+            span_at("bare", 5, 6, None)
+            try: span_at("bad", 1, 2, {"k": type("Bad", (), {"__str__": lambda self: str(1 // 0)})()})
+            except ZeroDivisionError: pass
+        """)
+        [over], [bare] = self.spans("over"), self.spans("bare")
+        self.assertEqual((over.start, over.end, over.parent), (1_700_000_000_123_456_789, 1_700_000_001_000_000_000, 0))
+        self.assertEqual(dict(over.labels).items() & {("job", "3"), ("dag", "0")}, {("job", "3"), ("dag", "0")})
+        self.assertEqual((bare.start, bare.end, self.spans("bad")), (5, 6, []))
+
     def test_tasks_do_not_mix(self):
         self.run_it("""
             import asyncio, sonde
@@ -320,9 +383,10 @@ class Processes(Program):
     KILLED = """
         import multiprocessing, os, signal, sys, sonde
 
-        m, total = sonde.gauge("m"), sonde.counter("total")
+        total = sonde.counter("total")
 
         def work(i, ready):
+            m = sonde.gauge("m", tags={"worker": i})  # one series for all would have one value where two of them are at one nanosecond
             for k in range(100):
                 m(1000 * i + k)
                 total()
@@ -345,7 +409,8 @@ class Processes(Program):
         for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method):
                 self.run_it(self.KILLED, arguments=(method,))
-                self.assertEqual(sorted(self.values("m")), [1000 * i + k for i in range(64) for k in range(100)])
+                for i in range(64):
+                    self.assertEqual(self.values("m", worker=str(i)), [1000 * i + k for k in range(100)])
                 self.assertEqual(self.values("total")[-1], 6400)
 
     def test_threads(self):
@@ -428,6 +493,7 @@ class Processes(Program):
                 g = sonde.group([m]); g(1); repr(g); g.metrics; g.__reduce__()
                 sonde.emit("n", 1, k=1); sonde.emit("n", 1); sonde.annotate("t", k=1); sonde.log({"q": 1}, step=2)
                 with sonde.span("s", k=1): pass
+                sonde._emit.span_at("o", 1, 2, {"k": 1})
                 try: sonde.gauge("x", tags={"k": Bad()})
                 except ZeroDivisionError: pass
             class Bad:

@@ -19,7 +19,7 @@ class Signatures(unittest.TestCase):
     TABLE = {
         "Telemetry.__init__": "(self, timeout=None, telem_cfg=None)",
         "Telemetry.start": "(self, telemetry_level=2)",
-        "Telemetry.add_data": "(self, ts_metric_name, ts_data, timestamp=None, telemetry_level=1, tagk=None, tagv=None, tags=None)",
+        "Telemetry.add_data": "(self, /, ts_metric_name, ts_data, timestamp=None, telemetry_level=1, tagk=None, tagv=None, tags=None)",
         "Telemetry.shutdown": "(self)",
         "Telemetry.finalize": "(self)",
     }
@@ -71,6 +71,20 @@ class AddData(Program):
     def test_level_3(self):
         self.assertEqual(self.run_it(self.TEXT, level=3), "3\n")
         self.assertEqual((self.values("third"), self.definition("third")["level"]), ([7], 3))
+
+    def test_every_way_to_call(self):
+        self.run_it("""
+            import sonde
+            t = sonde.Telemetry()
+            t.add_data(ts_data=1, ts_metric_name="m"); t.add_data("m", 2, None, 1, "k", "v", {"a": "b"}); t.add_data(*["m"], **{"ts_data": 3}); sonde.Telemetry.add_data(t, "m", 4)
+            for wrong in (lambda: t.add_data(), lambda: t.add_data("m"), lambda: t.add_data("m", 1, level=2), lambda: t.add_data("m", 1, ts_data=2),
+                          lambda: t.add_data("m", 1, telemetry_level="high"), lambda: t.add_data("m", 1, None, 1, "k", "v", {}, 8)):
+                try: wrong()
+                except TypeError: pass
+                else: raise SystemExit("taken")
+        """)
+        self.assertEqual(sorted(v for series in self.series("m").values() for v in series), [1, 2, 3, 4])
+        self.assertEqual(self.values("m", k="v", a="b"), [2])
 
     def test_no_number_is_left_out(self):
         self.run_it("""

@@ -69,11 +69,11 @@ bool lab_start(struct lab *lab)
         ssize_t got = read(lab->control, lab->said + size, sizeof lab->said - size - 1);
         assert_true(got >= 0);
         size += (size_t)got;
-        if (got == 0 || lab->said[size - 1] == '\n')
+        if (got == 0 || memchr(lab->said, '\n', size))
             break;
     }
     lab->said[size] = 0;
-    return strcmp(lab->said, "ready\n") == 0;
+    return strncmp(lab->said, "ready\n", strlen("ready\n")) == 0; // other lines may follow
 }
 
 int lab_end(struct lab *lab, int signal_number)

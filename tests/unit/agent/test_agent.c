@@ -148,6 +148,32 @@ static void what_is_dropped_is_a_metric(void **state)
     lab_free(&lab);
 }
 
+// Whoever has started it hears of each host that no series had, and of none twice. (Of its own it may say so, too.)
+static void a_new_host_is_said(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "a 1\n", "a 1 host=x\n", "b 1 host=y\n", "b 2 host=x\n", "put c 1700000000 1 host=z\n", "a 2\n"};
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        assert_string_equal(lab_put(&lab, lines[i]), "");
+    char said[1024] = "";
+    size_t size = strlen(lab.said), hosts = 0;
+    memcpy(said, lab.said, size);
+    assert_int_equal(kill(lab.pid, SIGTERM), 0);
+    for (ssize_t got; (got = read(lab.control, said + size, sizeof said - 1 - size)) > 0;)
+        size += (size_t)got;
+    said[size] = 0;
+    assert_int_equal(lab_end(&lab, 0), 0);
+    for (const char *at = said; (at = strstr(at, "\nhosts\n")); at++)
+        hosts++;
+    if (hosts != 3 && hosts != 4)
+        fail_msg("said: %s", said);
+    lab_free(&lab);
+}
+
 static void udp_is_taken(void **state)
 {
     (void)state;
@@ -672,6 +698,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_signal_during_the_start_is_an_orderly_end),
         cmocka_unit_test(bad_lines_are_answered_and_the_others_taken),
         cmocka_unit_test(what_is_dropped_is_a_metric),
+        cmocka_unit_test(a_new_host_is_said),
         cmocka_unit_test(udp_is_taken),
         cmocka_unit_test(node_metrics_are_sampled_until_the_end),
         cmocka_unit_test(a_program_hands_over_its_ring),

@@ -23,6 +23,9 @@ static void ring(void *user)
     pthread_mutex_unlock(&bell->lock);
 }
 
+// How long a source hangs until that is said.
+static int64_t silence_ns = 1;
+
 static struct collect *collect_with_folder(double rate_s, const char *sources, const char *folder)
 {
     static const struct store_label host = {{"host", 4}, {"lab", 3}};
@@ -33,7 +36,8 @@ static struct collect *collect_with_folder(double rate_s, const char *sources, c
                                       .rate_s = rate_s,
                                       .folder = folder,
                                       .uid = getuid(),
-                                      .sources = sources};
+                                      .sources = sources,
+                                      .silence_ns = silence_ns};
     struct collect *c;
     assert_int_equal(collect_create(&options, &c, NULL), 0);
     return c;
@@ -139,7 +143,7 @@ static void two_threads(void **state)
 }
 
 static _Atomic bool hang;
-static const char *answers = ""; // this folder all the same
+static const char *_Atomic answers = ""; // this folder all the same
 
 // Instead of the C library's: a file server that is gone, or not.
 int statvfs(const char *path, struct statvfs *out)
@@ -185,6 +189,27 @@ static void a_source_that_is_cut_off(void **state)
 {
     (void)state;
     cut_off_and_back("/tmp", "/tmp");
+}
+
+// Nothing is said of one that answers late: where all processors are busy that is nothing special.
+static void a_source_that_is_late(void **state)
+{
+    (void)state;
+    silence_ns = INT64_C(60) * NS_PER_S;
+    struct collect *c = collect_with_folder(1, "filesystem", "/tmp");
+    silence_ns = 1;
+    struct sampler *s;
+    assert_int_equal(sampler_create(c, 1, ring, NULL, &s, NULL), 0);
+    double values[STORE_SET_SERIES_MAX];
+    atomic_store(&hang, true);
+    assert_true(collect_sample(c, 0, NS_PER_S, values) <= 1);
+    assert_true(collect_reason(c, STR("filesystem")).size > 0);
+    sampler_take(s, 2 * NS_PER_S);
+    atomic_store(&hang, false);
+    for (struct sampler_row *row; (row = sampler_next(s)); sampler_done(s))
+        assert_int_equal(row->source.size, 0);
+    sampler_destroy(s);
+    collect_destroy(c);
 }
 
 static void one_folder_that_is_cut_off(void **state)
@@ -246,6 +271,7 @@ int main(void)
         cmocka_unit_test(two_threads),
         cmocka_unit_test(a_rate_each),
         cmocka_unit_test(a_source_that_is_cut_off),
+        cmocka_unit_test(a_source_that_is_late),
         cmocka_unit_test(one_folder_that_is_cut_off),
     };
     return cmocka_run_group_tests_name("agent/sampler", tests, NULL, NULL);

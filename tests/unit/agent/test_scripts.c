@@ -12,23 +12,24 @@ static void what_is_asked_for(void **state)
 {
     (void)state;
     static const char *const right[] = {
-        "",        "\n \n",      "echo a 1",     "rate=5 echo a 1", "name=x timeout=1 rate=0.05 echo",
-        "a\nb\nc", "RATE=1 env", "env rate=1 sh"};
-    static const char *const wrong[] = {"rate=5",
-                                        "rate=0 echo",
-                                        "rate=x echo",
-                                        "rate=1e9 echo",
-                                        "timeout=nan echo",
-                                        "rate=inf echo",
-                                        "name= echo",
-                                        "a\nrate=1",
-                                        "name=0123456789012345678901234567890123456789012345678901234567890123 a",
-                                        "timeout=-1 echo x"};
+        "",        "\n \n",      "echo a 1",      "rate=5 echo a 1",         "name=x timeout=1 rate=0.05 echo",
+        "a\nb\nc", "RATE=1 env", "env rate=1 sh", "rate=1 -- timeout=x env", "--  a"};
+    static const char *const wrong[] = {
+        "rate=5",           "rate=0 echo",
+        "rate=x echo",      "rate=1e9 echo",
+        "timeout=nan echo", "rate=inf echo",
+        "name= echo",       "a\nrate=1",
+        "rate=1 --",        "name=0123456789012345678901234567890123456789012345678901234567890123 a",
+        "timeout=-1 echo x"};
     struct error e;
     for (size_t i = 0; i < sizeof right / sizeof *right; i++)
         assert_int_equal(scripts_check(right[i], &e), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(scripts_check(wrong[i], &e), -EINVAL);
+    struct script_spec spec; // behind -- nothing is an option
+    assert_int_equal(script_parse(STR("rate=2 -- timeout=3 env"), &spec, &e), 0);
+    assert_str_equal(spec.command, "timeout=3 env");
+    assert_true(spec.rate_s == 2 && spec.timeout_s == 10);
     char many[4 * (SCRIPTS_MAX + 1) + 1] = "";
     for (size_t i = 0; i <= SCRIPTS_MAX; i++)
         strcat(many, "a b\n");

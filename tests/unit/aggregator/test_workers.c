@@ -92,7 +92,7 @@ static void short_ones_go_past_long_ones(void **state)
     wait_for(&third.ended);
     assert_int_equal(third.rc, -EBUSY);
     assert_non_null(strstr(third.error.text, "slow_queries"));
-    assert_int_equal(counts_of(w).refused_slow, 1);
+    assert_true(counts_of(w).refused_slow >= 1); // a quick one that was not let run for a millisecond counts, too
     slow[0].release = slow[1].release = true;
     wait_for(&slow[0].ended);
     wait_for(&slow[1].ended);

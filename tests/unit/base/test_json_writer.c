@@ -1,6 +1,7 @@
 #include "base/json_writer.h"
 #include "unit/test.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,23 +11,23 @@ static void commas_and_nesting(void **state)
     (void)state;
     struct buf b = {0};
     struct json_writer w = json_to(&b);
-    json_object(&w);
+    json_begin_object(&w);
     json_key_string(&w, "a", STR("x"));
     json_key(&w, STR("b"));
-    json_array(&w);
-    json_i64(&w, -1);
-    json_double(&w, 0.5);
-    json_null(&w);
-    json_array(&w);
-    json_array_end(&w);
-    json_object(&w);
-    json_object_end(&w);
-    json_array_end(&w);
+    json_begin_array(&w);
+    json_put_i64(&w, -1);
+    json_put_double(&w, 0.5);
+    json_put_null(&w);
+    json_begin_array(&w);
+    json_end_array(&w);
+    json_begin_object(&w);
+    json_end_object(&w);
+    json_end_array(&w);
     json_key_bool(&w, "c", true);
     json_key_u64(&w, "d", UINT64_MAX);
     json_key_double(&w, "e", NAN);
     json_key_i64(&w, "f", INT64_MIN);
-    json_object_end(&w);
+    json_end_object(&w);
     assert_string_equal(buf_cstr(&b),
                         "{\"a\":\"x\",\"b\":[-1,0.5,null,[],{}],\"c\":true,\"d\":18446744073709551615,\"e\":null,"
                         "\"f\":-9223372036854775808}");
@@ -37,7 +38,7 @@ static void assert_quoted(struct str in, const char *expected)
 {
     struct buf b = {0};
     struct json_writer w = json_to(&b);
-    json_string(&w, in);
+    json_put_string(&w, in);
     assert_string_equal(buf_cstr(&b), expected);
     buf_free(&b);
 }
@@ -63,6 +64,33 @@ static void bytes_that_are_not_utf8_are_replaced(void **state)
     assert_quoted(STR("\xc0\xaf"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");                                 // overlong
     assert_quoted(STR("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");                 // a surrogate
     assert_quoted(STR("\xf4\x90\x80\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""); // beyond U+10FFFF
+}
+
+// jansson beside it in one file: what is written here is read there as the same.
+static void what_is_written_is_json_to_others(void **state)
+{
+    (void)state;
+    struct buf b = {0};
+    struct json_writer w = json_to(&b);
+    json_begin_object(&w);
+    json_key_string(&w, "text \"\n\xff", STR("a\\b\x01\xc3"));
+    json_key(&w, STR("list"));
+    json_begin_array(&w);
+    json_put_bool(&w, false);
+    json_put_null(&w);
+    json_put_raw(&w, STR("{\"raw\":[]}"));
+    json_put_double(&w, -1.5e-7);
+    json_put_i64(&w, INT64_MIN);
+    json_end_array(&w);
+    json_end_object(&w);
+    json_t *read = json_loadb(b.data, b.size, JSON_REJECT_DUPLICATES, NULL);
+    json_t *same = json_pack("{s:s,s:[b,n,{s:[]},f,I]}", "text \"\n\xef\xbf\xbd", "a\\b\x01\xef\xbf\xbd", "list", 0,
+                             "raw", -1.5e-7, (json_int_t)INT64_MIN);
+    assert_non_null(read);
+    assert_true(json_equal(read, same));
+    json_decref(read);
+    json_decref(same);
+    buf_free(&b);
 }
 
 static void assert_number(double value, const char *expected)
@@ -167,6 +195,7 @@ int main(void)
         cmocka_unit_test(commas_and_nesting),
         cmocka_unit_test(strings_are_escaped),
         cmocka_unit_test(bytes_that_are_not_utf8_are_replaced),
+        cmocka_unit_test(what_is_written_is_json_to_others),
         cmocka_unit_test(numbers_are_short),
         cmocka_unit_test(numbers_read_back_as_the_same_bits),
         cmocka_unit_test(numbers_with_few_decimals_are_the_shortest),

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void add_series(struct buf *out, size_t points, const char *tag)
+static void add_series(struct buf *out, size_t points, const char *tag, bool shared)
 {
     struct buf d = {0};
     buf_varint(&d, 0);
@@ -26,8 +26,8 @@ static void add_series(struct buf *out, size_t points, const char *tag)
     buf_add_str(out, buf_str(&d));
     while (out->size % 8)
         buf_add_char(out, 0);
-    buf_u64(out, points);
-    for (size_t i = 0; i < points; i++)
+    buf_u64(out, points | (shared ? NATIVE_BINARY_SHARED : 0));
+    for (size_t i = 0; !shared && i < points; i++)
         buf_u64(out, 1000 + i);
     for (size_t i = 0; i < points; i++)
         buf_f64(out, (double)i / 2);
@@ -37,12 +37,13 @@ static void add_series(struct buf *out, size_t points, const char *tag)
 static void make_answer(struct buf *out)
 {
     buf_add_str(out, STR(NATIVE_BINARY_MAGIC));
-    add_series(out, 3, "a");
-    add_series(out, 0, "bcd");
-    add_series(out, 2, "");
+    add_series(out, 3, "a", false);
+    add_series(out, 0, "bcd", false);
+    add_series(out, 2, "", false);
+    add_series(out, 2, "e", true);
     buf_u64(out, 0);
-    buf_u64(out, 3);
-    buf_u64(out, 5);
+    buf_u64(out, 4);
+    buf_u64(out, 7);
     buf_u64(out, 17);
 }
 
@@ -62,7 +63,7 @@ static void test_whole(void **state)
     struct error e = {0};
     make_answer(&bytes);
     assert_int_equal(read_bytes(bytes.data, bytes.size, &r, &e), 0);
-    assert_int_equal(r->count, 3);
+    assert_int_equal(r->count, 4);
     assert_int_equal(r->points_read, 17);
     const struct sonde_series *s = sonde_result_series(r, 0);
     assert_string_equal(s->tags[0].value, "a");
@@ -73,8 +74,32 @@ static void test_whole(void **state)
     assert_int_equal(s->time_ns[2], 1002);
     assert_float_equal(s->values[2], 1, 0);
     assert_int_equal((uintptr_t)s->values % 8, 0);
+    assert_ptr_equal(sonde_result_series(r, 3)->time_ns, sonde_result_series(r, 2)->time_ns);
+    assert_float_equal(sonde_result_series(r, 3)->values[1], 0.5, 0);
     sonde_result_free(r);
     buf_free(&bytes);
+}
+
+// Times of nobody, or of another number of points.
+static void test_times_that_are_not_there(void **state)
+{
+    (void)state;
+    for (size_t before = 0; before < 4; before++) {
+        struct buf bytes = {0};
+        struct sonde_result *r;
+        struct error e = {0};
+        buf_add_str(&bytes, STR(NATIVE_BINARY_MAGIC));
+        if (before)
+            add_series(&bytes, before, "a", false);
+        add_series(&bytes, 2, "b", true);
+        buf_u64(&bytes, 0);
+        buf_u64(&bytes, 1 + (before != 0));
+        buf_u64(&bytes, before + 2);
+        buf_u64(&bytes, 0);
+        assert_int_equal(read_bytes(bytes.data, bytes.size, &r, &e), before == 2 ? 0 : -EBADMSG);
+        sonde_result_free(r);
+        buf_free(&bytes);
+    }
 }
 
 static void test_cut_anywhere(void **state)
@@ -137,10 +162,11 @@ static void test_narrow(void **state)
     make_answer(&bytes);
     assert_int_equal(read_bytes(bytes.data, bytes.size, &r, NULL), 0);
     result_narrow(r, from_the_second, NULL);
-    assert_int_equal(r->count, 2);
+    assert_int_equal(r->count, 3);
     assert_int_equal(r->series[0].count, 2);
     assert_int_equal(r->series[0].time_ns[0], 1001);
     assert_float_equal(r->series[1].values[0], 0.5, 0);
+    assert_int_equal(r->series[2].time_ns[0], 1001);
     sonde_result_free(r);
     buf_free(&bytes);
 }
@@ -148,9 +174,8 @@ static void test_narrow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_cut_anywhere),
-        cmocka_unit_test(test_changed_anywhere),
+        cmocka_unit_test(test_whole),        cmocka_unit_test(test_times_that_are_not_there),
+        cmocka_unit_test(test_cut_anywhere), cmocka_unit_test(test_changed_anywhere),
         cmocka_unit_test(test_narrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,8 +13,8 @@ static const double GIB = 1 << 30;
 static const double PATIENT_RATE_S = 4;
 
 static struct {
-    fake_nvml_line_function line;
-    fake_nvml_blocked_function blocked;
+    fake_line_function line;
+    fake_blocked_function blocked;
     fake_nvml_wait_shut_down_function wait_shut_down;
 } fake;
 
@@ -405,7 +405,7 @@ static void an_old_driver_costs_only_what_it_lacks(void **state)
     (void)state;
     void *library = dlopen(FAKE_NVML_OLD, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
-    fake_nvml_line_function old_line = (fake_nvml_line_function)dlsym(library, "fake_nvml_line");
+    fake_line_function old_line = (fake_line_function)dlsym(library, "fake_line");
     assert_true(old_line("gpus 2") && old_line("set 0 reasons 4"));
     begin_patiently(FAKE_NVML_OLD, 3);
     assert_true(sample() > 20);
@@ -429,7 +429,7 @@ static void a_new_driver_has_dropped_older_calls(void **state)
     (void)state;
     void *library = dlopen(FAKE_NVML_NEW, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
-    fake_nvml_line_function new_line = (fake_nvml_line_function)dlsym(library, "fake_nvml_line");
+    fake_line_function new_line = (fake_line_function)dlsym(library, "fake_line");
     assert_true(new_line("gpus 2") && new_line("fail 1 nvlink_rx 3"));
     begin_patiently(FAKE_NVML_NEW, 3);
     for (int i = 0; i < 2; i++) {
@@ -583,8 +583,8 @@ int main(void)
     void *library = dlopen(FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return 1;
-    fake.line = (fake_nvml_line_function)dlsym(library, "fake_nvml_line");
-    fake.blocked = (fake_nvml_blocked_function)dlsym(library, "fake_nvml_blocked");
+    fake.line = (fake_line_function)dlsym(library, "fake_line");
+    fake.blocked = (fake_blocked_function)dlsym(library, "fake_blocked");
     fake.wait_shut_down = (fake_nvml_wait_shut_down_function)dlsym(library, "fake_nvml_wait_shut_down");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(values_are_in_base_units, destroy),

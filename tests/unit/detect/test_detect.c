@@ -56,6 +56,47 @@ static void finds_half_as_slow_again_within_six_probes(void **unused)
     }
 }
 
+// From the 20th round on, and from the first; also when one of the six probes is as fast as ever.
+static void finds_what_is_much_slower_with_its_fifth_probe(void **unused)
+{
+    (void)unused;
+    enum { LATER = 20, WITHIN = 6, NONE = WITHIN };
+    for (int before = 0; before <= LATER; before += LATER)
+        for (int fast = 0; fast <= NONE; fast++) {
+            struct detect *d = members(&(struct detect_options){0}, 2);
+            rounds(d, before, 2, (double[]){1, 1});
+            int found = 0;
+            for (int probe = 0; !found; probe++) {
+                rounds(d, 1, 2, (double[]){1, probe == fast ? 1 : 4});
+                found = state(d, 1) == DETECT_SLOW ? probe + 1 : 0;
+            }
+            // From the first one on: when the first three are apart, that looks like noise.
+            int much_noise = before == 0 && fast == 1;
+            assert_int_equal(found, fast >= 2 ? 5 : 6 + much_noise);
+            assert_int_not_equal(state(d, 0), DETECT_SLOW);
+            detect_destroy(d);
+        }
+}
+
+// What is odd in a job's first probes accuses nobody: one in a hundred takes three times as long.
+static void accuses_nobody_at_the_beginning(void **unused)
+{
+    (void)unused;
+    enum { JOBS = 1000 };
+    const size_t sizes[] = {2, 4, 64};
+    struct detect_options options = {0};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (uint64_t seed = 0; seed < JOBS; seed++) {
+            struct simulation s = {.seed = seed,
+                                   .members = sizes[k],
+                                   .noise = 0.05,
+                                   .spikes = 0.01,
+                                   .slow = SIMULATION_NOBODY,
+                                   .rounds = 8};
+            assert_int_equal(simulate_detect(&s, &options).alarms, 0);
+        }
+}
+
 static void accuses_nobody_in_ten_thousand_rounds(void **unused)
 {
     (void)unused;
@@ -202,6 +243,39 @@ static void who_says_nothing_is_silent(void **unused)
     detect_destroy(d);
 }
 
+// A probe that hangs until it is cut off gives a value now and then, and a large one.
+static void one_that_answers_late_each_time_is_slow(void **unused)
+{
+    (void)unused;
+    struct detect *d = members(&(struct detect_options){0}, 3);
+    int answers = 0;
+    for (; answers < 6 && state(d, 1) != DETECT_SLOW; answers++) {
+        rounds(d, 9, 3, (double[]){1, NAN, 1});
+        assert_int_equal(state(d, 1), DETECT_SILENT);
+        rounds(d, 1, 3, (double[]){1, 100, 1});
+    }
+    assert_int_equal(answers, 5);
+    detect_destroy(d);
+}
+
+// Two that give a value every third round, never in the same one.
+static void members_need_not_give_in_the_same_round(void **unused)
+{
+    (void)unused;
+    struct detect *d = members(&(struct detect_options){0}, 2);
+    int given = 0;
+    while (given < 10 && state(d, 1) != DETECT_SLOW) {
+        rounds(d, 1, 2, (double[]){1, NAN});
+        rounds(d, 1, 2, (double[]){NAN, NAN}); // nobody: no round
+        rounds(d, 1, 2, (double[]){1, NAN});
+        rounds(d, 1, 2, (double[]){NAN, 2});
+        given++;
+    }
+    assert_int_equal(given, 5);
+    assert_int_equal(state(d, 0), DETECT_GOOD);
+    detect_destroy(d);
+}
+
 static void who_left_is_not_missed(void **unused)
 {
     (void)unused;
@@ -211,9 +285,9 @@ static void who_left_is_not_missed(void **unused)
     detect_leave(d, 1);
     rounds(d, 10, 3, (double[]){1, NAN, 1});
     assert_int_equal(state(d, 1), DETECT_WAITING);
-    rounds(d, 2, 3, (double[]){1, 1, 1});
+    rounds(d, 1, 3, (double[]){1, 1, 1});
     assert_int_equal(state(d, 1), DETECT_WAITING);
-    rounds(d, 2, 3, (double[]){1, 1, 1});
+    rounds(d, 1, 3, (double[]){1, 1, 1});
     assert_int_equal(state(d, 1), DETECT_GOOD);
     detect_destroy(d);
 }
@@ -295,6 +369,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_half_as_slow_again_within_six_probes),
+        cmocka_unit_test(finds_what_is_much_slower_with_its_fifth_probe),
+        cmocka_unit_test(accuses_nobody_at_the_beginning),
         cmocka_unit_test(accuses_nobody_in_ten_thousand_rounds),
         cmocka_unit_test(more_noise_needs_more_difference),
         cmocka_unit_test(the_rule_it_replaces_cannot_see_one_of_four),
@@ -306,6 +382,8 @@ int main(void)
         cmocka_unit_test(one_alone_has_its_own_past),
         cmocka_unit_test(less_may_be_worse),
         cmocka_unit_test(who_says_nothing_is_silent),
+        cmocka_unit_test(one_that_answers_late_each_time_is_slow),
+        cmocka_unit_test(members_need_not_give_in_the_same_round),
         cmocka_unit_test(who_left_is_not_missed),
         cmocka_unit_test(odd_values_count_as_none),
         cmocka_unit_test(all_the_same_is_good),

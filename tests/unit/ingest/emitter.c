@@ -444,6 +444,26 @@ static int mode_span_waits(void)
     return 0;
 }
 
+// span_pairs: before anybody reads, ten spans at once, one whose end is 40 records behind its begin, and one that is open
+static int mode_span_pairs(void)
+{
+    enum { AT_ONCE = 10, BETWEEN = 40 };
+    struct sonde_span spans[AT_ONCE];
+    for (unsigned i = 0; i < AT_ONCE; i++)
+        spans[i] = sonde_span_open("short", NULL, 0, NULL);
+    for (unsigned i = 0; i < AT_ONCE; i++)
+        sonde_span_close(&spans[(i + 3) % AT_ONCE], "short", NULL, 0);
+    struct sonde_span wide = sonde_span_open("wide", NULL, 0, NULL);
+    sonde_handle h = sonde_gauge("between", "");
+    for (unsigned i = 0; i < BETWEEN; i++)
+        sonde_emit(h, i);
+    sonde_span_close(&wide, "wide", NULL, 0);
+    sonde_span_open("open", NULL, 0, NULL);
+    say("first");
+    wait_for_line();
+    return 0;
+}
+
 // limits: names, tags and texts at and over their limits; prints handles as 0 or 1
 static int mode_limits(void)
 {
@@ -724,13 +744,33 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"threads", mode_threads},       {"waves", mode_waves},           {"crowd", mode_crowd},   {"points", mode_points},
-    {"waits", mode_waits},           {"stream", mode_stream},         {"fork", mode_fork},     {"forks", mode_forks},
-    {"fork_tight", mode_fork_tight}, {"clone", mode_clone},           {"exec", mode_exec},     {"cells", mode_cells},
-    {"count", mode_count},           {"many_cells", mode_many_cells}, {"groups", mode_groups}, {"spans", mode_spans},
-    {"span_waits", mode_span_waits}, {"limits", mode_limits},         {"define", mode_define}, {"level", mode_level},
-    {"closes", mode_closes},         {"tight", mode_tight},           {"loud", mode_loud},     {"locked", mode_locked},
-    {"scribble", mode_scribble},     {"free_spans", mode_free_spans},
+    {"threads", mode_threads},
+    {"waves", mode_waves},
+    {"crowd", mode_crowd},
+    {"points", mode_points},
+    {"waits", mode_waits},
+    {"stream", mode_stream},
+    {"fork", mode_fork},
+    {"forks", mode_forks},
+    {"fork_tight", mode_fork_tight},
+    {"clone", mode_clone},
+    {"exec", mode_exec},
+    {"cells", mode_cells},
+    {"count", mode_count},
+    {"many_cells", mode_many_cells},
+    {"groups", mode_groups},
+    {"spans", mode_spans},
+    {"span_waits", mode_span_waits},
+    {"limits", mode_limits},
+    {"define", mode_define},
+    {"level", mode_level},
+    {"closes", mode_closes},
+    {"tight", mode_tight},
+    {"loud", mode_loud},
+    {"locked", mode_locked},
+    {"scribble", mode_scribble},
+    {"free_spans", mode_free_spans},
+    {"span_pairs", mode_span_pairs},
 };
 
 int main(int argc, char **argv)

@@ -178,6 +178,7 @@ int store_append_points(struct store *s, const struct store_point *points, size_
 int store_append_event(struct store *s, const struct store_event *event)
 {
     struct fake_event *e = NULL;
+    s->events_appended++;
     for (size_t i = 0; event->kind == STORE_SPAN && i < s->event_count && !e; i++)
         if (s->events[i].kind == STORE_SPAN && s->events[i].id == event->id)
             e = &s->events[i];

@@ -39,7 +39,8 @@ struct store {
     struct fake_event *events;
     size_t event_count, event_capacity;
     uint64_t rows, points;
-    size_t series_limit; // 0 = none
+    uint64_t events_appended; // also those that replaced an earlier one
+    size_t series_limit;      // 0 = none
     size_t metric_limit;
 };
 

@@ -119,6 +119,30 @@ static void a_span_may_outlive_an_agent(void **state)
     node_close(&n);
 }
 
+static void a_span_that_is_over_is_stored_once(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    struct child *c = node_spawn(&n, NULL, "span_pairs", NULL);
+    node_until_said(&n, c, "first");
+    node_agent_start(&n);
+    while (!fake_event(n.store, "open", 0))
+        node_round(&n);
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    size_t shorts = 0;
+    for (struct fake_event *e; (e = fake_event(n.store, "short", shorts)); shorts++)
+        assert_true(e->end_ns < INT64_MAX);
+    assert_int_equal(shorts, 10);
+    assert_true(fake_event(n.store, "wide", 0)->end_ns < INT64_MAX);
+    assert_true(fake_event(n.store, "open", 0)->end_ns == INT64_MAX);
+    assert_int_equal(n.store->events_appended,
+                     10 + 2 + 1); // its begin, too, where nobody has looked as far as its end; and the open one
+    assert_int_equal(node_stats(&n).dropped_corrupt, 0);
+    node_close(&n);
+}
+
 static void at_and_over_limits(void **state)
 {
     (void)state;
@@ -194,9 +218,13 @@ static void store_that_takes_no_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_and_times),         cmocka_unit_test(spans_nest),
-        cmocka_unit_test(spans_of_no_thread),       cmocka_unit_test(a_span_may_outlive_an_agent),
-        cmocka_unit_test(at_and_over_limits),       cmocka_unit_test(as_many_metrics_as_there_may_be),
+        cmocka_unit_test(groups_and_times),
+        cmocka_unit_test(spans_nest),
+        cmocka_unit_test(spans_of_no_thread),
+        cmocka_unit_test(a_span_may_outlive_an_agent),
+        cmocka_unit_test(a_span_that_is_over_is_stored_once),
+        cmocka_unit_test(at_and_over_limits),
+        cmocka_unit_test(as_many_metrics_as_there_may_be),
         cmocka_unit_test(store_that_takes_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,36 @@ static void values_that_match(void **state)
     }
 }
 
+// A long list is looked up; it says what a short one says.
+static void a_long_list_is_a_list(void **state)
+{
+    (void)state;
+    static const struct {
+        enum query_filter_kind kind;
+        const char *value;
+        bool match;
+    } facts[] = {
+        {QUERY_LITERAL_OR, "n7", true},      {QUERY_LITERAL_OR, "N7", false},      {QUERY_LITERAL_OR, "", false},
+        {QUERY_LITERAL_OR, "n7|N8", false},  {QUERY_LITERAL_OR, "n", false},       {QUERY_ILITERAL_OR, "N7", true},
+        {QUERY_ILITERAL_OR, "n8", true},     {QUERY_ILITERAL_OR, "n1000", false},  {QUERY_NOT_LITERAL_OR, "n8", true},
+        {QUERY_NOT_LITERAL_OR, "N8", false}, {QUERY_NOT_ILITERAL_OR, "n8", false}, {QUERY_NOT_ILITERAL_OR, "x", true},
+        {QUERY_NOT_ILITERAL_OR, "", true},
+    };
+    struct buf text = {0};
+    for (int i = 0; i < 1000; i++)
+        buf_printf(&text, "|%c%d|", i % 2 ? 'n' : 'N', i); // and nothing between two of them
+    assert_true(text.size >= QUERY_FILTER_LONG);
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        struct query_filter f = {facts[i].kind, STR("k"), buf_str(&text), false};
+        struct query_matcher m;
+        assert_int_equal(query_matcher_init(&m, &f, NULL), 0);
+        if (query_matcher_test(&m, str_of(facts[i].value)) != facts[i].match)
+            fail_msg("%s of '%s'", query_filter_name(f.kind).data, facts[i].value);
+        query_matcher_fini(&m);
+    }
+    buf_free(&text);
+}
+
 static void many_asterisks_are_no_trouble(void **state)
 {
     (void)state;
@@ -134,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_that_match),
+        cmocka_unit_test(a_long_list_is_a_list),
         cmocka_unit_test(many_asterisks_are_no_trouble),
         cmocka_unit_test(filters_that_are_refused),
         cmocka_unit_test(names_of_filters),

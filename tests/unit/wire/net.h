@@ -57,6 +57,24 @@ static inline void net_close_view(void *user, struct wire_view *view)
     (void)view;
 }
 
+// Of a reader, which `user` points to: a new snapshot for each question, as several may be answered at a time.
+static inline int net_open_reader(void *user, struct wire_view *out, struct error *e)
+{
+    struct store_reader **reader = user;
+    struct store_snapshot **snapshot = malloc(sizeof *snapshot);
+    *snapshot = store_snapshot_open(*reader);
+    *out = (struct wire_view){.stores = snapshot, .readers = reader, .count = 1, .user = snapshot};
+    return *snapshot ? 0 : error_set(e, -ENOMEM, "no memory");
+}
+
+static inline void net_close_reader(void *user, struct wire_view *view)
+{
+    struct store_snapshot **snapshot = view->user;
+    (void)user;
+    store_snapshot_close(*snapshot);
+    free(snapshot);
+}
+
 static inline struct wire_link *net_link(struct wire_loop *loop, const struct wire_settings *settings, const char *host,
                                          int port, const struct wire_source *source, struct hub *children)
 {

@@ -1,8 +1,5 @@
 // Copies of nodes' files: whole, at one moment, or not there.
-#include "proxy.h"
-#include "store/store.h"
-#include "unit/wire/net.h"
-#include "wire/copy_wire.h"
+#include "unit/wire/world.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -10,35 +7,6 @@
 #include <sys/stat.h>
 
 enum { POINTS = 200000, BATCH = 100 };
-
-struct world {
-    char folder[64], from[96], to[96];
-    struct store *store;
-    struct store_reader *reader;
-    struct store_snapshot *snapshot;
-    uint32_t series[2];
-    int64_t next;
-    struct wire_loop *loop;
-    struct hub *hub;
-    struct proxy *proxy;
-    struct wire_link *link;
-    struct arena arena;
-};
-
-// A new snapshot for each question.
-static int open_view(void *user, struct wire_view *out, struct error *e)
-{
-    struct world *w = user;
-    w->snapshot = store_snapshot_open(w->reader);
-    *out = (struct wire_view){.stores = &w->snapshot, .readers = &w->reader, .count = 1};
-    return w->snapshot ? 0 : error_set(e, -ENOMEM, "no memory");
-}
-
-static void close_view(void *user, struct wire_view *view)
-{
-    (void)view;
-    store_snapshot_close(((struct world *)user)->snapshot);
-}
 
 static double value_at(int64_t i)
 {
@@ -56,67 +24,24 @@ static void append(struct world *w, int64_t count)
 
 static int set_up(void **state)
 {
-    struct world *w = *state = calloc(1, sizeof *w);
-    strcpy(w->folder, "/tmp/sonde-wire-XXXXXX");
-    assert_non_null(mkdtemp(w->folder));
-    snprintf(w->from, sizeof w->from, "%s/n1.sonde", w->folder);
-    snprintf(w->to, sizeof w->to, "%s/copy", w->folder);
-    struct store_label meta[] = {{STR("host"), STR("n1")}, {STR("job"), STR("7")}};
-    struct store_options o = {.meta = meta, .meta_count = 2};
-    assert_int_equal(store_open(w->from, &o, &w->store, NULL), 0);
-    uint32_t m;
+    struct world *w = *state = world_begin();
     store_define_metric(w->store, &(struct store_metric){.name = STR("m"), .unit = STR("bytes"), .kind = STORE_COUNTER},
-                        &m);
-    for (int i = 0; i < 2; i++) {
-        struct store_label labels[] = {{STR("host"), STR("n1")}, {STR("k"), i ? STR("b") : STR("a")}};
-        store_define_series(w->store, m, labels, 2, &w->series[i]);
-    }
+                        &w->metric);
+    w->series[0] = world_series(w, "a");
+    w->series[1] = world_series(w, "b");
     store_append_event(w->store, &(struct store_event){.start_ns = 5, .end_ns = 9, .text = STR("phase"), .id = 1});
     append(w, POINTS);
-    assert_int_equal(store_reader_open(w->from, &w->reader, NULL), 0);
-    struct wire_settings s = net_settings();
-    w->loop = net_loop();
-    w->hub = net_hub(w->loop, &s, "head", false);
-    w->proxy = proxy_start(hub_port(w->hub));
-    w->link = net_link(w->loop, &s, "n1", proxy_port(w->proxy), &(struct wire_source){open_view, close_view, w}, NULL);
-    net_wait(w->hub, 1);
+    world_connect(w, true);
     return 0;
 }
 
-static int tear_down(void **state)
+// Of a node that answers.
+static const struct wire_copy_file *copy(struct world *w, int64_t from_ns)
 {
-    struct world *w = *state;
-    wire_link_destroy(w->link);
-    hub_destroy(w->hub);
-    proxy_stop(w->proxy);
-    wire_loop_stop(w->loop);
-    store_reader_close(w->reader);
-    store_abandon(w->store);
-    char path[160];
-    snprintf(path, sizeof path, "%s/n1.sonde", w->to);
-    unlink(path);
-    rmdir(w->to);
-    unlink(w->from);
-    rmdir(w->folder);
-    arena_free(&w->arena);
-    free(w);
-    return 0;
-}
-
-static int copy(struct world *w, int64_t from_ns, int64_t to_ns, int64_t patience_ns,
-                const struct wire_copy_file **files, size_t *count, struct hub_absent *absent)
-{
-    struct error e;
-    struct hub_where where = {.deadline_ns = clock_monotonic_ns() + patience_ns};
-    struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .from_ns = from_ns, .to_ns = to_ns};
-    struct wire_copied copied;
-    int r = hub_copy(w->hub, STR(""), &o, &where, &w->arena, &copied, &e);
-    if (r)
-        fail_msg("%s", e.text);
-    *files = copied.files;
-    *count = copied.count;
-    *absent = copied.absent;
-    return r;
+    struct wire_copied copied = world_copy(w, from_ns, NET_PATIENCE_NS);
+    assert_int_equal(copied.absent.count, 0);
+    assert_int_equal(copied.count, 1);
+    return copied.files;
 }
 
 static size_t files_in(const char *folder)
@@ -183,17 +108,13 @@ static void *go_on_appending(void *user)
 static void a_copy_is_of_one_moment(void **state)
 {
     struct world *w = *state;
-    const struct wire_copy_file *files;
-    size_t count, events = 0;
-    struct hub_absent absent;
+    size_t events = 0;
     pthread_t writer;
     atomic_store(&stop_appending, false);
     pthread_create(&writer, NULL, go_on_appending, w);
-    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    const struct wire_copy_file *files = copy(w, 0);
     atomic_store(&stop_appending, true);
     pthread_join(writer, NULL);
-    assert_int_equal(absent.count, 0);
-    assert_int_equal(count, 1);
     assert_str_equal(files[0].host, "n1");
     int64_t points = check_copy(files[0].path, 0);
     assert_true(points >= POINTS && points <= w->next);
@@ -212,33 +133,29 @@ static void a_copy_is_of_one_moment(void **state)
 static void what_has_not_changed_is_not_copied_again(void **state)
 {
     struct world *w = *state;
-    const struct wire_copy_file *files;
-    size_t count;
-    struct hub_absent absent;
     struct stat before, after;
-    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
-    assert_false(files[0].unchanged);
+    const struct wire_copy_file *files = copy(w, 0);
+    assert_int_not_equal(files[0].way, WIRE_COPY_UNCHANGED);
     uint64_t bytes = net_stats(w->hub).bytes_in;
     stat(files[0].path, &before);
-    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
-    assert_int_equal(count, 1);
-    assert_true(files[0].unchanged);
+    files = copy(w, 0);
+    assert_int_equal(files[0].way, WIRE_COPY_UNCHANGED);
     stat(files[0].path, &after);
     assert_int_equal(before.st_ino, after.st_ino);
     assert_true(net_stats(w->hub).bytes_in - bytes < 10000);
     // Some of it does not take the place of all.
-    copy(w, 1000 * 1000, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    files = copy(w, 1000 * 1000);
     assert_non_null(strstr(files[0].problem, "a copy of all time"));
     assert_int_equal(check_copy(files[0].path, 0), POINTS);
     // Another time, or new data: another file.
     unlink(files[0].path);
-    copy(w, 1000 * 1000, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
-    assert_false(files[0].unchanged);
+    files = copy(w, 1000 * 1000);
+    assert_int_not_equal(files[0].way, WIRE_COPY_UNCHANGED);
     assert_int_equal(check_copy(files[0].path, 1000), POINTS - 1000);
-    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
+    files = copy(w, 0);
     append(w, 1);
-    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
-    assert_false(files[0].unchanged);
+    files = copy(w, 0);
+    assert_int_not_equal(files[0].way, WIRE_COPY_UNCHANGED);
     assert_int_equal(check_copy(files[0].path, 0), POINTS + 1);
     assert_int_equal(files_in(w->to), 1);
 }
@@ -246,37 +163,28 @@ static void what_has_not_changed_is_not_copied_again(void **state)
 static void a_node_that_is_lost_leaves_no_half_a_file(void **state)
 {
     struct world *w = *state;
-    const struct wire_copy_file *files;
-    size_t count;
-    struct hub_absent absent;
     proxy_stall(w->proxy, true);
-    copy(w, 0, INT64_MAX, 100 * NS_PER_MS, &files, &count, &absent);
-    assert_int_equal(count, 0);
-    assert_int_equal(absent.count, 1);
-    assert_str_equal(absent.nodes[0].host, "n1");
+    struct wire_copied copied = world_copy(w, 0, 100 * NS_PER_MS);
+    assert_int_equal(copied.count, 0);
+    assert_int_equal(copied.absent.count, 1);
+    assert_str_equal(copied.absent.nodes[0].host, "n1");
     assert_int_equal(files_in(w->to), 0);
     proxy_stall(w->proxy, false);
     // A few bytes at a time: in the middle of the file when its time is over.
     proxy_slice(w->proxy, 64);
-    copy(w, 0, INT64_MAX, 100 * NS_PER_MS, &files, &count, &absent);
-    assert_int_equal(files_in(w->to), count);
-    assert_int_equal(count + absent.count, 1);
+    copied = world_copy(w, 0, 100 * NS_PER_MS);
+    assert_int_equal(files_in(w->to), copied.count);
+    assert_int_equal(copied.count + copied.absent.count, 1);
     proxy_slice(w->proxy, 0);
-    copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
-    assert_int_equal(count, 1);
-    assert_int_equal(check_copy(files[0].path, 0), POINTS);
+    assert_int_equal(check_copy(copy(w, 0)->path, 0), POINTS);
 }
 
 // What is there and is no copy of this job stays as it is, and the reason is said.
 static void other_files_are_not_replaced(void **state)
 {
     struct world *w = *state;
-    const struct wire_copy_file *files;
-    size_t count;
-    struct hub_absent absent;
-    char path[160];
+    const char *path = w->path;
     struct store *store;
-    snprintf(path, sizeof path, "%s/n1.sonde", w->to);
     const char *const jobs[] = {"7", "8"};
     for (int i = 0; i < 3; i++) {
         mkdir(w->to, 0700);
@@ -294,10 +202,7 @@ static void other_files_are_not_replaced(void **state)
         }
         struct stat before, after;
         stat(path, &before);
-        copy(w, 0, INT64_MAX, NET_PATIENCE_NS, &files, &count, &absent);
-        assert_int_equal(absent.count, 0);
-        assert_int_equal(count, 1);
-        assert_non_null(strstr(files[0].problem, "no copy of this job"));
+        assert_non_null(strstr(copy(w, 0)->problem, "no copy of this job"));
         stat(path, &after);
         assert_int_equal(before.st_ino, after.st_ino);
         assert_int_equal(before.st_size, after.st_size);
@@ -314,14 +219,14 @@ static void a_damaged_record_spoils_its_file_only(void **state)
     struct error e;
     struct buf request = {0}, records[16] = {{0}};
     size_t n = 0;
-    open_view(w, &view, &e);
+    net_open_reader(&w->reader, &view, &e);
     wire_copy_request_write(&(struct wire_copy_request){.to_ns = 100 * 1000}, &request);
     struct wire_answer a;
     assert_int_equal(wire_answer_begin(&a, WIRE_COPY, buf_str(&request), &view, STR("n1"), INT64_MAX, &e), 0);
     while (wire_answer_step(&a, &records[n], &e) > 0)
         n++;
     wire_answer_end(&a);
-    close_view(w, &view);
+    net_close_reader(NULL, &view);
     assert_int_equal(n, 8); // a file, its metric, two series, their points, an event, the end
     for (size_t bad = 0; bad <= n; bad++)
         for (int how = 0; how < 3; how++) {
@@ -368,11 +273,11 @@ static void a_damaged_record_spoils_its_file_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_copy_is_of_one_moment, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_has_not_changed_is_not_copied_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_node_that_is_lost_leaves_no_half_a_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(other_files_are_not_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_damaged_record_spoils_its_file_only, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_copy_is_of_one_moment, set_up, world_end),
+        cmocka_unit_test_setup_teardown(what_has_not_changed_is_not_copied_again, set_up, world_end),
+        cmocka_unit_test_setup_teardown(a_node_that_is_lost_leaves_no_half_a_file, set_up, world_end),
+        cmocka_unit_test_setup_teardown(other_files_are_not_replaced, set_up, world_end),
+        cmocka_unit_test_setup_teardown(a_damaged_record_spoils_its_file_only, set_up, world_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,8 @@ static int take_recent(void *user, struct str host, struct str record)
     assert_int_equal(one.selection, 1);
     assert_int_equal(one.label_count, 1);
     assert_true(str_eq(one.labels[0].value, one.host));
+    assert_int_equal(one.kind, STORE_GAUGE);
+    assert_true(str_eq(one.unit, STR("percent")));
     r->first_ns = one.t_ns[0];
     r->records++;
     r->points += one.count;

@@ -1,0 +1,117 @@
+#include "wire/holders.h"
+
+#include "wire/hub_internal.h"
+
+void holders_listen(struct hub *h, const struct holders_listener *listener)
+{
+    h->hears = listener ? *listener : (struct holders_listener){0};
+}
+
+void holders_each(struct hub *h, const struct holders_listener *each)
+{
+    for (size_t i = 0; i < h->node_count; i++)
+        if (!h->nodes[i]->excluded)
+            each->changed(each->user, h->nodes[i]->host, &h->nodes[i]->held);
+}
+
+void holders_changed(struct hub *h, const struct node *n)
+{
+    if (h->hears.changed)
+        h->hears.changed(h->hears.user, n->host, &n->held);
+}
+
+// ---- taking ----
+
+static bool was_told_by(const struct node *n, const struct node *relay)
+{
+    for (unsigned i = 0; i < n->teller_count; i++)
+        if (n->tellers[i] == relay)
+            return true;
+    return false;
+}
+
+// Whether that is new.
+static bool note_teller(struct node *n, struct node *relay)
+{
+    if (n == relay || was_told_by(n, relay))
+        return false;
+    if (n->teller_count == HUB_TELLERS_MAX)
+        n->many_tellers = true;
+    else
+        n->tellers[n->teller_count++] = relay;
+    return true;
+}
+
+static void take_entry(struct peer *p, struct str host, const struct wire_held *held)
+{
+    struct hub *h = p->hub;
+    struct node *n = hub_get_node(h, host);
+    if (!n) {
+        p->node->knows_too_many = true;
+        return;
+    }
+    bool new = note_teller(n, p->node);
+    if (wire_held_merge(&n->held, held) || new)
+        holders_changed(h, n);
+}
+
+bool holders_take(struct peer *p, struct str payload, const char **why)
+{
+    struct bytes b = bytes_of(payload.data, payload.size);
+    unsigned all = bytes_u8(&b);
+    bool sound = !b.failed && all <= 1;
+    while (sound && bytes_left(&b)) {
+        struct str room[WIRE_HELD_MAX], host;
+        struct wire_held held;
+        sound = wire_held_read(&b, room, &host, &held) == 0 && (p->node->relay || str_eq(host, p->node->host));
+        if (sound)
+            take_entry(p, host, &held);
+    }
+    if (!sound)
+        *why = "a damaged list of the hosts that it holds";
+    p->has_told |= sound && all;
+    return sound;
+}
+
+// ---- choosing ----
+
+static void choose_relay(struct node *relay)
+{
+    if (relay && relay->peer)
+        relay->peer->chosen = true;
+}
+
+// Whoever can answer for the node: itself, or whom it is behind.
+static void choose_way(const struct hub *h, struct node *n)
+{
+    if (n->peer) {
+        n->peer->chosen = true;
+        return;
+    }
+    for (unsigned i = 0; i < n->teller_count; i++)
+        choose_relay(n->tellers[i]);
+    const struct node *at = n;
+    for (int depth = 0; at && !at->peer && at->via.size && depth < HUB_DEPTH_MAX; depth++) {
+        const uint64_t *known = map_get(&h->by_host, at->via);
+        at = known ? h->nodes[*known] : NULL;
+    }
+    if (at && at->peer)
+        at->peer->chosen = true;
+}
+
+void holders_choose(struct hub *h, const struct wire_about *about, bool *may)
+{
+    bool all_relays = false;
+    for (struct peer *p = h->peers; p; p = p->next)
+        p->chosen = about->everybody || !p->has_told || p->node->knows_too_many;
+    for (size_t i = 0; i < h->node_count; i++) {
+        struct node *n = h->nodes[i];
+        may[i] = !n->excluded && wire_about_concerns(about, n->host, &n->held);
+        if (!may[i])
+            continue;
+        choose_way(h, n);
+        all_relays |= n->many_tellers && !n->peer;
+    }
+    for (struct peer *p = h->peers; p && all_relays; p = p->next)
+        p->chosen |= p->node->relay;
+}

@@ -1,0 +1,140 @@
+#include "wire/telling.h"
+
+#include "base/log.h"
+
+enum { MORE, ALL }; // the first byte of a HOSTS
+
+static void begin_frame(struct wire_telling *t)
+{
+    t->out = (struct buf){0};
+    buf_u8(&t->out, MORE);
+}
+
+static void send_frame(struct wire_telling *t, uint8_t all)
+{
+    if (!t->out.failed) {
+        t->out.data[0] = (char)all;
+        wire_session_send(t->session, WIRE_HOSTS, 0, buf_str(&t->out));
+    } else {
+        log_warning("no memory to tell which hosts this node holds: it is asked always");
+    }
+    buf_free(&t->out);
+}
+
+// ---- those behind us, and ourselves ----
+
+static void tell_one(void *user, struct str host, const struct wire_held *held)
+{
+    struct wire_telling *t = user;
+    if (!t->session)
+        return;
+    begin_frame(t);
+    wire_held_write(host, held, &t->out);
+    send_frame(t, MORE);
+}
+
+static void add_one(void *user, struct str host, const struct wire_held *held)
+{
+    struct wire_telling *t = user;
+    if (t->out.size + WIRE_HELD_ENTRY_MAX > WIRE_HOSTS_BYTES_MAX) {
+        send_frame(t, MORE);
+        begin_frame(t);
+    }
+    wire_held_write(host, held, &t->out);
+}
+
+// ---- our own store ----
+
+// Series are only ever added; a file that takes another's place has another reader.
+static uint64_t identity_of(const struct wire_view *view)
+{
+    uint64_t sum = view->count + 1; // 0: nothing was seen so far
+    for (size_t i = 0; i < view->count; i++) {
+        uint64_t reader = view->readers ? (uint64_t)(uintptr_t)view->readers[i] : 0;
+        sum = sum * UINT64_C(0x9e3779b97f4a7c15) + reader;
+        sum = sum * UINT64_C(0x9e3779b97f4a7c15) + store_series_count(view->stores[i]);
+    }
+    return sum;
+}
+
+static void take_store(struct wire_held *held, struct str own, struct store_snapshot *store)
+{
+    size_t count, carried = 0;
+    const struct str *hosts = store_label_values(store, STR("host"), &count);
+    for (size_t i = 0; i < count; i++) {
+        size_t series;
+        store_label_series(store, STR("host"), hosts[i], &series);
+        carried += series;
+        if (!str_eq(hosts[i], own))
+            wire_held_add(held, hosts[i]);
+    }
+    held->without |= carried < store_series_count(store);
+}
+
+// Whether there is something new.
+static bool learn(struct wire_telling *t, const struct wire_view *view)
+{
+    uint64_t identity = identity_of(view);
+    if (t->own.any || identity == t->seen)
+        return false;
+    t->seen = identity;
+    struct wire_held before = t->own;
+    t->own.known = true;
+    for (size_t i = 0; i < view->count; i++)
+        take_store(&t->own, t->host, view->stores[i]);
+    return !before.known || t->own.any || t->own.count != before.count || t->own.without != before.without;
+}
+
+static bool learn_from_source(struct wire_telling *t)
+{
+    struct wire_view view;
+    if (t->own.any || t->source->open(t->source->user, &view, NULL) != 0)
+        return false;
+    bool news = learn(t, &view);
+    t->source->close(t->source->user, &view);
+    return news;
+}
+
+void wire_telling_look_at(struct wire_telling *t, const struct wire_view *view)
+{
+    if (t->session && learn(t, view))
+        tell_one(t, t->host, &t->own);
+}
+
+void wire_telling_look(struct wire_telling *t)
+{
+    if (t->session && learn_from_source(t))
+        tell_one(t, t->host, &t->own);
+}
+
+// ---- life ----
+
+void wire_telling_begin(struct wire_telling *t, struct str host, const struct wire_source *source, struct hub *children)
+{
+    *t = (struct wire_telling){.host = host, .source = source, .children = children};
+    if (children)
+        holders_listen(children, &(struct holders_listener){tell_one, t});
+}
+
+void wire_telling_end(struct wire_telling *t)
+{
+    if (t->children)
+        holders_listen(t->children, NULL);
+    wire_held_free(&t->own);
+}
+
+void wire_telling_connected(struct wire_telling *t, struct wire_session *session)
+{
+    learn_from_source(t);
+    t->session = session;
+    begin_frame(t);
+    add_one(t, t->host, &t->own);
+    if (t->children)
+        holders_each(t->children, &(struct holders_listener){add_one, t});
+    send_frame(t, ALL);
+}
+
+void wire_telling_disconnected(struct wire_telling *t)
+{
+    t->session = NULL;
+}

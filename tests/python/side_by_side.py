@@ -1,0 +1,32 @@
+"""Runs a test with several versions of Dask at the same time: most of it is waiting for processes that start.
+
+    DASKS="newest /a/newest;oldest /a/oldest:/a/newest" side_by_side.py test_dask.py
+
+What each says comes as a whole, in the order of DASKS. Fails when one fails; 77 (skipped) when all say so.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    running = []
+    try:
+        for dask in os.environ["DASKS"].split(";"):
+            name, path = dask.split(" ", 1)
+            running.append((name, subprocess.Popen([sys.executable, *sys.argv[1:]], env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)))
+        codes = set()
+        for name, process in running:
+            said = process.communicate()[0].decode(errors="replace")
+            codes.add(process.returncode)
+            print(f"== Dask: {name}\n{said}", flush=True)
+    finally:
+        for _, process in running:
+            process.kill()
+    sys.exit(77 if codes == {77} else 0 if codes <= {0, 77} else 1)
+
+
+main()

@@ -1,0 +1,87 @@
+// The server ends while clients come and ask: again and again, as what can go wrong there is a matter of microseconds.
+#include "aggregator/aggregator.h"
+#include "base/log.h"
+#include "unit/test.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// For the thread sanitizer, in this test alone: at its end the library's threads close connections that it was just given, and what orders the two is the flag of
+// that end, no lock.
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+    return "race_top:close";
+}
+
+enum { CLIENTS = 6, ROUNDS = 200, ANSWERS = 30, ASKS_A_CONNECTION = 20 };
+
+struct clients {
+    struct sockaddr_in to;
+    _Atomic unsigned answers, strange;
+};
+
+static int reach(const struct sockaddr_in *to)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (const struct sockaddr *)to, sizeof *to) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+// Until nobody is there any more.
+static void *ask(void *user)
+{
+    static const char question[] = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    struct clients *c = user;
+    for (int fd; (fd = reach(&c->to)) >= 0; close(fd)) {
+        char answer[4096];
+        for (int i = 0; i < ASKS_A_CONNECTION; i++) {
+            if (send(fd, question, sizeof question - 1, MSG_NOSIGNAL) < 0 || recv(fd, answer, sizeof answer, 0) <= 0)
+                break;
+            atomic_fetch_add(memcmp(answer, "HTTP/1.1 200", 12) == 0 ? &c->answers : &c->strange, 1);
+        }
+    }
+    return NULL;
+}
+
+static void clients_that_ask_meanwhile(void **state)
+{
+    char folder[] = "/tmp/sonde-stop-XXXXXX";
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    log_setup(LOG_ERROR, "test");
+    for (int round = 0; round < ROUNDS; round++) {
+        struct aggregator_options o = {.paths = (const char *[]){folder}, .path_count = 1};
+        struct aggregator *a;
+        struct error e = {0};
+        pthread_t threads[CLIENTS];
+        assert_int_equal(aggregator_start(&o, &a, &e), 0);
+        struct clients c = {.to = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)aggregator_port(a)),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
+        for (int i = 0; i < CLIENTS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, ask, &c), 0);
+        while (atomic_load(&c.answers) < ANSWERS)
+            usleep(100);
+        aggregator_stop(a);
+        for (int i = 0; i < CLIENTS; i++)
+            pthread_join(threads[i], NULL);
+        assert_int_equal(c.strange, 0);
+        assert_int_equal(reach(&c.to), -1);
+    }
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void)
+{
+    return cmocka_run_group_tests(((const struct CMUnitTest[]){cmocka_unit_test(clients_that_ask_meanwhile)}), NULL,
+                                  NULL);
+}

@@ -1,0 +1,46 @@
+// Signals as a stream: what is passed on, and what must not matter.
+#include "launch/signals.h"
+#include "unit/test.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static void a_pipe_that_nobody_reads_ends_nobody(void **state)
+{
+    (void)state;
+    struct signals s;
+    struct error e;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    assert_int_equal(signals_open(&s, &e), 0);
+    assert_int_equal(write(ends[1], "x", 1), -1);
+    assert_int_equal(errno, EPIPE);
+    signals_close(&s); // gives the mask back, under which the signal would end us
+    close(ends[1]);
+}
+
+static void what_comes_is_read(void **state)
+{
+    (void)state;
+    struct signals s;
+    struct error e;
+    bool from_terminal = true;
+    assert_int_equal(signals_open(&s, &e), 0);
+    assert_int_equal(signals_next(&s, &from_terminal), 0);
+    kill(getpid(), SIGTERM);
+    assert_int_equal(signals_next(&s, &from_terminal), SIGTERM);
+    assert_false(from_terminal);
+    assert_int_equal(signals_next(&s, &from_terminal), 0);
+    assert_true(signals_ends(SIGTERM));
+    signals_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pipe_that_nobody_reads_ends_nobody),
+        cmocka_unit_test(what_comes_is_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

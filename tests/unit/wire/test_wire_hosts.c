@@ -1,0 +1,607 @@
+// A question about some hosts goes only to nodes that can have them, as they have told; and what is there is always found.
+#include "store/store.h"
+#include "unit/wire/net.h"
+#include "wire/held.h"
+#include "wire/lists_wire.h"
+#include "wire/recent_wire.h"
+#include "wire/session.h"
+
+enum { NODES = 3, MANY = WIRE_HELD_MAX + 1 };
+
+// ---- nodes with stores that grow ----
+
+struct node {
+    char host[8], path[96];
+    struct store *store;
+    struct store_reader *reader;
+    struct wire_source source;
+    struct wire_link *link;
+};
+
+struct net {
+    char folder[64];
+    struct wire_settings settings;
+    struct wire_loop *loop;
+    struct hub *root, *relay;
+    struct node nodes[NODES]; // n1, n2, n3
+};
+
+// A point; of no host at all where that is empty.
+static void put(struct node *n, const char *metric, const char *host, double value)
+{
+    uint32_t m, series;
+    struct store_label label = {STR("host"), str_of(host)};
+    assert_int_equal(store_define_metric(n->store, &(struct store_metric){.name = str_of(metric)}, &m), 0);
+    assert_int_equal(store_define_series(n->store, m, &label, 1, &series), 0);
+    assert_int_equal(store_append(n->store, series, NS_PER_S, value), 0);
+}
+
+static void make_node(struct net *net, int i)
+{
+    struct node *n = &net->nodes[i];
+    snprintf(n->host, sizeof n->host, "n%d", i + 1);
+    snprintf(n->path, sizeof n->path, "%s/%s.sonde", net->folder, n->host);
+    assert_int_equal(store_open(n->path, &(struct store_options){0}, &n->store, NULL), 0);
+    put(n, "load", n->host, 1);
+    assert_int_equal(store_reader_open(n->path, &n->reader, NULL), 0);
+    n->source = (struct wire_source){net_open_reader, net_close_reader, &n->reader};
+}
+
+static void connect_node(struct net *net, int i, struct hub *to, struct hub *children)
+{
+    static uint64_t session; // one that comes again is a newer process
+    struct node *n = &net->nodes[i];
+    struct wire_link_options o = {.settings = net->settings,
+                                  .parent_host = "127.0.0.1",
+                                  .parent_port = hub_port(to),
+                                  .host = str_of(n->host),
+                                  .session = ++session,
+                                  .source = n->source,
+                                  .children = children};
+    assert_int_equal(wire_link_create(net->loop, &o, &n->link, NULL), 0);
+}
+
+// root ─┬─ n1        or with a tree   root ─┬─ n1
+//       ├─ n2                               └─ n2, a relay ─── n3
+//       └─ n3
+static struct net *make_net(bool tree)
+{
+    struct net *net = calloc(1, sizeof *net);
+    strcpy(net->folder, "/tmp/sonde-wire-XXXXXX");
+    assert_non_null(mkdtemp(net->folder));
+    net->settings = net_settings();
+    net->settings.heartbeat_ms = 600000; // nothing comes of pings but at the beginning
+    net->settings.dead_ms = 1200000;
+    net->loop = net_loop();
+    net->root = net_hub(net->loop, &net->settings, "head", false);
+    net->relay = tree ? net_hub(net->loop, &net->settings, "n2", true) : NULL;
+    for (int i = 0; i < NODES; i++) {
+        make_node(net, i);
+        connect_node(net, i, tree && i == 2 ? net->relay : net->root, i == 1 ? net->relay : NULL);
+        hub_expect(net->root, str_of(net->nodes[i].host), tree && i == 2 ? STR("n2") : STR(""));
+    }
+    if (tree)
+        hub_expect(net->relay, STR("n3"), STR(""));
+    net_wait(net->root, tree ? 2 : 3);
+    if (tree)
+        net_wait(net->relay, 1);
+    return net;
+}
+
+static void free_net(struct net *net)
+{
+    for (int i = 0; i < NODES; i++)
+        wire_link_destroy(net->nodes[i].link);
+    hub_destroy(net->relay);
+    hub_destroy(net->root);
+    wire_loop_stop(net->loop);
+    for (int i = 0; i < NODES; i++) {
+        store_reader_close(net->nodes[i].reader);
+        store_abandon(net->nodes[i].store);
+        unlink(net->nodes[i].path);
+    }
+    rmdir(net->folder);
+    free(net);
+}
+
+// ---- asking ----
+
+struct got {
+    int code;
+    size_t series;    // in the result
+    char asked[64];   // "n1 n3": who got the question from the root, but for the relay's children
+    char missing[64]; // likewise
+    struct arena arena;
+    struct query_result result;
+};
+
+static void count_asked(struct hub *h, uint64_t counts[NODES])
+{
+    struct arena arena = {0};
+    const struct hub_node *nodes;
+    size_t count;
+    assert_int_equal(hub_nodes(h, &arena, &nodes, &count), 0);
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i].host.size == 2 && nodes[i].host.data[0] == 'n' && nodes[i].host.data[1] <= '0' + NODES)
+            counts[nodes[i].host.data[1] - '1'] += nodes[i].asked;
+    arena_free(&arena);
+}
+
+static void add_word(char out[64], struct str word)
+{
+    size_t at = strlen(out);
+    snprintf(out + at, 64 - at, "%s%.*s", at ? " " : "", STR_ARG(word));
+}
+
+static struct got ask_plan(struct net *net, const struct query *q)
+{
+    struct got g = {0};
+    struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS};
+    struct hub_absent absent;
+    struct error e;
+    uint64_t before[NODES] = {0}, after[NODES] = {0};
+    count_asked(net->root, before);
+    if (net->relay)
+        count_asked(net->relay, before);
+    g.code = hub_query(net->root, q, NULL, &where, &g.arena, &g.result, &absent, &e);
+    count_asked(net->root, after);
+    if (net->relay)
+        count_asked(net->relay, after);
+    g.series = g.result.count;
+    for (int i = 0; i < NODES; i++)
+        if (after[i] > before[i])
+            add_word(g.asked, str_of(net->nodes[i].host));
+    for (size_t i = 0; i < absent.count; i++)
+        add_word(g.missing, absent.nodes[i].host);
+    return g;
+}
+
+static struct got ask(struct net *net, const char *m)
+{
+    struct arena arena = {0};
+    struct error e;
+    struct query q = {.end_ns = 10 * (int64_t)NS_PER_S};
+    if (query_parse_m(str_of(m), &arena, &q, &e))
+        fail_msg("%s: %s", m, e.text);
+    struct got g = ask_plan(net, &q);
+    arena_free(&arena);
+    arena_free(&g.arena);
+    return g;
+}
+
+static void expect(struct net *net, const char *m, const char *asked, size_t series, const char *missing)
+{
+    struct got g = ask(net, m);
+    if (g.code || strcmp(g.asked, asked) != 0 || g.series != series || strcmp(g.missing, missing) != 0)
+        fail_msg("%s: code %d; '%s' were asked, want '%s'; %zu series, want %zu; '%s' are missing, want '%s'", m,
+                 g.code, g.asked, asked, g.series, series, g.missing, missing);
+}
+
+// Until all have told, they are asked.
+static void await_told(struct net *net)
+{
+    NET_AWAIT(ask(net, "none:load{host=nobody}").asked[0] == 0);
+}
+
+// ---- who is asked ----
+
+static void only_who_can_have_it_is_asked(void **state)
+{
+    (void)state;
+    struct net *net = make_net(false);
+    await_told(net);
+    static const struct {
+        const char *filters, *asked;
+        size_t series;
+    } facts[] = {
+        {"", "n1 n2 n3", 3},
+        {"{host=*}", "n1 n2 n3", 3},
+        {"{host=n2}", "n2", 1},
+        {"{host=N2}", "", 0},
+        {"{host=literal_or(n1|n3)}", "n1 n3", 2},
+        {"{host=iliteral_or(N1|x)}", "n1", 1},
+        {"{}{host=not_literal_or(n1|n2)}", "n3", 1},
+        {"{}{host=not_iliteral_or(N3)}", "n1 n2", 2},
+        {"{host=wildcard(*2)}", "n2", 1},
+        {"{host=iwildcard(N*)}", "n1 n2 n3", 3},
+        {"{host=regexp([13]$)}", "n1 n3", 2},
+        {"{host=wildcard(n*)}{host=regexp(3)}", "n3", 1}, // both
+        {"{}{host=not_key()}", "", 0},
+        {"{}{host=equal_or_absent(n1)}", "n1", 1},
+        {"{other=x}", "n1 n2 n3", 0},
+        {"{host=n2,other=x}", "n2", 0},
+    };
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        char m[128];
+        snprintf(m, sizeof m, "none:load%s", facts[i].filters);
+        expect(net, m, facts[i].asked, facts[i].series, "");
+    }
+    struct hub_stats stats = net_stats(net->root);
+    assert_true(stats.asked > 0 && stats.spared > 0);
+    // A list of all but n2, and a pattern that is too long to be tried on everybody.
+    struct buf text = {0};
+    for (int i = 0; i < 4000; i++)
+        buf_printf(&text, "%sN%d", i ? "|" : "", i == 2 ? 0 : i);
+    struct query_filter filter = {.kind = QUERY_ILITERAL_OR, .key = STR("host"), .text = buf_str(&text)};
+    struct query q = {.metric = STR("load"), .end_ns = 10 * (int64_t)NS_PER_S, .filters = &filter, .filter_count = 1};
+    struct got g = ask_plan(net, &q);
+    assert_string_equal(g.asked, "n1 n3");
+    assert_int_equal(g.series, 2);
+    arena_free(&g.arena);
+    text.size = 0;
+    for (int i = 0; i < 2000; i++)
+        buf_add_char(&text, '*');
+    filter.text = buf_str(&text);
+    filter.kind = QUERY_WILDCARD;
+    g = ask_plan(net, &q);
+    assert_string_equal(g.asked, "n1 n2 n3");
+    arena_free(&g.arena);
+    buf_free(&text);
+    free_net(net);
+}
+
+static int count_record(void *user, struct str host, struct str record)
+{
+    (void)host, (void)record;
+    ++*(size_t *)user;
+    return 0;
+}
+
+// Lists of series, and who follows them, by their tags.
+static void tags_count_as_filters_do(void **state)
+{
+    (void)state;
+    struct net *net = make_net(false);
+    await_told(net);
+    struct store_label tags[] = {{STR("host"), STR("n3")}, {STR("host"), STR("*")}, {STR("k"), STR("v")}};
+    struct arena arena = {0};
+    struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS};
+    struct hub_absent absent;
+    const struct query_listed *series;
+    size_t count;
+    static const uint64_t want[] = {1, 3, 3};
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = net_stats(net->root).asked;
+        struct query_series_filter m = {.tags = &tags[i], .tag_count = 1};
+        assert_int_equal(hub_series(net->root, &m, &where, &arena, &series, &count, &absent, NULL), 0);
+        assert_int_equal(net_stats(net->root).asked - before, want[i]);
+        assert_int_equal(count, i == 2 ? 0 : want[i]);
+    }
+    // A stream of several selections.
+    struct wire_selection selections[] = {
+        {.metric = STR("load"), .tags = &tags[0], .tag_count = 1},
+        {.metric = STR("x"), .tags = (struct store_label[]){{STR("host"), STR("n1")}}, .tag_count = 1},
+        {.metric = STR("load")}};
+    for (size_t n = 1; n <= 3; n++) {
+        struct wire_recent_request m = {.window_ns = NS_PER_S, .selections = selections, .selection_count = n};
+        struct buf request = {0};
+        wire_recent_request_write(&m, &request);
+        size_t records = 0, missing_count;
+        const struct wire_missing *missing;
+        struct hub_ask question = {.question = WIRE_RECENT,
+                                   .request = buf_str(&request),
+                                   .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
+                                   .record = count_record,
+                                   .user = &records};
+        uint64_t before = net_stats(net->root).asked;
+        assert_int_equal(hub_ask(net->root, &question, &arena, &missing, &missing_count, NULL), 0);
+        assert_int_equal(net_stats(net->root).asked - before, n);
+        assert_int_equal(missing_count, 0);
+        buf_free(&request);
+    }
+    arena_free(&arena);
+    free_net(net);
+}
+
+// ---- what other hosts a node holds ----
+
+static void a_foreign_host_is_told_at_once(void **state)
+{
+    (void)state;
+    struct net *net = make_net(false);
+    await_told(net);
+    put(&net->nodes[2], "load", "n2", 5);
+    wire_link_look(net->nodes[2].link);
+    NET_AWAIT(strcmp(ask(net, "none:load{host=n2}").asked, "n2 n3") == 0);
+    expect(net, "sum:load{host=n2}", "n2 n3", 1, "");
+    // Whoever has seen it in one answer finds it in the next: it was told before that answer was given.
+    for (int i = 0; i < 10; i++) {
+        char host[8], m[48];
+        snprintf(host, sizeof host, "x%d", i);
+        put(&net->nodes[i % NODES], "load", host, 1);
+        assert_int_equal(ask(net, "none:load{core=*}").code, 0); // everybody is asked, and looks
+        snprintf(m, sizeof m, "none:load{host=%s}", host);
+        expect(net, m, net->nodes[i % NODES].host, 1, "");
+    }
+    free_net(net);
+}
+
+static void too_many_hosts_are_any(void **state)
+{
+    (void)state;
+    struct net *net = make_net(false);
+    await_told(net);
+    for (int i = 0; i < MANY; i++) {
+        char host[8];
+        snprintf(host, sizeof host, "x%d", i);
+        put(&net->nodes[0], "load", host, 1);
+        if (i == MANY - 2) {
+            wire_link_look(net->nodes[0].link);
+            NET_AWAIT(strcmp(ask(net, "none:load{host=x15}").asked, "n1") == 0);
+            expect(net, "none:load{host=n3}", "n3", 1, "");
+        }
+    }
+    wire_link_look(net->nodes[0].link);
+    NET_AWAIT(strcmp(ask(net, "none:load{host=n3}").asked, "n1 n3") == 0);
+    expect(net, "none:load{host=x16}", "n1", 1, "");
+    // Series of no host, on n2: what asks for none asks for them.
+    put(&net->nodes[1], "load", "", 1);
+    wire_link_look(net->nodes[1].link);
+    NET_AWAIT(strcmp(ask(net, "none:load{}{host=not_key()}").asked, "n1 n2") == 0);
+    expect(net, "none:load{}{host=not_key()}", "n1 n2", 1, "");
+    expect(net, "none:load{}{host=not_literal_or(n2|n3)}", "n1 n2", 2 + MANY, "");
+    free_net(net);
+}
+
+// ---- who is missing ----
+
+static void who_cannot_have_it_is_not_missing(void **state)
+{
+    (void)state;
+    struct net *net = make_net(false);
+    put(&net->nodes[2], "load", "y", 1);
+    await_told(net);
+    wire_link_look(net->nodes[2].link);
+    NET_AWAIT(strcmp(ask(net, "none:load{host=y}").asked, "n3") == 0);
+    wire_link_destroy(net->nodes[2].link);
+    net->nodes[2].link = NULL;
+    NET_AWAIT(strcmp(ask(net, "none:load").missing, "n3") == 0);
+    expect(net, "none:load{host=n1}", "n1", 1, "");
+    expect(net, "none:load{host=n3}", "", 0, "n3");
+    expect(net, "none:load{host=y}", "", 0, "n3");
+    expect(net, "none:load{host=not_literal_or(n1|n2)}", "", 0, "n3");
+    // One that never came may have anything.
+    hub_expect(net->root, STR("n4"), STR(""));
+    expect(net, "none:load{host=n1}", "n1", 1, "n4");
+    // What it held counts again when it is back, and what it has learned meanwhile.
+    put(&net->nodes[2], "load", "z", 1);
+    connect_node(net, 2, net->root, NULL);
+    NET_AWAIT(strcmp(ask(net, "none:load{host=z}").asked, "n3") == 0);
+    expect(net, "none:load{host=y}", "n3", 1, "n4");
+    free_net(net);
+}
+
+// A node that does not tell, as older ones: greeted as such, and asked always.
+struct older {
+    struct wire_settings *settings;
+    struct wire_loop *loop;
+    int port;
+    const char *host;
+    struct wire_session *session;
+    atomic_int asks;
+};
+
+static void on_older_frame(void *user, const struct wire_header *h, struct str payload)
+{
+    struct older *o = user;
+    struct buf end = {0};
+    (void)payload;
+    if (h->type != WIRE_ASK)
+        return;
+    atomic_fetch_add(&o->asks, 1);
+    wire_end_write(&(struct wire_end){0}, &end);
+    wire_session_send(o->session, WIRE_END, h->id, buf_str(&end));
+    buf_free(&end);
+}
+
+static void on_older_closed(void *user, int why, const char *text)
+{
+    (void)user, (void)why, (void)text;
+}
+
+static void start_older(void *user)
+{
+    struct older *o = user;
+    struct wire_session_options options = {
+        .loop = o->loop,
+        .settings = o->settings,
+        .transport = &wire_tcp,
+        .side = WIRE_LINK,
+        .self = {.session = UINT64_MAX, .attempt = 1, .host = str_of(o->host), .job = STR("job-1")},
+        .events = {NULL, on_older_frame, NULL, on_older_closed},
+        .user = o};
+    assert_int_equal(wire_session_connect(&options, "127.0.0.1", o->port, &o->session, NULL), 0);
+}
+
+static void end_older(void *user)
+{
+    wire_session_close(((struct older *)user)->session, NULL);
+}
+
+static void who_does_not_tell_is_asked_always(void **state)
+{
+    (void)state;
+    struct net *net = make_net(false);
+    await_told(net);
+    struct older older = {.settings = &net->settings, .loop = net->loop, .port = hub_port(net->root), .host = "old"};
+    wire_loop_call(net->loop, start_older, &older);
+    net_wait(net->root, NODES + 1);
+    expect(net, "none:load{host=n1}", "n1", 1, "");
+    assert_int_equal(atomic_load(&older.asks), 1);
+    wire_loop_call(net->loop, end_older, &older);
+    // Nor does it count what one of its name has told.
+    wire_link_destroy(net->nodes[2].link);
+    net->nodes[2].link = NULL;
+    older.host = "n3";
+    wire_loop_call(net->loop, start_older, &older);
+    NET_AWAIT(strcmp(ask(net, "none:load{host=n1}").asked, "n1 n3") == 0);
+    wire_loop_call(net->loop, end_older, &older);
+    free_net(net);
+}
+
+// ---- metrics that nobody of those knows who were asked ----
+
+static void a_metric_that_others_know_is_no_mistake(void **state)
+{
+    (void)state;
+    struct net *net = make_net(false);
+    await_told(net);
+    put(&net->nodes[0], "special", "n1", 1);
+    assert_int_equal(ask(net, "none:special{host=n2}").code, 0);
+    assert_int_equal(ask(net, "none:specia{host=n2}").code, -ENOENT);
+    assert_int_equal(ask(net, "none:special{host=n1}").series, 1);
+    free_net(net);
+}
+
+// ---- a tree ----
+
+static void relays_tell_of_those_behind_them(void **state)
+{
+    (void)state;
+    struct net *net = make_net(true);
+    await_told(net);
+    expect(net, "none:load", "n1 n2 n3", 3, "");
+    expect(net, "none:load{host=n1}", "n1", 1, "");
+    expect(net, "none:load{host=n2}", "n2", 1, "");
+    expect(net, "none:load{host=n3}", "n2 n3", 1, "");
+    put(&net->nodes[2], "load", "n1", 1);
+    wire_link_look(net->nodes[2].link);
+    NET_AWAIT(strcmp(ask(net, "sum:load{host=n1}").asked, "n1 n2 n3") == 0);
+    // Answers of a relay come behind what it has told of its children.
+    for (int i = 0; i < 10; i++) {
+        char host[8], m[48];
+        snprintf(host, sizeof host, "x%d", i);
+        put(&net->nodes[2], "load", host, 1);
+        assert_int_equal(ask(net, "none:load{core=*}").code, 0);
+        snprintf(m, sizeof m, "none:load{host=%s}", host);
+        expect(net, m, "n2 n3", 1, "");
+    }
+    // Who is expected there is asked for there, though it has never come.
+    hub_expect(net->relay, STR("n5"), STR(""));
+    NET_AWAIT(strcmp(ask(net, "none:load{host=n5}").missing, "n5") == 0);
+    expect(net, "none:load{host=n5}", "n2", 0, "n5");
+    // Only the root's own nodes, and who was expected, are listed.
+    struct arena arena = {0};
+    const struct hub_node *nodes;
+    size_t count;
+    assert_int_equal(hub_nodes(net->root, &arena, &nodes, &count), 0);
+    assert_int_equal(count, NODES);
+    arena_free(&arena);
+    free_net(net);
+}
+
+static void behind_a_missing_relay_only_who_can_have_it_is_missing(void **state)
+{
+    (void)state;
+    struct net *net = make_net(true);
+    await_told(net);
+    wire_link_destroy(net->nodes[1].link);
+    net->nodes[1].link = NULL;
+    NET_AWAIT(strcmp(ask(net, "none:load").missing, "n2 n3") == 0);
+    expect(net, "none:load{host=n1}", "n1", 1, "");
+    expect(net, "none:load{host=n2}", "", 0, "n2");
+    expect(net, "none:load{host=n3}", "", 0, "n3");
+    // Past its relay it answers for itself.
+    struct wire_parent past = {"127.0.0.1", hub_port(net->root)};
+    assert_int_equal(wire_link_set_parents(net->nodes[2].link, &past, 1), 0);
+    NET_AWAIT(ask(net, "none:load{host=n3}").series == 1);
+    expect(net, "none:load{host=n3}", "n3", 1, "");
+    // A new relay tells everything anew.
+    connect_node(net, 1, net->root, net->relay);
+    past.port = hub_port(net->relay);
+    assert_int_equal(wire_link_set_parents(net->nodes[2].link, &past, 1), 0);
+    net_wait(net->relay, 1);
+    NET_AWAIT(strcmp(ask(net, "none:load{host=n3}").asked, "n2 n3") == 0 && !ask(net, "none:load{host=n3}").missing[0]);
+    await_told(net);
+    expect(net, "none:load{host=n1}", "n1", 1, "");
+    free_net(net);
+}
+
+static void a_relay_that_comes_back_tells_what_it_has_heard(void **state)
+{
+    (void)state;
+    struct net *net = make_net(true);
+    await_told(net);
+    wire_link_destroy(net->nodes[1].link);
+    net->nodes[1].link = NULL;
+    NET_AWAIT(strcmp(ask(net, "none:load").missing, "n2 n3") == 0);
+    put(&net->nodes[2], "load", "w", 1);
+    wire_link_look(net->nodes[2].link);
+    connect_node(net, 1, net->root, net->relay);
+    NET_AWAIT(ask(net, "none:load{host=w}").series == 1);
+    expect(net, "none:load{host=w}", "n2 n3", 1, "");
+    free_net(net);
+}
+
+// ---- bytes ----
+
+static void sets_only_grow(void **state)
+{
+    (void)state;
+    struct wire_held a = {.known = true}, b = {0}, c = {0}, read;
+    assert_true(wire_held_add(&a, STR("x")));
+    assert_false(wire_held_add(&a, STR("x")));
+    assert_true(wire_held_merge(&b, &a));
+    assert_false(wire_held_merge(&b, &a));
+    assert_true(b.known && b.count == 1 && !b.any);
+    assert_false(wire_held_merge(&b, &(struct wire_held){.known = true})); // what is missing there is not forgotten
+    assert_true(wire_held_merge(&b, &(struct wire_held){.without = true}));
+    struct buf out = {0};
+    wire_held_write(STR("n1"), &b, &out);
+    struct str room[WIRE_HELD_MAX], node;
+    struct bytes rest = bytes_of(out.data, out.size);
+    assert_int_equal(wire_held_read(&rest, room, &node, &read), 0);
+    assert_int_equal(bytes_left(&rest), 0);
+    assert_str_equal(node, "n1");
+    assert_true(read.known && read.without && !read.any && read.count == 1);
+    assert_str_equal(read.values[0], "x");
+    for (size_t cut = 0; cut < out.size; cut++) {
+        rest = bytes_of(out.data, cut);
+        assert_int_equal(wire_held_read(&rest, room, &node, &read), -EBADMSG);
+    }
+    // Too many, or too long: any.
+    char long_name[WIRE_HOST_MAX + 1];
+    memset(long_name, 'x', sizeof long_name);
+    assert_true(wire_held_add(&a, (struct str){long_name, WIRE_HOST_MAX}));
+    assert_false(a.any);
+    assert_true(wire_held_add(&a, (struct str){long_name, sizeof long_name}));
+    assert_true(a.any && a.count == 0);
+    assert_false(wire_held_add(&a, STR("y")));
+    for (int i = 0; i <= WIRE_HELD_MAX; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "h%d", i);
+        assert_true(wire_held_add(&c, str_of(name)));
+        assert_int_equal(c.any, i == WIRE_HELD_MAX);
+    }
+    // The longest entry is as long as is said.
+    wire_held_free(&b);
+    for (int i = 0; i < WIRE_HELD_MAX; i++) {
+        long_name[0] = (char)('a' + i);
+        wire_held_add(&b, (struct str){long_name, WIRE_HOST_MAX});
+    }
+    out.size = 0;
+    wire_held_write((struct str){long_name, WIRE_HOST_MAX}, &b, &out);
+    assert_int_equal(out.size, WIRE_HELD_ENTRY_MAX);
+    wire_held_free(&a);
+    wire_held_free(&b);
+    wire_held_free(&c);
+    buf_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_who_can_have_it_is_asked),
+        cmocka_unit_test(tags_count_as_filters_do),
+        cmocka_unit_test(a_foreign_host_is_told_at_once),
+        cmocka_unit_test(too_many_hosts_are_any),
+        cmocka_unit_test(who_cannot_have_it_is_not_missing),
+        cmocka_unit_test(who_does_not_tell_is_asked_always),
+        cmocka_unit_test(a_metric_that_others_know_is_no_mistake),
+        cmocka_unit_test(relays_tell_of_those_behind_them),
+        cmocka_unit_test(behind_a_missing_relay_only_who_can_have_it_is_missing),
+        cmocka_unit_test(a_relay_that_comes_back_tells_what_it_has_heard),
+        cmocka_unit_test(sets_only_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
