@@ -518,6 +518,15 @@ static int close_all(struct agent *a, struct error *e)
     return a->store ? store_close(a->store, e) : 0;
 }
 
+static void block_ends(sigset_t *before)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (size_t i = 0; i < END_SIGNALS; i++)
+        sigaddset(&ends, end_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &ends, before);
+}
+
 int agent_run(const struct agent_options *options, struct error *e)
 {
     struct error unheard;
@@ -538,11 +547,8 @@ int agent_run(const struct agent_options *options, struct error *e)
     signal(SIGXFSZ, SIG_IGN); // a file at its size limit is a full disk, not a reason to die
     raise_descriptor_limit();
     // Who sees the socket may end us at once; until the loop can hear it, the signal waits.
-    sigset_t ends, before;
-    sigemptyset(&ends);
-    for (size_t i = 0; i < END_SIGNALS; i++)
-        sigaddset(&ends, end_signals[i]);
-    pthread_sigmask(SIG_BLOCK, &ends, &before);
+    sigset_t before;
+    block_ends(&before);
     int failed = start(a, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
@@ -558,6 +564,7 @@ int agent_run(const struct agent_options *options, struct error *e)
     uv_prepare_start(&a->news, on_news);
     while (!a->stopping)
         uv_run(&a->loop, UV_RUN_DEFAULT);
+    block_ends(NULL); // who is told twice (by the launcher, and by a scheduler that ends the job) closes the file all the same
     finish(a);
     failed = close_all(a, e);
     free(a);

@@ -26,9 +26,8 @@ int control_open(struct control *c, int fd, struct error *e)
     sigemptyset(&ours);
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &ours, &c->before);
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGPIPE, &ignore, &c->pipe_before); // a descriptor that nobody reads is noticed by poll
+    pthread_sigmask(SIG_BLOCK, &ours, NULL);
+    signal(SIGPIPE, SIG_IGN); // a descriptor that nobody reads is noticed by poll
     raise_descriptor_limit();
     c->signals = signalfd(-1, &ours, SFD_CLOEXEC);
     return c->signals < 0 ? error_set(e, -errno, "cannot watch for signals: %s", strerror(errno)) : 0;
@@ -38,8 +37,6 @@ void control_close(struct control *c)
 {
     if (c->signals >= 0)
         close(c->signals);
-    sigaction(SIGPIPE, &c->pipe_before, NULL);
-    pthread_sigmask(SIG_SETMASK, &c->before, NULL);
 }
 
 void control_say(struct control *c, const char *format, ...)
@@ -90,7 +87,7 @@ bool control_wait(struct control *c, int timeout_ms, void (*take)(void *user, st
     struct pollfd fds[2] = {{.fd = c->signals, .events = POLLIN}, {.fd = c->fd, .events = POLLIN}};
     if (poll(fds, 2, timeout_ms) < 0)
         return errno == EINTR;
-    struct signalfd_siginfo taken; // read, or the signal would strike when it is unblocked
+    struct signalfd_siginfo taken;
     if (fds[0].revents && read(c->signals, &taken, sizeof taken) == sizeof taken)
         return false;
     return !ended(c, fds[1].revents, take, user);

@@ -18,13 +18,12 @@ struct control {
     int fd; // -1: nobody holds us
     int signals;
     pthread_mutex_t saying;
-    sigset_t before;
-    struct sigaction pipe_before;
     char line[CONTROL_LINE_MAX];
     size_t line_size; // past CONTROL_LINE_MAX: too long
 };
 
-// From here on SIGTERM and SIGINT are seen by control_wait only, in every thread that is started afterwards. As many files may be open as the system lets us have.
+// From here on SIGTERM and SIGINT are seen by control_wait only, in every thread that is started afterwards, and past control_close by nobody: who is
+// told a second time ends as orderly. As many files may be open as the system lets us have.
 int control_open(struct control *c, int fd, struct error *e);
 void control_close(struct control *c);
 

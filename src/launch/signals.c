@@ -26,15 +26,8 @@ int signals_open(struct signals *s, struct error *e)
 
 void signals_close(struct signals *s)
 {
-    // One that waits would end us now: somebody's end of a pipe has gone meanwhile, a node's say.
-    sigset_t gone;
-    sigemptyset(&gone);
-    sigaddset(&gone, SIGPIPE);
-    while (sigtimedwait(&gone, NULL, &(struct timespec){0}) == SIGPIPE)
-        ;
     close(s->fd);
     s->fd = -1;
-    signals_restore(s);
 }
 
 void signals_restore(const struct signals *s)

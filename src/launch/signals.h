@@ -18,7 +18,8 @@ struct signals {
 
 // Blocks the signals and opens the descriptor.
 int signals_open(struct signals *s, struct error *e);
-void signals_close(struct signals *s); // and gives the old mask back
+// They stay blocked: who is told to end once more, at the end, ends as orderly. (So does who wrote into a pipe that nobody reads.)
+void signals_close(struct signals *s);
 
 // In a new process, before exec: the mask as it was.
 void signals_restore(const struct signals *s);

@@ -763,9 +763,7 @@ class Cluster(Dumps, unittest.TestCase):
         self.nothing_left()
         self.assertEqual({host for name, host in self.series(self.record) if name == "cpu_percent"}, set(HOSTS))
         files = json.loads(lab.run("n1", "sonde", "inspect", "--json", self.record).stdout)
-        # srun is told, too, and has its step killed at once: an agent that is not through by then leaves its file unclosed, with all that was in it.
-        self.assertEqual(len(files), 3)
-        self.assertLessEqual({file["state"] for file in files}, {"closed", "crashed"})
+        self.assertEqual([file["state"] for file in files], ["closed"] * 3)
 
     @moves_no_data("all nodes share the recording's folder")
     def test_login_node(self):

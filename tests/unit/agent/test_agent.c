@@ -76,6 +76,27 @@ static void a_signal_during_the_start_is_an_orderly_end(void **state)
     }
 }
 
+// Told by the launcher, and then by a scheduler that ends the job: it is closing its file then, and goes on with that.
+static void a_second_signal_does_not_disturb_the_end(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        struct lab lab;
+        lab_make(&lab);
+        assert_true(lab_start(&lab));
+        int status, number = (int[]){SIGTERM, SIGINT, SIGHUP}[round % 3];
+        while (waitpid(lab.pid, &status, WNOHANG) == 0) {
+            assert_int_equal(kill(lab.pid, number), 0);
+            sched_yield();
+        }
+        lab.pid = 0;
+        close(lab.control);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        lab_free(&lab);
+    }
+}
+
 static void bad_lines_are_answered_and_the_others_taken(void **state)
 {
     (void)state;
@@ -696,6 +717,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_protocol_is_stored),
         cmocka_unit_test(a_signal_during_the_start_is_an_orderly_end),
+        cmocka_unit_test(a_second_signal_does_not_disturb_the_end),
         cmocka_unit_test(bad_lines_are_answered_and_the_others_taken),
         cmocka_unit_test(what_is_dropped_is_a_metric),
         cmocka_unit_test(a_new_host_is_said),

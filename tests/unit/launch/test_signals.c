@@ -16,7 +16,7 @@ static void a_pipe_that_nobody_reads_ends_nobody(void **state)
     assert_int_equal(signals_open(&s, &e), 0);
     assert_int_equal(write(ends[1], "x", 1), -1);
     assert_int_equal(errno, EPIPE);
-    signals_close(&s); // gives the mask back, under which the signal would end us
+    signals_close(&s);
     close(ends[1]);
 }
 
@@ -36,11 +36,24 @@ static void what_comes_is_read(void **state)
     signals_close(&s);
 }
 
+// A launcher and a scheduler tell one after the other.
+static void who_is_told_at_the_end_is_not_struck(void **state)
+{
+    (void)state;
+    struct signals s;
+    struct error e;
+    assert_int_equal(signals_open(&s, &e), 0);
+    kill(getpid(), SIGTERM);
+    signals_close(&s);
+    kill(getpid(), SIGINT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipe_that_nobody_reads_ends_nobody),
         cmocka_unit_test(what_comes_is_read),
+        cmocka_unit_test(who_is_told_at_the_end_is_not_struck),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
