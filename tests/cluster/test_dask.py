@@ -102,7 +102,7 @@ class Dask(unittest.TestCase):
         # Whatever starts Python on a host: it finds the packages and its host's GPUs.
         python = lab.shared / "python"
         python.write_text(
-            f'#!/bin/sh\nPATH=/mnt/bin:$PATH\nexport PYTHONPATH={PATHS} PYTHONDONTWRITEBYTECODE=1 SONDE_NVML={os.environ["FAKE_NVML"]} SONDE_RUNS=/mnt/shared/runs\n'
+            f'#!/bin/sh\nPATH=/mnt/bin:$PATH\nexport PYTHONPATH={PATHS} SONDE_NVML={os.environ["FAKE_NVML"]} SONDE_RUNS=/mnt/shared/runs\n'
             f'export SONDE_FAKE_NVML=/mnt/shared/$(uname -n).txt DASK_DISTRIBUTED__DIAGNOSTICS__NVML=False\nexec {PYTHON} "$@"\n'
         )
         python.chmod(0o755)

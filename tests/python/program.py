@@ -15,7 +15,7 @@ PACKAGE = os.environ["PACKAGE"]
 class Program(Place):
     def setUp(self):
         super().setUp()
-        self.env |= {"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1"}
+        self.env |= {"PYTHONPATH": PACKAGE}
         self.program = self.root / "program.py"
 
     def write(self, text):

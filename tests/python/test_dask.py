@@ -29,8 +29,10 @@ import dask.config  # noqa: E402
 
 from sonde.dask import Monitor, _csv, _jobs, _settings, _store, custom_metric  # noqa: E402
 
-# A busy machine is no fault.
-dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"})
+# A busy machine is no fault: neither that a connection takes its time, nor that a worker is not back after 15 s (LocalCluster closes its nanny then: a
+# restart that is under way 15 s after a kill loses that worker for good).
+PATIENT = {"comm.timeouts.connect": PATIENCE_S, "comm.timeouts.tcp": PATIENCE_S, "deploy.lost-worker-timeout": 2 * PATIENCE_S}
+dask.config.set({f"distributed.{name}": f"{seconds}s" for name, seconds in PATIENT.items()})
 
 DEFAULT = ["total-mem", "mem-util", "compute-util", "tasks"]
 INTERVAL_MS = 50
