@@ -3,21 +3,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/child.h"
-#include "launch/hostlist.h"
 #include "launch/job.h"
 #include "launch/run.h"
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
+#include "launch/told.h"
 #include "launch/wanted.h"
-#include "wire/bulk.h"
 #include "wire/copy_wire.h"
-#include "wire/link.h"
 #include "wire/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,24 +23,13 @@
 #include <unistd.h>
 
 enum {
-    LINE_MAX_BYTES = HOSTLIST_BYTES_MAX + 16, // the longest is "hosts …"
-    PARENTS_MAX = WIRE_PARENTS_MAX * (HOST_NAME_MAX + 16),
     KILL_WAIT_MS = 2000, // for an agent that was killed to be gone
 };
 
 struct node {
     struct job job;
-    char folder[FOLDER_PATH_MAX], token[256];
-    char key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1], parents[PARENTS_MAX],
-        transport[WIRE_WAY_MAX]; // parents: "ADDRESS PORT ADDRESS PORT"
-    char *hosts, *children;      // owned; children: NULL: none
-    char *agent_arguments[NODE_AGENT_ARGUMENTS_MAX];
-    size_t agent_argument_count;
-    int64_t beat_ms, orphan_ms, stop_ms;
-    char mark[80]; // what tells a shared folder; empty: not told
-
-    struct buf said; // standard input, up to the end of its line
-    bool versioned, told, ending;
+    struct told told;
+    bool ending;
     int64_t heard_ns, beaten_ns;
     struct signals signals;
     struct child agent, relay;
@@ -72,30 +58,17 @@ static void say(const char *format, ...)
 
 // ---------------------------------------------------------------- what it is told
 
-static void write_hostfile(const struct node *n)
+static void write_hostfile(const struct node *n, struct str hosts)
 {
     struct buf text = {0};
-    struct str rest = str_of(n->hosts);
-    while (rest.data) {
-        buf_add_str(&text, str_cut(&rest, ','));
+    while (hosts.data) {
+        buf_add_str(&text, str_cut(&hosts, ','));
         buf_add_char(&text, '\n');
     }
     struct error e;
     if (!text.failed && folder_write(n->job.folder, "hostfile", buf_str(&text), false, &e) < 0)
         log_warning("%s", e.text);
     buf_free(&text);
-}
-
-static void take_text(struct str value, char *out, size_t size)
-{
-    snprintf(out, size, "%.*s", STR_ARG(value));
-}
-
-static void take_ms(struct str value, int64_t *out)
-{
-    int64_t ms;
-    if (str_to_i64(value, &ms) && ms > 0 && ms <= INT32_MAX)
-        *out = ms;
 }
 
 static void tell_agent(void *user, const char *wanted)
@@ -116,90 +89,35 @@ static void take_collector(struct node *n, struct str wanted)
 }
 
 // The relay is told of each of them.
-static void tell_each(struct node *n, const char *verb, const char *hosts)
+static void tell_each(struct node *n, const char *verb, struct str hosts)
 {
-    struct str rest = str_of(hosts);
-    while (rest.data) {
-        struct str host = str_cut(&rest, ',');
+    while (hosts.data) {
+        struct str host = str_cut(&hosts, ',');
         if (host.size)
             child_tell(&n->relay, "%s %.*s", verb, STR_ARG(host));
     }
 }
 
-static void take_children(struct node *n, struct str hosts)
+static void on_news(void *user, enum told_news news, struct str value)
 {
-    char *list = strndup(hosts.data, hosts.size);
-    if (n->relay.state == CHILD_READY && n->children && list) {
+    struct node *n = user;
+    bool relays = n->relay.state == CHILD_READY;
+    if (news == TOLD_PARENT && relays) {
+        child_tell(&n->relay, "parent %.*s", STR_ARG(value));
+    } else if (news == TOLD_CHILDREN && relays && n->told.children) {
         // Those that are no more first: who stays is expected again.
-        tell_each(n, "exclude", n->children);
-        tell_each(n, "expect", list);
-    }
-    free(n->children);
-    n->children = list;
-}
-
-static int take_line(struct node *n, struct str line, struct error *e)
-{
-    struct str value = line, key = str_cut(&value, ' ');
-    if (!value.data)
-        value = STR("");
-    if (!n->versioned) {
-        int64_t version;
-        if (!str_eq(key, STR("sonde-node")) || !str_to_i64(value, &version) || version != NODE_VERSION)
-            return error_set(e, -EPROTO,
-                             "this is sonde %s, which was started by another version: both nodes need the same one",
-                             SONDE_VERSION);
-        n->versioned = true;
-    } else if (str_eq(key, STR("job"))) {
-        take_text(value, n->job.id, sizeof n->job.id);
-    } else if (str_eq(key, STR("folder"))) {
-        take_text(value, n->folder, sizeof n->folder);
-    } else if (str_eq(key, STR("token"))) {
-        take_text(value, n->token, sizeof n->token);
-    } else if (str_eq(key, STR("key"))) {
-        take_text(value, n->key, sizeof n->key);
-    } else if (str_eq(key, STR("name"))) {
-        take_text(value, n->name, sizeof n->name);
-    } else if (str_eq(key, STR("transport"))) {
-        take_text(value, n->transport, sizeof n->transport);
-    } else if (str_eq(key, STR("parent"))) {
-        take_text(value, n->parents, sizeof n->parents);
-        if (n->relay.state == CHILD_READY)
-            child_tell(&n->relay, "parent %s", n->parents);
-    } else if (str_eq(key, STR("children"))) {
-        take_children(n, value);
-    } else if (str_eq(key, STR("record"))) {
-        take_text(value, n->job.record, sizeof n->job.record);
-    } else if (str_eq(key, STR("command"))) {
-        free(n->job.command);
-        n->job.command = strndup(value.data, value.size);
-    } else if (str_eq(key, STR("agent"))) {
-        if (n->agent_argument_count == NODE_AGENT_ARGUMENTS_MAX)
-            return error_set(e, -E2BIG, "more than %d arguments for the agent", NODE_AGENT_ARGUMENTS_MAX);
-        n->agent_arguments[n->agent_argument_count++] = strndup(value.data, value.size);
-    } else if (str_eq(key, STR("hosts"))) {
-        free(n->hosts);
-        n->hosts = strndup(value.data, value.size);
-        if (n->told && n->hosts)
-            write_hostfile(n);
-    } else if (str_eq(key, STR("beat-ms"))) {
-        take_ms(value, &n->beat_ms);
-    } else if (str_eq(key, STR("orphan-ms"))) {
-        take_ms(value, &n->orphan_ms);
-    } else if (str_eq(key, STR("stop-ms"))) {
-        take_ms(value, &n->stop_ms);
-    } else if (str_eq(key, STR("finish"))) {
-        take_text(value, n->mark, sizeof n->mark);
+        tell_each(n, "exclude", str_of(n->told.children));
+        tell_each(n, "expect", value);
+    } else if (news == TOLD_HOSTS && n->told.whole) {
+        write_hostfile(n, value);
+    } else if (news == TOLD_FINISH) {
         n->finishing = n->ready;
         n->finish_ns = clock_monotonic_ns();
-    } else if (str_eq(key, STR("drop"))) {
+    } else if (news == TOLD_DROP) {
         n->dropped = n->ending = true;
-    } else if (str_eq(key, STR(COLLECTOR_VERB))) {
+    } else if (news == TOLD_COLLECTOR) {
         take_collector(n, value);
-    } else if (str_eq(key, STR("go"))) {
-        n->told = true;
     }
-    return 0;
 }
 
 // Reads what has come. A line that cannot be taken ends it.
@@ -214,19 +132,7 @@ static int read_input(struct node *n, struct error *e)
         return 0;
     }
     n->heard_ns = clock_monotonic_ns();
-    n->said.limit = LINE_MAX_BYTES;
-    buf_add(&n->said, piece, (size_t)size);
-    if (n->said.failed)
-        return error_set(e, -EMSGSIZE, "a line of more than %d bytes", LINE_MAX_BYTES);
-    struct str rest = buf_str(&n->said);
-    int status = 0;
-    for (ptrdiff_t end = str_find_char(rest, '\n'); end >= 0 && status == 0; end = str_find_char(rest, '\n')) {
-        status = take_line(n, str_slice(rest, 0, (size_t)end), e);
-        rest = str_slice(rest, (size_t)end + 1, rest.size);
-    }
-    memmove(n->said.data, rest.data, rest.size);
-    n->said.size = rest.size;
-    return status;
+    return told_take(&n->told, (struct str){piece, (size_t)size}, on_news, n, e);
 }
 
 // ---------------------------------------------------------------- the agent
@@ -249,8 +155,8 @@ static int start_agent(struct node *n, struct error *e)
     child_command_add(&c, "--host=%s", n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
-    for (size_t i = 0; i < n->agent_argument_count; i++)
-        child_command_add(&c, "%s", n->agent_arguments[i]);
+    for (size_t i = 0; i < n->told.argument_count; i++)
+        child_command_add(&c, "%s", n->told.arguments[i]);
     int status = child_start(&n->agent, "agent", &c, e);
     n->agent.take = take_from_agent;
     n->agent.user = n;
@@ -262,19 +168,20 @@ static int start_agent(struct node *n, struct error *e)
 // Once the agent serves and it is known where the aggregator is. An end that nobody asked for is a reason to try again, a few times.
 static void start_relay(struct node *n)
 {
-    if (n->ending || !n->key[0] || !n->parents[0] || child_runs(&n->relay) || n->relay_starts > LAUNCH_RESTARTS_MAX)
+    if (n->ending || !n->told.key[0] || !n->told.parents[0] || child_runs(&n->relay) ||
+        n->relay_starts > LAUNCH_RESTARTS_MAX)
         return;
     struct child_command c = {0};
     child_command_add(&c, "sonde");
     child_command_add(&c, "relay");
     child_command_add(&c, "--key-file=%s/key", n->job.folder);
-    child_command_add(&c, "--parent=%s", n->parents);
-    if (n->children)
+    child_command_add(&c, "--parent=%s", n->told.parents);
+    if (n->told.children)
         child_command_add(&c, "--children");
-    child_command_add(&c, "--host=%s", n->name[0] ? n->name : n->job.host);
+    child_command_add(&c, "--host=%s", n->told.name[0] ? n->told.name : n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
-    if (n->transport[0])
-        child_command_add(&c, "--transport=%s", n->transport);
+    if (n->told.transport[0])
+        child_command_add(&c, "--transport=%s", n->told.transport);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--");
     child_command_add(&c, "%s", n->job.folder);
@@ -288,9 +195,9 @@ static void start_relay(struct node *n)
 // "ready PORT": other nodes can come.
 static void on_relay_ready(struct node *n)
 {
-    if (!n->children || n->hub_said || n->relay.state != CHILD_READY)
+    if (!n->told.children || n->hub_said || n->relay.state != CHILD_READY)
         return;
-    tell_each(n, "expect", n->children);
+    tell_each(n, "expect", str_of(n->told.children));
     say("hub %d", atoi(n->relay.line));
     n->hub_said = true;
 }
@@ -381,25 +288,29 @@ static int be_told(struct node *n, struct error *e)
 {
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)NODE_TOLD_MS * NS_PER_MS;
     int status = 0;
-    while (status == 0 && !n->told && !n->ending && clock_monotonic_ns() < deadline_ns)
+    while (status == 0 && !n->told.whole && !n->ending && clock_monotonic_ns() < deadline_ns)
         status = turn(n, deadline_ns, e);
     if (status < 0 || n->ending)
         return status;
-    if (!n->told)
+    if (!n->told.whole)
         return error_set(e, -ETIMEDOUT, "nobody has said within %d s what to do here (sonde run starts this command)",
                          NODE_TOLD_MS / 1000);
-    if (!n->job.id[0] || n->folder[0] != '/' || !n->token[0])
+    struct job *job = &n->job;
+    if (!n->told.job[0] || n->told.folder[0] != '/' || !n->told.token[0])
         return error_set(e, -EPROTO, "the job, its folder or its token was not told");
+    memcpy(job->id, n->told.job, sizeof job->id);
+    memcpy(job->record, n->told.record, sizeof job->record);
+    job->command = n->told.command ? strdup(n->told.command) : NULL;
     return 0;
 }
 
 static int write_key(const struct node *n, struct error *e)
 {
     char key[WIRE_KEY_BYTES];
-    bool sound = strlen(n->key) == 2 * sizeof key;
+    bool sound = strlen(n->told.key) == 2 * sizeof key;
     for (size_t i = 0; i < sizeof key && sound; i++) {
         unsigned byte;
-        sound = sscanf(n->key + 2 * i, "%2x", &byte) == 1;
+        sound = sscanf(n->told.key + 2 * i, "%2x", &byte) == 1;
         key[i] = (char)byte;
     }
     int status = sound ? folder_write(n->job.folder, "key", (struct str){key, sizeof key}, false, e)
@@ -411,11 +322,9 @@ static int write_key(const struct node *n, struct error *e)
 static int make_folder(struct node *n, struct error *e)
 {
     char base[FOLDER_PATH_MAX];
-    snprintf(base, sizeof base, "%s", n->folder);
+    snprintf(base, sizeof base, "%s", n->told.folder);
     char *slash = strrchr(base, '/');
     *slash = 0;
-    char id[JOB_ID_MAX + 1];
-    memcpy(id, n->job.id, sizeof id);
     snprintf(n->job.id, sizeof n->job.id, "%s", slash + 1);
     int fd = folder_make_private(base, e);
     if (fd < 0)
@@ -425,21 +334,21 @@ static int make_folder(struct node *n, struct error *e)
     int status = job_make_folder(&n->job, base, NULL, &n->lock_fd, e);
     if (status < 0)
         return status;
-    if (strcmp(n->job.folder, n->folder) != 0)
+    if (strcmp(n->job.folder, n->told.folder) != 0)
         return error_set(e, -EEXIST,
                          "the run folder %s is there already: nodes share it (set TMPDIR or --run-dir to a folder that "
                          "every node has to itself), or another run of this job uses it (set SONDE_JOB)",
-                         n->folder);
-    memcpy(n->job.id, id, sizeof id);
-    char line[sizeof n->token + 1];
-    snprintf(line, sizeof line, "%s\n", n->token);
+                         n->told.folder);
+    memcpy(n->job.id, n->told.job, sizeof n->job.id);
+    char line[sizeof n->told.token + 1];
+    snprintf(line, sizeof line, "%s\n", n->told.token);
     status = folder_write(n->job.folder, "token", str_of(line), false, e);
-    if (status == 0 && n->key[0])
+    if (status == 0 && n->told.key[0])
         status = write_key(n, e);
     if (status == 0)
         status = job_write(&n->job, n->job.folder, JOB_FILE, e);
     if (status == 0)
-        write_hostfile(n);
+        write_hostfile(n, str_of(n->told.hosts ? n->told.hosts : ""));
     return status;
 }
 
@@ -461,9 +370,9 @@ static int wait_for_agent(struct node *n, struct error *e)
 // run.json there. One that is made here is this node's alone, and tells of its run itself.
 static bool is_shared(const struct node *n)
 {
-    char path[FOLDER_PATH_MAX + sizeof n->mark];
+    char path[FOLDER_PATH_MAX + sizeof n->told.mark];
     struct stat info;
-    snprintf(path, sizeof path, "%s/%s", n->job.record, n->mark);
+    snprintf(path, sizeof path, "%s/%s", n->job.record, n->told.mark);
     return n->job.record[0] && stat(path, &info) == 0;
 }
 
@@ -474,7 +383,7 @@ static void finish(struct node *n)
         return;
     child_stop(&n->agent);
     if (child_runs(&n->agent)) {
-        if (clock_monotonic_ns() > n->finish_ns + n->stop_ms * NS_PER_MS)
+        if (clock_monotonic_ns() > n->finish_ns + n->told.stop_ms * NS_PER_MS)
             kill(n->agent.pid, SIGKILL); // what it had taken over is in its file
         return;
     }
@@ -495,19 +404,21 @@ static int serve(struct node *n, struct error *e)
         finish(n);
         if (n->ending)
             break;
-        int64_t beat_ns = n->beaten_ns + n->beat_ms * NS_PER_MS, orphan_ns = n->heard_ns + n->orphan_ms * NS_PER_MS;
-        int64_t next_ns = beat_ns < orphan_ns ? beat_ns : orphan_ns, stop_ns = n->finish_ns + n->stop_ms * NS_PER_MS;
+        int64_t beat_ns = n->beaten_ns + n->told.beat_ms * NS_PER_MS,
+                orphan_ns = n->heard_ns + n->told.orphan_ms * NS_PER_MS;
+        int64_t next_ns = beat_ns < orphan_ns ? beat_ns : orphan_ns,
+                stop_ns = n->finish_ns + n->told.stop_ms * NS_PER_MS;
         if (n->finishing && !n->closed && stop_ns < next_ns)
             next_ns = stop_ns;
         status = turn(n, next_ns, e);
         int64_t now_ns = clock_monotonic_ns();
-        if (now_ns >= n->beaten_ns + n->beat_ms * NS_PER_MS) {
+        if (now_ns >= n->beaten_ns + n->told.beat_ms * NS_PER_MS) {
             say("beat");
             n->beaten_ns = now_ns;
         }
-        if (now_ns >= n->heard_ns + n->orphan_ms * NS_PER_MS)
+        if (now_ns >= n->heard_ns + n->told.orphan_ms * NS_PER_MS)
             return error_set(e, -ETIMEDOUT, "nothing was heard from the first node for %lld s; this one ends",
-                             (long long)(n->orphan_ms / 1000));
+                             (long long)(n->told.orphan_ms / 1000));
     }
     return status;
 }
@@ -517,7 +428,7 @@ static void stop_children(struct node *n)
     n->ending = true;
     child_stop(&n->relay);
     child_stop(&n->agent);
-    int64_t deadline_ns = clock_monotonic_ns() + n->stop_ms * NS_PER_MS;
+    int64_t deadline_ns = clock_monotonic_ns() + n->told.stop_ms * NS_PER_MS;
     while ((child_runs(&n->agent) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
     if (child_runs(&n->agent)) {
@@ -592,9 +503,9 @@ static void conclude(struct node *n)
         say("stays %s: %s", n->job.folder, e.text);
     else if (folder_remove(n->job.folder, &e) < 0)
         log_warning("%s", e.text);
-    char *slash = strrchr(n->folder, '/');
+    char *slash = strrchr(n->told.folder, '/');
     *slash = 0;
-    rmdir(n->folder); // the base, when it was the last
+    rmdir(n->told.folder); // the base, when it was the last
 }
 
 int node_run(struct error *e)
@@ -605,9 +516,7 @@ int node_run(struct error *e)
         return 1;
     }
     n->lock_fd = n->agent.control = n->relay.control = -1;
-    n->beat_ms = 5000;
-    n->orphan_ms = 120000;
-    n->stop_ms = 10000;
+    told_init(&n->told);
     n->job.start_ns = clock_realtime_ns();
     n->job.pid = getpid();
     n->job.exit_code = -1;
@@ -632,12 +541,8 @@ int node_run(struct error *e)
         signals_close(&n->signals);
     if (n->lock_fd >= 0)
         close(n->lock_fd);
-    for (size_t i = 0; i < n->agent_argument_count; i++)
-        free(n->agent_arguments[i]);
-    buf_free(&n->said);
-    free(n->hosts);
+    told_free(&n->told);
     wanted_free(&n->wanted);
-    free(n->children);
     job_free(&n->job);
     free(n);
     return status < 0 ? 1 : 0;

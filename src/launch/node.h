@@ -48,9 +48,7 @@
 #define NODE_PREFIX "sonde-node "
 
 enum {
-    NODE_VERSION = 1,
     NODE_TOLD_MS = 30000, // how long what it has to know may take to come
-    NODE_AGENT_ARGUMENTS_MAX = 32,
 };
 
 // Returns the exit code: 0 when it was asked to end, 1 with e set when it could not work.

@@ -7,6 +7,7 @@
 #include "launch/child.h"
 #include "launch/job.h"
 #include "launch/node.h"
+#include "launch/told.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -223,7 +224,7 @@ static char *make_told(const struct placement_options *o, int64_t beat_ms)
     int64_t orphan_ms = o->node_timeout_ms * PLACEMENT_ORPHAN_FACTOR;
     if (orphan_ms < PLACEMENT_ORPHAN_MIN_MS)
         orphan_ms = PLACEMENT_ORPHAN_MIN_MS;
-    buf_printf(&text, "sonde-node %d\n", NODE_VERSION);
+    buf_printf(&text, "sonde-node %d\n", TOLD_VERSION);
     add_line(&text, "job", o->job);
     add_line(&text, "folder", o->folder);
     add_line(&text, "token", o->token);
