@@ -7,7 +7,7 @@
 #include "launch/child.h"
 #include "launch/job.h"
 #include "launch/node.h"
-#include "launch/told.h"
+#include "launch/node_told.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

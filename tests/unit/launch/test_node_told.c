@@ -1,5 +1,5 @@
 // What a node is told, taken apart.
-#include "launch/told.h"
+#include "launch/node_told.h"
 #include "unit/test.h"
 
 #include <errno.h>

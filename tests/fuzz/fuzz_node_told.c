@@ -1,5 +1,5 @@
 // What a node is told: bounded, the same wherever the bytes are cut, never an error without words.
-#include "launch/told.h"
+#include "launch/node_told.h"
 
 #include <stdlib.h>
 #include <string.h>

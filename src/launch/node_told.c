@@ -1,4 +1,4 @@
-#include "launch/told.h"
+#include "launch/node_told.h"
 
 #include "wire/collector_line.h"
 

@@ -1,6 +1,6 @@
-// told.h - what `sonde node` is told: the bytes of its standard input, taken apart into facts (node.h has the lines). Nothing is done here.
-#ifndef SONDE_LAUNCH_TOLD_H
-#define SONDE_LAUNCH_TOLD_H
+// node_told.h - what `sonde node` is told: the bytes of its standard input, taken apart into facts (node.h has the lines). Nothing is done here.
+#ifndef SONDE_LAUNCH_NODE_TOLD_H
+#define SONDE_LAUNCH_NODE_TOLD_H
 
 #include "base/error.h"
 #include "base/str.h"
