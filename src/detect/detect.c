@@ -9,6 +9,7 @@
 
 enum {
     JUMPS = 64,        // that a member remembers
+    JUDGED = 32,       // rounds that are judged anew
     POOLED_MAX = 4096, // that are looked at in a round; of each member one at least
     MEMBERS_FIRST = 16,
 };
@@ -27,8 +28,11 @@ struct member {
     double widen;                   // how many times the noise of a full window the level's is
     double stretch_sum;             // of the newest stretch
     unsigned stretch_count;
-    double best;           // least mean of a stretch; NaN: none yet
-    double level;          // NaN: too few values
+    double best;  // least mean of a stretch; NaN: none yet
+    double level; // NaN: too few values
+    // A ring: up to which noise of levels it was over the line, in each of the newest rounds that had a value of it; 0: whatever the noise it was not.
+    float bearable[JUDGED];
+    unsigned judged;       // so many were there, in all
     unsigned over, missed; // rounds running
     struct detect_verdict verdict;
 };
@@ -150,7 +154,7 @@ void detect_leave(struct detect *d, size_t member)
     m->values = 0; // if it comes back it starts anew, but its best is remembered
     m->stretch_count = 0;
     m->stretch_sum = 0;
-    m->over = m->missed = 0;
+    m->judged = m->over = m->missed = 0;
     m->verdict = (struct detect_verdict){.peers = NAN, .own = NAN};
 }
 
@@ -217,6 +221,7 @@ struct comparison {
     size_t count;
     double median, noise; // noise: of a single x
     double floor;
+    double line, score; // over it, who exceeds the others by that at least, and by so many times the noise
 };
 
 // `half` of d->room: 0 or 1.
@@ -232,10 +237,14 @@ static void compare_add(struct comparison *c, double x)
         c->sorted[c->count++] = x;
 }
 
-static void compare_end(struct comparison *c)
+// `members`: so many are compared.
+static void compare_end(struct comparison *c, const struct detect_options *o, size_t members)
 {
     if (!c->count)
         return;
+    // Of many members some are far out by chance: the tail of n normal values begins √(2 ln n) out, and adds up like noise does.
+    c->line = log(o->slowdown);
+    c->score = sqrt(o->score * o->score + 2 * log((double)members));
     median_sort(c->sorted, c->count);
     c->median = median_of(c->sorted, c->count);
     for (size_t i = 0; i < c->count; i++)
@@ -243,42 +252,62 @@ static void compare_end(struct comparison *c)
     median_sort(c->apart, c->count);
 }
 
-// What x exceeds the others by, and by how many times the noise, of which its own is `widen` times as much. `alone`: what it means when there are no others.
-static double compare(const struct comparison *c, double x, double widen, double alone, double *score)
+// What x exceeds the others by, and what that is worth.
+struct excess {
+    double by;
+    double score;   // in units of the noise
+    float bearable; // the noise of levels up to which that is over the line; 0: it is not, whatever that is
+};
+
+// Of x the noise is `widen` times as much. `alone`: what it exceeds when there are no others.
+static struct excess compare(const struct comparison *c, double x, double widen, double alone)
 {
     size_t others = c->count - 1;
     double by = others ? x - median_without(c->sorted, c->count, x) : alone;
     // The median of the others scatters, too: one of them like a single value, of many less.
-    double noise = c->noise * widen * sqrt(1 + (others ? (others < 3 ? 1.0 : M_PI_2) / (double)others : 0));
+    double wide = widen * sqrt(1 + (others ? (others < 3 ? 1.0 : M_PI_2) / (double)others : 0));
     // What few others are apart by says little: it counts by half for two, more and more fully for many.
     double spread = 0;
     if (others > 1)
         spread = median_without(c->apart, c->count, fabs(x - c->median)) / MAD_OF_NORMAL * (double)(others - 1) /
                  (double)others;
-    noise = fmax(fmax(noise, spread), c->floor);
-    *score = by / noise;
-    return by;
+    spread = fmax(spread, c->floor);
+    bool can = by >= c->line && by >= c->score * spread;
+    return (struct excess){by, by / fmax(c->noise * wide, spread), can ? (float)(by / c->score / wide) : 0};
+}
+
+static bool is_over(float bearable, double noise)
+{
+    return bearable > 0 && (double)bearable >= noise;
+}
+
+// How many rounds running it has been over the line, by the noise as it is known now: that of the first rounds is a guess.
+static unsigned rounds_over(struct member *m, float bearable, double noise)
+{
+    m->bearable[m->judged++ % JUDGED] = bearable;
+    unsigned there = m->judged < JUDGED ? m->judged : JUDGED, running = 0;
+    while (running < there && is_over(m->bearable[(m->judged - 1 - running) % JUDGED], noise))
+        running++;
+    return running < JUDGED || m->over < JUDGED ? running : m->over + 1;
 }
 
 static void judge(struct detect *d, struct member *m, const struct comparison *peers, const struct comparison *own)
 {
+    double noise = peers->noise;
     struct detect_verdict *v = &m->verdict;
-    double by_peers = NAN, by_own = NAN, score_peers = -INFINITY, score_own = -INFINITY, line = log(d->o.slowdown);
-    // Of many members some are far out by chance: the tail of n normal values begins √(2 ln n) out, and adds up like noise does.
-    double score = sqrt(d->o.score * d->o.score + 2 * log((double)(peers->count > 1 ? peers->count : 1)));
+    struct excess by_peers = {NAN, -INFINITY, 0}, by_own = by_peers;
     if (!d->o.not_peers && !isnan(m->level) && peers->count > 1)
-        by_peers = compare(peers, m->level, m->widen, NAN, &score_peers);
+        by_peers = compare(peers, m->level, m->widen, NAN);
     if (!d->o.not_own && !isnan(m->level - m->best))
-        by_own = compare(own, m->level - m->best, m->widen, m->level - m->best, &score_own);
-    v->peers = exp(by_peers);
-    v->own = exp(by_own);
-    bool over_peers = by_peers >= line && score_peers >= score, over_own = by_own >= line && score_own >= score;
+        by_own = compare(own, m->level - m->best, m->widen, m->level - m->best);
+    v->peers = exp(by_peers.by);
+    v->own = exp(by_own.by);
+    bool over_peers = is_over(by_peers.bearable, noise), over_own = is_over(by_own.bearable, noise);
     v->by_peers = over_peers;
-    v->score = over_peers == over_own ? fmax(score_peers, score_own) : over_peers ? score_peers : score_own;
-    m->over = over_peers || over_own ? m->over + 1 : 0;
-    v->rounds = m->over;
+    v->score = over_peers == over_own ? fmax(by_peers.score, by_own.score) : over_peers ? by_peers.score : by_own.score;
+    m->over = v->rounds = rounds_over(m, fmaxf(by_peers.bearable, by_own.bearable), noise);
     v->state = !m->over ? DETECT_GOOD : m->over < d->o.persistence ? DETECT_SUSPECT : DETECT_SLOW;
-    if (isnan(by_peers) && isnan(by_own)) {
+    if (isnan(by_peers.by) && isnan(by_own.by)) {
         v->state = DETECT_WAITING;
         v->score = 0;
     }
@@ -306,8 +335,8 @@ void detect_round(struct detect *d)
         compare_add(&peers, m->level);
         compare_add(&own, m->level - m->best);
     }
-    compare_end(&peers);
-    compare_end(&own);
+    compare_end(&peers, &d->o, peers.count);
+    compare_end(&own, &d->o, peers.count);
     for (size_t i = 0; i < d->count; i++) {
         struct member *m = &d->members[i];
         if (m->gone)

@@ -14,8 +14,10 @@
 // slow when it was so in `persistence` rounds running, not counting those in which it gave no value. One that gives none in so many rounds while others do is
 // silent: a probe that never comes back is as slow as can be. Members of different make are slower than their peers for ever: leave out the peers then.
 //
+// What the noise is, the first rounds can only guess: each round judges those before it anew (the last 32), by the noise as it is known then.
+//
 // So with the usual options one that gets much slower, or was from its first value on, is found with its fifth value; at the latest with its sixth when one of
-// them was as fast as ever (of one that was slow from the beginning the second: with its seventh).
+// them was as fast as ever.
 //
 // What that finds and how often it errs is in docs/detect.md, from simulations that the tests run.
 // No input or output, no clock, no threads: one struct belongs to one thread. What is measured is said by the caller.
@@ -66,7 +68,7 @@ struct detect_verdict {
 
 struct detect;
 
-// NULL: no memory, or options that make no sense (window or persistence too large, slowdown < 1, both comparisons left out).
+// NULL: no memory, or options that make no sense (window too large, slowdown < 1, both comparisons left out).
 struct detect *detect_create(const struct detect_options *options);
 void detect_destroy(struct detect *d);
 
