@@ -114,10 +114,10 @@ int folder_write(const char *folder, const char *name, struct str text, bool dur
 {
     char path[FOLDER_PATH_MAX], draft[FOLDER_PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-    int m = snprintf(draft, sizeof draft, "%s/.%s.new", folder, name);
+    int m = snprintf(draft, sizeof draft, "%s/.%s.XXXXXX", folder, name);
     if (n < 0 || n >= (int)sizeof path || m < 0 || m >= (int)sizeof draft)
         return error_set(e, -ENAMETOOLONG, "the path %.60s… is too long", folder);
-    int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = mkostemp(draft, O_CLOEXEC); // other nodes may write the same file now, where they share the folder
     if (fd < 0)
         return error_set(e, -errno, "cannot write %s: %s", path, strerror(errno));
     int status = whole_write(fd, text, 0);

@@ -442,19 +442,6 @@ static void stop_children(struct node *n)
         turn(n, deadline_ns, NULL);
 }
 
-// Whether the folder holds another job's recording. What of this one lies there is of nodes that have ended before, on a file system that they share.
-static bool is_taken(const struct node *n, const char *to)
-{
-    char path[FOLDER_PATH_MAX + sizeof JOB_RUN_FILE];
-    struct job there;
-    if (!runs_is_run(to))
-        return false;
-    snprintf(path, sizeof path, "%s/" JOB_RUN_FILE, to);
-    bool ours = job_read(path, &there, NULL) == 0 && strcmp(there.id, n->job.id) == 0;
-    job_free(&there);
-    return !ours;
-}
-
 // A file of that name is there, which is no copy of this job's (of `sonde dump`) that the recording itself may replace.
 static bool is_in_the_way(const struct node *n, const char *file)
 {
@@ -476,7 +463,7 @@ static int keep_recording(struct node *n, struct error *e)
     const char *to = n->job.record;
     char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
     snprintf(file, sizeof file, "%s/%s.sonde", to, n->job.host);
-    bool shared = is_shared(n) || (runs_is_run(to) && !is_taken(n, to));
+    bool shared = is_shared(n) || runs_is_of(to, n->job.id);
     if (is_in_the_way(n, file) || (!shared && runs_is_run(to)))
         return error_set(e, -EEXIST, "%s holds a recording already", to);
     int status = folder_make_all(to, e);

@@ -40,14 +40,24 @@ int runs_path(const char *runs, char out[FOLDER_PATH_MAX], struct error *e)
     return 0;
 }
 
-bool runs_is_run(const char *folder)
+static bool is_run(const char *folder, const char *job)
 {
     char path[FOLDER_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/" JOB_RUN_FILE, folder);
     struct job j;
-    bool is = job_read(path, &j, NULL) == 0;
+    bool is = job_read(path, &j, NULL) == 0 && (!job || strcmp(j.id, job) == 0);
     job_free(&j);
     return is;
+}
+
+bool runs_is_run(const char *folder)
+{
+    return is_run(folder, NULL);
+}
+
+bool runs_is_of(const char *folder, const char *job)
+{
+    return is_run(folder, job);
 }
 
 // ---------------------------------------------------------------- keeping

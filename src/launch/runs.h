@@ -22,6 +22,7 @@ int runs_move(const char *run_folder, const char *to, struct error *e);
 
 // A recording is in the folder: our run.json is there.
 bool runs_is_run(const char *folder);
+bool runs_is_of(const char *folder, const char *job); // and it is this job's
 
 // Moves the *.sonde files of the run folder into `to` (which is made), and writes run.json there. What could not be moved is still
 // in the run folder; the words say so.

@@ -94,6 +94,22 @@ def until(condition, words, patience_s=PATIENCE_S, pause_s=0.02):
         time.sleep(pause_s)
 
 
+def send(number, pids):
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def is_over(pid):
+    """A zombie has closed its files."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
 def why_not(transport="tcp"):
     """The word with which the suite is skipped here, or None."""
     if os.geteuid() != 0:
@@ -359,9 +375,13 @@ class Lab:
 
     def kill(self, name, spare=("munged", "slurmd", "slurmctld", "sshd", "host.py")):
         """A node's death as its programs know it: everything that runs on it is gone at once. Its services live on, so that it can be used again."""
-        for pid, command in self.processes(name).items():
-            if not any(word in command for word in spare):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        def running():
+            return {pid for pid, command in self.processes(name).items() if not any(word in command for word in spare)}
+        # All are stopped first, or who sees another one end starts it again.
+        killed = set()
+        while new := running() - killed:
+            send(signal.SIGSTOP, new)
+            killed |= new
+        send(signal.SIGKILL, killed)
+        # One that waits for the disk lives on until then, and its files are locked.
+        until(lambda: all(map(is_over, killed)), f"what was killed on {name} is gone")

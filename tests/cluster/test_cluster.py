@@ -128,7 +128,7 @@ class Cluster(Dumps, unittest.TestCase):
     def left(self, host):
         """Files in a host's folder of running jobs, and memory with a name."""
         found = [path for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).iterdir()]
-        return [str(path) for path in found if path.name not in PROJECT.parts]
+        return [str(within) for path in found if path.name not in PROJECT.parts for within in (path, *path.rglob("*"))]
 
     def nothing_left(self):
         """No process of ours, no file, no memory."""
@@ -948,7 +948,10 @@ class Cluster(Dumps, unittest.TestCase):
         self.assertIn("starting it again on 2 nodes", err)
         self.assertIn("starting it again on 1 node", err)
         self.assertIn("n1.sonde", self.files())
-        self.ssh("--no-record", "true")  # sweeps what the killed nodes have left
+        swept = self.ssh("--quiet", "--no-record", "true")  # what the killed nodes have left
+        self.assertEqual((swept.returncode, swept.stderr), (0, ""))
+        told = json.loads((lab.shared / "test_resilient_walk" / "run.json").read_text())
+        self.assertEqual((told["host"], told["exit_code"]), ("n1", 0))
 
     @moves_no_data("nothing is asked or recorded")
     def test_resilient_without_reserves_gives_up(self):

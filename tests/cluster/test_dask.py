@@ -103,7 +103,7 @@ class Dask(unittest.TestCase):
         python = lab.shared / "python"
         python.write_text(
             f'#!/bin/sh\nPATH=/mnt/bin:$PATH\nexport PYTHONPATH={PATHS} SONDE_NVML={os.environ["FAKE_NVML"]} SONDE_RUNS=/mnt/shared/runs\n'
-            f'export SONDE_FAKE_NVML=/mnt/shared/$(uname -n).txt DASK_DISTRIBUTED__DIAGNOSTICS__NVML=False\nexec {PYTHON} "$@"\n'
+            f'export SONDE_FAKE_NVML=/mnt/shared/$(uname -n).txt DASK_DISTRIBUTED__DIAGNOSTICS__NVML=False DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT=300s\nexec {PYTHON} "$@"\n'
         )
         python.chmod(0o755)
 

@@ -1,10 +1,13 @@
 #include "launch/folder.h"
 #include "unit/test.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char root[64];
@@ -52,6 +55,46 @@ static void private_folders(void **state)
     assert_int_equal(folder_open_private(path_of("link"), &e), -ELOOP);
 }
 
+static int drafts(void)
+{
+    int count = 0;
+    DIR *folder = opendir(root);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        count += strncmp(entry->d_name, ".f.", 3) == 0;
+    closedir(folder);
+    return count;
+}
+
+// Nodes that share a file system tell of their run at the same time.
+static void several_write_one_file(void **state)
+{
+    (void)state;
+    enum { WRITERS = 4, TIMES = 500 };
+    pid_t writers[WRITERS];
+    struct error e;
+    struct buf text;
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i] = fork();
+        assert_true(writers[i] >= 0);
+        if (writers[i] == 0) {
+            int failed = 0;
+            for (int k = 0; k < TIMES; k++)
+                failed |= folder_write(root, "f", STR("the same"), false, NULL);
+            _exit(failed != 0);
+        }
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        int status;
+        assert_int_equal(waitpid(writers[i], &status, 0), writers[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(folder_read(path_of("f"), 100, &text, &e), 0);
+    assert_str_equal(buf_str(&text), "the same");
+    buf_free(&text);
+    assert_int_equal(drafts(), 0);
+}
+
 static void files_are_replaced_as_a_whole(void **state)
 {
     (void)state;
@@ -65,7 +108,7 @@ static void files_are_replaced_as_a_whole(void **state)
     buf_free(&text);
     stat(path_of("f"), &info);
     assert_int_equal(info.st_mode & 07777, 0600);
-    assert_int_equal(access(path_of(".f.new"), F_OK), -1);
+    assert_int_equal(drafts(), 0);
     assert_int_equal(folder_read(path_of("f"), 5, &text, &e), -EFBIG);
     assert_int_equal(folder_read(path_of("none"), 5, &text, &e), -ENOENT);
     assert_int_equal(folder_write(path_of("none"), "f", STR("x"), false, &e), -ENOENT);
@@ -120,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(private_folders),
+        cmocka_unit_test(several_write_one_file),
         cmocka_unit_test(files_are_replaced_as_a_whole),
         cmocka_unit_test(removal_does_not_follow_links),
         cmocka_unit_test(removal_goes_down_so_far),
