@@ -564,8 +564,8 @@ int agent_run(const struct agent_options *options, struct error *e)
     uv_prepare_start(&a->news, on_news);
     while (!a->stopping)
         uv_run(&a->loop, UV_RUN_DEFAULT);
-    block_ends(
-        NULL); // who is told twice (by the launcher, and by a scheduler that ends the job) closes the file all the same
+    // Who is told twice, by the launcher and by a scheduler that ends the job, closes the file all the same.
+    block_ends(NULL);
     finish(a);
     failed = close_all(a, e);
     free(a);

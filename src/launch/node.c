@@ -463,14 +463,9 @@ static int keep_recording(struct node *n, struct error *e)
     const char *to = n->job.record;
     char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
     snprintf(file, sizeof file, "%s/%s.sonde", to, n->job.host);
-    bool shared = is_shared(n) || runs_is_of(to, n->job.id);
-    if (is_in_the_way(n, file) || (!shared && runs_is_run(to)))
+    if (is_in_the_way(n, file))
         return error_set(e, -EEXIST, "%s holds a recording already", to);
-    int status = folder_make_all(to, e);
-    if (status == 0)
-        status = runs_move(n->job.folder, to, e);
-    if (status == 0 && !shared)
-        status = job_write(&n->job, to, JOB_RUN_FILE, e);
+    int status = runs_join(&n->job, n->job.folder, to, is_shared(n), e);
     if (status == 0)
         say("kept %s", file);
     return status;

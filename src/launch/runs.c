@@ -55,11 +55,6 @@ bool runs_is_run(const char *folder)
     return is_run(folder, NULL);
 }
 
-bool runs_is_of(const char *folder, const char *job)
-{
-    return is_run(folder, job);
-}
-
 // ---------------------------------------------------------------- keeping
 
 // Across file systems: a whole copy under another name first.
@@ -107,9 +102,11 @@ static int move_file(const char *from, const char *to, struct error *e)
     return status;
 }
 
-int runs_move(const char *run_folder, const char *to, struct error *e)
+static int move_all(const char *run_folder, const char *to, struct error *e)
 {
-    int status = 0;
+    int status = folder_make_all(to, e);
+    if (status)
+        return status;
     DIR *folder = opendir(run_folder);
     if (!folder)
         return error_set(e, -errno, "cannot read folder %s: %s", run_folder, strerror(errno));
@@ -130,12 +127,17 @@ int runs_move(const char *run_folder, const char *to, struct error *e)
 
 int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e)
 {
-    int status = folder_make_all(to, e);
-    if (status == 0)
-        status = runs_move(run_folder, to, e);
-    if (status == 0)
-        status = job_write(j, to, JOB_RUN_FILE, e);
-    return status;
+    int status = move_all(run_folder, to, e);
+    return status == 0 ? job_write(j, to, JOB_RUN_FILE, e) : status;
+}
+
+int runs_join(const struct job *j, const char *run_folder, const char *to, bool told, struct error *e)
+{
+    told = told || is_run(to, j->id);
+    if (!told && runs_is_run(to))
+        return error_set(e, -EEXIST, "%s holds a recording already", to);
+    int status = move_all(run_folder, to, e);
+    return status == 0 && !told ? job_write(j, to, JOB_RUN_FILE, e) : status;
 }
 
 // ---------------------------------------------------------------- pruning

@@ -17,16 +17,16 @@ enum {
 // `runs`, made absolute; NULL = ~/.local/state/sonde/runs.
 int runs_path(const char *runs, char out[FOLDER_PATH_MAX], struct error *e);
 
-// Moves the *.sonde files of the run folder into `to`, which is there.
-int runs_move(const char *run_folder, const char *to, struct error *e);
-
 // A recording is in the folder: our run.json is there.
 bool runs_is_run(const char *folder);
-bool runs_is_of(const char *folder, const char *job); // and it is this job's
 
 // Moves the *.sonde files of the run folder into `to` (which is made), and writes run.json there. What could not be moved is still
 // in the run folder; the words say so.
 int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e);
+
+// The same beside others who keep recordings of this job, on a file system that nodes share: whose run.json of it is there already knows more, and it stays (`told`: one
+// will be). -EEXIST: another job's is there.
+int runs_join(const struct job *j, const char *run_folder, const char *to, bool told, struct error *e);
 
 // Whether a writer has one of the folder's *.sonde files open (true also when that cannot be told).
 bool runs_being_written(const char *folder);

@@ -3,18 +3,7 @@
 #include "base/log.h"
 #include "launch/runs.h"
 
-#include <errno.h>
 #include <unistd.h>
-
-// Who has concluded this job, its launcher or another node, on a file system that nodes share, has told of it already, and knows more of it.
-static int keep(const struct job *j, struct error *e)
-{
-    if (runs_is_of(j->record, j->id))
-        return runs_move(j->folder, j->record, e);
-    if (runs_is_run(j->record))
-        return error_set(e, -EEXIST, "%s holds another recording", j->record);
-    return runs_keep(j, j->folder, j->record, e);
-}
 
 static void sweep_one(struct job *j)
 {
@@ -24,7 +13,7 @@ static void sweep_one(struct job *j)
         return;
     // An agent that is still writing will be gone at the next sweep.
     if (!runs_being_written(j->folder)) {
-        bool kept = !j->record[0] || keep(j, &e) == 0;
+        bool kept = !j->record[0] || runs_join(j, j->folder, j->record, false, &e) == 0;
         if (!kept)
             log_warning("the recording of job %s, whose sonde run was killed, stays in %s: %s", j->id, j->folder,
                         e.text);
