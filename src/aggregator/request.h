@@ -52,6 +52,7 @@ struct request {
     struct str body;
     int64_t arrived_ns; // clock_monotonic_ns
     bool local;         // from this machine
+    int fd;             // the connection
 };
 
 enum request_method request_method_of(struct str name);
