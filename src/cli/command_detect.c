@@ -505,7 +505,7 @@ int command_detect(const struct options *o)
     } else {
         opened = true;
         if (r.what[0])
-            fprintf(stderr, "sonde: %s\n", r.what);
+            log_say("%s", r.what);
         status = spans ? take_spans(&w, &r, o->arguments[0]) : take_metric(&w, &r, &q);
         if (status == 0) {
             play(&w);

@@ -689,7 +689,7 @@ static void gather(struct launch *l)
     while (nodes_gather(l->nodes, tell_aggregator, l, words, sizeof words) && l->aggregator.state == CHILD_READY &&
            !l->hurry) {
         if (words[0])
-            fprintf(stderr, "sonde: %s\n", words);
+            log_say("%s", words);
         turn(l, clock_monotonic_ns() + (int64_t)LOOK_SELDOM_MS * NS_PER_MS);
     }
 }
@@ -772,11 +772,9 @@ static void print_summary(const struct launch *l, const struct summary *s)
 static void print_where(const struct launch *l, const struct summary *s)
 {
     const char *path = l->runs[0] ? l->job.id : l->job.record;
-    fprintf(stderr, "sonde: recorded in %s\n", l->job.record);
-    fprintf(stderr, "sonde: try: sonde query --list %s", path);
-    if (s->cpu_percent.count)
-        fprintf(stderr, "; sonde query 'avg:1s-avg:cpu_percent' %s", path);
-    fputc('\n', stderr);
+    log_say("recorded in %s", l->job.record);
+    log_say("try: sonde query --list %s%s%s", path,
+            s->cpu_percent.count ? "; sonde query 'avg:1s-avg:cpu_percent' " : "", s->cpu_percent.count ? path : "");
 }
 
 // Old recordings make room for the new one, and it is said which.
@@ -794,7 +792,7 @@ static void make_room(const struct launch *l)
     if (removed.worthy)
         log_warning("%s", words);
     else if (removed.count && !l->o->quiet)
-        fprintf(stderr, "sonde: %s\n", words);
+        log_say("%s", words);
     buf_free(&removed.names);
     if (status < 0)
         log_warning("%s", e.text);
