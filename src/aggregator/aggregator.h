@@ -50,8 +50,8 @@ struct aggregator_options {
     const char *listen; // address; NULL = "127.0.0.1"
     int port;           // 0 = 4242, the next free one if taken
     bool port_exact;    // a taken port is an error
-    int listen_fd;      // a socket that listens already, which we take over (listen.h); 0 = none: `listen` and `port` say where
-    const char *token;  // NULL = no protection (only on loopback, only when asked for)
+    int listen_fd; // a socket that listens already, which we take over (listen.h); 0 = none: `listen` and `port` say where
+    const char *token; // NULL = no protection (only on loopback, only when asked for)
     const char *
         token_file; // where the token came from; NULL = nowhere. On other addresses than loopback nobody else may be able to read it
     const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
