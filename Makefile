@@ -2,37 +2,38 @@
 #
 #   make run      from nothing to a running demo: installs what is missing, builds, runs it
 #   make test     from nothing to tested: installs what is missing, builds, runs every test
+# Where it builds: BUILD, a folder that can be written to. The checkout itself is only read, and so may be read-only: make BUILD=/elsewhere test
 BUILD  ?= build
 PREFIX ?= /usr/local
 MESON   = meson
-NINJA   = ninja -C $(BUILD)
+NINJA   = ninja -C "$(BUILD)"
+export BUILD
+ifeq ($(strip $(BUILD)),)
+$(error BUILD is empty: name a build folder, or leave it out)
+endif
 
-all: build ## build into build/
+all: build ## build into build/; BUILD=folder for another place
 	@$(NINJA) --quiet
 
 .PHONY: all build run test bench lint format fuzz sanitize install uninstall clean help
 
-build: $(BUILD)/build.ninja
-
-$(BUILD)/build.ninja:
-	@tools/deps build
-	@$(MESON) setup $(BUILD) --prefix=$(PREFIX) >$(BUILD).log || { cat $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
+build:
+	@MAKECMDGOALS="$(MAKECMDGOALS)" tools/setup "$(BUILD)" "$(PREFIX)"
 
 run: ## install what is missing, build, run the demo job (20 s)
 	@tools/deps build
 	@$(MAKE) --no-print-directory -s all
-	@tools/demo $(BUILD)
+	@tools/demo "$(BUILD)"
 
 test: ## install what is missing, build, run every test
 	@tools/deps build test
 	@$(MAKE) --no-print-directory -s build
-	@tools/test $(BUILD)
+	@tools/test "$(BUILD)"
 
 bench: ## measure everything against its peers; BENCH=emit for one
 	@tools/deps build bench
 	@$(MAKE) --no-print-directory -s build
-	@tools/bench $(BUILD) $(BENCH)
+	@tools/bench "$(BUILD)" $(BENCH)
 
 lint: ## compiler warnings as errors under gcc and clang, clang-format, clang-tidy
 	@tools/deps build test lint
@@ -51,14 +52,15 @@ fuzz: ## a minute on the fuzz targets; SECONDS_EACH=n for more
 	@tools/fuzz $(or $(SECONDS_EACH),12)
 
 install: all ## install under PREFIX (default /usr/local; DESTDIR is honoured)
-	@$(MESON) configure $(BUILD) --prefix=$(PREFIX) >/dev/null
-	@$(MESON) install -C $(BUILD) --quiet && echo "installed under $(DESTDIR)$(PREFIX)"
+	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" >/dev/null
+	@$(MESON) install -C "$(BUILD)" --quiet && echo "installed under $(DESTDIR)$(PREFIX)"
 
 uninstall: ## take it away again
 	@$(NINJA) --quiet uninstall
 
+# Folders that Meson made, and no others: a clone may hold a build-notes/ that somebody wrote.
 clean: ## remove the build folders
-	@rm -rf build build-*
+	@for folder in "$(BUILD)" "$(BUILD)"-*; do [ ! -e "$$folder/meson-private" ] || rm -rf --one-file-system -- "$$folder"; done
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile

@@ -19,7 +19,7 @@ import urllib.parse
 
 from dumps import Dumps
 import side_by_side
-from lab import PROJECT, Lab, until, why_not
+from lab import Lab, until, why_not
 
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
@@ -87,7 +87,7 @@ class Cluster(Dumps, unittest.TestCase):
             for host in lab.names:
                 for pid in self.ours(host):
                     os.kill(pid, signal.SIGKILL)
-                lab.run(host, "sh", "-c", "rm -rf /tmp/* /dev/shm/*")
+                lab.clear(host, "/tmp", "/dev/shm")
         lab.idle()
 
     # ---- running
@@ -127,8 +127,7 @@ class Cluster(Dumps, unittest.TestCase):
 
     def left(self, host):
         """Files in a host's folder of running jobs, and memory with a name."""
-        found = [path for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).iterdir()]
-        return [str(within) for path in found if path.name not in PROJECT.parts for within in (path, *path.rglob("*"))]
+        return [str(path) for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).rglob("*")]
 
     def nothing_left(self):
         """No process of ours, no file, no memory."""
