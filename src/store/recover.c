@@ -84,6 +84,7 @@ static int load_catalog(struct store *s, struct recovery *r, struct error *e)
                         : 0;
         s->catalog_slot = slot;
         s->catalog_sequence = sequence;
+        s->catalog_extent_bytes += extent_entry(&s->file, slot)->size;
         struct segment_entry *entry = extent_entry(&s->file, slot);
         if (entry->used > entry->size)
             entry->used = entry->size;

@@ -173,6 +173,19 @@ static void set_sizes(struct store *s)
     s->event_room = clamp(share, TAIL_EVENT_BYTES_MIN, TAIL_EVENT_BYTES_MAX);
 }
 
+static void set_limits(struct store *s, const struct store_options *o)
+{
+    uint64_t *limits = s->catalog_limits;
+    limits[LIMIT_METRICS] = o->metric_limit ? o->metric_limit : STORE_METRICS_MAX_DEFAULT;
+    limits[LIMIT_PAIRS] = o->pair_limit ? o->pair_limit : STORE_PAIRS_MAX_DEFAULT;
+    limits[LIMIT_SERIES] = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
+    limits[LIMIT_SETS] = o->set_limit ? o->set_limit : STORE_SETS_MAX_DEFAULT;
+    limits[LIMIT_CATALOG_BYTES] =
+        o->catalog_limit_bytes
+            ? clamp(o->catalog_limit_bytes, 1, STORE_CATALOG_BYTES_MAX)
+            : clamp(s->size_limit_bytes / 4, STORE_CATALOG_BYTES_MIN, STORE_CATALOG_BYTES_MAX_DEFAULT);
+}
+
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e)
 {
     static const struct store_options defaults = {0};
@@ -190,9 +203,9 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
     s->close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
     s->rewrite_limit_bytes = o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
-    s->series_limit = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
     s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
     set_sizes(s);
+    set_limits(s, o);
     s->catalog_slot = s->hot_slot = s->cold_slot = EXTENT_NO_SLOT;
     s->points = s->events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
     s->newest_ns = s->singles_before_ns = INT64_MIN;
