@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -740,45 +743,111 @@ static int mode_scribble(void)
     return 0;
 }
 
+static void *thread_does_everything(void *index)
+{
+    sonde_handle value = tagged("value", "thread", (long)(intptr_t)index, SONDE_GAUGE);
+    sonde_handle total = sonde_counter("work_total", ""), level = sonde_gauge("level", "");
+    sonde_handle group = sonde_group((sonde_handle[]){value, level}, 2);
+    for (long i = 0; i < number(0); i++) {
+        sonde_emit(value, (double)i);
+        sonde_emit_at(value, (double)i, i);
+        sonde_emit_group(group, (double[]){1, 2});
+        sonde_add(total, 1);
+        sonde_set(level, (double)i);
+        sonde_span_begin("step", "k", "v");
+        sonde_annotate("note");
+        sonde_span_end();
+        if (i % 64 == 0)
+            tagged("defined", "i", i, SONDE_GAUGE);
+    }
+    return NULL;
+}
+
+// everything ROUNDS: four threads, all calls
+static int mode_everything(void)
+{
+    pthread_t threads[4];
+    sonde_level();
+    say("ready");
+    wait_for_line();
+    for (long i = 0; i < 4; i++)
+        if (pthread_create(&threads[i], NULL, thread_does_everything, (void *)(intptr_t)i) != 0)
+            return 1;
+    for (long i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    printf("dropped=%llu\nend\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+static int run_rest(void);
+
+// as UID MODE …: drops its privileges first
+static int mode_as(void)
+{
+    uid_t uid = (uid_t)number(0);
+    arguments++;
+    argument_count--;
+    if (uid != geteuid() && (setgid(uid) != 0 || setuid(uid) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0))
+        return 1;
+    return run_rest();
+}
+
+// unsealed MODE …: on a kernel that has no F_SEAL_FUTURE_WRITE, as before Linux 5.1
+static int mode_unsealed(void)
+{
+    enum { SEAL_FUTURE_WRITE = 0x10 };
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_ADD_SEALS, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, SEAL_FUTURE_WRITE, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return 1;
+    return run_rest();
+}
+
 static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"threads", mode_threads},
-    {"waves", mode_waves},
-    {"crowd", mode_crowd},
-    {"points", mode_points},
-    {"waits", mode_waits},
-    {"stream", mode_stream},
-    {"fork", mode_fork},
-    {"forks", mode_forks},
-    {"fork_tight", mode_fork_tight},
-    {"clone", mode_clone},
-    {"exec", mode_exec},
-    {"cells", mode_cells},
-    {"count", mode_count},
-    {"many_cells", mode_many_cells},
-    {"groups", mode_groups},
-    {"spans", mode_spans},
-    {"span_waits", mode_span_waits},
-    {"limits", mode_limits},
-    {"define", mode_define},
-    {"level", mode_level},
-    {"closes", mode_closes},
-    {"tight", mode_tight},
-    {"loud", mode_loud},
-    {"locked", mode_locked},
-    {"scribble", mode_scribble},
-    {"free_spans", mode_free_spans},
-    {"span_pairs", mode_span_pairs},
+    {"everything", mode_everything}, {"as", mode_as},
+    {"unsealed", mode_unsealed},     {"threads", mode_threads},
+    {"waves", mode_waves},           {"crowd", mode_crowd},
+    {"points", mode_points},         {"waits", mode_waits},
+    {"stream", mode_stream},         {"fork", mode_fork},
+    {"forks", mode_forks},           {"fork_tight", mode_fork_tight},
+    {"clone", mode_clone},           {"exec", mode_exec},
+    {"cells", mode_cells},           {"count", mode_count},
+    {"many_cells", mode_many_cells}, {"groups", mode_groups},
+    {"spans", mode_spans},           {"span_waits", mode_span_waits},
+    {"limits", mode_limits},         {"define", mode_define},
+    {"level", mode_level},           {"closes", mode_closes},
+    {"tight", mode_tight},           {"loud", mode_loud},
+    {"locked", mode_locked},         {"scribble", mode_scribble},
+    {"free_spans", mode_free_spans}, {"span_pairs", mode_span_pairs},
 };
+
+// The mode that the arguments begin with.
+static int run_rest(void)
+{
+    const char *name = argument_count > 0 ? arguments[0] : "";
+    arguments++;
+    argument_count--;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(name, modes[i].name) == 0)
+            return modes[i].run();
+    return 2;
+}
 
 int main(int argc, char **argv)
 {
-    arguments = argv + 2;
-    argument_count = argc - 2;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (argc > 1 && strcmp(argv[1], modes[i].name) == 0)
-            return modes[i].run();
-    return 2;
+    arguments = argv + 1;
+    argument_count = argc - 1;
+    return run_rest();
 }
