@@ -132,23 +132,23 @@ void emit_connection_tend(struct emit_process *p)
     if (now < due || !atomic_compare_exchange_strong_explicit(&p->connect_after_ns, &due, now + NS_PER_S,
                                                               memory_order_relaxed, memory_order_relaxed))
         return;
-    if (pthread_mutex_trylock(&p->lock) != 0)
+    if (!emit_trylock(p))
         return; // another time
     char byte;
     bool there = emit_is_open(&p->socket) && recv(p->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
                  (errno == EAGAIN || errno == EWOULDBLOCK);
     if (!there)
         emit_connect(p);
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
 }
 
 void emit_bell(struct emit_process *p)
 {
-    if (atomic_load_explicit(&p->agent->asleep, memory_order_relaxed) && pthread_mutex_trylock(&p->lock) == 0) {
+    if (atomic_load_explicit(&p->agent->asleep, memory_order_relaxed) && emit_trylock(p)) {
         if (atomic_exchange_explicit(&p->agent->asleep, 0, memory_order_relaxed) && emit_is_open(&p->socket) &&
             send(p->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
             emit_close(&p->socket);
-        pthread_mutex_unlock(&p->lock);
+        emit_unlock(p);
     }
     emit_connection_tend(p);
 }

@@ -46,6 +46,17 @@ static void wait_for_line(void)
         ;
 }
 
+static uint64_t random_state;
+
+static uint64_t random_u64(void)
+{
+    random_state += 0x9e3779b97f4a7c15u;
+    uint64_t x = random_state;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
 static sonde_handle tagged(const char *name, const char *key, long value, enum sonde_kind kind)
 {
     char text[32];
@@ -664,17 +675,6 @@ static char *find_mapping(const char *name, size_t *bytes)
     return found;
 }
 
-static uint64_t random_state;
-
-static uint64_t random_u64(void)
-{
-    random_state += 0x9e3779b97f4a7c15u;
-    uint64_t x = random_state;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 static uint64_t nasty(void)
 {
     static const uint64_t values[] = {
@@ -779,6 +779,60 @@ static int mode_everything(void)
     return 0;
 }
 
+static void *thread_is_cancelled(void *paths)
+{
+    int unused;
+    pthread_setcanceltype(number(1) ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED, &unused);
+    for (long i = 0;; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cancelled_%ld", i % 1000);
+        sonde_handle h = sonde_gauge(name, "");
+        sonde_emit(h, 1);
+        sonde_add(h, 1);
+        sonde_set(h, 1);
+        sonde_group(&h, 1);
+        sonde_gauge("not a name", "");
+        sonde_span_begin("span");
+        sonde_annotate("note");
+        sonde_span_end();
+        sonde_connect(((char **)paths)[i % 2], 1);
+        pthread_testcancel(); // none of the calls above need be a cancellation point
+    }
+    return NULL;
+}
+
+// cancels THREADS ASYNCHRONOUS SEED PATH PATH: threads that are cancelled anywhere in the slow paths. Then everything still
+// works: definitions, slots for as many threads as ever, fork(). A lock that nobody holds any more ends it by the alarm.
+static int mode_cancels(void)
+{
+    enum { ALARM_S = 60, SPINS = 1 << 19 };
+    pthread_t t;
+    random_state = (uint64_t)number(2);
+    alarm(ALARM_S);
+    sonde_level();
+    for (long i = 0; i < number(0); i++) {
+        if (pthread_create(&t, NULL, thread_is_cancelled, &arguments[3]) != 0)
+            return 1;
+        for (volatile uint64_t spin = random_u64() % SPINS; spin; spin--)
+            ;
+        pthread_cancel(t);
+        pthread_join(t, NULL);
+    }
+    sonde_handle after = sonde_gauge("after", "");
+    sonde_connect(arguments[3], 1);
+    sonde_emit(after, 1);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sonde_emit(after, 2);
+        sonde_emit(sonde_gauge("child", ""), 1);
+        _exit(0);
+    }
+    int status;
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return waitpid(pid, &status, 0) != pid || status != 0 || !after;
+}
+
 static int run_rest(void);
 
 // as UID MODE …: drops its privileges first
@@ -816,21 +870,37 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"everything", mode_everything}, {"as", mode_as},
-    {"unsealed", mode_unsealed},     {"threads", mode_threads},
-    {"waves", mode_waves},           {"crowd", mode_crowd},
-    {"points", mode_points},         {"waits", mode_waits},
-    {"stream", mode_stream},         {"fork", mode_fork},
-    {"forks", mode_forks},           {"fork_tight", mode_fork_tight},
-    {"clone", mode_clone},           {"exec", mode_exec},
-    {"cells", mode_cells},           {"count", mode_count},
-    {"many_cells", mode_many_cells}, {"groups", mode_groups},
-    {"spans", mode_spans},           {"span_waits", mode_span_waits},
-    {"limits", mode_limits},         {"define", mode_define},
-    {"level", mode_level},           {"closes", mode_closes},
-    {"tight", mode_tight},           {"loud", mode_loud},
-    {"locked", mode_locked},         {"scribble", mode_scribble},
-    {"free_spans", mode_free_spans}, {"span_pairs", mode_span_pairs},
+    {"everything", mode_everything},
+    {"as", mode_as},
+    {"cancels", mode_cancels},
+    {"unsealed", mode_unsealed},
+    {"threads", mode_threads},
+    {"waves", mode_waves},
+    {"crowd", mode_crowd},
+    {"points", mode_points},
+    {"waits", mode_waits},
+    {"stream", mode_stream},
+    {"fork", mode_fork},
+    {"forks", mode_forks},
+    {"fork_tight", mode_fork_tight},
+    {"clone", mode_clone},
+    {"exec", mode_exec},
+    {"cells", mode_cells},
+    {"count", mode_count},
+    {"many_cells", mode_many_cells},
+    {"groups", mode_groups},
+    {"spans", mode_spans},
+    {"span_waits", mode_span_waits},
+    {"limits", mode_limits},
+    {"define", mode_define},
+    {"level", mode_level},
+    {"closes", mode_closes},
+    {"tight", mode_tight},
+    {"loud", mode_loud},
+    {"locked", mode_locked},
+    {"scribble", mode_scribble},
+    {"free_spans", mode_free_spans},
+    {"span_pairs", mode_span_pairs},
 };
 
 // The mode that the arguments begin with.
