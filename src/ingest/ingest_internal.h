@@ -58,7 +58,7 @@ struct program {
     bool gone;            // seen dead: the next drain is the last
     bool warned;          // that it writes nonsense
     dev_t device;
-    ino_t inode;
+    ino_t inode, agent_inode;
     uint64_t salt;    // makes span ids of programs differ
     int64_t start_ns; // no record is older
     uint32_t clock, slots;
@@ -66,12 +66,11 @@ struct program {
     struct segment_layout at;
     const char *base; // all of it, read-only
     struct segment_agent *agent;
-    size_t agent_bytes;
 
-    uint64_t *tails;   // ours; those in the segment are for the program and for the next agent
-    uint64_t *dropped; // as last read, by slot
-    int64_t *newest;   // time of the last point or row, by slot
-    uint64_t dropped_slots, refused;
+    uint64_t *tails;        // ours; those in the segment are for the program and for the next agent
+    uint64_t *dropped;      // as last read, by slot
+    int64_t *newest;        // time of the last point or row, by slot
+    uint64_t lost, refused; // header.dropped, header.refused as last read
 
     size_t definitions_at; // bytes read
     bool definitions_bad;  // they made no sense; no more are read
