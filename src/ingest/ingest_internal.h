@@ -2,8 +2,8 @@
 #ifndef SONDE_INGEST_INGEST_INTERNAL_H
 #define SONDE_INGEST_INGEST_INTERNAL_H
 
-#include "base/clock.h"
 #include "emit/segment.h"
+#include "ingest/conversion.h"
 #include "ingest/ingest.h"
 
 enum {
@@ -57,10 +57,11 @@ struct program {
     int pidfd;            // -1 = gone, or none could be had
     bool gone;            // seen dead: the next drain is the last
     bool warned;          // that it writes nonsense
+    bool warned_ahead;    // that its times are ahead
     dev_t device;
     ino_t inode;
     uint64_t salt;    // makes span ids of programs differ
-    int64_t start_ns; // no record is older
+    int64_t start_ns; // boot time; no record is older
     uint32_t clock, slots;
     uint64_t ring_bytes;
     struct segment_layout at;
@@ -70,7 +71,8 @@ struct program {
 
     uint64_t *tails;   // ours; those in the segment are for the program and for the next agent
     uint64_t *dropped; // as last read, by slot
-    int64_t *newest;   // time of the last point or row, by slot
+    int64_t *newest;   // time of the last point or row by the program's clock, by slot
+    struct conversion conversion;
     uint64_t dropped_slots, refused;
 
     size_t definitions_at; // bytes read
@@ -116,10 +118,8 @@ struct ingest {
     bool closing; // in the last drain
 
     struct clock_fit fit;
-    int64_t now_ns;             // of this drain
-    int64_t created_at_ns;      // monotonic, as the next two
-    int64_t fitted_at_ns;       // when the clocks were read last
-    int64_t checked_at_ns;      // when programs were looked at last
+    int64_t future_ns;          // a time that is given with a point and later than this cannot be
+    int64_t checked_at_ns;      // when programs were looked at last, monotonic
     struct store_point *points; // INGEST_BATCH_POINTS
     size_t point_count;
 

@@ -171,13 +171,13 @@ static void watch(struct program *p)
     p->start_ticks = now;
 }
 
-// From clock ticks since boot to the time of day; a second earlier, as ticks are coarse. A start that cannot be is ignored.
+// From clock ticks since boot to boot time; a second earlier, as ticks are coarse. A start that cannot be is ignored.
 static int64_t start_of(uint64_t start_ticks)
 {
-    int64_t now = clock_realtime_ns(), up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
+    int64_t up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
     int64_t since_boot =
         hz > 0 && start_ticks < (uint64_t)(INT64_MAX / NS_PER_S) ? (int64_t)start_ticks * (NS_PER_S / hz) : 0;
-    return now - up + (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
+    return (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
 }
 
 static int attach(struct ingest *in, struct program *p, int fd)
@@ -192,6 +192,7 @@ static int attach(struct ingest *in, struct program *p, int fd)
     p->start_ticks = h->start_ticks;
     p->start_ns = start_of(p->start_ticks);
     p->salt = hash_u64((uint64_t)h->pid << 32 ^ p->start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
+    p->conversion.lanes = 1;
     p->tails = calloc(p->slots, sizeof *p->tails);
     p->newest = calloc(p->slots, sizeof *p->newest);
     p->dropped = calloc(p->slots, sizeof *p->dropped);
