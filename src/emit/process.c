@@ -20,7 +20,8 @@
 
 enum { MARK_CLEARED = 0, MARK_OURS = 1, MARK_FORKED = 2 };
 
-struct emit_process emit_process = {.lock = PTHREAD_MUTEX_INITIALIZER, .segment_fd = -1, .socket_fd = -1};
+struct emit_process emit_process = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .segment = {.file = {.fd = -1}, .agent_file = {.fd = -1}}, .socket = {.fd = -1}};
 struct ring emit_no_ring;
 __thread struct ring *emit_self = &emit_no_ring;
 
@@ -32,12 +33,13 @@ static struct ring *slot(const struct emit_process *p, uint32_t i)
 }
 
 // All but the definitions.
-static void fill_header(const struct emit_process *p, char *base)
+static void fill_header(const struct emit_process *p, const struct emit_segment *s)
 {
-    struct segment_header *h = (struct segment_header *)(void *)base;
+    struct segment_header *h = (struct segment_header *)(void *)s->base;
     h->version = SEGMENT_VERSION;
     h->pid = (uint32_t)getpid();
     h->start_ticks = process_start_ticks("/proc/self/stat");
+    h->agent_inode = s->agent_file.inode;
     h->bytes = p->at.bytes;
     h->ring_bytes = p->ring_bytes;
     h->slots = p->slots;
@@ -47,11 +49,19 @@ static void fill_header(const struct emit_process *p, char *base)
     h->magic = SEGMENT_MAGIC;
 }
 
-static void adopt_base(struct emit_process *p, char *base)
+static void use_segment(struct emit_process *p, const struct emit_segment *s)
 {
-    p->base = base;
-    p->header = (struct segment_header *)(void *)base;
-    p->agent = (struct segment_agent *)(void *)(base + p->at.agent);
+    p->segment = *s;
+    p->base = s->base;
+    p->header = (struct segment_header *)(void *)s->base;
+    p->agent = s->agent;
+}
+
+static void close_descriptors(struct emit_process *p)
+{
+    emit_close(&p->socket);
+    emit_close(&p->segment.file);
+    emit_close(&p->segment.agent_file);
 }
 
 // In a child, with the lock: its own segment in the place of the parent's.
@@ -59,19 +69,19 @@ static bool start_in_child(struct emit_process *p)
 {
     emit_self = &emit_no_ring;
     atomic_store(&p->cells_end, 0);
-    emit_close(&p->socket_fd, p->socket_inode);
-    emit_close(&p->segment_fd, p->segment_inode);
+    close_descriptors(p);
     struct error e;
+    struct emit_segment fresh;
     uint32_t slots = p->slots;
-    size_t bytes = p->at.bytes;
-    char *fresh = emit_segment_create(p, &p->segment_fd, &e);
-    if (fresh && p->slots == slots) {
-        fill_header(p, fresh);
-        memcpy(fresh + p->at.definitions, p->base + p->at.definitions, p->definitions_bytes);
-        struct segment_header *h = (struct segment_header *)(void *)fresh;
+    if (emit_segment_create(p, &fresh, &e) == 0 && p->slots == slots) {
+        fill_header(p, &fresh);
+        memcpy(fresh.base + p->at.definitions, p->base + p->at.definitions, p->definitions_bytes);
+        struct segment_header *h = (struct segment_header *)(void *)fresh.base;
         atomic_store_explicit(&h->definitions_bytes, p->definitions_bytes, memory_order_release);
-        if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->base) != MAP_FAILED) {
-            p->segment_inode = emit_inode(p->segment_fd);
+        if (mremap(fresh.base, fresh.bytes, fresh.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->base) != MAP_FAILED) {
+            munmap(p->agent, SEGMENT_AGENT_BYTES);
+            fresh.base = p->base;
+            use_segment(p, &fresh);
             atomic_store(&p->slots_free, p->slots);
             atomic_store(&p->cells_end, p->definitions);
             atomic_store(p->mark, MARK_OURS);
@@ -79,11 +89,7 @@ static bool start_in_child(struct emit_process *p)
             return true;
         }
     }
-    if (fresh) {
-        munmap(fresh, p->at.bytes);
-        close(p->segment_fd);
-        p->segment_fd = -1;
-    }
+    emit_segment_destroy(&fresh);
     // Not enough memory, descriptors, address space. Nothing may go into the parent's segment, so this process is off.
     emit_say("off in the forked process %d: cannot make its shared memory", (int)getpid());
     atomic_store(&p->state, EMIT_OFF);
@@ -107,8 +113,7 @@ static void after_fork_in_child(void)
         emit_self = &emit_no_ring;
         atomic_store(&p->cells_end, 0);
         atomic_store(p->mark, MARK_FORKED);
-        emit_close(&p->socket_fd, p->socket_inode);
-        emit_close(&p->segment_fd, p->segment_inode);
+        close_descriptors(p);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -190,14 +195,13 @@ static bool start(struct emit_process *p)
     madvise(mark, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
     p->mark = mark;
     atomic_store(p->mark, MARK_OURS);
-    char *base = emit_segment_create(p, &p->segment_fd, &e);
-    if (!base) {
+    struct emit_segment segment;
+    if (emit_segment_create(p, &segment, &e) != 0) {
         emit_say("off: %s", e.text);
         return false;
     }
-    p->segment_inode = emit_inode(p->segment_fd);
-    adopt_base(p, base);
-    fill_header(p, base);
+    use_segment(p, &segment);
+    fill_header(p, &segment);
     atomic_store(&p->slots_free, p->slots);
     if (!emit_define_process(p)) {
         emit_say("off: no memory");
@@ -271,7 +275,7 @@ static struct ring *claim(struct emit_process *p)
         r->mask = p->ring_bytes - 1;
         r->index = i;
         r->ticks = p->header->clock == SEGMENT_CLOCK_TICKS;
-        memset((char *)r + SLOT_SPANS, 0, SEGMENT_LINE); // no open spans
+        emit_spans_forget(i);
         atomic_store_explicit(&r->used, true, memory_order_relaxed);
         atomic_fetch_sub(&p->slots_free, 1);
         if (i >= atomic_load_explicit(&p->header->slots_used, memory_order_relaxed))
@@ -295,7 +299,8 @@ struct ring *emit_ring(uint64_t points)
         pthread_mutex_unlock(&p->lock);
     }
     if (!r) {
-        atomic_fetch_add_explicit(&p->header->dropped_slots, points, memory_order_relaxed);
+        if (points)
+            atomic_fetch_add_explicit(&p->header->dropped, points, memory_order_relaxed);
         return NULL;
     }
     emit_self = r;

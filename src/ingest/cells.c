@@ -67,6 +67,14 @@ static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
     return true;
 }
 
+// Adds the counter cells at `area`, those of handles below `end`, to the sums.
+static void add_cells(struct program *p, const char *area, uint32_t end)
+{
+    const volatile double *cell = (const volatile double *)(const volatile void *)area;
+    for (uint32_t i = 0; i < end && i < p->definition_count; i++)
+        p->cells.sums[i] += cell[i];
+}
+
 // Reads the program's cells; new ones join the list.
 static void read_cells(struct ingest *in, struct program *p)
 {
@@ -79,12 +87,10 @@ static void read_cells(struct ingest *in, struct program *p)
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
     for (uint32_t s = 0; s < used && s < p->slots; s++) {
         const char *slot = p->base + p->at.slots + p->at.slot_bytes * s;
-        const volatile double *cell = (const volatile double *)(const volatile void *)(slot + SLOT_CELLS);
-        uint32_t end =
-            atomic_load_explicit(&((const struct ring *)(const void *)slot)->cells_end, memory_order_acquire);
-        for (uint32_t i = 0; i < end && i < p->definition_count; i++)
-            c->sums[i] += cell[i];
+        add_cells(p, slot + SLOT_CELLS,
+                  atomic_load_explicit(&((const struct ring *)(const void *)slot)->cells_end, memory_order_acquire));
     }
+    add_cells(p, p->base + p->at.common, atomic_load_explicit(&h->common_end, memory_order_acquire));
     const volatile uint64_t *gauge = (const volatile uint64_t *)(const volatile void *)(p->base + p->at.gauges);
     for (uint32_t i = 1; i < p->definition_count; i++) {
         if (p->definitions[i].state != DEFINITION_METRIC)

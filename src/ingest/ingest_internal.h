@@ -59,7 +59,7 @@ struct program {
     bool warned;          // that it writes nonsense
     bool warned_ahead;    // that its times are ahead
     dev_t device;
-    ino_t inode;
+    ino_t inode, agent_inode;
     uint64_t salt;    // makes span ids of programs differ
     int64_t start_ns; // boot time; no record is older
     uint32_t clock, slots;
@@ -67,13 +67,12 @@ struct program {
     struct segment_layout at;
     const char *base; // all of it, read-only
     struct segment_agent *agent;
-    size_t agent_bytes;
 
-    uint64_t *tails;   // ours; those in the segment are for the program and for the next agent
-    uint64_t *dropped; // as last read, by slot
-    int64_t *newest;   // time of the last point or row by the program's clock, by slot
-    struct conversion conversion;
-    uint64_t dropped_slots, refused;
+    uint64_t *tails;              // ours; those in the segment are for the program and for the next agent
+    uint64_t *dropped;            // as last read, by slot
+    int64_t *newest;              // time of the last point or row by the program's clock, by slot
+    uint64_t lost, refused;       // header.dropped, header.refused as last read
+    struct conversion conversion; // of this drain
 
     size_t definitions_at; // bytes read
     bool definitions_bad;  // they made no sense; no more are read

@@ -327,7 +327,7 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
             *fullest = full < 1 ? full : 1;
         drain_slot(in, p, i, r, heads[i]);
     }
-    in->stats.dropped_full += growth(in, &p->dropped_slots, &h->dropped_slots, &p->agent->dropped_slots);
+    in->stats.dropped_full += growth(in, &p->lost, &h->dropped, &p->agent->dropped);
     in->stats.dropped_limit += growth(in, &p->refused, &h->refused, &p->agent->refused);
     if (!atomic_load_explicit(&p->agent->asleep, memory_order_relaxed))
         atomic_store_explicit(&p->agent->asleep, 1, memory_order_relaxed);

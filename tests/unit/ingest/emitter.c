@@ -644,14 +644,14 @@ static int mode_tight(void)
     return 0;
 }
 
-// Where the library has mapped its segment.
-static char *find_segment(size_t *bytes)
+// Where the library has mapped its segment, or the agent's area.
+static char *find_mapping(const char *name, size_t *bytes)
 {
     FILE *f = fopen("/proc/self/maps", "re");
     char line[512], *found = NULL;
     while (f && fgets(line, sizeof line, f)) {
         unsigned long from, to;
-        if (strstr(line, "/memfd:sonde") && sscanf(line, "%lx-%lx", &from, &to) == 2) {
+        if (strstr(line, name) && sscanf(line, "%lx-%lx", &from, &to) == 2) {
             found = (char *)from;
             *bytes = to - from;
         }
@@ -684,15 +684,15 @@ static uint64_t nasty(void)
 static int mode_scribble(void)
 {
     random_state = (uint64_t)number(0);
-    size_t bytes = 0;
+    size_t bytes = 0, agent_bytes = 0;
     sonde_handle h = sonde_gauge("scribbled", "");
     sonde_add(sonde_counter("scribbled_total", ""), 1);
     sonde_span_begin("scribbled span", "k", "v");
     sonde_span_end();
     for (int i = 0; i < 1000; i++)
         sonde_emit(h, i);
-    char *base = find_segment(&bytes);
-    if (!base)
+    char *base = find_mapping(SEGMENT_LINK, &bytes), *agent = find_mapping(SEGMENT_AGENT_LINK, &agent_bytes);
+    if (!base || !agent)
         return 1;
     struct segment_header *header = (struct segment_header *)base;
     struct segment_layout at = segment_layout(header->slots, header->ring_bytes);
@@ -700,34 +700,34 @@ static int mode_scribble(void)
     wait_for_line();
     for (long round = 0; round < number(1); round++) {
         uint64_t r = random_u64();
-        size_t where;
+        char *where;
         switch (r % 8) {
         case 0:
-            where = offsetof(struct segment_header, definitions_bytes) + random_u64() % 5 * 8;
+            where = base + offsetof(struct segment_header, definitions_bytes) + random_u64() % 5 * 8;
             break;
         case 1:
-            where = random_u64() % 256 * 8;
+            where = base + random_u64() % 256 * 8;
             break;
         case 2:
-            where = at.agent + random_u64() % 32 * 8;
+            where = agent + random_u64() % 32 * 8;
             break;
         case 3:
-            where = at.definitions + random_u64() % 64 * 8;
+            where = base + at.definitions + random_u64() % 64 * 8;
             break;
         case 4:
-            where = at.gauges + random_u64() % 64 * 8;
+            where = base + at.gauges + random_u64() % 64 * 8;
             break;
         case 5:
-            where = at.slots + random_u64() % 8 * 8; // the ring's head
+            where = base + at.slots + random_u64() % 8 * 8; // the ring's head
             break;
         default:
-            where = at.slots + SLOT_DATA + random_u64() % 4096 * 8;
+            where = base + at.slots + SLOT_DATA + random_u64() % 4096 * 8;
         }
         uint64_t value = nasty();
         if (r % 8 >= 6 && random_u64() % 2) // a header that might be believed
             value = segment_word((enum segment_type)(random_u64() % 8), random_u64() % 4, random_u64() % 64,
                                  (uint32_t)(random_u64() % 4));
-        memcpy(base + where, &value, sizeof value);
+        memcpy(where, &value, sizeof value);
         if (random_u64() % 16 == 0) // and its head runs ahead
             atomic_fetch_add(&((struct ring *)(void *)(base + at.slots))->head, random_u64() % 64 * 8);
         if (random_u64() % 64 == 0)

@@ -175,12 +175,12 @@ static void read_child(struct child *c)
 // The HELLO of connection i. False: it is closed and forgotten.
 static bool greet(struct node *n, size_t i)
 {
-    int segment;
-    int r = ingest_receive_hello(n->connections[i], &segment, &n->peers[i]);
+    struct ingest_descriptors fds;
+    int r = ingest_receive_hello(n->connections[i], &fds, &n->peers[i]);
     if (r == -EAGAIN)
         return true;
     if (r == 0)
-        r = ingest_attach(n->in, segment, n->peers[i]);
+        r = ingest_attach(n->in, fds, n->peers[i]);
     n->greeted[i] = true;
     if (r == 0 || r == -EBUSY)
         return true;

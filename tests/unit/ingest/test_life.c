@@ -211,9 +211,9 @@ static void levels(void **state)
         uint64_t handle, run, open;
     } cases[] = {
         {"SONDE_LEVEL", "1", 0, 0, 0},   {"SONDE_LEVEL=", "1", 0, 0, 0},   {"SONDE_LEVEL=0", "1", 0, 0, 0},
-        {"SONDE_LEVEL=x", "1", 0, 0, 0}, {"SONDE_LEVEL=-1", "1", 0, 0, 0}, {"SONDE_LEVEL=1", "1", 1, 1, 2},
-        {"SONDE_LEVEL=1", "0", 1, 1, 2}, {"SONDE_LEVEL=1", "2", 0, 1, 2},  {"SONDE_LEVEL=2", "2", 1, 2, 2},
-        {"SONDE_LEVEL=9", "4", 1, 4, 2}, {"SONDE_LEVEL=4", "5", 0, 4, 2},  {"SONDE_SOCKET", "1", 0, 0, 0},
+        {"SONDE_LEVEL=x", "1", 0, 0, 0}, {"SONDE_LEVEL=-1", "1", 0, 0, 0}, {"SONDE_LEVEL=1", "1", 1, 1, 3},
+        {"SONDE_LEVEL=1", "0", 1, 1, 3}, {"SONDE_LEVEL=1", "2", 0, 1, 3},  {"SONDE_LEVEL=2", "2", 1, 2, 3},
+        {"SONDE_LEVEL=9", "4", 1, 4, 3}, {"SONDE_LEVEL=4", "5", 0, 4, 3},  {"SONDE_SOCKET", "1", 0, 0, 0},
         {"SONDE_SOCKET=", "1", 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
