@@ -24,15 +24,15 @@
 
 struct conversion {
     struct clock_map map;
-    int64_t now_ns; // boot time: nothing is later
+    int64_t start_ns; // of the program, boot time: nothing is earlier
+    int64_t now_ns;   // boot time: nothing is later
     int64_t lanes;
 };
 
 // Whose times are converted.
 struct conversion_source {
-    int64_t start_ns; // of the program, boot time: nothing is earlier
-    bool ticks;       // its times are cycle counts; else the wall clock's
-    int64_t lane;     // of the ring, below `lanes`
+    bool ticks;   // its times are cycle counts; else the wall clock's
+    int64_t lane; // of the ring, below `lanes`
 };
 
 // Now, by the clock of the source: boot time, or the wall clock.
@@ -45,7 +45,7 @@ static inline int64_t conversion_now_ns(const struct conversion *c, const struct
 static inline int64_t conversion_clock_ns(const struct conversion *c, const struct conversion_source *from,
                                           uint64_t word, bool *clamped)
 {
-    int64_t t, first = from->start_ns, last = c->now_ns + INGEST_FUTURE_MAX_NS;
+    int64_t t, first = c->start_ns, last = c->now_ns + INGEST_FUTURE_MAX_NS;
     if (__builtin_expect(from->ticks, 1)) {
         t = clock_map_boot_ns(&c->map, word, last);
     } else {

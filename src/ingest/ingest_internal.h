@@ -72,7 +72,9 @@ struct program {
     uint64_t *dropped;            // as last read, by slot
     int64_t *newest;              // time of the last point or row by the program's clock, by slot
     uint64_t lost, refused;       // header.dropped, header.refused as last read
-    struct conversion conversion; // of this drain
+    uint8_t *commits;             // which of the two counts in the segment was written last, by slot
+    struct conversion conversion; // of this drain; at first, of the agent before us
+    bool interrupted;             // that was killed in its drain: what it had claimed is taken by its conversion
 
     size_t definitions_at; // bytes read
     bool definitions_bad;  // they made no sense; no more are read
@@ -117,7 +119,6 @@ struct ingest {
     bool closing; // in the last drain
 
     struct clock_fit fit;
-    int64_t future_ns;          // a time that is given with a point and later than this cannot be
     int64_t checked_at_ns;      // when programs were looked at last, monotonic
     struct store_point *points; // INGEST_BATCH_POINTS
     size_t point_count;
@@ -150,6 +151,7 @@ void program_definitions(struct ingest *in, struct program *p);
 void program_warn(struct program *p, const char *what); // once a program
 
 // rings.c
+bool program_resume(struct program *p); // where the agent before us has stopped; false: no memory
 size_t program_drain(struct ingest *in, struct program *p, double *fullest);
 void ingest_flush_points(struct ingest *in);
 

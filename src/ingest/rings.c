@@ -11,6 +11,7 @@
 #include "ingest/ingest_internal.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 enum {
     PUBLISH_BYTES = 128 << 10, // how often a busy program learns that there is room again
@@ -39,7 +40,8 @@ struct taking {
     struct ingest *in;
     struct program *p;
     struct conversion_source source;
-    int64_t newest; // of the points so far, by the source's clock
+    int64_t newest;    // of the points so far, by the source's clock
+    int64_t future_ns; // a time that is given with a point and is later cannot be
 };
 
 static int64_t clock_of(struct taking *t, uint64_t word)
@@ -76,7 +78,7 @@ static bool time_of(struct taking *t, uint64_t word, unsigned flags, int64_t *ou
     int64_t ns;
     if (flags & SEGMENT_TIME_NS) {
         *out = (int64_t)word;
-        if (*out <= t->in->future_ns)
+        if (*out <= t->future_ns)
             return true;
         ns = too_far_ahead(t);
     } else {
@@ -193,21 +195,79 @@ static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, u
     }
 }
 
-static void publish_tail(struct program *p, uint32_t slot, uint64_t tail)
+// What lies before `tail` is in the store; the program may overwrite it.
+static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_t newest)
 {
+    unsigned commit = p->commits[slot] ^= 1;
+    // Killed between any two of these stores, the tail has its count still or already.
+    atomic_store_explicit(&p->agent->tails[slot].newest[commit].newest, (uint64_t)newest, memory_order_relaxed);
+    atomic_store_explicit(&p->agent->tails[slot].newest[commit].bytes, tail, memory_order_release);
     p->tails[slot] = tail;
+    p->newest[slot] = newest;
     // Release: all reads of what lies before it are done.
     atomic_store_explicit(&p->agent->tails[slot].bytes, tail, memory_order_release);
+}
+
+// Of this drain, for the next agent. No ring has claimed records then.
+static void publish_conversion(struct program *p)
+{
+    uint64_t words[SEGMENT_CONVERSION_WORDS] = {0};
+    _Static_assert(sizeof p->conversion <= sizeof words, "the agent's area has room for a conversion");
+    memcpy(words, &p->conversion, sizeof p->conversion);
+    for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
+        atomic_store_explicit(&p->agent->conversion[i], words[i], memory_order_relaxed);
+}
+
+bool program_resume(struct program *p)
+{
+    p->tails = calloc(p->slots, sizeof *p->tails);
+    p->newest = calloc(p->slots, sizeof *p->newest);
+    p->dropped = calloc(p->slots, sizeof *p->dropped);
+    p->commits = calloc(p->slots, sizeof *p->commits);
+    if (!p->tails || !p->newest || !p->dropped || !p->commits)
+        return false;
+    p->lost = atomic_load_explicit(&p->agent->dropped, memory_order_relaxed);
+    p->refused = atomic_load_explicit(&p->agent->refused, memory_order_relaxed);
+    for (uint32_t i = 0; i < p->slots; i++) {
+        uint64_t bytes = atomic_load_explicit(&p->agent->tails[i].bytes, memory_order_relaxed);
+        uint64_t claimed = atomic_load_explicit(&p->agent->tails[i].claimed, memory_order_relaxed);
+        p->tails[i] = bytes & ~UINT64_C(7);
+        p->dropped[i] = atomic_load_explicit(&p->agent->tails[i].dropped, memory_order_relaxed);
+        p->interrupted = p->interrupted || (claimed != bytes && claimed - bytes <= p->ring_bytes);
+        for (unsigned k = 0; k < 2; k++) {
+            int64_t newest = (int64_t)atomic_load_explicit(&p->agent->tails[i].newest[k].newest, memory_order_relaxed);
+            if (atomic_load_explicit(&p->agent->tails[i].newest[k].bytes, memory_order_relaxed) == bytes &&
+                newest >= p->newest[i]) {
+                p->newest[i] = newest;
+                p->commits[i] = (uint8_t)k;
+            }
+        }
+    }
+    uint64_t words[SEGMENT_CONVERSION_WORDS];
+    for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
+        words[i] = atomic_load_explicit(&p->agent->conversion[i], memory_order_relaxed);
+    memcpy(&p->conversion, words, sizeof p->conversion);
+    int64_t lanes = p->conversion.lanes;
+    if (lanes < 1 || lanes > SEGMENT_SLOTS_MAX || (lanes & (lanes - 1))) {
+        p->conversion.lanes = 1; // nobody's yet
+        p->interrupted = false;
+    }
+    return true;
 }
 
 static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, const struct ring *r, uint64_t head)
 {
     const char *base = (const char *)r + SLOT_DATA;
     uint64_t tail = p->tails[slot], mask = p->ring_bytes - 1, published = tail;
-    struct taking t = {in, p, {p->start_ns, p->clock == SEGMENT_CLOCK_TICKS, slot}, p->newest[slot]};
+    const struct conversion *c = &p->conversion;
+    struct taking t = {in,
+                       p,
+                       {p->clock == SEGMENT_CLOCK_TICKS, slot & ((uint32_t)c->lanes - 1)},
+                       p->newest[slot],
+                       clock_map_real_ns(&c->map, c->now_ns) + INGEST_FUTURE_MAX_NS};
     if (head - tail > p->ring_bytes || head % 8) {
         in->stats.dropped_corrupt += head - tail > p->ring_bytes ? p->ring_bytes / 8 : (head - tail) / 8;
-        publish_tail(p, slot, head & ~UINT64_C(7));
+        publish_tail(p, slot, head & ~UINT64_C(7), t.newest);
         program_warn(p, "a ring's head");
         return;
     }
@@ -228,8 +288,8 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
                 point->series = d->series;
                 if (__builtin_expect(!time_of(&t, when, word >> 8 & 0xff, &point->t_ns), 0))
                     in->stats.dropped_limit++;
-                else if (++in->point_count == INGEST_BATCH_POINTS)
-                    ingest_flush_points(in);
+                else
+                    in->point_count++;
             } else if (d && d->state == DEFINITION_LIMIT) {
                 in->stats.dropped_limit++;
             } else if (!d || d->state != DEFINITION_OFF) {
@@ -241,9 +301,12 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
             break;
         }
         tail += words * 8;
-        if (tail - published >= PUBLISH_BYTES) {
+        // After every flush, so that the next agent takes little again; and at once behind an annotation, which would be there twice.
+        if (__builtin_expect(in->point_count == INGEST_BATCH_POINTS || tail - published >= PUBLISH_BYTES ||
+                                 (word & 0xff) == SEGMENT_NOTE,
+                             0)) {
             ingest_flush_points(in); // in the store before the program may overwrite it
-            publish_tail(p, slot, tail);
+            publish_tail(p, slot, tail, t.newest);
             published = tail;
         }
     }
@@ -252,21 +315,35 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
         program_warn(p, "a record");
     }
     ingest_flush_points(in);
-    p->newest[slot] = t.newest;
-    publish_tail(p, slot, head);
+    publish_tail(p, slot, head, t.newest);
 }
 
-// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as nothing. `told` is where the
-// next agent will find what this one has counted.
-static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count, _Atomic uint64_t *told)
+// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as nothing.
+static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count)
 {
     enum { PLAUSIBLE_SHIFT = 48 };
     uint64_t now = atomic_load_explicit(count, memory_order_relaxed), more = now - *last;
     if (!more || in->closing) // nobody will read our numbers any more: they are left for the next agent
         return 0;
     *last = now;
-    atomic_store_explicit(told, now, memory_order_relaxed);
     return more >> PLAUSIBLE_SHIFT ? 0 : more;
+}
+
+void ingest_counts_recorded(struct ingest *in)
+{
+    for (size_t i = 0; i < in->program_count; i++) {
+        struct program *p = in->programs[i];
+        for (uint32_t slot = 0; slot < p->slots; slot++)
+            if (atomic_load_explicit(&p->agent->tails[slot].dropped, memory_order_relaxed) != p->dropped[slot])
+                atomic_store_explicit(&p->agent->tails[slot].dropped, p->dropped[slot], memory_order_relaxed);
+        atomic_store_explicit(&p->agent->dropped, p->lost, memory_order_relaxed);
+        atomic_store_explicit(&p->agent->refused, p->refused, memory_order_relaxed);
+    }
+}
+
+static const struct ring *ring_of(const struct program *p, uint32_t slot)
+{
+    return (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * slot);
 }
 
 // The rings that are in use take turns (conversion.h). When there are more of them than turns, there are more turns from here on: all that was
@@ -279,7 +356,7 @@ static void share_turns(struct program *p, uint32_t used)
     for (uint32_t i = 0; i < p->slots; i++)
         newest = p->newest[i] > newest ? p->newest[i] : newest;
     for (uint32_t i = 0; i < p->slots; i++)
-        p->newest[i] = newest;
+        publish_tail(p, i, p->tails[i], newest);
     while (p->conversion.lanes < used)
         p->conversion.lanes *= 2;
 }
@@ -293,12 +370,35 @@ static uint32_t read_heads(struct program *p, uint64_t heads[SEGMENT_SLOTS_MAX])
     while ((now = atomic_load_explicit(&h->slots_used, memory_order_acquire)) > used && used < p->slots) {
         used = now < p->slots ? now : p->slots;
         for (uint32_t i = 0; i < used; i++) {
-            const struct ring *r = (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * i);
             // Acquire: the records before head, and the definitions they name, are there.
-            heads[i] = atomic_load_explicit(&r->head, memory_order_acquire);
+            heads[i] = atomic_load_explicit(&ring_of(p, i)->head, memory_order_acquire);
         }
     }
     return used;
+}
+
+// The agent before us was killed while it took records. Those that it may have stored are stored once more, at the same times.
+static void repeat_claimed(struct ingest *in, struct program *p, const uint64_t *heads, uint32_t used)
+{
+    program_definitions(in, p);
+    for (uint32_t i = 0; i < used; i++) {
+        uint64_t claimed = atomic_load_explicit(&p->agent->tails[i].claimed, memory_order_relaxed);
+        if (claimed != p->tails[i] && claimed - p->tails[i] <= heads[i] - p->tails[i] &&
+            heads[i] - p->tails[i] <= p->ring_bytes)
+            drain_slot(in, p, i, ring_of(p, i), claimed);
+    }
+    p->interrupted = false;
+}
+
+// By the clocks as they are now; a round over many full rings may take its time.
+static void begin_conversion(struct ingest *in, struct program *p, uint32_t used)
+{
+    p->conversion.map = in->fit.map;
+    p->conversion.start_ns = p->start_ns;
+    p->conversion.now_ns = clock_read_ns(CLOCK_BOOTTIME);
+    share_turns(p, used);
+    publish_conversion(p);
+    program_definitions(in, p);
 }
 
 size_t program_drain(struct ingest *in, struct program *p, double *fullest)
@@ -307,28 +407,26 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
     uint64_t before = in->stats.points, heads[SEGMENT_SLOTS_MAX];
     uint32_t used = read_heads(p, heads);
     bool any = false;
+    if (__builtin_expect(p->interrupted, 0))
+        repeat_claimed(in, p, heads, used);
     for (uint32_t i = 0; i < used; i++)
         any = any || heads[i] != p->tails[i];
-    if (any) {
-        // A round over many full rings may take its time.
-        p->conversion.map = in->fit.map;
-        p->conversion.now_ns = clock_read_ns(CLOCK_BOOTTIME);
-        in->future_ns = clock_map_real_ns(&in->fit.map, p->conversion.now_ns) + INGEST_FUTURE_MAX_NS;
-        share_turns(p, used);
-        program_definitions(in, p);
-    }
+    if (any)
+        begin_conversion(in, p, used);
     for (uint32_t i = 0; i < used; i++) {
-        const struct ring *r = (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * i);
-        in->stats.dropped_full += growth(in, &p->dropped[i], &r->dropped, &p->agent->tails[i].dropped);
+        const struct ring *r = ring_of(p, i);
+        in->stats.dropped_full += growth(in, &p->dropped[i], &r->dropped);
         if (heads[i] == p->tails[i])
             continue;
         double full = (double)(heads[i] - p->tails[i]) / (double)p->ring_bytes;
         if (full > *fullest)
             *fullest = full < 1 ? full : 1;
+        // Release: the conversion is there. What is stored from here on is claimed.
+        atomic_store_explicit(&p->agent->tails[i].claimed, heads[i], memory_order_release);
         drain_slot(in, p, i, r, heads[i]);
     }
-    in->stats.dropped_full += growth(in, &p->lost, &h->dropped, &p->agent->dropped);
-    in->stats.dropped_limit += growth(in, &p->refused, &h->refused, &p->agent->refused);
+    in->stats.dropped_full += growth(in, &p->lost, &h->dropped);
+    in->stats.dropped_limit += growth(in, &p->refused, &h->refused);
     if (!atomic_load_explicit(&p->agent->asleep, memory_order_relaxed))
         atomic_store_explicit(&p->agent->asleep, 1, memory_order_relaxed);
     return in->stats.points - before;
