@@ -75,11 +75,14 @@ static inline bool conversion_distinct_ns(const struct conversion *c, const stru
                                           int64_t clock_ns, int64_t *newest, int64_t *out)
 {
     int64_t t = (clock_ns & -c->lanes) | from->lane;
-    // The wall clock may be set back, and is followed.
-    if (__builtin_expect(t <= *newest && (from->ticks || *newest - t < NS_PER_MS), 0)) {
-        t = (*newest & -c->lanes) + c->lanes + from->lane;
-        if (t > conversion_now_ns(c, from) + INGEST_FUTURE_MAX_NS)
-            return false;
+    if (__builtin_expect(t <= *newest, 0)) {
+        int64_t last = conversion_now_ns(c, from) + INGEST_FUTURE_MAX_NS;
+        // The wall clock may be set back, and is followed; so is any clock that nothing can have shown yet.
+        if ((from->ticks || *newest - t < NS_PER_MS) && *newest <= last) {
+            t = (*newest & -c->lanes) + c->lanes + from->lane;
+            if (t > last)
+                return false;
+        }
     }
     *newest = t;
     *out = conversion_real_ns(c, from, t);
