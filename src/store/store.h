@@ -73,13 +73,13 @@ struct store_metric {
 };
 
 struct store_options {
-    uint64_t size_limit_bytes;      // retention by size, of all but the catalog; 0 = 1 GiB; UINT64_MAX = none
-    int64_t window_ns;              // retention by age, counted from the newest point; 0 = keep all
-    int64_t sync_interval_ns;       // 0 = 5 s
+    uint64_t size_limit_bytes; // retention by size, of all but the catalog; 0 = 1 GiB; UINT64_MAX = none
+    int64_t window_ns;         // retention by age, before the newest point or now (store_tick), the earlier; 0 = none
+    int64_t sync_interval_ns;  // 0 = 5 s
     // Definitions past these limits are refused before anything of them is written. 0 = the default.
     uint32_t metric_limit, pair_limit, series_limit, set_limit;
     uint64_t catalog_limit_bytes; // 0 = a quarter of the size limit, between STORE_CATALOG_BYTES_MIN and …_MAX_DEFAULT
-    size_t memory_limit_bytes;      // of the writer's own memory and live tails; 0 = 256 MiB
+    size_t memory_limit_bytes;    // of the writer's own memory and live tails; 0 = 256 MiB
     const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
     size_t meta_count;
     int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
