@@ -155,10 +155,12 @@ class Recording(Place):
 
     def test_a_recording_is_not_overwritten(self):
         self.assertEqual(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "first", "1").returncode, 0)
-        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 1, str(self.root / "kept"), "holds a recording already")
+        said = (str(self.root / "kept"), "holds a recording already", f"goes to {self.runs} instead")
+        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 0, *said)
         (self.root / "kept" / "run.json").unlink()  # as in a folder of a dump
-        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 1, str(self.root / "kept"), "holds a recording already")
+        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "third", "1"), 0, *said)
         self.assertEqual(self.names(self.root / "kept")["first"], 1)
+        self.assertEqual({name for job in self.recordings() for name in self.names(job)} & {"first", "second", "third"}, {"second", "third"})
         self.nothing_left()
 
     def test_no_record(self):
@@ -290,7 +292,7 @@ class Reachable(Place):
         until(lambda: "cpu_percent" in self.names(), "cpu_percent while it runs")
 
     def test_no_certificate(self):
-        self.one_line(self.sonde("run", "--tls-cert=none.pem", "--tls-key=none.pem", "true"), 1, "none.pem", "No such file")
+        self.one_line(self.sonde("run", "--tls-cert=none.pem", "--tls-key=none.pem", "true"), 2, "none.pem", "No such file")
         self.nothing_left()
 
     def test_no_job(self):

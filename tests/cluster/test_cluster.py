@@ -768,7 +768,7 @@ class Cluster(Dumps, unittest.TestCase):
     def test_login_node(self):
         """salloc on a machine that is none of the job's: the command runs there, and all nodes have agents."""
         done = lab.run("n1", "salloc", "--quiet", "-N2", "--nodelist=n2,n3", "sonde", "run", "--record", self.record, "sh", "-c",
-                       "hostname; echo {nodelist}; srun --overlap sonde put where 1")
+                       "hostname; echo {sonde:nodelist}; srun --overlap sonde put where 1")
         self.assertEqual((done.returncode, done.stdout), (0, "n1\nn2,n3\n"), done.stderr)
         self.assertIn("none of the job's nodes", done.stderr)
         series = self.series(self.record)
@@ -792,7 +792,7 @@ class Cluster(Dumps, unittest.TestCase):
     # ---- ssh
 
     def test_ssh_placeholders_and_recordings_of_private_disks(self):
-        done = self.ssh("--", "sh", "-c", "echo '{nodelist}|{hosts}|{nnodes}|{hostfile}|{x}'; cat {hostfile}; for h in {hosts}; do ssh $h \"SONDE_SOCKET=$SONDE_SOCKET /mnt/bin/sonde put by_ssh 1\"; done",
+        done = self.ssh("--", "sh", "-c", "echo '{sonde:nodelist}|{sonde:hosts}|{sonde:nnodes}|{sonde:hostfile}|{x}'; cat {sonde:hostfile}; for h in {sonde:hosts}; do ssh $h \"SONDE_SOCKET=$SONDE_SOCKET /mnt/bin/sonde put by_ssh 1\"; done",
                         env={"SONDE_JOB": "over-ssh"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, "n1,n2,n3|n1 n2 n3|3|/tmp/sonde-0/over-ssh/hostfile|{x}\nn1\nn2\nn3\n")
@@ -827,7 +827,7 @@ class Cluster(Dumps, unittest.TestCase):
     def test_a_dead_host_is_named_and_the_run_goes_on(self):
         for start in (self.ssh, self.slurm):
             lab.partition("n3")
-            done = start("--no-record", "--", "sh", "-c", "echo {nodelist}")
+            done = start("--no-record", "--", "sh", "-c", "echo {sonde:nodelist}")
             lab.heal("n3")
             self.assertEqual((done.returncode, done.stdout), (0, "n1,n2\n"), done.stderr)
             self.assertIn("node n3 has not come up", done.stderr)
