@@ -18,8 +18,8 @@
 int catalog_make_room(struct store *s, size_t bytes)
 {
     const struct segment_entry *e = s->catalog_slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog_slot);
-    if (e && e->kind != SEGMENT_CATALOG)
-        e = NULL; // packed: the log goes on behind it
+    if (e && (e->kind != SEGMENT_CATALOG || s->catalog_ended))
+        e = NULL; // packed, or a hole: the log goes on behind it
     if (e && e->size - e->used >= bytes)
         return 0;
     uint64_t size = e ? e->size * 2 : CATALOG_SEGMENT_BYTES;
@@ -31,6 +31,7 @@ int catalog_make_room(struct store *s, size_t bytes)
     if (slot < 0)
         return space_failed(s, slot);
     s->catalog_slot = slot;
+    s->catalog_ended = false;
     s->catalog_sequence++;
     s->catalog_extent_bytes += extent_entry(&s->file, slot)->size;
     return 0;

@@ -80,6 +80,8 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
             x->gaps_from[k] = x->gaps[at].offset;
     if (x->gaps[at].offset + x->gaps[at].size == x->end) {
         x->end = x->gaps[at].offset;
+        if (x->end < x->inherited_bytes)
+            x->reserved_bytes = x->end;
         gap_remove(x, at);
     }
 }
@@ -104,17 +106,19 @@ static int grow_mapping(struct extents *x, uint64_t needed)
 
 static int grow_file(struct extents *x, uint64_t needed)
 {
-    if (needed <= x->file_bytes)
+    if (needed <= x->reserved_bytes)
         return 0;
     uint64_t size = (needed + GROW_BYTES - 1) / GROW_BYTES * GROW_BYTES;
     if (size > x->space_limit)
         return -ENOSPC;
     int rc = grow_mapping(x, size);
     if (!rc)
-        rc = x->io->reserve(x->io->user, x->fd, x->file_bytes, size - x->file_bytes);
-    if (!rc)
-        x->file_bytes = size;
-    return rc;
+        rc = x->io->reserve(x->io->user, x->fd, x->reserved_bytes, size - x->reserved_bytes);
+    if (rc)
+        return rc;
+    x->reserved_bytes = size;
+    x->file_bytes = size > x->file_bytes ? size : x->file_bytes;
+    return 0;
 }
 
 // The lowest gap that is large enough. Where small gaps of its class are passed over, the next search begins behind those that are
@@ -131,6 +135,9 @@ static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
         }
         if (gap->size < size)
             continue;
+        int rc = gap->offset < x->inherited_bytes ? x->io->reserve(x->io->user, x->fd, gap->offset, size) : 0;
+        if (rc)
+            return rc;
         *offset = gap->offset;
         gap->offset += size;
         gap->size -= size;
@@ -268,6 +275,12 @@ int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, u
                   .sequence = sequence,
               });
     return slot;
+}
+
+int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes)
+{
+    const struct segment_entry *e = extent_entry(x, slot);
+    return used_bytes < e->size ? x->io->reserve(x->io->user, x->fd, e->offset + used_bytes, e->size - used_bytes) : 0;
 }
 
 void extent_free(struct extents *x, int slot)
@@ -428,6 +441,12 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
         half_done = false;
     }
     rc = find_gaps(x, taken, count, dropped);
+    x->reserved_bytes = x->inherited_bytes = x->end;
+    if (!rc && sb->table_offset >= LAYOUT_HEADER_BYTES) {
+        uint64_t used = (uint64_t)sb->table_count * sizeof(struct segment_entry);
+        if (used < table_bytes)
+            rc = io->reserve(io->user, fd, sb->table_offset + used, table_bytes - used);
+    }
     extents_end(x);
     for (uint32_t i = sb->table_count; i-- > 0;)
         if (extent_entry(x, (int)i)->kind == SEGMENT_EMPTY)
@@ -452,6 +471,6 @@ int extents_trim(struct extents *x)
         return 0;
     int rc = x->io->truncate(x->io->user, x->fd, x->end);
     if (!rc)
-        x->file_bytes = x->end;
+        x->file_bytes = x->reserved_bytes = x->end;
     return rc;
 }

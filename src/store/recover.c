@@ -63,7 +63,7 @@ static int load_packed(struct store *s, const struct segment_entry *e)
     return rc;
 }
 
-static int load_catalog(struct store *s, struct recovery *r, struct error *e)
+static int load_segments(struct store *s, struct recovery *r, struct error *e)
 {
     for (uint64_t sequence = 1;; sequence++) {
         int slot = EXTENT_NO_SLOT;
@@ -103,6 +103,16 @@ static int load_catalog(struct store *s, struct recovery *r, struct error *e)
                 e, rc, "%s: its catalog is damaged at byte %llu; it can be read as far as it goes, but not continued",
                 s->path, (unsigned long long)(entry->offset + good));
     }
+}
+
+static int load_catalog(struct store *s, struct recovery *r, struct error *e)
+{
+    int rc = load_segments(s, r, e);
+    if (!rc && s->catalog_slot != EXTENT_NO_SLOT) {
+        const struct segment_entry *last = extent_entry(&s->file, s->catalog_slot);
+        s->catalog_ended = extent_reserve(&s->file, s->catalog_slot, last->used) != 0;
+    }
+    return rc;
 }
 
 // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -307,6 +317,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
             s->singles_before_ns = at;
     }
     cut(e, used);
+    if (extent_reserve(&s->file, slot, used * unit))
+        room = used; // full: the next append seals it, which needs space, too
     *t =
         (struct tail){.slot = slot, .used = used, .room = (uint32_t)room, .offset = e->offset, .sequence = e->sequence};
     s->tail_bytes += e->size;

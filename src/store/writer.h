@@ -98,6 +98,7 @@ struct store {
     // Catalog.
     int catalog_slot;
     uint64_t catalog_sequence;
+    bool catalog_ended; // nothing more is to be written into its last segment
     uint64_t catalog_limits[CATALOG_LIMITS];
     unsigned limits_reported;      // a bit for each
     uint64_t catalog_extent_bytes; // retention leaves them out of account
