@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10 };
+enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, WORD_BYTES = 8 };
 
 uint32_t segment_entry_check(const struct segment_entry *entry)
 {
@@ -377,10 +377,33 @@ static void drop_entry(struct extents *x, int slot, uint32_t *dropped)
     ++*dropped;
 }
 
-static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes)
+static bool overlaps(const struct taken *t, uint64_t offset, uint64_t size)
 {
-    return e->check == segment_entry_check(e) && e->offset <= file_bytes && e->size <= file_bytes - e->offset &&
-           e->offset % 8 == 0 && e->kind < SEGMENT_KINDS;
+    return t->offset < offset + size && offset < t->offset + t->size;
+}
+
+// Whether an entry is empty, or of an extent that lies in the file and keeps clear of the header and the table.
+static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes, const struct taken *fixed,
+                        size_t fixed_count)
+{
+    if (e->check != segment_entry_check(e) || e->kind >= SEGMENT_KINDS)
+        return false;
+    if (e->kind == SEGMENT_EMPTY)
+        return true;
+    bool inside = e->size && e->offset <= file_bytes && e->size <= file_bytes - e->offset && e->offset % 8 == 0;
+    for (size_t i = 0; inside && i < fixed_count; i++)
+        inside = !overlaps(&fixed[i], e->offset, e->size);
+    return inside;
+}
+
+// Whether the table lies where a writer puts one: in its place in the header, or in the file behind the header.
+static bool table_sound(const struct superblock *sb, uint64_t file_bytes)
+{
+    uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
+    bool in_header = sb->table_offset == sizeof *sb && sb->table_capacity <= LAYOUT_INLINE_ENTRIES;
+    bool behind = sb->table_offset >= LAYOUT_HEADER_BYTES && sb->table_offset <= file_bytes &&
+                  bytes <= file_bytes - sb->table_offset && sb->table_offset % 8 == 0;
+    return (in_header || behind) && sb->table_count <= sb->table_capacity;
 }
 
 static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint32_t *dropped)
@@ -396,8 +419,10 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
             x->used_bytes += t->size;
         if (t->offset > x->end && !gap_insert(x, x->gap_count, x->end, t->offset - x->end))
             return -ENOMEM;
-        if (t->offset + t->size > x->end)
-            x->end = t->offset + t->size;
+        // A packed catalog has any size; what comes behind it is read in aligned words.
+        uint64_t end = (t->offset + t->size + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
+        if (end > x->end)
+            x->end = end;
     }
     return 0;
 }
@@ -410,10 +435,9 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
         return rc;
     struct superblock *sb = extents_super(x);
     *dropped = 0;
-    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
-    if (sb->table_offset > file_bytes || table_bytes > file_bytes - sb->table_offset || sb->table_offset % 8 ||
-        sb->table_offset < sizeof *sb || sb->table_count > sb->table_capacity)
+    if (!table_sound(sb, file_bytes))
         return -EBADMSG;
+    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
     // A writer that died in the middle of a change: one entry may be half written, with nothing in it that counts.
     bool half_done = sb->table_sequence & 1;
     if (half_done)
@@ -425,13 +449,14 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     taken[count++] = (struct taken){0, LAYOUT_HEADER_BYTES, EXTENT_NO_SLOT};
     if (sb->table_offset >= LAYOUT_HEADER_BYTES)
         taken[count++] = (struct taken){sb->table_offset, table_bytes, EXTENT_NO_SLOT};
+    const size_t fixed_count = count;
     extents_begin(x);
     for (uint32_t i = 0; i < sb->table_count; i++) {
         static const struct segment_entry never;
         const struct segment_entry *entry = extent_entry(x, (int)i);
         if (!memcmp(entry, &never, sizeof never))
             continue;
-        if (entry_sound(entry, file_bytes)) {
+        if (entry_sound(entry, file_bytes, taken, fixed_count)) {
             if (entry->kind != SEGMENT_EMPTY)
                 taken[count++] = (struct taken){entry->offset, entry->size, (int)i};
             continue;

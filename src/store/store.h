@@ -84,6 +84,7 @@ struct store_options {
     size_t meta_count;
     int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
     uint64_t rewrite_limit_bytes; // files with more in them are closed in place, not written anew; 0 = 256 MiB
+    bool new_file; // refuse a path that exists, a symbolic link included (-EEXIST): for folders that others may write to
     const struct store_io *io;    // system calls, for tests that make them fail (io.h); NULL = the real ones
 };
 
@@ -114,7 +115,8 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
 // How many values the label `host` has so far. Costs nothing: it can be looked at again and again.
 size_t store_host_count(const struct store *s);
 
-// A set of series; the same series in the same order give the same id. A series may be in several sets.
+// A set of series; the same series in the same order give the same id. A series may be in several sets, but only once in
+// each (-EINVAL): a row has one cell for it.
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id);
 
 // Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one appended last wins, also where a series

@@ -509,10 +509,11 @@ class Cluster(Dumps, unittest.TestCase):
 
     def dumping(self, host):
         """Starts a dump and waits until some of a host's data are there, which is not long before all of them are."""
-        unfinished = lab.file("n1", f"/root/dumped/{host}.part")
-        unfinished.unlink(missing_ok=True)
+        folder = lab.file("n1", "/root/dumped")
+        for unfinished in folder.glob(f"{host}.*.part"):
+            unfinished.unlink()
         dump = self.start("sonde", "dump", "--to", "dumped")
-        until(lambda: unfinished.exists() or dump.poll() is not None, "the dump is under way", pause_s=0.001)
+        until(lambda: any(folder.glob(f"{host}.*.part")) or dump.poll() is not None, "the dump is under way", pause_s=0.001)
         return dump
 
     @unittest.skipIf(TRANSPORT == "fabric:shm", "memory has no cable")
