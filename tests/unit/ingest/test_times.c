@@ -237,6 +237,26 @@ static void threads_at_one_moment(void **state)
     }
 }
 
+// The same second twice, with points in each of its nanoseconds but a few: none takes the place of another one.
+static void a_moment_that_comes_again(void **state)
+{
+    (void)state;
+    enum { BURST = 100000 };
+    begin();
+    sonde_handle h = sonde_gauge("again", "");
+    int64_t from = clock_realtime_ns();
+    for (int i = 0; i < BURST; i++)
+        sonde_emit(h, i);
+    ingest_drain(in, NULL);
+    real_ahead_ns -= clock_realtime_ns() - from;
+    for (int i = 0; i < BURST; i++)
+        sonde_emit(h, i);
+    ingest_drain(in, NULL);
+    assert_int_equal(store->kept_count, 2 * BURST);
+    assert_int_equal(same_twice(), 0);
+    end();
+}
+
 // A time that is given and lies ahead is put to now, in text as in rings: what is newest in the recording says what is too old for it.
 static void times_ahead_of_now(void **state)
 {
@@ -281,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_wall_clock_is_set),
         cmocka_unit_test(threads_at_one_moment),
+        cmocka_unit_test(a_moment_that_comes_again),
         cmocka_unit_test(times_ahead_of_now),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
