@@ -241,20 +241,22 @@ static void threads_at_one_moment(void **state)
 static void a_moment_that_comes_again(void **state)
 {
     (void)state;
-    enum { BURST = 100000 };
-    begin();
-    sonde_handle h = sonde_gauge("again", "");
-    int64_t from = clock_realtime_ns();
-    for (int i = 0; i < BURST; i++)
-        sonde_emit(h, i);
-    ingest_drain(in, NULL);
-    real_ahead_ns -= clock_realtime_ns() - from;
-    for (int i = 0; i < BURST; i++)
-        sonde_emit(h, i);
-    ingest_drain(in, NULL);
-    assert_int_equal(store->kept_count, 2 * BURST);
-    assert_int_equal(same_twice(), 0);
-    end();
+    enum { BURST = 20000, TIMES = 20 };
+    for (int k = 0; k < TIMES; k++) {
+        begin();
+        sonde_handle h = sonde_gauge("again", "");
+        int64_t from = clock_realtime_ns();
+        for (int i = 0; i < BURST; i++)
+            sonde_emit(h, i);
+        ingest_drain(in, NULL);
+        real_ahead_ns -= clock_realtime_ns() - from;
+        for (int i = 0; i < BURST; i++)
+            sonde_emit(h, i);
+        ingest_drain(in, NULL);
+        assert_int_equal(store->kept_count, 2 * BURST);
+        assert_int_equal(same_twice(), 0);
+        end();
+    }
 }
 
 // A time that is given and lies ahead is put to now, in text as in rings: what is newest in the recording says what is too old for it.
