@@ -168,7 +168,7 @@ static void the_wall_clock_is_set(void **state)
     }
 }
 
-enum { THREADS = 4, EACH = 150000 };
+enum { THREADS = 4, EACH = 150000, TURN_NS = 16 }; // five rings take turns: a burst that is faster gets ahead
 
 static pthread_barrier_t start;
 static _Atomic int threads_left;
@@ -231,7 +231,7 @@ static void threads_at_one_moment(void **state)
         if (same)
             fail_msg("%zu of %zu points share their time with another one of their series", same, store->kept_count);
         for (size_t i = 0; i < store->kept_count; i++)
-            assert_true(store->kept[i].t_ns >= from - SLACK_NS && store->kept[i].t_ns <= to + SLACK_NS);
+            assert_in_range(store->kept[i].t_ns, from - SLACK_NS, to + SLACK_NS + 2 * EACH * TURN_NS);
         pthread_barrier_destroy(&start);
         end();
     }
