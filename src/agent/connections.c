@@ -99,8 +99,7 @@ static void end_program(struct connection *c)
     struct connections *all = c->all;
     pid_t pid = c->pid;
     close_connection(c);
-    if (pid > 0)
-        ingest_hangup(all->in, pid);
+    ingest_hangup(all->in, pid);
     all->bell(all->user);
 }
 

@@ -90,6 +90,7 @@ enum {
     SEGMENT_UNIT_MAX = 32,
     SEGMENT_KEY_MAX = 128,
     SEGMENT_VALUE_MAX = 1024,
+    SEGMENT_CONVERSION_WORDS = 16,
     SEGMENT_TEXT_MAX = 4096, // an annotation, a help text
 };
 
@@ -138,9 +139,17 @@ struct segment_agent {
     _Atomic uint32_t attached; // agents that have taken this segment so far; 0: what was emitted may never be read
     // How far the agents so far have read what is counted elsewhere, for the next one: the header's counts, ring.dropped.
     _Atomic uint64_t dropped, refused;
+    // How the agent turns the times of the records between a ring's `bytes` and `claimed` into those that it stores
+    // (ingest/conversion.h). The next agent repeats it: a record that is stored twice has the same time twice, and is one.
+    _Alignas(SEGMENT_LINE) _Atomic uint64_t conversion[SEGMENT_CONVERSION_WORDS];
     struct {
         _Alignas(SEGMENT_LINE) _Atomic uint64_t bytes; // what the agent has taken
         _Atomic uint64_t dropped;
+        _Atomic uint64_t claimed; // what it was taking when it was killed: up to here
+        struct {
+            _Atomic uint64_t bytes;  // that of the two counts whose `bytes` is the ring's
+            _Atomic uint64_t newest; // of the points before it: theirs are earlier
+        } newest[2];
     } tails[];
 };
 
@@ -166,7 +175,7 @@ struct segment_hello {
 
 _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is in the first page of any size");
 _Static_assert(sizeof(struct ring) == SEGMENT_LINE, "what the hot path touches is one cache line");
-_Static_assert(sizeof(struct segment_agent) == SEGMENT_LINE &&
+_Static_assert(sizeof(struct segment_agent) == SEGMENT_LINE + 8 * SEGMENT_CONVERSION_WORDS &&
                    sizeof(((struct segment_agent *)0)->tails[0]) == SEGMENT_LINE,
                "the agent's words do not share lines");
 _Static_assert(SEGMENT_RECORD_WORDS_MAX * 8 * 2 <= SEGMENT_RING_MIN, "a pad and a record fit into any ring");

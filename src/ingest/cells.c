@@ -155,7 +155,8 @@ static void accumulate(struct ingest *in, struct program *p)
         if (!store_is_missing(p->cells.values[k]))
             a->sum = d->kind == STORE_COUNTER ? total_of(a->sum, p->cells.values[k]) : p->cells.values[k];
         bool new = a >= in->accumulators + in->accumulators_begun;
-        if (new && !store_is_missing(p->cells.values[k]) && p->start_ns + TICKS_NS <= a->recorded_ns)
+        if (new && !store_is_missing(p->cells.values[k]) &&
+            clock_map_real_ns(&in->fit.map, p->start_ns) + TICKS_NS <= a->recorded_ns)
             a->lived += p->cells.values[k];
         if (a->owner == INGEST_NOBODY) {
             a->owner = p->id;

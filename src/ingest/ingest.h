@@ -67,6 +67,9 @@ size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);
 
 void ingest_get_stats(const struct ingest *in, struct ingest_stats *out);
 
+// What programs have dropped, as far as it was counted so far, is in the recording: the next agent need not count it again.
+void ingest_counts_recorded(struct ingest *in);
+
 // Text: OpenTSDB ("put m ts v k=v"), StatsD ("m:1|c|@0.1|#k:v"), Influx ("m,k=v f=1 ts"), plain ("m 0.5 k=v"), told apart line by line.
 struct ingest_lines;
 int ingest_lines_create(struct ingest *in, struct ingest_lines **out); // one a connection

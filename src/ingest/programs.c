@@ -98,6 +98,7 @@ void program_free(struct program *p)
     free(p->tails);
     free(p->newest);
     free(p->dropped);
+    free(p->commits);
     free(p);
 }
 
@@ -184,26 +185,28 @@ static int map_agent_area(struct program *p, int fd)
     return 0;
 }
 
-static void watch(struct program *p)
+// From clock ticks since boot to boot time; a second earlier, as ticks are coarse. A start that cannot be is ignored.
+static int64_t start_of(uint64_t start_ticks)
 {
+    int64_t up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
+    int64_t since_boot =
+        hz > 0 && start_ticks < (uint64_t)(INT64_MAX / NS_PER_S) ? (int64_t)start_ticks * (NS_PER_S / hz) : 0;
+    return (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
+}
+
+static void watch(struct program *p, uint64_t start_ticks)
+{
+    p->start_ns = start_of(0); // of one that we cannot see nothing is known
     if (p->pid <= 0)
         return;
     p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     if (p->pidfd < 0 && errno == ESRCH)
         p->gone = true;
-    uint64_t now = start_ticks_of(p->pid);
-    if (now && p->start_ticks && now != p->start_ticks) // another process by now: this one is gone
+    p->start_ticks = start_ticks_of(p->pid);
+    p->start_ns = start_of(p->start_ticks);
+    // Not the start that it says: another process by now, and this one is gone; or it lives in a time namespace.
+    if (p->start_ticks && start_ticks && p->start_ticks != start_ticks && !maps_segment(p))
         p->gone = true;
-    p->start_ticks = now;
-}
-
-// From clock ticks since boot to the time of day; a second earlier, as ticks are coarse. A start that cannot be is ignored.
-static int64_t start_of(uint64_t start_ticks)
-{
-    int64_t now = clock_realtime_ns(), up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
-    int64_t since_boot =
-        hz > 0 && start_ticks < (uint64_t)(INT64_MAX / NS_PER_S) ? (int64_t)start_ticks * (NS_PER_S / hz) : 0;
-    return now - up + (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
 }
 
 static int attach(struct ingest *in, struct program *p, struct ingest_descriptors fds)
@@ -213,27 +216,21 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
         r = map_agent_area(p, fds.agent_area);
     if (r != 0)
         return r;
-    for (size_t i = 0; i < in->program_count; i++)
-        if (in->programs[i]->inode == p->inode && in->programs[i]->device == p->device)
-            return -EBUSY;
+    for (size_t i = 0; i < in->program_count; i++) {
+        struct program *known = in->programs[i];
+        if (known->inode != p->inode || known->device != p->device)
+            continue;
+        if (known->pid <= 0) // it has connected again: that is the connection whose end counts
+            known->pid = p->pid;
+        return -EBUSY;
+    }
     const volatile struct segment_header *h = (const volatile struct segment_header *)(const volatile void *)p->base;
-    p->start_ticks = h->start_ticks;
-    p->start_ns = start_of(p->start_ticks);
-    p->salt = hash_u64((uint64_t)h->pid << 32 ^ p->start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
-    p->tails = calloc(p->slots, sizeof *p->tails);
-    p->newest = calloc(p->slots, sizeof *p->newest);
-    p->dropped = calloc(p->slots, sizeof *p->dropped);
-    if (!p->tails || !p->newest || !p->dropped ||
+    uint64_t start_ticks = h->start_ticks;
+    p->salt = hash_u64((uint64_t)h->pid << 32 ^ start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
+    if (!program_resume(p) ||
         !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1, sizeof(struct program *)))
         return -ENOMEM;
-    uint32_t used = h->slots_used;
-    for (uint32_t i = 0; i < used && i < p->slots; i++) { // where the agent before us has stopped
-        p->tails[i] = atomic_load_explicit(&p->agent->tails[i].bytes, memory_order_relaxed) & ~UINT64_C(7);
-        p->dropped[i] = atomic_load_explicit(&p->agent->tails[i].dropped, memory_order_relaxed);
-    }
-    p->lost = atomic_load_explicit(&p->agent->dropped, memory_order_relaxed);
-    p->refused = atomic_load_explicit(&p->agent->refused, memory_order_relaxed);
-    watch(p);
+    watch(p, start_ticks);
     p->id = in->next_id++;
     in->programs[in->program_count++] = p;
     in->stats.programs_total++;
@@ -293,19 +290,55 @@ static int open_agent_area(const char *folder_path, uint64_t inode)
     return fd;
 }
 
-// A segment for our socket, made by the very process that has it open (children may have inherited it).
-static bool is_ours(const struct ingest *in, int fd, pid_t pid, struct segment_header *h)
+// The number that the process has for itself, in the innermost of its PID namespaces; 0: it is not to be seen.
+static uint32_t own_pid_of(pid_t pid)
+{
+    char path[64], line[256];
+    unsigned own = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (strncmp(line, "NSpid:", strlen("NSpid:")) != 0)
+            continue;
+        const char *last = line + strlen("NSpid:");
+        for (const char *at = last; *at; at++)
+            if ((*at == '\t' || *at == ' ') && at[1] >= '0' && at[1] <= '9')
+                last = at;
+        own = (unsigned)strtoul(last, NULL, 10);
+        break;
+    }
+    if (f)
+        fclose(f);
+    return own;
+}
+
+// Whether the path, as the process sees it, is our socket. In a container it may have another name there.
+static bool is_our_socket(const struct ingest *in, pid_t pid, const char *path)
+{
+    char there[64 + SEGMENT_PATH_MAX];
+    struct stat ours, theirs;
+    if (!in->socket_path || strcmp(path, in->socket_path) == 0)
+        return true;
+    snprintf(there, sizeof there, "/proc/%d/root%s", (int)pid, path);
+    return stat(in->socket_path, &ours) == 0 && stat(there, &theirs) == 0 && S_ISSOCK(theirs.st_mode) &&
+           ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+// Children may have inherited what their parent has open: who made it is looked for first, and others have it only where that one is gone.
+enum whose { MADE_BY_IT, HELD_BY_IT };
+
+static bool is_ours(const struct ingest *in, int fd, pid_t pid, enum whose whose, struct segment_header *h)
 {
     int r = read_header(fd, h);
-    if (r == -EPROTO || h->pid != (uint32_t)pid ||
-        (in->socket_path && strncmp(h->socket_path, in->socket_path, sizeof h->socket_path) != 0))
+    h->socket_path[sizeof h->socket_path - 1] = 0;
+    if (r == -EPROTO || (h->pid == own_pid_of(pid)) != (whose == MADE_BY_IT) || !is_our_socket(in, pid, h->socket_path))
         return false;
     if (r != 0)
         ingest_warn_version(pid);
     return r == 0;
 }
 
-static int adopt_from(struct ingest *in, pid_t pid)
+static int adopt_from(struct ingest *in, pid_t pid, enum whose whose)
 {
     char path[64];
     int found = 0;
@@ -315,7 +348,7 @@ static int adopt_from(struct ingest *in, pid_t pid)
         return 0;
     struct segment_header h;
     for (struct ingest_descriptors fds; (fds.segment = next_memfd(d, SEGMENT_LINK, O_RDONLY)) >= 0;) {
-        fds.agent_area = is_ours(in, fds.segment, pid, &h) ? open_agent_area(path, h.agent_inode) : -1;
+        fds.agent_area = is_ours(in, fds.segment, pid, whose, &h) ? open_agent_area(path, h.agent_inode) : -1;
         if (fds.agent_area >= 0)
             found += ingest_attach(in, fds, pid) == 0;
         else
@@ -325,7 +358,7 @@ static int adopt_from(struct ingest *in, pid_t pid)
     return found;
 }
 
-int ingest_adopt(struct ingest *in)
+static int adopt_all(struct ingest *in, enum whose whose)
 {
     DIR *d = opendir("/proc");
     int found = 0;
@@ -336,8 +369,14 @@ int ingest_adopt(struct ingest *in)
         int64_t pid;
         if (str_to_i64(str_of(entry->d_name), &pid) && fstatat(dirfd(d), entry->d_name, &st, 0) == 0 &&
             st.st_uid == geteuid())
-            found += adopt_from(in, (pid_t)pid);
+            found += adopt_from(in, (pid_t)pid, whose);
     }
     closedir(d);
     return found;
+}
+
+int ingest_adopt(struct ingest *in)
+{
+    int found = adopt_all(in, MADE_BY_IT);
+    return found + adopt_all(in, HELD_BY_IT);
 }

@@ -196,6 +196,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->catalog_slot = s->hot_slot = s->cold_slot = EXTENT_NO_SLOT;
     s->points = s->events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
     s->newest_ns = s->singles_before_ns = INT64_MIN;
+    s->now_ns = INT64_MAX;
     s->last_sync_ns = clock_realtime_ns(); // there is nothing yet: a short run needs no sync before its last
     int rc = open_file(s, o, e);
     if (rc) {
@@ -303,6 +304,7 @@ static int merge_for_a_while(struct store *s)
 int store_tick(struct store *s, int64_t now_ns)
 {
     int rc = look_for_sync(s);
+    s->now_ns = now_ns;
     if (spilling(s) && (now_ns - s->last_space_try_ns >= SPACE_RETRY_NS || now_ns < s->last_space_try_ns)) {
         s->last_space_try_ns = now_ns;
         int replayed = spill_replay(s);

@@ -65,11 +65,11 @@ struct store_metric {
 };
 
 struct store_options {
-    uint64_t size_limit_bytes;      // retention by size; 0 = 1 GiB; UINT64_MAX = none
-    int64_t window_ns;              // retention by age, counted from the newest point; 0 = keep all
-    int64_t sync_interval_ns;       // 0 = 5 s
-    uint32_t series_limit;          // 0 = STORE_SERIES_MAX_DEFAULT
-    size_t memory_limit_bytes;      // of the writer's own memory and live tails; 0 = 256 MiB
+    uint64_t size_limit_bytes; // retention by size; 0 = 1 GiB; UINT64_MAX = none
+    int64_t window_ns;         // retention by age, before the newest point or now (store_tick), the earlier; 0 = none
+    int64_t sync_interval_ns;  // 0 = 5 s
+    uint32_t series_limit;     // 0 = STORE_SERIES_MAX_DEFAULT
+    size_t memory_limit_bytes; // of the writer's own memory and live tails; 0 = 256 MiB
     const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
     size_t meta_count;
     int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets

@@ -88,6 +88,7 @@ void node_agent_stop(struct node *n)
     n->connection_count = 0;
     ingest_get_stats(n->in, &now);
     add_stats(&n->before, &now);
+    ingest_counts_recorded(n->in);
     ingest_destroy(n->in);
     n->in = NULL;
 }
