@@ -61,7 +61,7 @@ void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first, c
 {
     *fit = (struct clock_fit){.first = *first, .last = *second};
     fit->map.set_after_ns = INT64_MIN;
-    fit->map.real_minus_boot_ns = second->real_ns - second->boot_ns;
+    fit->map.real_minus_boot_ns = (second->real_ns - second->boot_ns) & ~INT64_C(1);
     fit->map.line.ns_per_tick = 1;
     draw(fit, second);
 }
@@ -92,12 +92,12 @@ static void take_jump(struct clock_fit *fit, const struct clock_reading *now)
 static void take_offset(struct clock_fit *fit, const struct clock_reading *now)
 {
     struct clock_map *map = &fit->map;
-    int64_t offset = now->real_ns - now->boot_ns, change = llabs(offset - map->real_minus_boot_ns);
-    if (change <= now->width_ns + fit->last.width_ns)
+    int64_t offset = now->real_ns - now->boot_ns, change = offset - map->real_minus_boot_ns;
+    if (llabs(change) <= now->width_ns + fit->last.width_ns + 1)
         return; // both clocks are slewed alike: this is what the reading is off
     map->real_minus_boot_before_ns = map->real_minus_boot_ns;
     map->set_after_ns = fit->last.boot_ns;
-    map->real_minus_boot_ns = offset;
+    map->real_minus_boot_ns = (offset & ~INT64_C(1)) | ((map->real_minus_boot_before_ns & 1) ^ (change < 0));
 }
 
 void clock_fit_take(struct clock_fit *fit, const struct clock_reading *now)

@@ -81,7 +81,9 @@ struct clock_map {
     struct clock_line before;    // until the last jump of the counter
     uint64_t before_until_ticks; // it held up to here…
     int64_t before_until_ns;     // …and could not have given more than this
-    int64_t real_minus_boot_ns;
+    int64_t
+        real_minus_boot_ns; // even at first; it changes between even and odd when the clock is set back, so that even boot
+                            // times never come to the same time of day before and after that
     int64_t real_minus_boot_before_ns; // until the wall clock was set last
     int64_t set_after_ns;              // boot time up to which that holds; INT64_MIN: it was never set
 };

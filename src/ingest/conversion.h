@@ -9,9 +9,9 @@
 //     ahead would push the data of all others out of it.
 //
 // Two points of a series at one nanosecond would be one. Within a ring each record is therefore later than the one before; and the rings
-// of one program take turns: of every `lanes` nanoseconds (a power of two, at least as many as there are rings in use) each has one for
-// itself. With one thread that changes nothing; with eight, a time is off by eight nanoseconds at most, less than the processors'
-// counters differ. A ring that was for long written faster than one record in `lanes` ns gets ahead of the clock. Where that is more than
+// of one program take turns: of every `lanes` nanoseconds (a power of two, at least twice as many as there are rings in use) each has an
+// even one for itself; a wall clock that was set back makes them odd. With one thread a time is off by a nanosecond, with eight by
+// 16 at most, less than the processors' counters differ. A ring that was for long written faster than one record in `lanes` ns gets ahead of the clock. Where that is more than
 // INGEST_FUTURE_MAX_NS the point is lost, and counted.
 //
 // A conversion is plain numbers: whoever has the same ones gets the same times from the same records (rings.c).
@@ -32,7 +32,7 @@ struct conversion {
 // Whose times are converted.
 struct conversion_source {
     bool ticks;   // its times are cycle counts; else the wall clock's
-    int64_t lane; // of the ring, below `lanes`
+    int64_t lane; // of the ring: even, below `lanes`
 };
 
 // Now, by the clock of the source: boot time, or the wall clock.

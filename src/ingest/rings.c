@@ -15,6 +15,7 @@
 
 enum {
     PUBLISH_BYTES = 128 << 10, // how often a busy program learns that there is room again
+    LANES_MIN = 2,             // of one ring (conversion.h)
     ENDS_SOON =
         32, // records behind a span's begin among which its end is looked for: those of 16 threads with a short one each
 };
@@ -248,8 +249,8 @@ bool program_resume(struct program *p)
         words[i] = atomic_load_explicit(&p->agent->conversion[i], memory_order_relaxed);
     memcpy(&p->conversion, words, sizeof p->conversion);
     int64_t lanes = p->conversion.lanes;
-    if (lanes < 1 || lanes > SEGMENT_SLOTS_MAX || (lanes & (lanes - 1))) {
-        p->conversion.lanes = 1; // nobody's yet
+    if (lanes < LANES_MIN || lanes > LANES_MIN * SEGMENT_SLOTS_MAX || (lanes & (lanes - 1))) {
+        p->conversion.lanes = LANES_MIN; // nobody's yet
         p->interrupted = false;
     }
     return true;
@@ -262,7 +263,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
     const struct conversion *c = &p->conversion;
     struct taking t = {in,
                        p,
-                       {p->clock == SEGMENT_CLOCK_TICKS, slot & ((uint32_t)c->lanes - 1)},
+                       {p->clock == SEGMENT_CLOCK_TICKS, 2 * slot & ((uint32_t)c->lanes - 1)},
                        p->newest[slot],
                        clock_map_real_ns(&c->map, c->now_ns) + INGEST_FUTURE_MAX_NS};
     if (head - tail > p->ring_bytes || head % 8) {
@@ -351,13 +352,13 @@ static const struct ring *ring_of(const struct program *p, uint32_t slot)
 static void share_turns(struct program *p, uint32_t used)
 {
     int64_t newest = INT64_MIN;
-    if (used <= p->conversion.lanes)
+    if (LANES_MIN * used <= p->conversion.lanes)
         return;
     for (uint32_t i = 0; i < p->slots; i++)
         newest = p->newest[i] > newest ? p->newest[i] : newest;
     for (uint32_t i = 0; i < p->slots; i++)
         publish_tail(p, i, p->tails[i], newest);
-    while (p->conversion.lanes < used)
+    while (p->conversion.lanes < LANES_MIN * used)
         p->conversion.lanes *= 2;
 }
 

@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <float.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -339,6 +341,53 @@ static int mode_cells(void)
     return 0;
 }
 
+static void *thread_adds_and_stays(void *unused)
+{
+    sonde_handle h = sonde_counter("work_total", "");
+    for (long i = 0; i < number(1); i++)
+        sonde_add(h, 1);
+    sonde_emit(sonde_gauge("value", ""), 1);
+    pthread_barrier_wait(&crowd);
+    return unused;
+}
+
+// add_crowd THREADS ADDS: all at the same time
+static int mode_add_crowd(void)
+{
+    pthread_t threads[1024];
+    long count = number(0);
+    pthread_barrier_init(&crowd, NULL, (unsigned)count);
+    for (long i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, thread_adds_and_stays, NULL) != 0)
+            return 1;
+    for (long i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+// bad_amounts: what would make a counter something that is no number; says how many were refused
+static int mode_bad_amounts(void)
+{
+    sonde_handle total = sonde_counter("total", ""), large = sonde_counter("large", ""), set = sonde_counter("set", "");
+    sonde_add(total, 2);
+    sonde_add(total, NAN);
+    sonde_add(total, INFINITY);
+    sonde_add(total, -INFINITY);
+    sonde_add(total, sonde_missing());
+    sonde_add(total, 3);
+    sonde_add(large, DBL_MAX);
+    sonde_add(large, DBL_MAX); // the sum, not the amount, is infinite
+    sonde_set(set, 7);
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    say("ready");
+    wait_for_line();
+    sonde_set(set, NAN);
+    say("set");
+    wait_for_line();
+    return 0;
+}
+
 // count AMOUNT: adds to one counter and ends at once
 static int mode_count(void)
 {
@@ -347,6 +396,13 @@ static int mode_count(void)
         say("ready");
         wait_for_line();
     }
+    return 0;
+}
+
+// count_into NAME AMOUNT: the same for a counter of any name
+static int mode_count_into(void)
+{
+    sonde_add(sonde_counter(arguments[0], ""), (double)number(1));
     return 0;
 }
 
@@ -870,37 +926,23 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"everything", mode_everything},
-    {"as", mode_as},
-    {"cancels", mode_cancels},
-    {"unsealed", mode_unsealed},
-    {"threads", mode_threads},
-    {"waves", mode_waves},
-    {"crowd", mode_crowd},
-    {"points", mode_points},
-    {"waits", mode_waits},
-    {"stream", mode_stream},
-    {"fork", mode_fork},
-    {"forks", mode_forks},
-    {"fork_tight", mode_fork_tight},
-    {"clone", mode_clone},
-    {"exec", mode_exec},
-    {"cells", mode_cells},
-    {"count", mode_count},
-    {"many_cells", mode_many_cells},
-    {"groups", mode_groups},
-    {"spans", mode_spans},
-    {"span_waits", mode_span_waits},
-    {"limits", mode_limits},
-    {"define", mode_define},
-    {"level", mode_level},
-    {"closes", mode_closes},
-    {"tight", mode_tight},
-    {"loud", mode_loud},
-    {"locked", mode_locked},
-    {"scribble", mode_scribble},
-    {"free_spans", mode_free_spans},
-    {"span_pairs", mode_span_pairs},
+    {"everything", mode_everything}, {"as", mode_as},
+    {"cancels", mode_cancels},       {"unsealed", mode_unsealed},
+    {"threads", mode_threads},       {"waves", mode_waves},
+    {"crowd", mode_crowd},           {"add_crowd", mode_add_crowd},
+    {"count_into", mode_count_into}, {"bad_amounts", mode_bad_amounts},
+    {"points", mode_points},         {"waits", mode_waits},
+    {"stream", mode_stream},         {"fork", mode_fork},
+    {"forks", mode_forks},           {"fork_tight", mode_fork_tight},
+    {"clone", mode_clone},           {"exec", mode_exec},
+    {"cells", mode_cells},           {"count", mode_count},
+    {"many_cells", mode_many_cells}, {"groups", mode_groups},
+    {"spans", mode_spans},           {"span_waits", mode_span_waits},
+    {"limits", mode_limits},         {"define", mode_define},
+    {"level", mode_level},           {"closes", mode_closes},
+    {"tight", mode_tight},           {"loud", mode_loud},
+    {"locked", mode_locked},         {"scribble", mode_scribble},
+    {"free_spans", mode_free_spans}, {"span_pairs", mode_span_pairs},
 };
 
 // The mode that the arguments begin with.
