@@ -737,12 +737,35 @@ static void print_where(const struct launch *l, const struct summary *s)
     fputc('\n', stderr);
 }
 
+// Old recordings make room for the new one, and it is said which.
+static void make_room(const struct launch *l)
+{
+    struct runs_removed removed = {0};
+    struct error e;
+    if (!l->runs[0])
+        return;
+    int status = runs_prune(l->runs, &l->o->runs_limits, clock_realtime_ns(), l->job.record, &removed, &e);
+    char bytes[32], words[ERROR_TEXT_MAX];
+    summary_bytes_text((double)removed.bytes, bytes, sizeof bytes);
+    snprintf(words, sizeof words, "removed %zu recording%s, %s (--keep, --runs-size and --runs-age say what stays): %s",
+             removed.count, removed.count == 1 ? "" : "s", bytes, buf_cstr(&removed.names));
+    if (removed.worthy)
+        log_warning("%s", words);
+    else if (removed.count && !l->o->quiet)
+        fprintf(stderr, "sonde: %s\n", words);
+    buf_free(&removed.names);
+    if (status < 0)
+        log_warning("%s", e.text);
+}
+
 // What the run leaves behind: a summary, a recording, nothing else.
 static void conclude(struct launch *l)
 {
     struct summary summary = {0};
     struct error e;
     bool recorded = summary_add_folder(l->job.folder, &summary, &e) == 0;
+    // What the programs of other nodes emitted is in their files.
+    l->job.emitted = summary.emitted ? JOB_EMITTED : nodes_others(l->nodes) ? JOB_EMITTED_UNKNOWN : JOB_EMITTED_NOTHING;
     if (!l->o->quiet && recorded)
         print_summary(l, &summary);
     else if (!recorded)
@@ -759,9 +782,7 @@ static void conclude(struct launch *l)
     if (kept && folder_remove(l->job.folder, &e) < 0)
         log_warning("%s", e.text);
     sweep_dead_jobs(l->base);
-    static const struct runs_limits limits = {RUNS_KEPT_MAX, RUNS_BYTES_MAX};
-    if (l->runs[0] && runs_prune(l->runs, &limits, l->job.record, &e) < 0)
-        log_warning("%s", e.text);
+    make_room(l);
     rmdir(l->base); // when it was the last
 }
 
@@ -876,6 +897,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     l->job.level = options->level;
     l->job.rate_s = options->rate_s;
     l->job.exit_code = -1;
+    l->job.keep = options->keep;
     l->job.command = job_command_text(options->command);
     job_host(l->job.host);
     status = nodes_find(&options->nodes, &l->job, &l->nodes, e);

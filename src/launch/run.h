@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "launch/nodes.h"
+#include "launch/runs.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,6 +34,8 @@ struct launch_options {
     const char *config;  // file that the options came from; NULL = none. Told to the command
     const char *record;  // folder for the recording; NULL = among the kept runs
     const char *runs;    // where those are; NULL = the default
+    struct runs_limits runs_limits;
+    bool keep; // the recording is never removed to make room
     bool no_record;
     bool dragon_compatible;
     bool open_hub;                    // nodes that we do not start may join; the command is told the port

@@ -24,6 +24,7 @@ from lab import Lab, until, why_not
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
 SKEW = os.environ["SKEW"]
+PRINT_RANK = os.environ["PRINT_RANK"]
 HOSTS = ["n1", "n2", "n3"]
 # Asks the job that runs on a host: prints status, X-Sonde-Missing and the answer.
 ASK = """
@@ -50,7 +51,7 @@ lab = None
 def open_lab():
     global lab
     began = time.monotonic()
-    with Lab([SONDE, EMITTER, SKEW], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:  # n4 is for the tree
+    with Lab([SONDE, EMITTER, SKEW, PRINT_RANK], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:  # n4 is for the tree
         print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
         yield
 
@@ -782,6 +783,28 @@ class Cluster(Dumps, unittest.TestCase):
         series = self.series(self.record)
         for host in HOSTS:
             self.assertIn((f"ranks_of_{host}", host), series)
+
+    @moves_no_data("no run begins")
+    def test_ranks_of_real_launchers(self):
+        """What libsonde takes for the rank, under srun and mpirun and a stand-in for torchrun."""
+        torchrun = lab.shared / "torchrun.py"
+        torchrun.write_text("import os, subprocess, sys\n"
+                            "for local in range(2):\n"
+                            "    rank = 2 * int(os.environ['SLURM_PROCID']) + local\n"
+                            "    subprocess.run(sys.argv[1:], env=os.environ | {'RANK': str(10 + rank), 'LOCAL_RANK': str(local), 'WORLD_SIZE': '16'}, check=True)\n")
+        self.addCleanup(torchrun.unlink)
+        program, mpirun = "/mnt/bin/print_rank", "mpirun --oversubscribe"
+        for command, expected in ((f"srun -N3 -n3 {program}", ["0", "1", "2"]),
+                                  (f"srun -N3 -n3 sh -c '{program}; true'", ["0", "1", "2"]),
+                                  (f"{mpirun} -n 3 {program}", ["0", "1", "2"]),
+                                  (f"srun -N1 -n1 {mpirun} --mca plm isolated --host localhost:3 -n 3 {program}", ["0", "1", "2"]),
+                                  (f"{program}", ["none"]),
+                                  (f"srun -N2 -n2 python3 /mnt/shared/torchrun.py {program}", ["10", "11", "12", "13"]),
+                                  (f"RANK=9 WORLD_SIZE=16 srun -N3 -n3 {program}", ["0", "1", "2"])):
+            batch = self.script(f"{command} > /mnt/shared/ranks.out 2> /mnt/shared/ranks.err\n")
+            done = lab.run("n1", "sbatch", "--quiet", "--wait", "-N3", "-D", "/mnt/shared", "-o", "/dev/null", batch)
+            self.assertEqual(done.returncode, 0, (lab.shared / "ranks.err").read_text())
+            self.assertEqual(sorted((lab.shared / "ranks.out").read_text().split()), expected, command)
 
     @moves_no_data("no run begins")
     def test_copies_are_refused_with_advice(self):
