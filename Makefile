@@ -15,10 +15,10 @@ endif
 all: build ## build into build/; BUILD=folder for another place
 	@$(NINJA) --quiet
 
-.PHONY: all build run test bench lint format fuzz sanitize install uninstall clean help
+.PHONY: all build run test bench lint format fuzz sanitize soak campaign install uninstall clean help
 
 build:
-	@MAKECMDGOALS="$(MAKECMDGOALS)" tools/setup "$(BUILD)" "$(PREFIX)"
+	@tools/setup "$(BUILD)" "$(PREFIX)"
 
 run: ## install what is missing, build, run the demo job (20 s)
 	@tools/deps build
@@ -50,6 +50,16 @@ sanitize: ## unit tests under the address, undefined and thread sanitizers
 fuzz: ## a minute on the fuzz targets; SECONDS_EACH=n for more
 	@tools/deps build test fuzz
 	@tools/fuzz $(or $(SECONDS_EACH),12)
+
+soak: ## a job on three hosts for MINUTES=10, with kills: memory, descriptors, every point; needs root
+	@tools/deps build test
+	@$(MAKE) --no-print-directory -s build
+	@tools/soak "$(BUILD)" $(or $(MINUTES),10) $(SEED)
+
+campaign: ## the randomized tests with new seeds for MINUTES=10; SEED=n for the first
+	@tools/deps build test
+	@$(MAKE) --no-print-directory -s build
+	@tools/campaign "$(BUILD)" $(or $(MINUTES),10) $(SEED)
 
 install: all ## install under PREFIX (default /usr/local; DESTDIR is honoured)
 	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" >/dev/null
