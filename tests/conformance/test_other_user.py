@@ -6,10 +6,14 @@ import hmac
 import http.client
 import json
 import os
+import pwd
+import re
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import other_user
@@ -23,6 +27,28 @@ CHANGES = (("/api/put", {"metric": "m", "timestamp": T, "value": 1, "tags": {"ho
            ("/sonde/v1/dump", {"to": "never"}), ("/sonde/v1/reboot", {}), ("/api/reboot", "hostnames=a"),
            ("/sonde/v1/collectors", {"name": "a", "command": "touch /tmp/never"}))
 CONTROL = ("/sonde/v1/dump", "/sonde/v1/reboot", "/api/reboot", "/sonde/v1/collectors")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def answers(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=60).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def until(condition, words):
+    end = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"never came true: {words}")
+        time.sleep(0.02)
 
 
 def bearer(token):
@@ -68,6 +94,22 @@ class Roles(Served):
             allowed = self.ask("POST", target, body, **bearer(WRITE)).status
             self.assertEqual(allowed == 403, target in CONTROL, target)
             self.assertNotIn(self.ask("POST", target, body, **bearer(TOKEN)).status, (401, 403), target)
+
+    def test_the_docs_name_them(self):
+        """docs/http.md has each route with the role that it needs."""
+        with open(os.path.join(os.path.dirname(__file__), "../../docs/http.md")) as f:
+            rows = re.findall(r"^\| `(/[^`]*)` \| ([^|]*) \| ([^|]*) \| .*\|$", f.read(), re.M)
+        self.assertGreater(len(rows), 30)
+        for path, methods, words in rows:
+            for method in methods.split(", "):
+                role = words if " to " not in words else "view" if method == "GET" else "write"
+                least = ["none", "view", "write", "control"].index(role.split(",")[0])
+                body = None if method == "GET" else b"{"
+                for token, has in ((None, 0), (VIEW, 1), (WRITE, 2), (TOKEN, 3)):
+                    if path == "/sonde/v1/stream" and has >= least:
+                        continue  # goes on
+                    status = self.ask(method, path, body, **(bearer(token) if token else {})).status
+                    self.assertEqual(status in (401, 403), has < least, (path, method, token, status))
 
     def test_annotations_are_read_with_the_view_token(self):
         self.assertNotIn(self.ask("GET", f"/api/annotation?start_time={T}", **bearer(VIEW)).status, (401, 403))
@@ -220,6 +262,37 @@ class Tunnels(unittest.TestCase):
         shutil.copy(os.path.realpath(sys.executable), named)
         os.chmod(named, 0o755)
         self.assertEqual(self.collect(self.forwarder(named, "visible")), 403)
+
+
+@unittest.skipUnless(os.path.exists("/usr/sbin/sshd") and shutil.which("ssh"), "no sshd here")
+@unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
+class Ssh(Tunnels):
+    """The real ones: ssh -L ends in an sshd of the user's, ssh -R in the user's ssh."""
+
+    def test_they_are_not_local(self):
+        name = pwd.getpwuid(other_user.OTHER_UID).pw_name
+        host_key, key, keys, config = (f"{self.folder}/{n}" for n in ("host", "key", "keys", "config"))
+        for path in (host_key, key):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+        shutil.copy(f"{key}.pub", keys)
+        os.chown(key, other_user.OTHER_UID, -1)
+        ports = [free_port() for _ in range(3)]
+        with open(config, "w") as f:
+            f.write(f"ListenAddress 127.0.0.1\nPort {ports[0]}\nHostKey {host_key}\nAuthorizedKeysFile {keys}\nStrictModes no\nUsePAM no\nPidFile none\n")
+        os.makedirs("/run/sshd", exist_ok=True)  # where sshd keeps its unprivileged part
+        sshd = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", config], stderr=subprocess.DEVNULL)
+        self.addCleanup(sshd.wait, 60)
+        self.addCleanup(sshd.terminate)
+        until(lambda: answers(ports[0]), "sshd answers")
+        ssh = subprocess.Popen(["ssh", "-N", "-F", "none", "-i", key, "-p", str(ports[0]), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
+                                "-o", "ExitOnForwardFailure=yes", "-L", f"{ports[1]}:127.0.0.1:{self.server.port}", "-R", f"127.0.0.1:{ports[2]}:127.0.0.1:{self.server.port}",
+                                f"{name}@127.0.0.1"], user=other_user.OTHER_UID, group=other_user.OTHER_UID, extra_groups=[], cwd="/")
+        self.addCleanup(ssh.wait, 60)
+        self.addCleanup(ssh.terminate)
+        for port in ports[1:]:
+            until(lambda p=port: answers(p), "the tunnel is open")
+            self.assertEqual(other_user.request(port, "GET", "/api/version", None, bearer(TOKEN))[0], 200)
+            self.assertEqual(self.collect(port), 403)
 
 
 class Open(Served):
