@@ -264,7 +264,8 @@ static void tags_of_a_process(void **state)
         {{"SONDE_TAGS=host=elsewhere", NULL}, "host=here", 0},
         {{"PMIX_RANK=3", NULL}, "host=here,rank=3", 0},
         {{"SLURM_PROCID=5", "OMPI_COMM_WORLD_RANK=4", NULL}, "host=here,rank=4", 0},
-        {{"SLURM_PROCID=5", NULL}, "host=here,rank=5", 0},
+        {{"SLURM_PROCID=5", "SLURM_STEP_ID=0", NULL}, "host=here,rank=5", 0},
+        {{"SLURM_PROCID=5", NULL}, "host=here", 0}, // the batch script's
         {{"PMI_RANK=many", NULL}, "host=here", 0},
         {{"PMIX_RANK=3", "SONDE_TAGS=rank=9", NULL}, "host=here,rank=9", 0},
         {{"SONDE_TAGS=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1,p=1,q=1", "PMI_RANK=1", NULL},
