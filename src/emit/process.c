@@ -12,10 +12,13 @@
 #include "sonde.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { MARK_CLEARED = 0, MARK_OURS = 1, MARK_FORKED = 2 };
@@ -26,6 +29,74 @@ struct ring emit_no_ring;
 __thread struct ring *emit_self = &emit_no_ring;
 
 static pthread_key_t thread_ends;
+
+// Past pthread_sigmask(), which never blocks the signal that glibc cancels threads with. Its handler does not always ask
+// whether the thread is cancellable by now (glibc 2.36), so to disable cancellation is not enough. Signals of faults stay
+// deliverable: the kernel ends a process that has blocked them.
+static uint64_t change_signals(int how, uint64_t set)
+{
+    uint64_t before = 0;
+    syscall(SYS_rt_sigprocmask, how, &set, &before, sizeof set);
+    return before;
+}
+
+static struct emit_interrupts disable_interrupts(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    struct emit_interrupts before;
+    uint64_t all = UINT64_MAX;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        all &= ~(UINT64_C(1) << (faults[i] - 1));
+    before.signals = change_signals(SIG_BLOCK, all);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before.cancel_state);
+    return before;
+}
+
+static void restore_interrupts(struct emit_interrupts before)
+{
+    int unused;
+    pthread_setcancelstate(before.cancel_state, &unused);
+    change_signals(SIG_SETMASK, before.signals);
+}
+
+void emit_lock(struct emit_process *p)
+{
+    struct emit_interrupts before = disable_interrupts();
+    pthread_mutex_lock(&p->lock);
+    p->holder = before;
+}
+
+bool emit_trylock(struct emit_process *p)
+{
+    struct emit_interrupts before = disable_interrupts();
+    bool taken = pthread_mutex_trylock(&p->lock) == 0;
+    if (taken)
+        p->holder = before;
+    else
+        restore_interrupts(before);
+    return taken;
+}
+
+void emit_unlock(struct emit_process *p)
+{
+    struct emit_interrupts before = p->holder;
+    pthread_mutex_unlock(&p->lock);
+    restore_interrupts(before);
+}
+
+void emit_say(const char *format, ...)
+{
+    char text[ERROR_TEXT_MAX];
+    va_list args;
+    if (!emit_process.log)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    struct emit_interrupts before = disable_interrupts(); // an application does not expect to be cancelled in here
+    log_line(LOG_WARNING, "%s", text);
+    restore_interrupts(before);
+}
 
 static struct ring *slot(const struct emit_process *p, uint32_t i)
 {
@@ -85,7 +156,7 @@ static bool start_in_child(struct emit_process *p)
             atomic_store(&p->slots_free, p->slots);
             atomic_store(&p->cells_end, p->definitions);
             atomic_store(p->mark, MARK_OURS);
-            emit_connect(p);
+            emit_connect(p, true);
             return true;
         }
     }
@@ -98,12 +169,12 @@ static bool start_in_child(struct emit_process *p)
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&emit_process.lock);
+    emit_lock(&emit_process);
 }
 
 static void after_fork_in_parent(void)
 {
-    pthread_mutex_unlock(&emit_process.lock);
+    emit_unlock(&emit_process);
 }
 
 static void after_fork_in_child(void)
@@ -115,7 +186,7 @@ static void after_fork_in_child(void)
         atomic_store(p->mark, MARK_FORKED);
         close_descriptors(p);
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
 }
 
 // Before the lock is taken for the first time: a fork() beside that waits for it, rather than leave a child with a lock that nobody holds.
@@ -207,7 +278,7 @@ static bool start(struct emit_process *p)
         emit_say("off: no memory");
         return false;
     }
-    emit_connect(p);
+    emit_connect(p, true);
     return true;
 }
 
@@ -221,8 +292,8 @@ bool emit_on(void)
     if (state == EMIT_NEW)
         watch_forks();
     if (mark != MARK_CLEARED)
-        pthread_mutex_lock(&p->lock); // the first call of all; it waits for no more than another one
-    else if (pthread_mutex_trylock(&p->lock) != 0)
+        emit_lock(p); // the first call of all; it waits for no more than another one
+    else if (!emit_trylock(p))
         return false; // a bare clone() may have left it locked for ever
     state = atomic_load(&p->state);
     if (state == EMIT_NEW) {
@@ -233,7 +304,7 @@ bool emit_on(void)
     } else if (state == EMIT_ON && atomic_load(p->mark) != MARK_OURS) {
         state = start_in_child(p) ? EMIT_ON : EMIT_OFF;
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
     return state == EMIT_ON;
 }
 
@@ -245,14 +316,15 @@ int sonde_connect(const char *socket_path, int level)
     if (strlen(socket_path) >= sizeof p->socket_path)
         return -ENAMETOOLONG;
     bool on = emit_on(); // also has a forked child get what is its own
-    pthread_mutex_lock(&p->lock);
+    emit_lock(p);
     bool same = on && strcmp(p->socket_path, socket_path) == 0;
     if (!same)
         snprintf(p->socket_path, sizeof p->socket_path, "%s", socket_path);
     if (on && !same) {
         memcpy(p->header->socket_path, p->socket_path, sizeof p->socket_path);
+        atomic_fetch_add_explicit(&p->header->moves, 1, memory_order_release);
         p->said_no_agent = false;
-        emit_connect(p);
+        emit_connect(p, true);
     } else if (!on && !p->base) { // handles of another segment would mean nothing in this one
         p->level = level;
         on = start(p);
@@ -260,7 +332,7 @@ int sonde_connect(const char *socket_path, int level)
             p->level = 0;
         atomic_store_explicit(&p->state, on ? EMIT_ON : EMIT_OFF, memory_order_release);
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
     return on ? 0 : -ENOMEM;
 }
 
@@ -294,16 +366,18 @@ struct ring *emit_ring(uint64_t points)
         return emit_self;
     struct ring *r = NULL;
     if (atomic_load_explicit(&p->slots_free, memory_order_relaxed)) {
-        pthread_mutex_lock(&p->lock);
+        emit_lock(p);
         r = claim(p);
-        pthread_mutex_unlock(&p->lock);
+        if (r) {
+            emit_self = r;
+            pthread_setspecific(thread_ends, r); // so that thread_has_ended is called
+        }
+        emit_unlock(p);
     }
     if (!r) {
         if (points)
             atomic_fetch_add_explicit(&p->header->dropped, points, memory_order_relaxed);
         return NULL;
     }
-    emit_self = r;
-    pthread_setspecific(thread_ends, r); // so that thread_has_ended is called
     return r;
 }

@@ -3,7 +3,9 @@
 // One struct emit_process; its life: new → on or off, decided at the first call by the environment; off until sonde_connect() says where the
 // agent is; on for good. A fork()ed
 // child finds `mark` changed, and makes itself a new segment at the same address the first time it has something to say.
-// `lock` is held for the first call of a thread and for definitions, never for a point.
+// `lock` is held for the first call of a thread and for definitions, never for a point. Nothing interrupts its holder:
+// much of what it calls (connect, sendmsg, close) is a cancellation point, and a cancelled thread would never give the lock
+// back; nor would a signal handler that jumps away, and one that forks would wait for the lock of its own thread.
 #ifndef SONDE_EMIT_PROCESS_H
 #define SONDE_EMIT_PROCESS_H
 
@@ -31,11 +33,18 @@ struct emit_segment {
     bool sealed; // nobody can map the segment for writing; else only a read-only descriptor is passed
 };
 
+// What a thread allowed before nothing could interrupt it.
+struct emit_interrupts {
+    int cancel_state;
+    uint64_t signals;
+};
+
 struct emit_process {
     _Atomic int state;
     int level;
     bool log; // SONDE_LOG: say on stderr what goes wrong
     pthread_mutex_t lock;
+    struct emit_interrupts holder; // what the holder of the lock gets back
 
     struct emit_segment segment;
     char *base; // of the segment
@@ -66,7 +75,11 @@ extern struct emit_process emit_process;
 extern __thread struct ring *emit_self;
 extern struct ring emit_no_ring;
 
-#define emit_say(...) (emit_process.log ? log_line(LOG_WARNING, __VA_ARGS__) : (void)0)
+// process.c
+void emit_lock(struct emit_process *p);
+bool emit_trylock(struct emit_process *p); // false: another thread has it
+void emit_unlock(struct emit_process *p);
+void emit_say(const char *format, ...) __attribute__((format(printf, 1, 2))); // with SONDE_LOG, on stderr
 
 // Whether sonde is on; decides it when nobody has asked yet. Also takes note of a fork.
 bool emit_on(void);
@@ -80,12 +93,12 @@ int emit_segment_create(struct emit_process *p, struct emit_segment *s, struct e
 void emit_segment_destroy(struct emit_segment *s);
 
 // connection.c
-void emit_connect(struct emit_process *p);         // a HELLO, if the agent is there; never waits
-void emit_connection_tend(struct emit_process *p); // at most once a second: connects again where that is needed
-void emit_bell(struct emit_process *p);            // the agent sleeps and should not
-void emit_close(struct emit_file *f);              // unless the application has closed it already
-bool emit_is_open(const struct emit_file *f);      // and still ours
-uint64_t emit_inode(int fd);                       // 0 = not open
+void emit_connect(struct emit_process *p, bool wait); // a HELLO, if the agent is there; `wait` 100 ms if it is busy
+void emit_connection_tend(struct emit_process *p);    // at most once a second: connects again where that is needed
+void emit_bell(struct emit_process *p);               // the agent sleeps and should not
+void emit_close(struct emit_file *f);                 // unless the application has closed it already
+bool emit_is_open(const struct emit_file *f);         // and still ours
+uint64_t emit_inode(int fd);                          // 0 = not open
 
 int emit_high_fd(int fd); // moved away from 0, 1, 2; takes and gives errors
 
