@@ -142,6 +142,7 @@ size_t programs_gone(struct ingest *in)
             continue;
         }
         cells_let_go(in, p);
+        turns_let_go(in, p);
         program_free(p);
         in->programs[i] = in->programs[--in->program_count];
     }
