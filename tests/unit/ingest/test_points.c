@@ -216,14 +216,14 @@ static int by_time(const void *a, const void *b)
 static void programs_of_one_series(void **state)
 {
     (void)state;
-    enum { PROGRAMS = 4, EACH = 200000 };
+    enum { PROGRAMS = 3, EACH = 600000 };
     struct node n;
     struct child *c[PROGRAMS];
     node_open(&n);
     n.store->keep = true;
     node_agent_start(&n);
     for (int i = 0; i < PROGRAMS; i++) {
-        c[i] = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=8388608", NULL}, "waits", "0", "200000", NULL);
+        c[i] = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=16777216", NULL}, "waits", "0", "600000", NULL);
         node_until_said(&n, c[i], "first");
     }
     while (node_stats(&n).programs < PROGRAMS)
