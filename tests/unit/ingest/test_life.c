@@ -115,6 +115,30 @@ static void exec_starts_anew(void **state)
     node_close(&n);
 }
 
+// An agent that cannot find it gets it back from the program itself, however little that emits.
+static void a_slow_program_connects_again(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    n.blind = true;
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "slow", NULL);
+    node_until_said(&n, c, "1\n");
+    node_agent_stop(&n);
+    node_agent_start(&n);
+    while (node_stats(&n).programs == 0) {
+        node_say(c, "\n");
+        node_round(&n);
+        if (c->ended)
+            fail_msg("it emitted until its end, and did not connect");
+    }
+    node_say(c, "end\n");
+    node_until_all_gone(&n);
+    assert_int_equal(fake_count(n.store, "value"), child_number(c, "sent"));
+    node_close(&n);
+}
+
 static void descriptors_closed_under_us(void **state)
 {
     (void)state;
@@ -404,6 +428,7 @@ int main(void)
         cmocka_unit_test(child_that_can_share_nothing),
         cmocka_unit_test(clone_without_handlers),
         cmocka_unit_test(exec_starts_anew),
+        cmocka_unit_test(a_slow_program_connects_again),
         cmocka_unit_test(descriptors_closed_under_us),
         cmocka_unit_test(little_address_space),
         cmocka_unit_test(locked_memory_is_not_filled),
