@@ -37,7 +37,7 @@ int catalog_write(struct store *s, struct str entry)
 // Where there is no space it waits with the appends; as ids count from the order of entries, and appends name ids, all of it keeps its order.
 static int catalog_append(struct store *s, struct buf *entry)
 {
-    int rc = entry->failed ? -ENOMEM : spilling(s) ? -ENOSPC : catalog_write(s, buf_str(entry));
+    int rc = entry->failed ? -ENOMEM : is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : catalog_write(s, buf_str(entry));
     if (space_error(rc)) {
         rc = spill_definition(s, buf_str(entry));
         s->stats.refused_space += rc != 0;

@@ -1,11 +1,13 @@
 #include "store/extents.h"
 
 #include "base/hash.h"
+#include "store/lock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, WORD_BYTES = 8 };
 
@@ -95,10 +97,17 @@ static int grow_mapping(struct extents *x, uint64_t needed)
     int rc = x->io->map(x->io->user, x->fd, size, &base);
     if (rc)
         return rc;
+    struct map_guard *guard = map_guard_add(base, size, PROT_READ | PROT_WRITE, &x->lost);
+    if (!guard) {
+        munmap(base, size);
+        return -ENOMEM;
+    }
+    map_guard_remove(x->guard);
     if (x->base)
         munmap(x->base, x->mapped_bytes);
     x->base = base;
     x->mapped_bytes = size;
+    x->guard = guard;
     return 0;
 }
 
@@ -109,6 +118,9 @@ static int grow_file(struct extents *x, uint64_t needed)
     uint64_t size = (needed + GROW_BYTES - 1) / GROW_BYTES * GROW_BYTES;
     if (size > x->space_limit)
         return -ENOSPC;
+    // Growing a file that was cut short would put zeros in the place of what is gone.
+    if (!extents_whole(x))
+        return -ESTALE;
     int rc = grow_mapping(x, size);
     if (!rc)
         rc = x->io->reserve(x->io->user, x->fd, x->file_bytes, size - x->file_bytes);
@@ -416,7 +428,8 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
 
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped)
 {
-    *x = (struct extents){.io = io, .fd = fd, .file_bytes = file_bytes, .space_limit = UINT64_MAX};
+    *x = (struct extents){
+        .io = io, .fd = fd, .file_bytes = file_bytes, .space_limit = UINT64_MAX, .lost = MAP_GUARD_NOTHING_LOST};
     int rc = grow_mapping(x, file_bytes);
     if (rc)
         return rc;
@@ -463,12 +476,29 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
 
 void extents_close(struct extents *x)
 {
+    map_guard_remove(x->guard);
     if (x->base)
         munmap(x->base, x->mapped_bytes);
     free(x->gaps);
     free(x->free_slots);
     free(x->pending);
-    *x = (struct extents){.fd = -1};
+    *x = (struct extents){.fd = -1, .lost = MAP_GUARD_NOTHING_LOST};
+}
+
+bool extents_whole(struct extents *x)
+{
+    struct stat st;
+    if (!fstat(x->fd, &st) && (uint64_t)st.st_size < x->file_bytes)
+        map_guard_lose(&x->lost, (uint64_t)st.st_size);
+    return map_guard_lost(&x->lost) == MAP_GUARD_NOTHING_LOST;
+}
+
+void extents_mark_closed(struct extents *x)
+{
+    struct superblock *sb = extents_super(x), closed = *sb;
+    closed.state = LAYOUT_CLOSED;
+    sb->closed_crc = superblock_closed_crc(&closed, extents_table(x));
+    __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
 }
 
 int extents_trim(struct extents *x)

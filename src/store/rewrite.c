@@ -204,13 +204,19 @@ static int write_image(const struct store *s, const char *path, const struct ima
     if (fd < 0)
         return fd;
     uint8_t *to = NULL;
+    _Atomic uint64_t lost = MAP_GUARD_NOTHING_LOST;
     int rc = io->reserve(io->user, fd, 0, m->bytes);
     if (!rc)
         rc = io->map(io->user, fd, m->bytes, &to);
-    if (!rc) {
+    struct map_guard *guard = rc ? NULL : map_guard_add(to, m->bytes, PROT_READ | PROT_WRITE, &lost);
+    if (guard)
         fill(m, blocks, count, catalog, to);
+    map_guard_remove(guard);
+    if (!rc) {
         munmap(to, m->bytes);
-        rc = io->sync(io->user, fd);
+        bool whole =
+            map_guard_lost(&lost) == MAP_GUARD_NOTHING_LOST && map_guard_lost(&s->file.lost) == MAP_GUARD_NOTHING_LOST;
+        rc = !guard ? -ENOMEM : whole ? io->sync(io->user, fd) : -EIO;
     }
     if (!rc)
         rc = io->rename(io->user, path, s->path);
@@ -266,8 +272,8 @@ int rewrite(struct store *s)
         rc = write_image(s, path, &m, blocks, count, buf_str(&catalog));
     if (!rc) {
         sync_folder(s);
-        // For those who have the old one open.
-        __atomic_store_n(&extents_super(&s->file)->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+        // For those who have the old one open, or are about to read what they have opened.
+        extents_mark_closed(&s->file);
     }
     free(path);
     free(m.table);
