@@ -207,16 +207,17 @@ static int grow_table(struct extents *x)
     // Without the table all is lost, so it is on disk before the header leads to it, and the header before the old one is made worthless.
     // (A disk that cannot: the next sync says so.) There are few of these moves, each table is twice the one before.
     x->io->sync(x->io->user, x->fd);
-    // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
-    // the file is opened again, or they might find anything there.
     struct segment_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
+    extents_end(x);
+    // Outside of the change: readers wait for the end of one, and should not wait for the disk. Nothing else changes meanwhile.
     x->io->sync(x->io->user, x->fd);
+    // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
+    // the file is opened again, or they might find anything there.
     for (uint32_t i = 0; i < old_capacity; i++)
         __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
-    extents_end(x);
     return 0;
 }
 
