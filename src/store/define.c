@@ -75,7 +75,7 @@ static int admit(struct store *s, const struct buf *entries, bool *spill)
     int rc = entries->failed ? -ENOMEM : check_limit(s, LIMIT_CATALOG_BYTES, s->stats.catalog_bytes, entries->size);
     if (rc)
         return rc;
-    rc = spilling(s) ? -ENOSPC : catalog_make_room(s, entries->size);
+    rc = is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : catalog_make_room(s, entries->size);
     *spill = space_error(rc);
     if (*spill) {
         rc = spill_reserve(s, entries->size);

@@ -1,11 +1,13 @@
 #include "store/extents.h"
 
 #include "base/hash.h"
+#include "store/lock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, WORD_BYTES = 8 };
 
@@ -97,10 +99,17 @@ static int grow_mapping(struct extents *x, uint64_t needed)
     int rc = x->io->map(x->io->user, x->fd, size, &base);
     if (rc)
         return rc;
+    struct map_guard *guard = map_guard_add(base, size, PROT_READ | PROT_WRITE, &x->lost);
+    if (!guard) {
+        munmap(base, size);
+        return -ENOMEM;
+    }
+    map_guard_remove(x->guard);
     if (x->base)
         munmap(x->base, x->mapped_bytes);
     x->base = base;
     x->mapped_bytes = size;
+    x->guard = guard;
     return 0;
 }
 
@@ -111,6 +120,9 @@ static int grow_file(struct extents *x, uint64_t needed)
     uint64_t size = (needed + GROW_BYTES - 1) / GROW_BYTES * GROW_BYTES;
     if (size > x->space_limit)
         return -ENOSPC;
+    // Growing a file that was cut short would put zeros in the place of what is gone.
+    if (!extents_whole(x))
+        return -ESTALE;
     int rc = grow_mapping(x, size);
     if (!rc)
         rc = x->io->reserve(x->io->user, x->fd, x->reserved_bytes, size - x->reserved_bytes);
@@ -202,16 +214,17 @@ static int grow_table(struct extents *x)
     // Without the table all is lost, so it is on disk before the header leads to it, and the header before the old one is made worthless.
     // (A disk that cannot: the next sync says so.) There are few of these moves, each table is twice the one before.
     x->io->sync(x->io->user, x->fd);
-    // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
-    // the file is opened again, or they might find anything there.
     struct segment_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
+    extents_end(x);
+    // Outside of the change: readers wait for the end of one, and should not wait for the disk. Nothing else changes meanwhile.
     x->io->sync(x->io->user, x->fd);
+    // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
+    // the file is opened again, or they might find anything there.
     for (uint32_t i = 0; i < old_capacity; i++)
         __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
-    extents_end(x);
     return 0;
 }
 
@@ -429,7 +442,8 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
 
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped)
 {
-    *x = (struct extents){.io = io, .fd = fd, .file_bytes = file_bytes, .space_limit = UINT64_MAX};
+    *x = (struct extents){
+        .io = io, .fd = fd, .file_bytes = file_bytes, .space_limit = UINT64_MAX, .lost = MAP_GUARD_NOTHING_LOST};
     int rc = grow_mapping(x, file_bytes);
     if (rc)
         return rc;
@@ -482,12 +496,29 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
 
 void extents_close(struct extents *x)
 {
+    map_guard_remove(x->guard);
     if (x->base)
         munmap(x->base, x->mapped_bytes);
     free(x->gaps);
     free(x->free_slots);
     free(x->pending);
-    *x = (struct extents){.fd = -1};
+    *x = (struct extents){.fd = -1, .lost = MAP_GUARD_NOTHING_LOST};
+}
+
+bool extents_whole(struct extents *x)
+{
+    struct stat st;
+    if (!fstat(x->fd, &st) && (uint64_t)st.st_size < x->file_bytes)
+        map_guard_lose(&x->lost, (uint64_t)st.st_size);
+    return map_guard_lost(&x->lost) == MAP_GUARD_NOTHING_LOST;
+}
+
+void extents_mark_closed(struct extents *x)
+{
+    struct superblock *sb = extents_super(x), closed = *sb;
+    closed.state = LAYOUT_CLOSED;
+    sb->closed_crc = superblock_closed_crc(&closed, extents_table(x));
+    __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
 }
 
 int extents_trim(struct extents *x)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "store/io.h"
 #include "store/layout.h"
+#include "store/map_guard.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,6 +29,8 @@ struct extents {
     int fd;
     uint8_t *base;
     size_t mapped_bytes;
+    struct map_guard *guard;
+    _Atomic uint64_t lost; // map_guard.h: another program has cut the file short
     uint64_t file_bytes;
     uint64_t reserved_bytes;  // disk space lies behind the file from `end` to here
     uint64_t inherited_bytes; // what is free before here may be a hole
@@ -105,6 +108,12 @@ static inline void extent_publish(struct segment_entry *entry, uint64_t used)
 }
 
 uint32_t segment_entry_check(const struct segment_entry *entry);
+
+// Whether the file is as long as it was made, and every page that was touched was there; else *lost says from where on.
+bool extents_whole(struct extents *x);
+
+// Says in the header that the file is closed, with the checksum of header and table as they are.
+void extents_mark_closed(struct extents *x);
 
 // Gives what lies behind the last extent back to the file system.
 int extents_trim(struct extents *x);

@@ -343,8 +343,56 @@ static int merge_for_a_while(struct store *s)
     return rc < 0 ? rc : 0;
 }
 
+// ── A file that was cut short ────────────────────────────────────────────────────────────────────────────────────
+
+// Rows, points or bytes of a tail that lie behind `lost`.
+static uint64_t tail_behind(const struct tail *t, uint64_t unit, uint64_t lost)
+{
+    if (t->slot == EXTENT_NO_SLOT || t->offset + t->used * unit <= lost)
+        return 0;
+    return t->offset >= lost ? t->used : t->used - (lost - t->offset) / unit;
+}
+
+// By what is known in memory: of a segment whose entry is gone, too, everything counts.
+static uint64_t values_behind(const struct store *s, uint64_t lost)
+{
+    uint64_t values = tail_behind(&s->points, sizeof(struct point_record), lost);
+    const uint8_t *kept_end = s->file.base + lost;
+    for (uint32_t i = 0; i < s->stats.sets; i++)
+        values += tail_behind(&s->sets[i].tail, (s->sets[i].count + 1) * UINT64_C(8), lost) * s->sets[i].count;
+    for (size_t slot = 0; slot < s->sum_capacity; slot++) {
+        const struct segment_entry *e = extent_entry(&s->file, (int)slot);
+        bool known = (const uint8_t *)(e + 1) <= kept_end && e->kind == SEGMENT_BLOCKS;
+        if (s->sums[slot].blocks && (!known || e->offset + e->used > lost))
+            values += s->sums[slot].values;
+    }
+    return values;
+}
+
+static bool found_cut(struct store *s)
+{
+    if (extents_whole(&s->file))
+        return false;
+    if (!s->cut_reported) {
+        uint64_t lost = map_guard_lost(&s->file.lost);
+        s->stats.lost_values = values_behind(s, lost);
+        log_warning("%s: was cut short by another program, or cannot be read, from byte %llu on: %llu values that were "
+                    "behind it are lost; nothing more goes into this file",
+                    s->path, (unsigned long long)lost, (unsigned long long)s->stats.lost_values);
+    }
+    s->cut_reported = true;
+    return true;
+}
+
+bool store_is_cut(const struct store *s)
+{
+    return is_cut(s);
+}
+
 int store_tick(struct store *s, int64_t now_ns)
 {
+    if (found_cut(s))
+        return -ESTALE;
     int rc = look_for_sync(s);
     s->now_ns = now_ns;
     if (spilling(s) && (now_ns - s->last_space_try_ns >= SPACE_RETRY_NS || now_ns < s->last_space_try_ns)) {
@@ -394,16 +442,15 @@ static int close_in_place(struct store *s)
     for (size_t i = 0; i < x->gap_count; i++)
         s->io->punch(s->io->user, x->fd, x->gaps[i].offset, x->gaps[i].size);
     // Readers would run into the void behind the new end.
-    if (!lock_has_readers(x->fd))
+    if (!lock_out_readers(x->fd)) {
         extents_trim(x);
+        lock_let_readers_in(x->fd);
+    }
     // On disk first is the table that the checksum is of, and in the header first the checksum: a file that says it is closed is.
     rc = s->io->sync(s->io->user, x->fd);
     if (rc)
         return rc;
-    struct superblock *sb = extents_super(x), closed = *sb;
-    closed.state = LAYOUT_CLOSED;
-    sb->closed_crc = superblock_closed_crc(&closed, extents_table(x));
-    __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+    extents_mark_closed(x);
     return s->io->sync(s->io->user, x->fd);
 }
 
@@ -449,6 +496,11 @@ static int merge_all(struct store *s)
 
 int store_close(struct store *s, struct error *e)
 {
+    if (found_cut(s)) {
+        error_set(e, -ESTALE, "cannot close %s: another program has cut it short", s->path);
+        release(s);
+        return -ESTALE;
+    }
     int rc = spill_replay(s);
     if (rc) {
         log_warning("%s: %llu appends and definitions that there was no space for are lost", s->path,

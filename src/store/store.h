@@ -84,8 +84,9 @@ struct store_options {
     size_t meta_count;
     int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
     uint64_t rewrite_limit_bytes; // files with more in them are closed in place, not written anew; 0 = 256 MiB
-    bool new_file; // refuse a path that exists, a symbolic link included (-EEXIST): for folders that others may write to
-    const struct store_io *io;    // system calls, for tests that make them fail (io.h); NULL = the real ones
+    bool
+        new_file; // refuse a path that exists, a symbolic link included (-EEXIST): for folders that others may write to
+    const struct store_io *io; // system calls, for tests that make them fail (io.h); NULL = the real ones
 };
 
 struct store;
@@ -157,6 +158,11 @@ int store_append_event(struct store *s, const struct store_event *event);
 // the disk). Only appends that waited for space are brought into the file at one go. Returns 0 or what went wrong (already logged once).
 int store_tick(struct store *s, int64_t now_ns);
 
+// Whether another program has cut the file short, or the disk cannot deliver a part of it; found out by store_tick, or by an
+// access. What was there is lost (stats.lost_values), every append and definition is refused with -ESTALE and counted, and
+// store_close only gives up. The caller opens another file.
+bool store_is_cut(const struct store *s);
+
 // Seals all tails now.
 int store_seal(struct store *s);
 
@@ -173,6 +179,7 @@ struct store_stats {
     uint64_t sync_errors, space_errors;
     uint64_t merged_values; // into cold blocks, by this writer
     uint64_t hot_values;    // in blocks that wait for it
+    uint64_t lost_values;   // that were behind the cut, when the file was cut short
     uint64_t damaged_tails; // found at opening: unsealed data whose checksum was wrong
 };
 

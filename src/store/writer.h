@@ -151,7 +151,7 @@ struct store {
     bool flushing;
     int64_t close_budget_ns;
     uint64_t rewrite_limit_bytes;
-    bool closing;
+    bool closing, cut_reported;
 
     // Scratch of sealing, kept.
     int64_t *row_times;
@@ -160,6 +160,12 @@ struct store {
     struct point_record *point_scratch;
     struct buf block;
 };
+
+// store.c: counts and logs, once, what was lost with a cut.
+static inline bool is_cut(const struct store *s)
+{
+    return atomic_load_explicit(&s->file.lost, memory_order_relaxed) != MAP_GUARD_NOTHING_LOST;
+}
 
 static inline bool space_error(int rc)
 {

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "store/io.h"
+#include "store/layout.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -328,12 +329,51 @@ static void lock_follows_the_path(void **state)
     store_reader_close(r);
 }
 
+// ── Readers do not wait for the disk ─────────────────────────────────────────────────────────────────────────────
+
+static unsigned syncs, syncs_in_a_change;
+
+// Readers cannot copy the table while its sequence number is odd.
+static int sync_and_look(void *user, int fd)
+{
+    struct superblock sb;
+    syncs++;
+    if (pread(fd, &sb, sizeof sb, 0) == (ssize_t)sizeof sb)
+        syncs_in_a_change += sb.table_sequence % 2;
+    return store_io_real.sync(user, fd);
+}
+
+static void no_sync_in_a_change_of_the_table(void **state)
+{
+    (void)state;
+    enum { SETS = 300 }; // the table grows three times
+    struct store_io io = store_io_real;
+    io.sync = sync_and_look;
+    struct store *s = open_with(&(struct store_options){.io = &io});
+    uint32_t metric = metric_named(s, "m");
+    syncs = syncs_in_a_change = 0;
+    for (unsigned i = 0; i < SETS; i++) {
+        uint32_t id = series_numbered(s, metric, i), set;
+        double v = 1;
+        assert_int_equal(store_define_set(s, &id, 1, &set), 0);
+        assert_int_equal(store_append_row(s, set, 1, &v), 0);
+    }
+    assert_true(syncs >= 6);
+    assert_int_equal(syncs_in_a_change, 0);
+    store_abandon(s);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(readers_in_threads),           CASE(readers_under_retention),  CASE(snapshot_stays),
-        CASE(unchanged_means_same_version), CASE(killed_at_random_moments), CASE(lock_follows_the_path),
+        CASE(readers_in_threads),
+        CASE(readers_under_retention),
+        CASE(snapshot_stays),
+        CASE(unchanged_means_same_version),
+        CASE(killed_at_random_moments),
+        CASE(lock_follows_the_path),
+        CASE(no_sync_in_a_change_of_the_table),
     };
     return cmocka_run_group_tests_name("store live", tests, NULL, NULL);
 }
