@@ -192,7 +192,8 @@ static void take_row(struct agent *a, const struct sampler_row *row)
     ingest_sample_cells(a->ingest, row->t_ns);
     ingest_lines_sample(a->ingest, row->t_ns);
     agent_connections_get_stats(a->connections, &a->figures.connections);
-    own_sample(a->own, a->ingest, &a->figures, row->t_ns);
+    if (own_sample(a->own, a->ingest, &a->figures, row->t_ns) > 0)
+        ingest_counts_recorded(a->ingest);
 }
 
 static void take_rows(struct agent *a)

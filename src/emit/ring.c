@@ -116,16 +116,57 @@ void sonde_put_row_at(sonde_handle group, const double *values, int64_t time_ns)
 
 // Cells ------------------------------------------------------------------------------------------------
 
-__attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double amount)
+// A page at a time: the agent looks no further, so it makes no pages that nobody has written.
+static uint32_t cells_end_for(sonde_handle metric)
 {
     enum { CELLS_A_PAGE = SEGMENT_PAGE / 8 };
+    return (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
+}
+
+// False for NaN and the infinities. A sum that has become one of them would never be a number again.
+static inline bool is_finite(double sum)
+{
+    return sum - sum == 0;
+}
+
+__attribute__((noinline, cold)) static void refuse_amount(void)
+{
+    atomic_fetch_add_explicit(&emit_process.header->dropped, 1, memory_order_relaxed);
+}
+
+// All threads that found no slot share these cells.
+static void add_to_common(struct emit_process *p, sonde_handle metric, double amount)
+{
+    uint32_t end = cells_end_for(metric), known = atomic_load_explicit(&p->header->common_end, memory_order_relaxed);
+    while (known < end && !atomic_compare_exchange_weak_explicit(&p->header->common_end, &known, end,
+                                                                 memory_order_release, memory_order_relaxed))
+        ;
+    _Atomic uint64_t *cell = (_Atomic uint64_t *)(void *)(p->base + p->at.common) + metric;
+    uint64_t before = atomic_load_explicit(cell, memory_order_relaxed), after;
+    do {
+        double sum;
+        memcpy(&sum, &before, sizeof sum);
+        sum += amount;
+        if (!is_finite(sum)) {
+            refuse_amount();
+            return;
+        }
+        memcpy(&after, &sum, sizeof after);
+    } while (!atomic_compare_exchange_weak_explicit(cell, &before, after, memory_order_relaxed, memory_order_relaxed));
+}
+
+__attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double amount)
+{
+    struct emit_process *p = &emit_process;
     struct ring *r = emit_ring(0);
-    if (!r || metric >= atomic_load_explicit(&emit_process.cells_end, memory_order_acquire))
+    if (!emit_on() || metric >= atomic_load_explicit(&p->cells_end, memory_order_acquire))
         return;
-    // A page at a time: the agent looks no further, so it makes no pages that nobody has written.
-    uint32_t end = (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
-    if (end > atomic_load_explicit(&r->cells_end, memory_order_relaxed))
-        atomic_store_explicit(&r->cells_end, end, memory_order_release);
+    if (!r) {
+        add_to_common(p, metric, amount);
+        return;
+    }
+    if (cells_end_for(metric) > atomic_load_explicit(&r->cells_end, memory_order_relaxed))
+        atomic_store_explicit(&r->cells_end, cells_end_for(metric), memory_order_release);
     sonde_cell_add(metric, amount);
 }
 
@@ -138,7 +179,11 @@ void sonde_cell_add(sonde_handle metric, double amount)
     }
     // No other thread writes it, and an aligned double is stored whole: volatile is all that is needed for the agent to see it.
     volatile double *cell = (volatile double *)(void *)((char *)r + SLOT_CELLS) + metric;
-    *cell = *cell + amount;
+    double sum = *cell + amount;
+    if (__builtin_expect(!is_finite(sum), 0))
+        refuse_amount();
+    else
+        *cell = sum;
 }
 
 __attribute__((noinline, cold)) static bool set_slow(sonde_handle metric)
@@ -164,7 +209,7 @@ uint64_t sonde_dropped(void)
     struct emit_process *p = &emit_process;
     if (!emit_on())
         return 0;
-    uint64_t sum = atomic_load_explicit(&p->header->dropped_slots, memory_order_relaxed);
+    uint64_t sum = atomic_load_explicit(&p->header->dropped, memory_order_relaxed);
     uint32_t used = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
     for (uint32_t i = 0; i < used; i++) {
         struct ring *r = (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);

@@ -4,10 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// The line is off by what reading the clocks is (some 20 ns), times what has passed since it was fitted, over what it was fitted over. So it is fitted
-// again whenever twice the time has passed, until that is REFIT_MAX_NS: a start need not wait, and no point is ever more than that off.
 enum { CLOCK_SETTLE_MS = 1 };
-static const int64_t REFIT_MAX_NS = NS_PER_S;
 
 bool ingest_grow(void *array, size_t *capacity, size_t wanted, size_t each)
 {
@@ -65,9 +62,8 @@ int ingest_create(struct store *store, const struct ingest_options *options, str
         ingest_destroy(in);
         return error_set(e, -ENOMEM, "no memory for the ingest");
     }
-    in->created_at_ns = clock_monotonic_ns();
     clock_fit_start(&in->fit, CLOCK_SETTLE_MS);
-    in->checked_at_ns = in->fitted_at_ns = clock_monotonic_ns();
+    in->checked_at_ns = clock_monotonic_ns();
     *out = in;
     return 0;
 }
@@ -117,11 +113,10 @@ bool ingest_labels(const struct ingest *in, const struct program *p, const struc
 size_t ingest_drain(struct ingest *in, double *fullest)
 {
     double full = 0;
-    int64_t now = clock_monotonic_ns(), fitted_over = in->fitted_at_ns - in->created_at_ns;
-    if (now - in->fitted_at_ns >= (fitted_over < REFIT_MAX_NS ? fitted_over : REFIT_MAX_NS)) {
-        in->fitted_at_ns = now;
-        clock_fit_update(&in->fit);
-    }
+    int64_t now = clock_monotonic_ns();
+    struct clock_reading reading;
+    clock_read_together(&reading);
+    clock_fit_take(&in->fit, &reading);
     if (now - in->checked_at_ns >= NS_PER_S) {
         in->checked_at_ns = now;
         for (size_t i = 0; i < in->program_count; i++)

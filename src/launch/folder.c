@@ -61,11 +61,10 @@ int folder_make_private(const char *path, struct error *e)
 {
     if (mkdir(path, 0700) < 0 && errno != EEXIST) {
         int code = errno;
-        if (code != ENOENT)
-            return error_set(e, -code, "cannot make folder %s: %s", path, strerror(code));
-        int status = folder_make_all(path, e);
-        if (status < 0)
-            return status;
+        if (code != ENOENT || folder_make_all(path, NULL) < 0)
+            return error_set(e, -code,
+                             "cannot make folder %s: %s; set TMPDIR or --run-dir to one that you can write in", path,
+                             strerror(code));
     }
     return folder_open_private(path, e);
 }

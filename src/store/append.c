@@ -34,7 +34,7 @@ static void publish(struct store *s, struct tail *tail, uint32_t used, int64_t t
 
 static bool too_old(const struct store *s, int64_t t_ns)
 {
-    return s->window_ns && s->newest_ns >= INT64_MIN + s->window_ns && t_ns < s->newest_ns - s->window_ns;
+    return t_ns < window_start(s);
 }
 
 int space_failed(struct store *s, int rc)
@@ -211,8 +211,7 @@ static size_t append_run(struct store *s, const struct store_point *points, size
     if (spilling(s) || s->points.slot == EXTENT_NO_SLOT)
         return 0;
     size_t room = s->points.room - s->points.used, n = 0, taken = 0;
-    int64_t newest = s->newest_ns,
-            oldest = s->window_ns && newest >= INT64_MIN + s->window_ns ? newest - s->window_ns : INT64_MIN;
+    int64_t newest = s->newest_ns, oldest = window_start(s);
     uint8_t *to = s->file.base + s->points.offset + s->points.used * sizeof(struct point_record);
     for (; n < count && taken < room; n++) {
         const struct store_point *p = &points[n];

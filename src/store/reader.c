@@ -51,14 +51,16 @@ static void check_head(struct store_reader *r)
 int store_reader_open(const char *path, struct store_reader **out, struct error *e)
 {
     *out = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    // O_NONBLOCK: opening a FIFO or a device must not wait for its other end.
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return error_set(e, -errno, "cannot open %s: %s", path, strerror(errno));
     struct superblock sb = {0};
     struct stat st;
-    ssize_t n = pread(fd, &sb, sizeof sb, 0);
-    int rc = n < 0 || fstat(fd, &st) ? error_set(e, -errno, "cannot read %s: %s", path, strerror(errno))
-                                     : superblock_check(&sb, (uint64_t)st.st_size, path, e);
+    int rc = fstat(fd, &st)                     ? error_set(e, -errno, "cannot look at %s: %s", path, strerror(errno))
+             : !S_ISREG(st.st_mode)             ? error_set(e, -EINVAL, "cannot read %s: not a regular file", path)
+             : pread(fd, &sb, sizeof sb, 0) < 0 ? error_set(e, -errno, "cannot read %s: %s", path, strerror(errno))
+                                                : superblock_check(&sb, (uint64_t)st.st_size, path, e);
     struct store_reader *r = rc ? NULL : calloc(1, sizeof *r);
     if (!r || !(r->path = strdup(path))) {
         free(r);

@@ -109,7 +109,10 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
     struct segment_entry *entry = extent_entry(&s->file, *slot);
     uint64_t at = entry->used;
     uint64_t offset = entry->offset + at;
-    if (!s->io->write || s->io->write(s->io->user, s->file.fd, block->data, block->size, offset))
+    int written = s->io->write ? s->io->write(s->io->user, s->file.fd, block->data, block->size, offset) : -ENOSYS;
+    if (space_error(written))
+        return space_failed(s, written); // through the mapping it would be SIGBUS
+    if (written)
         put_words(s->file.base + offset, block->data, block->size / 8);
     extents_begin(&s->file);
     extent_publish(entry, at + block->size);

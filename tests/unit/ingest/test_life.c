@@ -211,9 +211,9 @@ static void levels(void **state)
         uint64_t handle, run, open;
     } cases[] = {
         {"SONDE_LEVEL", "1", 0, 0, 0},   {"SONDE_LEVEL=", "1", 0, 0, 0},   {"SONDE_LEVEL=0", "1", 0, 0, 0},
-        {"SONDE_LEVEL=x", "1", 0, 0, 0}, {"SONDE_LEVEL=-1", "1", 0, 0, 0}, {"SONDE_LEVEL=1", "1", 1, 1, 2},
-        {"SONDE_LEVEL=1", "0", 1, 1, 2}, {"SONDE_LEVEL=1", "2", 0, 1, 2},  {"SONDE_LEVEL=2", "2", 1, 2, 2},
-        {"SONDE_LEVEL=9", "4", 1, 4, 2}, {"SONDE_LEVEL=4", "5", 0, 4, 2},  {"SONDE_SOCKET", "1", 0, 0, 0},
+        {"SONDE_LEVEL=x", "1", 0, 0, 0}, {"SONDE_LEVEL=-1", "1", 0, 0, 0}, {"SONDE_LEVEL=1", "1", 1, 1, 3},
+        {"SONDE_LEVEL=1", "0", 1, 1, 3}, {"SONDE_LEVEL=1", "2", 0, 1, 3},  {"SONDE_LEVEL=2", "2", 1, 2, 3},
+        {"SONDE_LEVEL=9", "4", 1, 4, 3}, {"SONDE_LEVEL=4", "5", 0, 4, 3},  {"SONDE_SOCKET", "1", 0, 0, 0},
         {"SONDE_SOCKET=", "1", 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -327,6 +327,36 @@ static void hello_in_ten_lines(void **state)
     node_close(&n);
 }
 
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void threads_are_cancelled(void **state)
+{
+    (void)state;
+    uint64_t seed = from_environment("SONDE_TEST_SEED", 1), rounds = from_environment("SONDE_TEST_ROUNDS", 1);
+    for (int asynchronous = 0; asynchronous < 2; asynchronous++) {
+        struct node n;
+        node_open(&n);
+        node_agent_start(&n);
+        char nobody[128], threads[24], seed_text[24]; // more threads than slots: each must come free again
+        snprintf(nobody, sizeof nobody, "%s/nobody.sock", n.folder);
+        snprintf(threads, sizeof threads, "%llu", 700 * (unsigned long long)rounds);
+        snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)seed);
+        struct child *c =
+            node_spawn(&n, NULL, "cancels", threads, asynchronous ? "1" : "0", seed_text, n.path, nobody, NULL);
+        node_until_all_gone(&n);
+        if (c->status != 0)
+            fail_msg("the program ended with status 0x%x (seed %llu)", (unsigned)c->status, (unsigned long long)seed);
+        assert_int_equal(child_number(c, "dropped"), 0);
+        assert_int_equal(count_of(&n, "after"), 2);
+        assert_int_equal(count_of(&n, "child"), 1);
+        node_close(&n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +375,7 @@ int main(void)
         cmocka_unit_test(own_tags_come_before_those_of_the_process),
         cmocka_unit_test(loaded_with_dlopen),
         cmocka_unit_test(hello_in_ten_lines),
+        cmocka_unit_test(threads_are_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static int io_reserve(void *user, int fd, uint64_t offset, uint64_t size)
 {
     struct scenario *x = user;
     int rc = store_io_real.reserve(NULL, fd, offset, size);
-    if (!rc && fd == x->fd) {
+    if (!rc && fd == x->fd && offset + size > trace.file_bytes) {
         trace.file_bytes = offset + size;
         trace_add(TRACE_SIZE, offset + size);
     }
