@@ -17,7 +17,7 @@ import lab as labs
 
 HERE = pathlib.Path(__file__).resolve().parent
 SONDE = pathlib.Path(os.environ["SONDE"])
-BINARIES = ("SONDE", "EMITTER", "SKEW")
+BINARIES = ("SONDE", "EMITTER", "SKEW", "PRINT_RANK")
 
 
 def contents(folder):

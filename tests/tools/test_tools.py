@@ -1,6 +1,7 @@
 """What `make` calls: a campaign shows failures with the seed that repeats them; nothing is removed
 that was not built; a build folder that cannot be written to is named with what to do."""
 
+import json
 import os
 import pathlib
 import re
@@ -71,6 +72,32 @@ class Campaign(Tools):
         done = self.run_it(PROJECT / "tools/campaign", "none")
         self.assertEqual(done.returncode, 1)
         self.assertIn("none is not a build folder: make builds one", done.stderr)
+
+
+class Suite(unittest.TestCase):
+    def test_every_randomized_test_is_in_the_campaign(self):
+        """A test that reads SONDE_TEST_SEED is of the suite `random`."""
+        listed = subprocess.run(
+            ["meson", "introspect", "--tests", os.environ["BUILD_FOLDER"]], capture_output=True
+        )
+        commands = [
+            " ".join(test["cmd"])
+            for test in json.loads(listed.stdout)
+            if any(suite.endswith(":random") for suite in test["suite"])
+        ]
+        randomized = [
+            path
+            for path in (PROJECT / "tests").rglob("test_*")
+            if path.suffix in (".c", ".py")
+            and path != pathlib.Path(__file__).resolve()
+            and re.search(r"SONDE_TEST_SEED|unit/seed\.h|\.\./seed\.h", path.read_text())
+        ]
+        self.assertGreater(len(randomized), 4)
+        for path in randomized:
+            # A program in C is called test_[LAYER_]NAME, in the folder of its source.
+            name = path.name if path.suffix == ".py" else path.stem.removeprefix("test_")
+            wanted = re.compile(rf"/{path.parent.name}/(test_)?(\w+_)?{re.escape(name)}( |$)")
+            self.assertTrue(any(map(wanted.search, commands)), f"{path} is not in the suite random")
 
 
 class Make(Tools):
