@@ -1,4 +1,5 @@
-// connection.c - the socket to the agent: a HELLO with the segment, then doorbells. Nothing here waits.
+// connection.c - the socket to the agent: a HELLO with the segment, then doorbells. Only the first HELLO of a process may
+// wait, and only for an agent whose queue of connections is full: a short program would be over before it is found.
 //
 // The program may have closed our descriptors (daemons close all of them) and their numbers may be other files' by now, so
 // the inode is compared before every use. Whoever listens at the agent's path gets a HELLO only if it is a process of our
@@ -12,9 +13,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { QUEUE_WAIT_MS = 100 };
 enum { FIRST_FREE_FD = 3 }; // 0, 1, 2 may be closed, and opened again by the program as its own
 
 int emit_high_fd(int fd)
@@ -55,10 +58,12 @@ static int descriptor_to_pass(const struct emit_segment *s)
     return emit_high_fd(open(path, O_RDONLY | O_CLOEXEC));
 }
 
-static bool send_hello(int fd, int segment_fd, int agent_fd)
+static bool send_hello(const struct emit_process *p, int fd, int segment_fd)
 {
-    const int fds[] = {segment_fd, agent_fd};
-    struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC, .version = SEGMENT_VERSION};
+    const int fds[] = {segment_fd, p->segment.agent_file.fd};
+    struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC,
+                                  .version = SEGMENT_VERSION,
+                                  .moves = atomic_load_explicit(&p->header->moves, memory_order_relaxed)};
     struct iovec piece = {&hello, sizeof hello};
     union {
         struct cmsghdr align;
@@ -98,17 +103,29 @@ static int try_connect(const struct emit_process *p, int fd)
     int segment_fd = descriptor_to_pass(&p->segment);
     if (segment_fd < 0)
         return errno;
-    int failed = send_hello(fd, segment_fd, p->segment.agent_file.fd) ? 0 : errno;
+    int failed = send_hello(p, fd, segment_fd) ? 0 : errno;
     close(segment_fd);
     return failed;
 }
 
-void emit_connect(struct emit_process *p)
+// A socket whose connect() waits for room in the listener's queue, or not at all. All else says MSG_DONTWAIT.
+static int make_socket(bool wait)
+{
+    struct timeval most = {.tv_usec = QUEUE_WAIT_MS * 1000};
+    int fd = emit_high_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0));
+    if (fd >= 0 && wait && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+void emit_connect(struct emit_process *p, bool wait)
 {
     emit_close(&p->socket);
     if (!emit_is_open(&p->segment.file) || !emit_is_open(&p->segment.agent_file))
         return; // the program has closed them: an agent that has them goes on, no other one can get them
-    int fd = emit_high_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    int fd = make_socket(wait);
     if (fd < 0)
         return;
     int failed = try_connect(p, fd);
@@ -138,7 +155,7 @@ void emit_connection_tend(struct emit_process *p)
     bool there = emit_is_open(&p->socket) && recv(p->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
                  (errno == EAGAIN || errno == EWOULDBLOCK);
     if (!there)
-        emit_connect(p);
+        emit_connect(p, false);
     emit_unlock(p);
 }
 

@@ -156,7 +156,7 @@ static bool start_in_child(struct emit_process *p)
             atomic_store(&p->slots_free, p->slots);
             atomic_store(&p->cells_end, p->definitions);
             atomic_store(p->mark, MARK_OURS);
-            emit_connect(p);
+            emit_connect(p, true);
             return true;
         }
     }
@@ -278,7 +278,7 @@ static bool start(struct emit_process *p)
         emit_say("off: no memory");
         return false;
     }
-    emit_connect(p);
+    emit_connect(p, true);
     return true;
 }
 
@@ -322,8 +322,9 @@ int sonde_connect(const char *socket_path, int level)
         snprintf(p->socket_path, sizeof p->socket_path, "%s", socket_path);
     if (on && !same) {
         memcpy(p->header->socket_path, p->socket_path, sizeof p->socket_path);
+        atomic_fetch_add_explicit(&p->header->moves, 1, memory_order_release);
         p->said_no_agent = false;
-        emit_connect(p);
+        emit_connect(p, true);
     } else if (!on && !p->base) { // handles of another segment would mean nothing in this one
         p->level = level;
         on = start(p);

@@ -93,12 +93,12 @@ int emit_segment_create(struct emit_process *p, struct emit_segment *s, struct e
 void emit_segment_destroy(struct emit_segment *s);
 
 // connection.c
-void emit_connect(struct emit_process *p);         // a HELLO, if the agent is there; never waits
-void emit_connection_tend(struct emit_process *p); // at most once a second: connects again where that is needed
-void emit_bell(struct emit_process *p);            // the agent sleeps and should not
-void emit_close(struct emit_file *f);              // unless the application has closed it already
-bool emit_is_open(const struct emit_file *f);      // and still ours
-uint64_t emit_inode(int fd);                       // 0 = not open
+void emit_connect(struct emit_process *p, bool wait); // a HELLO, if the agent is there; `wait` 100 ms if it is busy
+void emit_connection_tend(struct emit_process *p);    // at most once a second: connects again where that is needed
+void emit_bell(struct emit_process *p);               // the agent sleeps and should not
+void emit_close(struct emit_file *f);                 // unless the application has closed it already
+bool emit_is_open(const struct emit_file *f);         // and still ours
+uint64_t emit_inode(int fd);                          // 0 = not open
 
 int emit_high_fd(int fd); // moved away from 0, 1, 2; takes and gives errors
 

@@ -121,7 +121,7 @@ struct segment_header {
     uint32_t slots;
     uint32_t level;
     uint32_t clock;
-    uint32_t reserved;
+    _Atomic uint32_t moves; // how often the program has gone over to another agent; raised behind socket_path
     char socket_path[SEGMENT_PATH_MAX]; // whose agent this is for; up to here alike in all versions
     uint64_t agent_inode;               // of the agent's area, for an agent that looks through /proc/PID/fd
 
@@ -170,7 +170,7 @@ struct ring {
 struct segment_hello {
     uint64_t magic;
     uint32_t version;
-    uint32_t reserved;
+    uint32_t moves; // header.moves: of two agents, the one that got the last HELLO reads on
 };
 
 _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is in the first page of any size");

@@ -199,6 +199,8 @@ size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_gone)
     size_t cells = 0;
     in->epoch++;
     for (size_t i = 0; i < in->program_count; i++) {
+        if (!in->programs[i]->owned)
+            continue;
         read_cells(in, in->programs[i]);
         accumulate(in, in->programs[i]);
     }

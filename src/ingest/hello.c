@@ -40,12 +40,13 @@ static int receive(int socket, struct segment_hello *hello, struct ingest_descri
         return -EPROTO;
     if (hello->version != SEGMENT_VERSION)
         return -EPROTONOSUPPORT;
+    out->moves = hello->moves;
     return out->segment >= 0 && out->agent_area >= 0 ? 0 : -EPROTO;
 }
 
 int ingest_receive_hello(int socket, struct ingest_descriptors *fds, pid_t *pid)
 {
-    *fds = (struct ingest_descriptors){-1, -1};
+    *fds = (struct ingest_descriptors){.segment = -1, .agent_area = -1};
     *pid = 0;
     unsigned char first;
     ssize_t n = recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT);

@@ -42,6 +42,7 @@ void ingest_destroy(struct ingest *in); // drains once more
 // The two descriptors that a program shares (src/emit/segment.h).
 struct ingest_descriptors {
     int segment, agent_area; // -1 = none
+    uint32_t moves;          // how often the program had gone over to another agent (sonde_connect) when it passed them
 };
 
 void ingest_descriptors_close(struct ingest_descriptors *fds);

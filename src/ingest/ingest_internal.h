@@ -67,6 +67,9 @@ struct program {
     struct segment_layout at;
     const char *base; // all of it, read-only
     struct segment_agent *agent;
+    int lock_fd;    // the agent's area once more: who holds its lock reads the segment; -1 = it could not be opened
+    bool owned;     // we hold the lock, and the members below are what the agent before us has left
+    uint32_t moves; // header.moves when the program handed itself over to us
 
     uint64_t *tails;              // ours; those in the segment are for the program and for the next agent
     uint64_t *dropped;            // as last read, by slot
@@ -143,6 +146,7 @@ bool ingest_labels(const struct ingest *in, const struct program *p, const struc
 // programs.c
 void program_free(struct program *p);
 void program_look(struct program *p);    // sets gone
+int program_own(struct program *p);      // 0; -EBUSY: another agent still reads it; -ENOMEM
 size_t programs_gone(struct ingest *in); // lets go of them
 
 // definitions.c: reads what is new.

@@ -52,8 +52,29 @@ static bool maps_segment(const struct program *p)
     return found;
 }
 
+// Whether the program has gone over to another agent (sonde_connect).
+static bool has_moved(const struct program *p)
+{
+    const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
+    return atomic_load_explicit(&h->moves, memory_order_acquire) != p->moves;
+}
+
+// A program that moves has two agents for a while. Both would take what lies between the tail and the head, so the second
+// waits until the first has let go. The kernel drops the lock of an agent that is killed.
+int program_own(struct program *p)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (p->owned)
+        return 0;
+    if (p->lock_fd >= 0 && fcntl(p->lock_fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES))
+        return -EBUSY;
+    p->owned = program_resume(p);
+    return p->owned ? 0 : -ENOMEM;
+}
+
 void program_look(struct program *p)
 {
+    p->gone = p->gone || has_moved(p);
     struct pollfd f = {p->pidfd, POLLIN, 0};
     if (p->pidfd >= 0)
         p->gone = p->gone || poll(&f, 1, 0) > 0;
@@ -90,6 +111,8 @@ void program_free(struct program *p)
         munmap((void *)(uintptr_t)p->base, p->at.bytes);
     if (p->agent)
         munmap(p->agent, SEGMENT_AGENT_BYTES);
+    if (p->lock_fd >= 0)
+        close(p->lock_fd);
     if (p->pidfd >= 0)
         close(p->pidfd);
     cells_free(&p->cells);
@@ -182,6 +205,10 @@ static int map_agent_area(struct program *p, int fd)
     if (agent == MAP_FAILED)
         return -errno;
     p->agent = agent;
+    // An open file of its own, as the lock belongs to that: the program and the other agent share the one that was passed.
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    p->lock_fd = open(path, O_RDWR | O_CLOEXEC);
     return 0;
 }
 
@@ -222,12 +249,17 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
             continue;
         if (known->pid <= 0) // it has connected again: that is the connection whose end counts
             known->pid = p->pid;
+        if ((int32_t)(fds.moves - known->moves) > 0) // it has come back from another agent before we let go of it
+            known->moves = fds.moves;
+        known->gone = false;
+        program_look(known);
         return -EBUSY;
     }
     const volatile struct segment_header *h = (const volatile struct segment_header *)(const volatile void *)p->base;
     uint64_t start_ticks = h->start_ticks;
     p->salt = hash_u64((uint64_t)h->pid << 32 ^ start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
-    if (!program_resume(p) ||
+    p->moves = fds.moves;
+    if (program_own(p) == -ENOMEM ||
         !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1, sizeof(struct program *)))
         return -ENOMEM;
     watch(p, start_ticks);
@@ -244,7 +276,7 @@ void ingest_descriptors_close(struct ingest_descriptors *fds)
         close(fds->segment);
     if (fds->agent_area >= 0)
         close(fds->agent_area);
-    *fds = (struct ingest_descriptors){-1, -1};
+    fds->segment = fds->agent_area = -1;
 }
 
 int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid)
@@ -255,7 +287,7 @@ int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid)
         r = -ENOMEM;
     if (p) {
         p->pid = pid;
-        p->pidfd = -1;
+        p->pidfd = p->lock_fd = -1;
         r = attach(in, p, fds);
     }
     ingest_descriptors_close(&fds); // the mappings are enough
@@ -349,6 +381,7 @@ static int adopt_from(struct ingest *in, pid_t pid, enum whose whose)
     struct segment_header h;
     for (struct ingest_descriptors fds; (fds.segment = next_memfd(d, SEGMENT_LINK, O_RDONLY)) >= 0;) {
         fds.agent_area = is_ours(in, fds.segment, pid, whose, &h) ? open_agent_area(path, h.agent_inode) : -1;
+        fds.moves = h.moves;
         if (fds.agent_area >= 0)
             found += ingest_attach(in, fds, pid) == 0;
         else

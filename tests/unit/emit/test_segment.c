@@ -24,7 +24,8 @@ static void offsets_are_fixed(void **state)
     assert_int_equal(offsetof(struct segment_header, common_end), 224);
     assert_int_equal(offsetof(struct segment_agent, attached), 4);
     assert_int_equal(offsetof(struct segment_agent, dropped), 8);
-    assert_int_equal(offsetof(struct segment_agent, tails), 64);
+    assert_int_equal(offsetof(struct segment_agent, conversion), 64);
+    assert_int_equal(offsetof(struct segment_agent, tails), 192);
     assert_int_equal(offsetof(struct ring, head), 0);
     assert_int_equal(offsetof(struct ring, cells_end), 24);
     assert_int_equal(offsetof(struct ring, dropped), 32);

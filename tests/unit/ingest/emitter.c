@@ -166,6 +166,26 @@ static int mode_waits(void)
     return 0;
 }
 
+// moves COUNT PATH: emits COUNT, and goes to the agent of that path in the middle of the next COUNT
+static int mode_moves(void)
+{
+    sonde_handle h = sonde_gauge("value", ""), total = sonde_counter("work_total", "");
+    for (long i = 0; i < 2 * number(0); i++) {
+        if (i == number(0)) {
+            say("first");
+            wait_for_line();
+        }
+        if (i == number(0) + number(0) / 2)
+            sonde_connect(arguments[1], 1);
+        sonde_emit(h, (double)i);
+        sonde_add(total, 1);
+    }
+    say("second");
+    wait_for_line();
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
 // stream: emits 0, 1, 2 … until a byte comes on standard input; says how many
 static int mode_stream(void)
 {
@@ -851,21 +871,22 @@ static void *thread_is_cancelled(void *paths)
         sonde_span_begin("span");
         sonde_annotate("note");
         sonde_span_end();
-        sonde_connect(((char **)paths)[i % 2], 1);
+        if (i % 16 == 0)
+            sonde_connect(((char **)paths)[i / 16 % 2], 1);
         pthread_testcancel(); // none of the calls above need be a cancellation point
     }
     return NULL;
 }
 
 // cancels THREADS ASYNCHRONOUS SEED PATH PATH: threads that are cancelled anywhere in the slow paths. Then everything still
-// works: definitions, slots for as many threads as ever, fork(). A lock that nobody holds any more ends it by the alarm.
+// works: definitions, points, fork(). A lock that nobody holds any more ends it by the alarm.
 static int mode_cancels(void)
 {
     enum { ALARM_S = 60, SPINS = 1 << 19 };
     pthread_t t;
     random_state = (uint64_t)number(2);
     alarm(ALARM_S);
-    sonde_level();
+    sonde_emit(sonde_gauge("before", ""), 1); // this thread has a ring of its own
     for (long i = 0; i < number(0); i++) {
         if (pthread_create(&t, NULL, thread_is_cancelled, &arguments[3]) != 0)
             return 1;
@@ -885,7 +906,6 @@ static int mode_cancels(void)
         _exit(0);
     }
     int status;
-    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
     return waitpid(pid, &status, 0) != pid || status != 0 || !after;
 }
 
@@ -926,23 +946,41 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
-    {"everything", mode_everything}, {"as", mode_as},
-    {"cancels", mode_cancels},       {"unsealed", mode_unsealed},
-    {"threads", mode_threads},       {"waves", mode_waves},
-    {"crowd", mode_crowd},           {"add_crowd", mode_add_crowd},
-    {"count_into", mode_count_into}, {"bad_amounts", mode_bad_amounts},
-    {"points", mode_points},         {"waits", mode_waits},
-    {"stream", mode_stream},         {"fork", mode_fork},
-    {"forks", mode_forks},           {"fork_tight", mode_fork_tight},
-    {"clone", mode_clone},           {"exec", mode_exec},
-    {"cells", mode_cells},           {"count", mode_count},
-    {"many_cells", mode_many_cells}, {"groups", mode_groups},
-    {"spans", mode_spans},           {"span_waits", mode_span_waits},
-    {"limits", mode_limits},         {"define", mode_define},
-    {"level", mode_level},           {"closes", mode_closes},
-    {"tight", mode_tight},           {"loud", mode_loud},
-    {"locked", mode_locked},         {"scribble", mode_scribble},
-    {"free_spans", mode_free_spans}, {"span_pairs", mode_span_pairs},
+    {"everything", mode_everything},
+    {"as", mode_as},
+    {"cancels", mode_cancels},
+    {"unsealed", mode_unsealed},
+    {"threads", mode_threads},
+    {"waves", mode_waves},
+    {"moves", mode_moves},
+    {"crowd", mode_crowd},
+    {"add_crowd", mode_add_crowd},
+    {"count_into", mode_count_into},
+    {"bad_amounts", mode_bad_amounts},
+    {"points", mode_points},
+    {"waits", mode_waits},
+    {"stream", mode_stream},
+    {"fork", mode_fork},
+    {"forks", mode_forks},
+    {"fork_tight", mode_fork_tight},
+    {"clone", mode_clone},
+    {"exec", mode_exec},
+    {"cells", mode_cells},
+    {"count", mode_count},
+    {"many_cells", mode_many_cells},
+    {"groups", mode_groups},
+    {"spans", mode_spans},
+    {"span_waits", mode_span_waits},
+    {"limits", mode_limits},
+    {"define", mode_define},
+    {"level", mode_level},
+    {"closes", mode_closes},
+    {"tight", mode_tight},
+    {"loud", mode_loud},
+    {"locked", mode_locked},
+    {"scribble", mode_scribble},
+    {"free_spans", mode_free_spans},
+    {"span_pairs", mode_span_pairs},
 };
 
 // The mode that the arguments begin with.

@@ -79,7 +79,7 @@ static int make_segment(uint32_t slots, uint64_t ring_bytes, size_t bytes, int s
 
 static struct ingest_descriptors with_area(int segment, size_t bytes, int seals)
 {
-    struct ingest_descriptors fds = {segment, memfd_create(SEGMENT_AGENT_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    struct ingest_descriptors fds = {segment, memfd_create(SEGMENT_AGENT_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING), 0};
     struct stat st;
     assert_true(fds.agent_area >= 0);
     assert_int_equal(ftruncate(fds.agent_area, (off_t)bytes), 0);
@@ -126,13 +126,13 @@ static void what_is_no_segment(void **state)
                      -EPROTO);
     struct ingest_descriptors one = offer(make_segment(4, 1 << 20, 0, SEALS)),
                               other = offer(make_segment(4, 1 << 20, 0, SEALS));
-    assert_int_equal(ingest_attach(n.in, (struct ingest_descriptors){one.segment, other.agent_area}, getpid()),
+    assert_int_equal(ingest_attach(n.in, (struct ingest_descriptors){one.segment, other.agent_area, 0}, getpid()),
                      -EPROTO);
     close(one.agent_area);
     close(other.segment);
     assert_int_equal(node_stats(&n).programs, 0);
     struct ingest_descriptors fds = offer(make_segment(4, 1 << 20, 0, SEALS)),
-                              again = {dup(fds.segment), dup(fds.agent_area)};
+                              again = {dup(fds.segment), dup(fds.agent_area), 0};
     assert_int_equal(ingest_attach(n.in, fds, getpid()), 0);
     assert_int_equal(ingest_attach(n.in, again, getpid()), -EBUSY);
     assert_int_equal(node_stats(&n).programs, 1);
