@@ -366,6 +366,11 @@ class Lab:
         for folder in folders:
             if folder not in CLEARED:
                 raise ValueError(f"{folder} is not a folder of the lab's")
+        # find's -xdev compares device numbers: a bind mount of the same file system has the same.
+        mounts = pathlib.Path(f"/proc/{self.hosts[name].pid}/mountinfo").read_text().splitlines()
+        for point in (line.split()[4] for line in mounts):
+            if any(point.startswith(folder + "/") for folder in folders):
+                raise RuntimeError(f"cannot clear {' '.join(folders)} of host {name}: {point} is mounted there")
         # A process number that is another process' by now would lead out of the lab: the name of the lab tells.
         cleared = self.run(name, "sh", "-c", '[ "$(cat /mnt/lab)" = "$0" ] && exec find "$@" -xdev -mindepth 1 -delete', self.root.name, *folders)
         if cleared.returncode != 0:

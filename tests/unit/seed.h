@@ -1,5 +1,5 @@
-// Where a randomized test has its seed and its length from: SONDE_TEST_SEED, else a fixed seed of the test's own; SONDE_TEST_ROUNDS multiplies what it does.
-// tools/campaign sets both, again and again, for the tests of the suite `random`.
+// Seed and length of a randomized test: SONDE_TEST_SEED (else the test's own fixed seed) and the
+// multiplier SONDE_TEST_ROUNDS. tools/campaign sets both, again and again, for the suite `random`.
 #ifndef TESTS_SEED_H
 #define TESTS_SEED_H
 
@@ -16,7 +16,8 @@ static inline uint64_t test_seed(uint64_t otherwise)
     return seed;
 }
 
-// The first state of a xorshift generator, which is never 0; of neighbouring seeds they have nothing in common (SplitMix64).
+// The first state of a xorshift generator: never 0, and without likeness between neighbouring seeds
+// (SplitMix64).
 static inline uint64_t test_random_state(uint64_t otherwise)
 {
     uint64_t x = test_seed(otherwise) + UINT64_C(0x9e3779b97f4a7c15);

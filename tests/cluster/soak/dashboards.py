@@ -1,8 +1,10 @@
-"""Dashboards of the soak: clients that ask the running job for random metrics, ranges and pages over HTTP, until SIGTERM.
+"""Dashboards of the soak: HTTP clients that request random metrics, ranges and pages of the running
+job, until SIGTERM.
 
     dashboards.py SEED COUNT
 
-Prints one JSON object at the end: requests by status, bytes of answers, answers in which a node was missing, the first failures.
+Prints one JSON object at the end: requests by status, bytes of responses, responses without one of
+the nodes, the first failures.
 """
 
 import collections
@@ -18,8 +20,16 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-PAGES = ("/metrics", "/sonde/v1/status", "/sonde/v1/nodes", "/sonde/v1/spans?limit=1000", "/sonde/v1/series?latest", "/api/search/lookup?m=cpu_percent%7Bhost=*%7D",
-         "/api/suggest?type=metrics&max=1000", "/sonde/v1/annotations?limit=1000")
+PAGES = (
+    "/metrics",
+    "/sonde/v1/status",
+    "/sonde/v1/nodes",
+    "/sonde/v1/spans?limit=1000",
+    "/sonde/v1/series?latest",
+    "/api/search/lookup?m=cpu_percent%7Bhost=*%7D",
+    "/api/suggest?type=metrics&max=1000",
+    "/sonde/v1/annotations?limit=1000",
+)
 AGGREGATORS = ("sum", "avg", "max", "min", "count", "dev", "p95", "none")
 FAILURES_KEPT = 20
 
@@ -35,7 +45,9 @@ class Job:
         self.token = (pathlib.Path(path).parent / "token").read_text().strip()
 
     def ask(self, path):
-        request = urllib.request.Request(self.url + path, headers={"Authorization": "Bearer " + self.token})
+        request = urllib.request.Request(
+            self.url + path, headers={"Authorization": "Bearer " + self.token}
+        )
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 body = answer.read()
@@ -57,12 +69,25 @@ class Job:
 
 
 def query(chance, metrics):
-    """A panel: a metric, a range, one of the ways to make it fewer points. Without downsampling only short ranges, as people ask them."""
+    """A panel: a metric, a range, a downsampling. Only short ranges go without downsampling."""
     length = chance.choice((10, 60, 300, 3600))
     begin = length + chance.choice((0, 0, 30, 600))
-    downsample = chance.choice(("1s-avg:", "10s-max:", "1m-p99:", "5s-avg-zero:")) if length > 60 or chance.random() < 0.7 else ""
-    m = f"{chance.choice(AGGREGATORS)}:{downsample}{chance.choice(('', '', 'rate:'))}{chance.choice(metrics)}" + chance.choice(("", "{host=*}", "{host=n2}"))
-    return "/api/query?" + urllib.parse.urlencode({"start": f"{begin}s-ago", "end": f"{begin - length}s-ago" if begin > length else "now", "m": m})
+    downsample = (
+        chance.choice(("1s-avg:", "10s-max:", "1m-p99:", "5s-avg-zero:"))
+        if length > 60 or chance.random() < 0.7
+        else ""
+    )
+    m = (
+        f"{chance.choice(AGGREGATORS)}:{downsample}{chance.choice(('', '', 'rate:'))}{chance.choice(metrics)}"
+        + chance.choice(("", "{host=*}", "{host=n2}"))
+    )
+    return "/api/query?" + urllib.parse.urlencode(
+        {
+            "start": f"{begin}s-ago",
+            "end": f"{begin - length}s-ago" if begin > length else "now",
+            "m": m,
+        }
+    )
 
 
 def dashboard(job, chance):
@@ -80,7 +105,10 @@ def dashboard(job, chance):
 def main():
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     job = Job()
-    threads = [threading.Thread(target=dashboard, args=(job, random.Random(f"{sys.argv[1]} {number}"))) for number in range(int(sys.argv[2]))]
+    threads = [
+        threading.Thread(target=dashboard, args=(job, random.Random(f"{sys.argv[1]} {number}")))
+        for number in range(int(sys.argv[2]))
+    ]
     for thread in threads:
         thread.start()
     while not over.is_set():

@@ -1,10 +1,13 @@
-// A program of the soak: emits numbered points, additions to a counter's cell, and numbered spans, and writes down what it emitted.
+// A program of the soak: emits numbered points, additions to a counter's cell, and numbered spans,
+// and writes down what it emitted.
 //
 //     soak_emitter ACCOUNT SLOT GENERATION POINTS_A_SECOND
 //
-// The account is a mapped file, so that it survives kill -9 of this program: eight numbers of 64 bits, as `struct account` says. "Begun" is raised
-// before a call, "done" after it: a kill between the two leaves them one apart, and then the last one may be recorded or not.
-// The n-th point is GENERATION * 2^24 + n; the n-th span lasts GENERATION * 2^20 + n nanoseconds. So a reader knows each by its value alone.
+// The account is a mapped file, which survives kill -9 of this program: the eight numbers of `struct
+// account`. "Begun" rises before a call, "done" after it: a kill between the two leaves them one apart,
+// and then the last one may be recorded or not.
+// The n-th point is GENERATION * 2^24 + n; the n-th span lasts GENERATION * 2^20 + n nanoseconds. So a
+// reader knows each by its value alone.
 #include <sonde.h>
 
 #include <fcntl.h>

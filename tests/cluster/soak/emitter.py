@@ -11,7 +11,13 @@ import sonde
 
 POINTS_MAX, SPANS_MAX = 1 << 24, 1 << 20
 ROUND_S, BURST_EVERY, SPAN_EVERY = 0.02, 250, 5
-POINTS, ADDS, SPANS, DROPPED, ENDED = 0, 16, 32, 48, 56  # offsets in the account; "done" stands 8 bytes behind "begun"
+POINTS, ADDS, SPANS, DROPPED, ENDED = (
+    0,
+    16,
+    32,
+    48,
+    56,
+)  # offsets in the account; "done" stands 8 bytes behind "begun"
 
 over = False
 
@@ -36,7 +42,9 @@ def main():
     path, slot, generation, rate = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     signal.signal(signal.SIGTERM, on_term)
     account = Account(path)
-    emitted, added = sonde.gauge("soak_points", tags={"slot": slot}), sonde.counter("soak_cell", tags={"slot": slot})
+    emitted, added = sonde.gauge("soak_points", tags={"slot": slot}), sonde.counter(
+        "soak_cell", tags={"slot": slot}
+    )
     points = spans = round_number = 0
     while not over:
         round_number += 1
@@ -54,7 +62,9 @@ def main():
         if round_number % SPAN_EVERY == 0 and spans < SPANS_MAX:
             end = time.time_ns()
             account.write(SPANS, spans + 1)
-            sonde._emit.span_at("soak_span", end - (generation * SPANS_MAX + spans), end, {"slot": slot})
+            sonde._emit.span_at(
+                "soak_span", end - (generation * SPANS_MAX + spans), end, {"slot": slot}
+            )
             spans += 1
             account.write(SPANS + 8, spans)
             account.write(DROPPED, sonde.dropped())

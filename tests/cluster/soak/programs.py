@@ -1,8 +1,10 @@
-"""Keeps emitting programs running on one host of the soak: each slot runs one program after another, in C or Python, for a random time; some are killed with -9.
+"""Keeps emitting programs running on one host of the soak: each slot runs one program after another,
+in C or Python, for a random time; some are killed with -9.
 
     programs.py FOLDER SEED SLOT…
 
-FOLDER gets the programs' accounts (SLOT-GENERATION) and the list of their lives (lives-HOST, a JSON object a line). Ends after SIGTERM, when its programs have ended.
+FOLDER gets the programs' accounts (SLOT-GENERATION) and the list of their lives (lives-HOST, one JSON
+object a line). Ends after SIGTERM, when its programs have ended.
 """
 
 import json
@@ -43,7 +45,10 @@ class Slot:
         self.began = time.monotonic()
         self.ends = self.began + self.chance.uniform(0.1, self.chance.choice(LIVES_S))
         account = self.folder / f"{self.name}-{self.generation}"
-        self.process = subprocess.Popen([*command, account, self.name, str(self.generation), str(self.chance.choice(RATES))], stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [*command, account, self.name, str(self.generation), str(self.chance.choice(RATES))],
+            stdin=subprocess.DEVNULL,
+        )
 
     def end(self, lives):
         self.process.send_signal(signal.SIGKILL if self.killed else signal.SIGTERM)
@@ -51,7 +56,16 @@ class Slot:
         code = self.process.wait()
         self.process = None
         # A program in Python that is asked to end before it listens has emitted nothing.
-        life = {"slot": self.name, "generation": self.generation, "kind": self.kind, "killed": self.killed, "code": code, "began": self.began, "asked": asked, "ended": time.monotonic()}
+        life = {
+            "slot": self.name,
+            "generation": self.generation,
+            "kind": self.kind,
+            "killed": self.killed,
+            "code": code,
+            "began": self.began,
+            "asked": asked,
+            "ended": time.monotonic(),
+        }
         lives.write(json.dumps(life) + "\n")
         lives.flush()
 

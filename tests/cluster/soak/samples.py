@@ -1,4 +1,5 @@
-"""What each process of sonde takes, second by second: its own memory (RssAnon: no mapped files, no shared memory), descriptors, threads; and the slope of that memory."""
+"""Memory, descriptors and threads of each process of sonde, second by second, and the slope of the
+memory. It is the process' own (RssAnon): no mapped files, no shared memory."""
 
 import math
 import os
@@ -6,8 +7,10 @@ import pathlib
 import statistics
 
 WARM_UP_S = 30  # of each process: its caches and tables fill
-BLOCK_S = 10    # seconds that make one value for the slope: what follows within them is not independent
-EDGE = 10       # samples whose median is the first or the last number of descriptors
+BLOCK_S = (
+    10  # seconds that make one value for the slope: what follows within them is not independent
+)
+EDGE = 10  # samples whose median is the first or the last number of descriptors
 
 
 class Process:
@@ -21,8 +24,17 @@ class Process:
         """False: it has ended."""
         folder = pathlib.Path(f"/proc/{self.pid}")
         try:
-            status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
-            self.samples.append((now_s, int(status["RssAnon"].split()[0]), len(os.listdir(folder / "fd")), int(status["Threads"])))
+            status = dict(
+                line.split(":", 1) for line in (folder / "status").read_text().splitlines()
+            )
+            self.samples.append(
+                (
+                    now_s,
+                    int(status["RssAnon"].split()[0]),
+                    len(os.listdir(folder / "fd")),
+                    int(status["Threads"]),
+                )
+            )
         except (OSError, KeyError):  # a zombie has no memory
             return False
         return True
@@ -57,7 +69,9 @@ class Sampler:
 
     def pid_of(self, role, host):
         """None: there is none just now."""
-        return next((p.pid for p in self.running.values() if (p.role, p.host) == (role, host)), None)
+        return next(
+            (p.pid for p in self.running.values() if (p.role, p.host) == (role, host)), None
+        )
 
     def groups(self):
         """(role, host) → its processes, one after another."""
@@ -77,7 +91,8 @@ def blocks(samples):
 
 
 def slope(processes):
-    """(KiB a minute, half of the width of its 95 % interval) over processes that followed one another: least squares with one slope for all and a level for each.
+    """(KiB a minute, half of the width of its 95 % interval) over processes that followed one another:
+    least squares with one slope for all and a level for each.
     None: too short to say."""
     xx = xy = yy = 0.0
     free = -1  # degrees of freedom: values, less a level each, less the slope
@@ -93,11 +108,15 @@ def slope(processes):
     if free < 2 or xx == 0:
         return None
     rest = max(0.0, yy - xy * xy / xx)
-    t95 = 1.96 + 2.37 / free + 2.82 / free**2 + 2.56 / free**3 + 1.6 / free**4 + 2.9 / free**5  # Student's, within 2 % from 2 degrees on
+    t95 = (
+        1.96 + 2.37 / free + 2.82 / free**2 + 2.56 / free**3 + 1.6 / free**4 + 2.9 / free**5
+    )  # Student's, within 2 % from 2 degrees on
     return xy / xx, t95 * math.sqrt(rest / free / xx)
 
 
 def edges(processes, column):
     """The medians of the first and the last warm samples."""
-    values = [s[column] for process in processes for s in process.warm()] or [s[column] for process in processes for s in process.samples]
+    values = [s[column] for process in processes for s in process.warm()] or [
+        s[column] for process in processes for s in process.samples
+    ]
     return statistics.median(values[:EDGE]), statistics.median(values[-EDGE:])

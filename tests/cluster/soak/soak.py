@@ -1,10 +1,12 @@
-"""A soak: a job on three hosts of the lab with all collectors, 20 emitting programs that come and go, dashboards asking, an agent killed every minute and a relay
+"""A soak: a job on three hosts of the lab with all collectors, 20 emitting programs that come and
+go, dashboards that send requests, an agent killed every minute and a relay
 every five.
 
     soak.py MINUTES [SEED]
 
-Says how it goes on stderr, every 30 s, and at the end, in tables: each process' memory with its slope, descriptors, threads; and the account of every point. The same as
-JSON, one object a line, on stdout. Exit code 1: something is lost, doubled, damaged, grows or failed; 77: there is no lab here.
+On stderr: progress every 30 s, and at the end tables of each process' memory with its slope, its
+descriptors and threads, and the account of every point. On stdout: the same as JSON, one object a
+line. Exit code 1: something is lost, doubled, damaged, grows or failed; 77: there is no lab here.
 """
 
 import json
@@ -22,12 +24,16 @@ import account  # noqa: E402
 import samples  # noqa: E402
 from lab import Lab, until, why_not  # noqa: E402
 
-SONDE, EMITTER, FAKE_NVML, PACKAGE = (os.environ[name] for name in ("SONDE", "SOAK_EMITTER", "FAKE_NVML", "PACKAGE"))
+SONDE, EMITTER, FAKE_NVML, PACKAGE = (
+    os.environ[name] for name in ("SONDE", "SOAK_EMITTER", "FAKE_NVML", "PACKAGE")
+)
 HOSTS = ("n1", "n2", "n3")
 PROGRAMS, DASHBOARDS = 20, 3
 AGENT_KILLED_EVERY_S, RELAY_KILLED_EVERY_S, SAID_EVERY_S, FOUND_EVERY_S = 60, 300, 30, 5
-BACK_WITHIN_S = 30  # so long before the end nothing is killed any more: what comes back is to be seen at work
-GROWTH_MAX = 64     # KiB a minute; more, beyond the noise, is a leak
+BACK_WITHIN_S = (
+    30  # so long before the end nothing is killed any more: what comes back is to be seen at work
+)
+GROWTH_MAX = 64  # KiB a minute; more, beyond the noise, is a leak
 DESCRIPTORS_MAX, THREADS_MAX = 16, 4  # more at the end than at the beginning
 COMMAND = "env > /mnt/shared/environment; exec sleep 1000000"
 
@@ -50,16 +56,43 @@ class Soak:
 
     def begin(self):
         (self.lab.shared / "gpus.txt").write_text("gpus 2\n")
-        gpus = {"SONDE_NVML": f"/mnt/bin/{os.path.basename(FAKE_NVML)}", "SONDE_FAKE_NVML": "/mnt/shared/gpus.txt"}
-        options = "--hosts=n[1-3] --telemetry-level=4 --record=/mnt/shared/recording --size-limit=8G"
-        self.job = self.lab.start("n1", "sh", "-c", f"exec sonde run {options} --script 'rate=5 echo soak_script 1' -- sh -c '{COMMAND}' > /mnt/shared/said 2>&1", env=gpus)
+        gpus = {
+            "SONDE_NVML": f"/mnt/bin/{os.path.basename(FAKE_NVML)}",
+            "SONDE_FAKE_NVML": "/mnt/shared/gpus.txt",
+        }
+        options = (
+            "--hosts=n[1-3] --telemetry-level=4 --record=/mnt/shared/recording --size-limit=8G"
+        )
+        self.job = self.lab.start(
+            "n1",
+            "sh",
+            "-c",
+            f"exec sonde run {options} --script 'rate=5 echo soak_script 1' -- sh -c '{COMMAND}' > /mnt/shared/said 2>&1",
+            env=gpus,
+        )
         environment = self.lab.shared / "environment"
         until(lambda: environment.exists() and "SONDE_SOCKET" in environment.read_text(), self.said)
-        env = dict(line.split("=", 1) for line in environment.read_text().splitlines() if line.startswith("SONDE_")) | {"PYTHONPATH": "/mnt/folders/package"}
+        env = dict(
+            line.split("=", 1)
+            for line in environment.read_text().splitlines()
+            if line.startswith("SONDE_")
+        ) | {"PYTHONPATH": "/mnt/folders/package"}
         slots = [str(number) for number in range(PROGRAMS)]
-        self.programs = {host: self.lab.start(host, "python3", "/mnt/folders/soak/programs.py", "/mnt/shared/account", self.seed, *slots[number::len(HOSTS)], env=env)
-                         for number, host in enumerate(HOSTS)}
-        self.dashboards = self.lab.start("n1", "python3", "/mnt/folders/soak/dashboards.py", self.seed, DASHBOARDS)
+        self.programs = {
+            host: self.lab.start(
+                host,
+                "python3",
+                "/mnt/folders/soak/programs.py",
+                "/mnt/shared/account",
+                self.seed,
+                *slots[number :: len(HOSTS)],
+                env=env,
+            )
+            for number, host in enumerate(HOSTS)
+        }
+        self.dashboards = self.lab.start(
+            "n1", "python3", "/mnt/folders/soak/dashboards.py", self.seed, DASHBOARDS
+        )
 
     def said(self):
         path = self.lab.shared / "said"
@@ -72,7 +105,9 @@ class Soak:
         for host, process in self.programs.items():
             _, err = process.communicate(timeout=120)
             if process.returncode != 0 or err:
-                self.bad.append(f"the programs of {host} ended with {process.returncode}: {err[-500:]}")
+                self.bad.append(
+                    f"the programs of {host} ended with {process.returncode}: {err[-500:]}"
+                )
         self.terminate("n1", "dashboards.py")
         out, err = self.dashboards.communicate(timeout=120)
         self.asked = json.loads(out) if self.dashboards.returncode == 0 else None
@@ -100,14 +135,22 @@ class Soak:
 
     def watch(self):
         began = time.monotonic()
-        due = {"agent": AGENT_KILLED_EVERY_S, "relay": min(RELAY_KILLED_EVERY_S, self.seconds / 2), "say": SAID_EVERY_S, "find": 0}
+        due = {
+            "agent": AGENT_KILLED_EVERY_S,
+            "relay": min(RELAY_KILLED_EVERY_S, self.seconds / 2),
+            "say": SAID_EVERY_S,
+            "find": 0,
+        }
         second = 0
         while (now_s := time.monotonic() - began) < self.seconds:
             if now_s >= due["find"]:
                 self.sampler.find()
                 due["find"] += FOUND_EVERY_S
             self.sampler.sample(now_s)
-            for role, every_s, hosts in (("agent", AGENT_KILLED_EVERY_S, HOSTS), ("relay", RELAY_KILLED_EVERY_S, HOSTS[1:])):
+            for role, every_s, hosts in (
+                ("agent", AGENT_KILLED_EVERY_S, HOSTS),
+                ("relay", RELAY_KILLED_EVERY_S, HOSTS[1:]),
+            ):
                 if now_s >= due[role]:
                     due[role] += every_s
                     if now_s < self.seconds - BACK_WITHIN_S:
@@ -121,9 +164,15 @@ class Soak:
             time.sleep(max(0, began + second - time.monotonic()))
 
     def say_progress(self, now_s):
-        memory = " ".join(f"{p.role}@{p.host} {p.samples[-1][1] / 1024:.1f}" for p in sorted(self.sampler.running.values(), key=lambda p: (p.role, p.host)) if p.samples)
+        memory = " ".join(
+            f"{p.role}@{p.host} {p.samples[-1][1] / 1024:.1f}"
+            for p in sorted(self.sampler.running.values(), key=lambda p: (p.role, p.host))
+            if p.samples
+        )
         lives = sum((self.folder / f"lives-{host}").read_text().count("\n") for host in HOSTS)
-        say(f"{now_s:5.0f} of {self.seconds:.0f} s: {lives} programs have ended, {len(self.kills['agent'])} agents and {len(self.kills['relay'])} relays killed; MiB: {memory}")
+        say(
+            f"{now_s:5.0f} of {self.seconds:.0f} s: {lives} programs have ended, {len(self.kills['agent'])} agents and {len(self.kills['relay'])} relays killed; MiB: {memory}"
+        )
 
     # ---- the end of it
 
@@ -131,44 +180,104 @@ class Soak:
         rows = []
         for (role, host), processes in self.sampler.groups().items():
             grown = samples.slope(processes)
-            fds, threads, memory = samples.edges(processes, 2), samples.edges(processes, 3), samples.edges(processes, 1)
-            row = {"process": role, "host": host, "lives": len(processes), "kib_first": memory[0], "kib_last": memory[1], "kib_most": max(s[1] for p in processes for s in p.samples),
-                   "kib_per_minute": grown and round(grown[0], 2), "plus_minus": grown and round(grown[1], 2),
-                   "descriptors": [int(n) for n in fds], "threads": [int(n) for n in threads]}
+            fds, threads, memory = (
+                samples.edges(processes, 2),
+                samples.edges(processes, 3),
+                samples.edges(processes, 1),
+            )
+            row = {
+                "process": role,
+                "host": host,
+                "lives": len(processes),
+                "kib_first": memory[0],
+                "kib_last": memory[1],
+                "kib_most": max(s[1] for p in processes for s in p.samples),
+                "kib_per_minute": grown and round(grown[0], 2),
+                "plus_minus": grown and round(grown[1], 2),
+                "descriptors": [int(n) for n in fds],
+                "threads": [int(n) for n in threads],
+            }
             if grown and grown[0] - grown[1] > GROWTH_MAX:
-                self.bad.append(f"the {role} of {host} grows by {grown[0]:.0f} ± {grown[1]:.0f} KiB a minute (allowed: {GROWTH_MAX})")
+                self.bad.append(
+                    f"the {role} of {host} grows by {grown[0]:.0f} ± {grown[1]:.0f} KiB a minute (allowed: {GROWTH_MAX})"
+                )
             if fds[1] > fds[0] + DESCRIPTORS_MAX or threads[1] > threads[0] + THREADS_MAX:
-                self.bad.append(f"the {role} of {host} had {fds[0]:.0f} descriptors and {threads[0]:.0f} threads, in the end {fds[1]:.0f} and {threads[1]:.0f}")
+                self.bad.append(
+                    f"the {role} of {host} had {fds[0]:.0f} descriptors and {threads[0]:.0f} threads, in the end {fds[1]:.0f} and {threads[1]:.0f}"
+                )
             rows.append(row)
         return rows
 
     def conclude(self):
         rows = self.processes()
-        say("\nprocess      host  lives  KiB first    last    most   KiB/min (95 %)     descriptors  threads")
+        say(
+            "\nprocess      host  lives  KiB first    last    most   KiB/min (95 %)     descriptors  threads"
+        )
         for r in rows:
-            grown = "too short" if r["kib_per_minute"] is None else f"{r['kib_per_minute']:+.1f} ± {r['plus_minus']:.1f}"
-            say(f"{r['process']:<12} {r['host']:<5} {r['lives']:>5} {r['kib_first']:>10.0f} {r['kib_last']:>7.0f} {r['kib_most']:>7} {grown:>16}     "
-                f"{'{} → {}'.format(*r['descriptors']):<12} {'{} → {}'.format(*r['threads'])}")
+            grown = (
+                "too short"
+                if r["kib_per_minute"] is None
+                else f"{r['kib_per_minute']:+.1f} ± {r['plus_minus']:.1f}"
+            )
+            say(
+                f"{r['process']:<12} {r['host']:<5} {r['lives']:>5} {r['kib_first']:>10.0f} {r['kib_last']:>7.0f} {r['kib_most']:>7} {grown:>16}     "
+                f"{'{} → {}'.format(*r['descriptors']):<12} {'{} → {}'.format(*r['threads'])}"
+            )
             print(json.dumps(r))
         recorded = account.Recorded(SONDE, self.lab.shared / "recording")
-        total, wrong = account.settle(recorded, account.lives(self.folder, HOSTS), self.kills["agent"])
-        say(f"\n{'':<8} {'emitted':>10} {'stored':>10} {'missing':>8} {'unattended':>10} {'doubled':>8} {'damaged':>8}")
+        total, wrong = account.settle(
+            recorded, account.lives(self.folder, HOSTS), self.kills["agent"]
+        )
+        say(
+            f"\n{'':<8} {'emitted':>10} {'stored':>10} {'missing':>8} {'unattended':>10} {'doubled':>8} {'damaged':>8}"
+        )
         for kind in ("points", "spans", "adds"):
-            say(f"{kind:<8} " + " ".join(f"{total[f'{kind}_{column}']:>{width}}" for column, width in
-                                         (("emitted", 10), ("stored", 10), ("missing", 8), ("unattended", 10), ("doubled", 8), ("damaged", 8))))
-        say("unattended: of a program that ended while its agent was away, whose memory went with it")
-        say(f"programs: {total['programs']}; they counted {total['dropped']} as dropped; unaccounted: {total['unaccounted']}; agents recorded: {dict(recorded.told) or 'no drops'}")
+            say(
+                f"{kind:<8} "
+                + " ".join(
+                    f"{total[f'{kind}_{column}']:>{width}}"
+                    for column, width in (
+                        ("emitted", 10),
+                        ("stored", 10),
+                        ("missing", 8),
+                        ("unattended", 10),
+                        ("doubled", 8),
+                        ("damaged", 8),
+                    )
+                )
+            )
+        say(
+            "unattended: of a program that ended while its agent was away, whose memory went with it"
+        )
+        say(
+            f"programs: {total['programs']}; they counted {total['dropped']} as dropped; unaccounted: {total['unaccounted']}; agents recorded: {dict(recorded.told) or 'no drops'}"
+        )
         for line in wrong:
             say(f"  {line}")
         if self.asked:
-            say(f"dashboards: {self.asked['statuses']} answers by status, {self.asked['bytes'] / 1e6:.1f} MB, a node missing in {self.asked['missing']}")
+            say(
+                f"dashboards: {self.asked['statuses']} answers by status, {self.asked['bytes'] / 1e6:.1f} MB, a node missing in {self.asked['missing']}"
+            )
             self.bad += [f"a dashboard: {failure}" for failure in self.asked["failures"]]
             print(json.dumps({"dashboards": self.asked}))
-        print(json.dumps({"account": total, "agents_dropped": recorded.told, "kills": {role: len(k) for role, k in self.kills.items()}, "wrong": wrong}))
-        self.bad += [f"{name.replace('_', ' ')}: {total[name]}" for name in account.BAD if total[name]]
+        print(
+            json.dumps(
+                {
+                    "account": total,
+                    "agents_dropped": recorded.told,
+                    "kills": {role: len(k) for role, k in self.kills.items()},
+                    "wrong": wrong,
+                }
+            )
+        )
+        self.bad += [
+            f"{name.replace('_', ' ')}: {total[name]}" for name in account.BAD if total[name]
+        ]
         for words in self.bad:
             say(f"FAILED  {words}")
-        print(json.dumps({"failed": self.bad, "seed": self.seed, "seconds": self.seconds}), flush=True)
+        print(
+            json.dumps({"failed": self.bad, "seed": self.seed, "seconds": self.seconds}), flush=True
+        )
         return 1 if self.bad else 0
 
 
@@ -178,7 +287,9 @@ def main():
         say(f"skipped: {reason}")
         return 77
     minutes, seed = float(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "1"
-    with Lab([SONDE, EMITTER, FAKE_NVML], names=HOSTS, folders={"soak": HERE, "package": PACKAGE}) as lab:
+    with Lab(
+        [SONDE, EMITTER, FAKE_NVML], names=HOSTS, folders={"soak": HERE, "package": PACKAGE}
+    ) as lab:
         say(f"a soak of {minutes:g} minutes, seed {seed}")
         soak = Soak(lab, minutes, seed)
         try:
