@@ -49,7 +49,8 @@ struct aggregator_options {
     const char *listen; // address; NULL = "127.0.0.1"
     int port;           // 0 = 4242, the next free one if taken
     bool port_exact;    // a taken port is an error
-    const char *token;  // the control token; the others follow from it (tokens.h). NULL = no protection (only on loopback, only when asked for)
+    // The control token; the others follow from it (tokens.h). NULL = no protection: only on loopback, only in tests.
+    const char *token;
     const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
     const char *cors; // origins whose pages may read the answers, separated by commas, or "*"; NULL = none
     const char *job;

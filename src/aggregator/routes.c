@@ -242,10 +242,10 @@ static const struct route *admit(struct service *service, struct request *r, str
     return check_role(route, r, a) ? route : NULL;
 }
 
-bool routes_admit(struct service *service, struct request *r, struct answer *a, size_t *body_max)
+bool routes_admit(struct service *service, struct request *r, struct answer *a, bool *open)
 {
     const struct route *route = admit(service, r, a);
-    *body_max = route && route->access == ACCESS_OPEN ? ROUTE_OPEN_BODY_MAX : service->limits.body_bytes;
+    *open = route && route->access == ACCESS_OPEN;
     return route != NULL;
 }
 

@@ -75,8 +75,8 @@ const struct route *routes_all(size_t *count);
 void routes_answer(struct service *service, struct request *r, struct answer *a);
 
 // Whether a body is worth reading: false when the answer is known without it (no token, no such route…) and is in *a. Of the
-// request, everything but the body must be there. *body_max is how much of it there may be.
-bool routes_admit(struct service *service, struct request *r, struct answer *a, size_t *body_max);
+// request, everything but the body must be there. *open says whether the route needs no token: then the body may have ROUTE_OPEN_BODY_MAX, and the answer takes no time.
+bool routes_admit(struct service *service, struct request *r, struct answer *a, bool *open);
 
 // native_data.c
 void native_nodes(struct service *service, struct request *r, struct answer *a);

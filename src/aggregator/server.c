@@ -78,12 +78,13 @@ struct exchange {
     struct request request;
     struct answer answer;
     struct buf body;
-    size_t body_max, body_seen; // what it may have; what came, also what did not fit
+    size_t body_seen; // also what did not fit
     struct connection *connection;
     struct aggregator *aggregator;
     struct MHD_Connection *http;
     struct job job;
     bool began;
+    bool open;    // the route needs no token
     bool decided; // the answer is there, the body is only read to its end
     bool worked;  // the answer is there, finished, made by a worker
 };
@@ -169,12 +170,17 @@ static void refuse_headers(struct exchange *x, const struct service *service)
     x->decided = true;
 }
 
+static size_t body_max(const struct exchange *x, const struct service *service)
+{
+    size_t limit = service->limits.body_bytes;
+    return x->open && limit > ROUTE_OPEN_BODY_MAX ? ROUTE_OPEN_BODY_MAX : limit;
+}
+
 static void refuse_size(struct exchange *x, const struct service *service)
 {
     struct error e = {0};
-    bool open = x->body_max < service->limits.body_bytes;
-    error_set(&e, -E2BIG, "the body is larger than %zu bytes (%s)", x->body_max,
-              open ? "without a token" : "limit body_bytes");
+    error_set(&e, -E2BIG, "the body is larger than %zu bytes (%s)", body_max(x, service),
+              x->open ? "without a token" : "limit body_bytes");
     answer_failure(&x->answer, &e);
     x->decided = true;
 }
@@ -194,15 +200,14 @@ static enum MHD_Result begin(struct aggregator *g, struct exchange *x, struct MH
     bool has_length = text && str_to_u64(str_of(text), &length), too_large;
     bool asks = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
     const union MHD_ConnectionInfo *size = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    x->body_max = service->limits.body_bytes;
     if (size && size->header_size > service->limits.header_bytes) {
         refuse_headers(x, service);
     } else if (request_parse_target(&x->request, x->request.target, &e) != 0) {
         answer_failure(&x->answer, &e);
         x->decided = true;
-    } else if (!routes_admit(service, &x->request, &x->answer, &x->body_max)) {
+    } else if (!routes_admit(service, &x->request, &x->answer, &x->open)) {
         x->decided = true;
-    } else if (has_length && length > x->body_max) {
+    } else if (has_length && length > body_max(x, service)) {
         refuse_size(x, service);
     } else {
         answer_free(&x->answer);
@@ -210,7 +215,7 @@ static enum MHD_Result begin(struct aggregator *g, struct exchange *x, struct MH
     }
     if (x->request.role)
         connections_prove(service->connections, x->connection);
-    too_large = has_length && length > x->body_max;
+    too_large = has_length && length > body_max(x, service);
     // A body that is small is read to its end all the same, for clients that read no answer before they have sent everything.
     if (x->decided && (too_large || asks))
         return send_answer(g, x, connection);
@@ -221,7 +226,7 @@ static enum MHD_Result take_body(struct aggregator *g, struct exchange *x, const
 {
     size_t limit = g->service.limits.body_bytes;
     x->body_seen += *size;
-    if (!x->decided && x->body_seen > x->body_max)
+    if (!x->decided && x->body_seen > body_max(x, &g->service))
         refuse_size(x, &g->service);
     if (!x->decided)
         buf_add(&x->body, data, *size);
@@ -251,22 +256,12 @@ static void wake(void *user)
     MHD_resume_connection(x->http);
 }
 
-static bool is_quick(const struct request *r)
-{
-    size_t count;
-    const struct route *all = routes_all(&count);
-    for (size_t i = 0; i < count; i++)
-        if (all[i].access == ACCESS_OPEN && str_eq(all[i].path, r->path))
-            return true;
-    return false;
-}
-
 static enum MHD_Result answer(struct aggregator *g, struct exchange *x, struct MHD_Connection *connection)
 {
     connections_phase(g->service.connections, x->connection, PHASE_ANSWERING);
     x->request.arrived_ns = clock_monotonic_ns();
     x->request.body = buf_str(&x->body);
-    if (is_quick(&x->request)) {
+    if (x->open) {
         routes_answer(&g->service, &x->request, &x->answer);
         return send_answer(g, x, connection);
     }
@@ -594,7 +589,7 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         rc = listen_on(options->listen, options->port, options->port_exact, !options->token, &listener, e);
     if (!rc && !listener.loopback && !options->tls_cert)
         log_warning("listening on %s without TLS: whoever sees the network's traffic sees the token and the data; "
-                    "--tls-cert and --tls-key encrypt it, or listen on 127.0.0.1 and use ssh -L",
+                    "--tls-cert and --tls-key encrypt it, or listen on 127.0.0.1 and come through a tunnel",
                     g->service.auth.listen.data);
     if (!rc) {
         int64_t idle_ns = g->service.limits.idle_timeout_ns;

@@ -18,11 +18,14 @@ os.chdir("/")
 """
 
 _REQUEST = """
-asked = json.load(sys.stdin)
-connection = http.client.HTTPConnection("127.0.0.1", asked["port"], timeout=60)
-connection.request(asked["method"], asked["target"], asked["body"], asked["headers"])
-answer = connection.getresponse()
-json.dump({"status": answer.status, "headers": dict(answer.headers), "text": answer.read().decode()}, sys.stdout)
+answers = []
+for port, method, target, body, headers in json.load(sys.stdin):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, target, body, headers)
+    answer = connection.getresponse()
+    answers.append((answer.status, answer.read().decode()))
+    connection.close()
+json.dump(answers, sys.stdout)
 """
 
 _HOLD = """
@@ -50,12 +53,18 @@ def start(code, *arguments, program=sys.executable):
     return subprocess.Popen([program, "-c", _BECOME + code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
+def requests(port, asked):
+    """asked: (method, target, body, headers), one after the other, each on a connection of its own. Status and text of each answer."""
+    out, _ = start(_REQUEST).communicate(json.dumps([(port, *a) for a in asked]), timeout=120)
+    answers = json.loads(out)
+    if len(answers) != len(asked):
+        raise RuntimeError(f"{len(answers)} answers to {len(asked)} requests")
+    return answers
+
+
 def request(port, method, target, body=None, headers=None):
-    """The status, the headers, the text."""
-    child = start(_REQUEST)
-    out, _ = child.communicate(json.dumps({"port": port, "method": method, "target": target, "body": body, "headers": headers or {}}), timeout=120)
-    answer = json.loads(out)
-    return answer["status"], answer["headers"], answer["text"]
+    (status, _), = requests(port, [(method, target, body, headers or {})])
+    return status
 
 
 class Holding:
