@@ -6,7 +6,6 @@
 
 void native_proof(struct service *service, struct request *r, struct answer *a)
 {
-    const struct str tokens[] = {service->auth.token};
     struct sockaddr_storage end;
     socklen_t size = sizeof end;
     char address[SERVER_ADDRESS_MAX], proof[SERVER_PROOF_CHARACTERS + 1];
@@ -22,10 +21,8 @@ void native_proof(struct service *service, struct request *r, struct answer *a)
     }
     a->content_type = "text/plain; charset=utf-8";
     buf_printf(&a->body, "%s\n", address);
-    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
-        if (!tokens[i].size)
-            continue;
-        server_proof_make(tokens[i], nonce, str_of(address), proof);
+    for (enum role role = ROLE_VIEW; role < ROLE_COUNT && auth_needs_token(&service->auth); role++) {
+        server_proof_make(str_of(service->auth.token[role]), nonce, str_of(address), proof);
         buf_printf(&a->body, "%s\n", proof);
     }
 }

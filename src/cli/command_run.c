@@ -67,6 +67,7 @@ int command_run(const struct options *o)
         .query_deadline_s = options_number(o, OPT_QUERY_DEADLINE),
         .node_deadline_s = options_number(o, OPT_NODE_DEADLINE),
         .connections = options_int(o, OPT_CONNECTIONS),
+        .token_file = options_text(o, OPT_TOKEN_FILE),
         .tls_cert = options_text(o, OPT_TLS_CERT),
         .tls_key = options_text(o, OPT_TLS_KEY),
         .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),

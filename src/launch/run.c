@@ -1,6 +1,7 @@
 #include "launch/run.h"
 
 #include "aggregator/listen.h"
+#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/attempt.h"
@@ -30,7 +31,6 @@
 #include <unistd.h>
 
 enum {
-    TOKEN_BYTES = 32,
     PATH_BYTES = FOLDER_PATH_MAX + 128,
     // A signal that comes later than this after the command's end is meant for us: it has hit us alone.
     HURRY_AFTER_MS = 500,
@@ -49,7 +49,7 @@ struct launch {
     int lock_fd;
     char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX]; // runs: empty unless the recording goes there
     char socket[PATH_BYTES], token_file[PATH_BYTES], hostfile[PATH_BYTES];
-    char token[2 * TOKEN_BYTES + 1];
+    char token[TOKEN_TEXT_MAX];
     char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1]; // of the hub; empty without other nodes
     int hub_port;                                           // 0: not known yet
     int listening, hub_listening; // for every aggregator: their ports are ours as long as we run (listen.h); -1: none
@@ -141,11 +141,10 @@ static int find_record_place(struct launch *l, struct error *e)
 
 static int make_token(struct launch *l, struct error *e)
 {
-    unsigned char bytes[TOKEN_BYTES];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return error_set(e, -errno, "cannot make a token: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(l->token + 2 * i, 3, "%02x", bytes[i]);
+    const char *fixed = l->o->token_file;
+    int rc = fixed ? token_read(fixed, true, l->token, e) : token_make(l->token, e);
+    if (rc)
+        return rc;
     char line[sizeof l->token + 1];
     snprintf(line, sizeof line, "%s\n", l->token);
     return folder_write(l->job.folder, "token", str_of(line), false, e);
@@ -556,7 +555,15 @@ static void say_where(const struct launch *l)
 {
     if (l->o->quiet || !l->job.url[0] || !(l->o->verbose || isatty(STDERR_FILENO)))
         return;
-    fprintf(stderr, "sonde: job %s: %s/?token=%s (sonde status shows it again)\n", l->job.id, l->job.url, l->token);
+    // Not into the logs of batch jobs, which others may read.
+    char view[TOKEN_TEXT_MAX];
+    token_of_role(str_of(l->token), ROLE_VIEW, view);
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "sonde: job %s: %s/?token=%s (sonde status shows it again)\n", l->job.id, l->job.url, view);
+    else
+        fprintf(stderr,
+                "sonde: job %s: %s (on %s, sonde status shows the address with a token, sonde token the token)\n",
+                l->job.id, l->job.url, l->job.host);
     char line[TUNNEL_LINE_MAX];
     if (tunnel_needed() && tunnel_line(&l->job, line))
         fprintf(stderr, "sonde: to open it on another machine, there first: %s\n", line);
@@ -826,12 +833,17 @@ static void conclude(struct launch *l)
     rmdir(l->base); // when it was the last
 }
 
+static void remove_folders(const struct launch *l)
+{
+    folder_remove(l->job.folder, NULL);
+    rmdir(l->base);
+}
+
 // What there is of telemetry ends; nothing of the run stays.
 static void end_unused(struct launch *l)
 {
     stop_telemetry(l, false);
-    folder_remove(l->job.folder, NULL);
-    rmdir(l->base);
+    remove_folders(l);
 }
 
 // --strict: the command does not start unless all of telemetry did.
@@ -907,7 +919,7 @@ static int run_checked(struct launch *l, struct error *e)
     if (status == 0)
         return run_with_telemetry(l, e);
     if (l->job.folder[0])
-        folder_remove(l->job.folder, NULL);
+        remove_folders(l);
     l->job.folder[0] = l->job.record[0] = l->socket[0] = l->token_file[0] = l->hostfile[0] = 0;
     return run_without_telemetry(l, e);
 }

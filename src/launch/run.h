@@ -43,8 +43,9 @@ struct launch_options {
     int tunnel_port;                  // 0 = the server's own
     const char *dump_node, *dump_dir; // where `sonde dump` puts its files; NULL = not said
     const char *cors;                 // origins whose pages may read over HTTP; NULL: none
-    const char *tls_cert, *tls_key;   // the HTTP server speaks TLS; both or neither
-    uint64_t query_memory_bytes;      // limits of the HTTP server
+    const char *token_file; // with the control token; made when it is not there; NULL = a token for this job alone
+    const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
+    uint64_t query_memory_bytes;    // limits of the HTTP server
     double query_deadline_s, node_deadline_s;
     int connections;
     bool quiet, verbose;

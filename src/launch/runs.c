@@ -59,15 +59,15 @@ bool runs_is_run(const char *folder)
 
 // ---------------------------------------------------------------- keeping
 
-// Across file systems: a whole copy under another name first.
+// Across file systems: a whole copy first, under a name that nobody else can have put there.
 static int copy_file(const char *from, const char *to, struct error *e)
 {
     char draft[FOLDER_PATH_MAX + 8];
-    snprintf(draft, sizeof draft, "%s.new", to);
+    snprintf(draft, sizeof draft, "%s.XXXXXX", to);
     int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (in < 0)
         return error_set(e, -errno, "cannot read %s: %s", from, strerror(errno));
-    int out = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int out = mkostemp(draft, O_CLOEXEC);
     if (out < 0) {
         int code = errno;
         close(in);

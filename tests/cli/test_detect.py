@@ -170,7 +170,7 @@ class Spans(Detect):
         lines.append("begin step rank=2")  # it never ends: no duration
         file, record = self.root / "lines", self.root / "recording"
         file.write_text("\n".join(lines) + "\n")
-        result = self.sonde("run", "-q", "-l", 1, "--record", record, "--", "sh", "-c", f"{sys.executable} {EMITTER} {LIBRARY} < {file}")
+        result = self.sonde("run", "-q", "-l", 1, "--record", record, "--", "sh", "-c", 'exec "$0" "$@" < lines', sys.executable, EMITTER, LIBRARY)
         self.assertEqual(result.returncode, 0, result.stderr)
         found = self.members("--span", "--by", "rank", "step", record)
         self.assertEqual({name: m["state"] for name, m in found.items()}, {"rank=0": "good", "rank=1": "slow", "rank=2": "good"})

@@ -133,7 +133,7 @@ class Signals(Place):
         self.env["PS1"] = "$ "
         self.env["TERM"] = "dumb"
         terminal = Terminal(self, ["bash", "--norc", "--noprofile", "-i"])
-        terminal.type(f"{SONDE} run -q -- sh -c 'echo u\"\"p; exec sleep 1000'\n")
+        terminal.type("sonde run -q -- sh -c 'echo u\"\"p; exec sleep 1000'\n")
         terminal.expect("up")
         terminal.type("\x1a")
         terminal.expect("Stopped")

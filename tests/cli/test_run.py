@@ -1,5 +1,7 @@
 """`sonde run` from beginning to end: exit codes, environment, recordings, what is said and what is left."""
 
+import hashlib
+import hmac
 import json
 import os
 import pathlib
@@ -298,7 +300,8 @@ class Reachable(Place):
         job = self.job()
         self.assertEqual((job["command"], job["level"]), ("sleep 1000", 2))
         token = pathlib.Path(job["token_file"]).read_text().strip()
-        self.assertEqual(job["url_with_token"], f"{job['url']}/?token={token}")
+        view = hmac.new(token.encode(), b"sonde view token", hashlib.sha256).hexdigest()
+        self.assertEqual(job["url_with_token"], f"{job['url']}/?token={view}")
         request = urllib.request.Request(job["url"] + "/api/version", headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(request) as answer:
             self.assertEqual(answer.status, 200)
@@ -312,7 +315,7 @@ class Reachable(Place):
         for env in ({"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"}, {"SLURM_JOB_ID": "7"}):
             self.assertIn(f"on another machine, there first: {job['tunnel']}\n", self.sonde("status", env=env).stdout)
         self.assertNotIn("ssh", self.sonde("status", env={"SSH_CONNECTION": ""}).stdout)
-        for word in (job["job"], "sleep 1000", job["url"], token):
+        for word in (job["job"], "sleep 1000", job["url"], view):
             self.assertIn(word, shown)
         until(lambda: "cpu_percent" in self.names(), "cpu_percent while it runs")
         answer = self.sonde("query", "avg:memory_total_bytes")
@@ -322,8 +325,8 @@ class Reachable(Place):
         came = {"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"}
         said = self.sonde("run", "-v", "-l", "1", "true", env=came).stderr
         self.assertRegex(said, r"on another machine, there first: ssh -NL (\d+):127\.0\.0\.1:\1 \S+\n")
-        # Who listens for others needs none; nor who has asked for silence.
-        self.assertNotIn("ssh", self.sonde("run", "-v", "-l", "1", "--listen", "0.0.0.0", "true", env=came).stderr)
+        # A server that listens for other machines needs no tunnel; a quiet run prints no line.
+        self.assertNotIn("ssh -NL", self.sonde("run", "-v", "-l", "1", "--listen", "0.0.0.0", "true", env=came).stderr)
         self.assertEqual(self.sonde("run", "-q", "-l", "1", "true", env=came).stderr, "")
         self.one_line(self.sonde("run", "--remote-tunnel-port", "5000", "true"), 2, "--remote-tunnel-node")
 
@@ -370,8 +373,9 @@ class Reachable(Place):
 
     def test_url_is_printed_when_asked_for(self):
         result = self.sonde("run", "-v", "true")
-        self.assertRegex(result.stderr, rf"sonde: job \S+: http://127\.0\.0\.1:{self.env['SONDE_PORT']}/\?token=[0-9a-f]{{64}} \(sonde status")
-        self.assertNotIn("token=", self.sonde("run", "true").stderr)
+        self.assertRegex(result.stderr, rf"sonde: job \S+: http://127\.0\.0\.1:{self.env['SONDE_PORT']} \(on \S+, sonde status shows the address with a token")
+        self.assertNotIn("token=", result.stderr)  # a batch job's log: others may read it
+        self.assertNotIn("http", self.sonde("run", "true").stderr)
 
 
 class Put(Place):

@@ -81,7 +81,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.connections, self.over, self.pieces, self.paced = set(), threading.Event(), 5, False
-        self.asked, self.tokens, self.claims = [], ["another", "secret", "abc", "wins", "from-file"], None
+        self.asked, self.tokens, self.claims = [], ["another", "secret", "abc", "wins", "from-file-" + "x" * 32], None
 
     def __enter__(self):
         self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
@@ -180,7 +180,8 @@ class Asking(Http):
     def test_through_a_tunnel(self):
         """The server names another address than the client has connected to."""
         file = self.root / "token"
-        file.write_text("secret\n")
+        file.write_text("from-file-" + "x" * 32 + "\n")
+        file.chmod(0o600)
         with Server() as s:
             s.claims = "10.0.0.7:4242"
             self.assertEqual(self.ask(s.url, token="secret")["status"], 200)
@@ -208,13 +209,17 @@ class Finding(Http):
 
     def test_by_environment(self):
         file = self.root / "token"
-        file.write_text("from-file\n")
+        token = "from-file-" + "x" * 32
+        file.write_text(token + "\n")
+        file.chmod(0o600)
         with Server() as s, Server() as other:
             env = {"SONDE_URL": s.url, "SONDE_TOKEN_FILE": str(file)}
-            self.assertEqual(json.loads(self.ask("-", env=env)["body"])["authorization"], "Bearer from-file")
-            self.assertEqual(json.loads(self.ask(s.url, env=env)["body"])["authorization"], "Bearer from-file")
+            self.assertEqual(json.loads(self.ask("-", env=env)["body"])["authorization"], f"Bearer {token}")
+            self.assertEqual(json.loads(self.ask(s.url, env=env)["body"])["authorization"], f"Bearer {token}")
             # The token of this job is nobody else's business.
             self.assertIsNone(json.loads(self.ask(other.url, env=env)["body"])["authorization"])
+            file.chmod(0o640)
+            self.fails(self.ask("-", env=env), "EPERM", "chmod 600")
             file.unlink()
             self.fails(self.ask("-", env=env), "ENOENT", "token", str(file))
         env |= {"SONDE_TOKEN_FILE": "", "SONDE_NODELIST": "n[1-2]"}

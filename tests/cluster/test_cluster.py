@@ -19,7 +19,7 @@ import urllib.parse
 
 from dumps import Dumps
 import side_by_side
-from lab import PROJECT, Lab, until, why_not
+from lab import Lab, until, why_not
 
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
@@ -134,7 +134,7 @@ class Cluster(Dumps, unittest.TestCase):
             for host in lab.names:
                 for pid in self.ours(host):
                     os.kill(pid, signal.SIGKILL)
-                lab.run(host, "sh", "-c", "rm -rf /tmp/* /dev/shm/*")
+                lab.clear(host, "/tmp", "/dev/shm")
         lab.idle()
 
     # ---- running
@@ -174,8 +174,7 @@ class Cluster(Dumps, unittest.TestCase):
 
     def left(self, host):
         """Files in a host's folder of running jobs, and memory with a name."""
-        found = [path for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).iterdir()]
-        return [str(within) for path in found if path.name not in PROJECT.parts for within in (path, *path.rglob("*"))]
+        return [str(path) for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).rglob("*")]
 
     def nothing_left(self):
         """No process of ours, no file, no memory."""
@@ -557,10 +556,11 @@ class Cluster(Dumps, unittest.TestCase):
 
     def dumping(self, host):
         """Starts a dump and waits until some of a host's data are there, which is not long before all of them are."""
-        unfinished = lab.file("n1", f"/root/dumped/{host}.part")
-        unfinished.unlink(missing_ok=True)
+        folder = lab.file("n1", "/root/dumped")
+        for unfinished in folder.glob(f"{host}.*.part"):
+            unfinished.unlink()
         dump = self.start("sonde", "dump", "--to", "dumped")
-        until(lambda: unfinished.exists() or dump.poll() is not None, "the dump is under way", pause_s=0.001)
+        until(lambda: any(folder.glob(f"{host}.*.part")) or dump.poll() is not None, "the dump is under way", pause_s=0.001)
         return dump
 
     @unittest.skipIf(TRANSPORT == "fabric:shm", "memory has no cable")
