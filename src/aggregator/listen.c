@@ -31,7 +31,8 @@ static int listen_at(struct sockaddr *address, socklen_t size, int port)
     int off = 0;
     if (address->sa_family == AF_INET6) // "::" takes both families
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    // A port whose last connections are still winding down is free; one that another program listens on is not.
+    // A port whose last connections are still winding down is free; one that another program
+    // listens on is not.
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, address, size) != 0 || listen(fd, BACKLOG) != 0) {
         int rc = -errno;
@@ -69,7 +70,8 @@ int listen_take(int fd, struct listener *out, struct error *e)
     return 0;
 }
 
-// A port that the kernel chooses is ours only as long as we listen, one that we name until we close: so it is named.
+// A port that the kernel chooses is ours only as long as we listen, one that we name until we
+// close: so it is named.
 static int listen_anywhere(struct sockaddr *address, socklen_t size)
 {
     enum { TRIES_MAX = 16 }; // another program may be faster

@@ -1,4 +1,5 @@
-// proof.c - shows a client that this is the server whose token it has, before it sends it (wire/server_proof.h).
+// proof.c - shows a client that this is the server whose token it has, before it sends it
+// (wire/server_proof.h).
 #include "aggregator/routes.h"
 #include "wire/server_proof.h"
 

@@ -8,7 +8,8 @@
 
 enum { ESCAPE_MAX = 4 }; // "\xNN"
 
-// U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: order of characters; U+2028, U+2029: line and paragraph.
+// U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: order of characters; U+2028, U+2029: line and
+// paragraph.
 static bool is_layout(const unsigned char *s, size_t n)
 {
     if (n != 3 || s[0] != 0xe2)

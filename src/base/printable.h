@@ -1,9 +1,10 @@
 // printable.h - text that others wrote (names, tags, messages, paths), made fit for a terminal.
 //
-// A tag's value may hold anything. Printed as it is, it could move the cursor, set the window's title, answer for the
-// keyboard, hide a line, or write a second one. So whatever people read goes through here, once: control characters, bytes
-// that are no UTF-8, and characters that turn the direction of text become \n, \r, \t, \xNN. All else is as it was; the text
-// of a text that is printable is the same.
+// A tag's value may hold anything. Printed as it is, it could move the cursor, set the window's
+// title, answer for the keyboard, hide a line, or write a second one. So whatever people read goes
+// through here, once: control characters, bytes that are no UTF-8, and characters that turn the
+// direction of text become \n, \r, \t, \xNN. All else is as it was; the text of a text that is
+// printable is the same.
 #ifndef SONDE_BASE_PRINTABLE_H
 #define SONDE_BASE_PRINTABLE_H
 

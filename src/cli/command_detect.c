@@ -291,7 +291,7 @@ static void play(struct work *w)
     }
 }
 
-// Who gives no more values hangs, or has ended: what the recordings show.
+// A member that gives no more values hangs, or has ended: the recordings show which.
 static int conclude(struct work *w, const struct recordings *r)
 {
     size_t members = detect_members(w->detect), silent = 0;

@@ -79,7 +79,8 @@ static size_t body_size(struct str head)
     return SIZE_MAX;
 }
 
-// Reads one answer, and not a byte more: the next one is libcurl's. The body, or an empty text: it is no proof.
+// Reads one answer, and not a byte more: the next one is libcurl's. The body, or an empty text: it
+// is no proof.
 static int read_answer(const struct asking *a, char text[ANSWER_MAX], struct str *body)
 {
     size_t size = 0, head = 0, more = 1;
@@ -87,7 +88,8 @@ static int read_answer(const struct asking *a, char text[ANSWER_MAX], struct str
     while (more > 0) {
         if (size == ANSWER_MAX)
             return 0;
-        // Up to the end of the headers one by one: what is behind the body is not there before we ask.
+        // Up to the end of the headers one by one: what is behind the body is not there before we
+        // ask.
         ssize_t n = recv(a->fd, text + size, head ? more : 1, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             int status = wait_for(a, POLLIN);

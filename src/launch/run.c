@@ -891,7 +891,9 @@ static int run_without_telemetry(struct launch *l, struct error *e)
 {
     if (l->o->nodes.strict)
         return LAUNCH_FAILED;
-    log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded", e->text);
+    log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
+                "sonde doctor says what to mend",
+                e->text);
     e->code = 0;
     if (!nodes_restartable(l->nodes))
         return become_command(l, e);
@@ -936,7 +938,9 @@ int launch_run(const struct launch_options *options, struct error *e)
         free(l);
         if (options->nodes.strict)
             return LAUNCH_FAILED;
-        log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded", e->text);
+        log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
+                    "sonde doctor says what to mend",
+                    e->text);
         return plain_run(options, NULL, e);
     }
     l->o = options;
