@@ -18,7 +18,7 @@
 #include "cli/recordings.h"
 #include "detect/detect.h"
 
-enum { EVIDENCE_TEXT_MAX = 160 };
+enum { EVIDENCE_TEXT_MAX = 256 };
 
 struct evidence {
     uint64_t values; // as they were recorded, or spans; 0: not known
