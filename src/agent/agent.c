@@ -13,6 +13,7 @@
 #include "agent/collectors.h"
 #include "agent/connections.h"
 #include "agent/folder.h"
+#include "agent/overflow.h"
 #include "agent/own.h"
 #include "agent/recorded.h"
 #include "agent/sampler.h"
@@ -70,6 +71,7 @@ struct agent {
 
     uv_loop_t loop;
     bool loop_made, stopping;
+    bool moved;     // the file is in the other folder, or cannot go there
     bool reachable; // the socket's name is ours to take away
     uv_async_t rows;
     uv_timer_t drain, tick;
@@ -210,9 +212,24 @@ static void take_rows(struct agent *a)
     }
 }
 
+// Where there is no space for what came, the file goes on in the other folder.
+static void make_space(struct agent *a)
+{
+    const char *folder = a->options->overflow_folder;
+    if (a->moved || !folder || !store_waiting(a->store))
+        return;
+    struct error e;
+    a->moved = true;
+    if (overflow_move(a->store, a->file_path, folder, &e))
+        log_warning("the data stay where there is no space: %s", e.text);
+    else
+        log_warning("there is no space for the data in %s; they go on in %s", a->options->folder, folder);
+}
+
 // Does the store's due work, and says when to come back.
 static void tick(struct agent *a)
 {
+    make_space(a);
     store_tick(a->store, clock_realtime_ns()); // what goes wrong is logged once and counted by the store
     if (store_is_cut(a->store)) {
         stop(a); // the launcher starts another agent
@@ -315,6 +332,8 @@ static void finish(struct agent *a)
     own_be_due(a->own); // what it says at last holds
     sampler_take(a->sampler, clock_realtime_ns());
     take_rows(a);
+    own_note_dropped(a->own, a->ingest, &a->figures);
+    make_space(a);
 }
 
 // ---- the start ----
@@ -372,7 +391,13 @@ static int open_store(struct agent *a, struct error *e)
                                     .window_ns = (int64_t)(o->window_s * NS_PER_S),
                                     .meta = meta,
                                     .meta_count = count};
-    int failed = store_open(a->file_path, &options, &a->store, e);
+    char path[PATH_MAX];
+    overflow_resolve(a->file_path, path);
+    int failed = store_open(path, &options, &a->store, e);
+    if ((failed == -ENOSPC || failed == -EDQUOT) && o->overflow_folder) {
+        failed = overflow_open(a->file_path, o->overflow_folder, &options, &a->store, e);
+        a->moved = true;
+    }
     if (!failed)
         a->hosts = store_host_count(a->store);
     return failed;

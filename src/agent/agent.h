@@ -12,6 +12,7 @@ struct agent_options {
     const char *folder;             // the run folder (0700, ours); made when it is not there
     const char *socket_path;        // NULL = FOLDER/agent.sock
     const char *file_path;          // NULL = FOLDER/HOST.sonde
+    const char *overflow_folder;    // where the file goes when there is no space for it (overflow.h); NULL = nowhere
     const char *host;               // NULL = gethostname up to the first dot
     const char *job;                // goes into the file's meta
     const struct store_label *meta; // more of it: command, start, version

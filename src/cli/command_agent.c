@@ -37,6 +37,7 @@ int command_agent(const struct options *o)
     struct agent_options agent = {
         .folder = folder,
         .socket_path = socket_given ? options_text(o, OPT_SOCKET) : NULL,
+        .overflow_folder = options_text(o, OPT_OVERFLOW),
         .host = options_text(o, OPT_HOST),
         .job = known && o->value[OPT_JOB].source != FROM_FLAG ? job.id : options_text(o, OPT_JOB),
         .meta = meta,

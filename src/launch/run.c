@@ -209,6 +209,8 @@ static int start_agent(struct launch *l, struct error *e)
     child_command_add(&c, "--window=%.17g", l->o->window_s);
     child_command_add(&c, "--size-limit=%llu", (unsigned long long)l->o->size_limit_bytes);
     child_command_add(&c, "--udp-port=%d", l->o->udp_port);
+    if (l->job.record[0])
+        child_command_add(&c, "--overflow-folder=%s", l->job.record);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
@@ -715,6 +717,8 @@ static void print_summary(const struct launch *l, const struct summary *s)
     summary_duration_text(l->job.end_ns - l->job.start_ns, duration, sizeof duration);
     fprintf(stderr, "sonde: ran %s; %llu points in %llu series, %llu dropped", duration, (unsigned long long)s->points,
             (unsigned long long)s->series, (unsigned long long)s->dropped);
+    if (s->retired)
+        fprintf(stderr, "; the %llu oldest were removed (--size-limit, --window)", (unsigned long long)s->retired);
     if (s->damaged_blocks)
         fprintf(stderr, "; %llu blocks are damaged", (unsigned long long)s->damaged_blocks);
     fputc('\n', stderr);

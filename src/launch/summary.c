@@ -92,7 +92,8 @@ static bool is_emitted(const struct store_metric *metric)
     return !own || !str_eq(own->metric.name, metric->name); // not by an alias
 }
 
-static void add_snapshot(struct store_snapshot *s, struct summary *out)
+// *dropped: as it was recorded.
+static void add_snapshot(struct store_snapshot *s, struct summary *out, uint64_t *dropped)
 {
     const struct store_metric *each;
     for (uint32_t id = 0; !out->emitted && (each = store_metric_get(s, id)); id++)
@@ -113,7 +114,7 @@ static void add_snapshot(struct store_snapshot *s, struct summary *out)
         if (str_eq(metric->name, STR("memory_total_bytes")))
             out->memory_total_bytes = fmax(out->memory_total_bytes, last_value(s, id));
         else if (str_eq(metric->name, STR("sonde_dropped_total")))
-            out->dropped += (uint64_t)counted(s, id);
+            *dropped += (uint64_t)counted(s, id);
     }
 }
 
@@ -189,12 +190,18 @@ int summary_add_file(const char *path, struct summary *out, struct error *e)
         return status;
     struct store_snapshot *snapshot = store_snapshot_open(reader);
     if (snapshot) {
-        add_snapshot(snapshot, out);
+        uint64_t dropped = 0;
+        add_snapshot(snapshot, out, &dropped);
         store_events(snapshot, INT64_MIN, INT64_MAX, take_event, out);
         store_snapshot_close(snapshot);
         struct store_damage damage;
         store_reader_damage(reader, &damage);
         out->damaged_blocks += damage.blocks;
+        // The header has the same and what could not be recorded any more; a copy has only what was recorded.
+        struct store_losses losses;
+        store_reader_losses(reader, &losses);
+        out->dropped += losses.dropped > dropped ? losses.dropped : dropped;
+        out->retired += losses.retired;
     } else {
         status = error_set(e, -ENOMEM, "out of memory");
     }

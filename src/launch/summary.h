@@ -31,7 +31,8 @@ enum { SUMMARY_CUT_OFF_MAX = 32, SUMMARY_FAILING_MAX = 32 }; // more are not lis
 
 struct summary {
     uint64_t points, series;
-    uint64_t dropped; // refused or lost, as far as it was recorded
+    uint64_t dropped; // refused or lost, for whatever cause
+    uint64_t retired; // values that made room for newer ones
     uint64_t damaged_blocks;
     bool emitted; // something is there that neither the agent nor the launcher puts in
     struct summary_figure cpu_percent, memory_bytes;

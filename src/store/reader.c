@@ -176,6 +176,23 @@ enum store_state store_reader_state(const struct store_reader *r)
     return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED : STORE_CRASHED;
 }
 
+static uint64_t counter(const uint64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+void store_reader_losses(const struct store_reader *r, struct store_losses *out)
+{
+    bool live = lock_has_writer(r->fd);
+    pthread_mutex_lock(mutex_of(r));
+    const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
+    uint64_t waiting = counter(&sb->waiting);
+    *out = (struct store_losses){.dropped = counter(&sb->dropped) + (live ? 0 : waiting),
+                                 .waiting = live ? waiting : 0,
+                                 .retired = counter(&sb->retired)};
+    pthread_mutex_unlock(mutex_of(r));
+}
+
 void store_reader_damage(const struct store_reader *r, struct store_damage *out)
 {
     pthread_mutex_lock(mutex_of(r));

@@ -96,7 +96,7 @@ struct store;
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e);
 
 // Seals all tails, merges, oldest first, what has not been merged yet (for as long as the options say; what is left then stays larger, and
-// is said), cuts the file to what is used, syncs, marks it clean. What is over the size limit then is retired; meanwhile the file may be
+// is said), cuts the file to what is used, syncs, marks it clean. Not 0 where something of what was appended is lost or not on disk. What is over the size limit then is retired; meanwhile the file may be
 // larger by what tails and merged blocks take. Frees s whatever it returns.
 int store_close(struct store *s, struct error *e);
 
@@ -162,6 +162,17 @@ int store_tick(struct store *s, int64_t now_ns);
 // access. What was there is lost (stats.lost_values), every append and definition is refused with -ESTALE and counted, and
 // store_close only gives up. The caller opens another file.
 bool store_is_cut(const struct store *s);
+
+// How many values and events wait in memory, as there is no space. Costs nothing: it can be looked at again and again.
+uint64_t store_waiting(const struct store *s);
+
+// Notes in the header of the file, which never lacks space, how many values and events the caller has dropped since it opened the store: for
+// whatever cause, those that the store refused among them. The store adds what waited in memory and was lost.
+void store_note_dropped(struct store *s, uint64_t dropped);
+
+// Goes on in a new file at `path`, which must not be there: for a file system without space. All that is in the old file is copied, in one go;
+// the old file stays, and does not count any more. On failure everything is as it was.
+int store_move(struct store *s, const char *path, struct error *e);
 
 // Seals all tails now.
 int store_seal(struct store *s);
