@@ -112,11 +112,24 @@ static void uninstall(void)
         installed = sigaction(SIGBUS, &before, NULL) != 0;
 }
 
+static void lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
 static bool add_chunk(void)
 {
     struct chunk *c = calloc(1, sizeof *c);
     if (!c)
         return false;
+    // A child can open files, whatever other threads did when it was forked.
+    if (!atomic_load(&chunks))
+        pthread_atfork(lock, unlock, unlock);
     for (size_t i = 0; i < CHUNK_GUARDS; i++) {
         c->guards[i].next_free = free_guards;
         free_guards = &c->guards[i];
@@ -138,7 +151,7 @@ static void set(struct map_guard *g, uintptr_t begin, uintptr_t end, int prot, _
 
 struct map_guard *map_guard_add(void *base, size_t size, int prot, _Atomic uint64_t *lost)
 {
-    pthread_mutex_lock(&mutex);
+    lock();
     struct map_guard *g = free_guards || add_chunk() ? free_guards : NULL;
     if (g) {
         free_guards = g->next_free;
@@ -147,7 +160,7 @@ struct map_guard *map_guard_add(void *base, size_t size, int prot, _Atomic uint6
         if (!installed)
             install();
     }
-    pthread_mutex_unlock(&mutex);
+    unlock();
     return g;
 }
 
@@ -155,11 +168,11 @@ void map_guard_remove(struct map_guard *g)
 {
     if (!g)
         return;
-    pthread_mutex_lock(&mutex);
+    lock();
     set(g, 0, 0, 0, NULL);
     g->next_free = free_guards;
     free_guards = g;
     if (--guard_count == 0 && installed)
         uninstall();
-    pthread_mutex_unlock(&mutex);
+    unlock();
 }
