@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CHUNK_GUARDS = 64 };
@@ -15,7 +16,7 @@ enum { CHUNK_GUARDS = 64 };
 struct map_guard {
     atomic_uint changes;
     _Atomic uintptr_t begin, end; // 0, 0: free
-    _Atomic int prot;
+    _Atomic int prot, fd;
     _Atomic(_Atomic uint64_t *) lost;
     struct map_guard *next_free;
 };
@@ -50,13 +51,17 @@ static bool recover_at(uintptr_t address)
             struct map_guard *g = &c->guards[i];
             unsigned changes = atomic_load(&g->changes);
             uintptr_t begin = atomic_load(&g->begin), end = atomic_load(&g->end);
-            int prot = atomic_load(&g->prot);
+            int prot = atomic_load(&g->prot), fd = atomic_load(&g->fd);
             _Atomic uint64_t *lost = atomic_load(&g->lost);
             if (changes % 2 || atomic_load(&g->changes) != changes || address < begin || address >= end)
                 continue;
             uintptr_t page = address & ~(page_bytes - 1);
-            // First the note: who sees zeros sees it, too.
+            // First the note: who sees zeros sees it, too. The file may end before this page, in one that has zeros behind
+            // its end without a signal.
+            struct stat st;
             map_guard_lose(lost, page - begin);
+            if (!fstat(fd, &st))
+                map_guard_lose(lost, (uint64_t)st.st_size);
             return mmap((void *)page, end - page, prot, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
                         0) != MAP_FAILED;
         }
@@ -139,24 +144,25 @@ static bool add_chunk(void)
     return true;
 }
 
-static void set(struct map_guard *g, uintptr_t begin, uintptr_t end, int prot, _Atomic uint64_t *lost)
+static void set(struct map_guard *g, uintptr_t begin, uintptr_t end, int prot, int fd, _Atomic uint64_t *lost)
 {
     atomic_fetch_add(&g->changes, 1);
     atomic_store(&g->begin, begin);
     atomic_store(&g->end, end);
     atomic_store(&g->prot, prot);
+    atomic_store(&g->fd, fd);
     atomic_store(&g->lost, lost);
     atomic_fetch_add(&g->changes, 1);
 }
 
-struct map_guard *map_guard_add(void *base, size_t size, int prot, _Atomic uint64_t *lost)
+struct map_guard *map_guard_add(void *base, size_t size, int prot, int fd, _Atomic uint64_t *lost)
 {
     lock();
     struct map_guard *g = free_guards || add_chunk() ? free_guards : NULL;
     if (g) {
         free_guards = g->next_free;
         guard_count++;
-        set(g, (uintptr_t)base, (uintptr_t)base + size, prot, lost);
+        set(g, (uintptr_t)base, (uintptr_t)base + size, prot, fd, lost);
         if (!installed)
             install();
     }
@@ -169,7 +175,7 @@ void map_guard_remove(struct map_guard *g)
     if (!g)
         return;
     lock();
-    set(g, 0, 0, 0, NULL);
+    set(g, 0, 0, 0, -1, NULL);
     g->next_free = free_guards;
     free_guards = g;
     if (--guard_count == 0 && installed)

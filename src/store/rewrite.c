@@ -208,7 +208,7 @@ static int write_image(const struct store *s, const char *path, const struct ima
     int rc = io->reserve(io->user, fd, 0, m->bytes);
     if (!rc)
         rc = io->map(io->user, fd, m->bytes, &to);
-    struct map_guard *guard = rc ? NULL : map_guard_add(to, m->bytes, PROT_READ | PROT_WRITE, &lost);
+    struct map_guard *guard = rc ? NULL : map_guard_add(to, m->bytes, PROT_READ | PROT_WRITE, fd, &lost);
     if (guard)
         fill(m, blocks, count, catalog, to);
     map_guard_remove(guard);
