@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "collect/catalogue.h"
+#include "store/read.h"
 #include "wire/held.h"
 
 #include <errno.h>
@@ -272,15 +273,20 @@ static void tell(int fd, const char *format, const char *text)
 
 // ---- the end ----
 
-// The recording was cut short: what is left of it stays beside the new one that the next agent makes.
+// The recording was cut short: what is left of it stays beside the new one that the next agent makes. As a recording, if it can
+// still be read as one.
 static void set_cut_file_aside(const struct agent *a)
 {
     char aside[PATH_MAX];
+    struct store_reader *reader;
+    bool readable = store_reader_open(a->file_path, &reader, NULL) == 0;
+    if (readable)
+        store_reader_close(reader);
     struct str path = str_of(a->file_path);
     if (str_ends(path, STR(".sonde")))
         path.size -= strlen(".sonde");
-    int size = snprintf(aside, sizeof aside, "%.*s.cut-%lld.sonde", STR_ARG(path),
-                        (long long)(clock_realtime_ns() / NS_PER_S));
+    int size = snprintf(aside, sizeof aside, "%.*s.cut-%lld%s", STR_ARG(path),
+                        (long long)(clock_realtime_ns() / NS_PER_S), readable ? ".sonde" : "");
     if (size >= PATH_MAX || rename(a->file_path, aside) != 0)
         log_warning("cannot rename %s, which was cut short, to %s: %s", a->file_path, aside, strerror(errno));
     else

@@ -1,6 +1,7 @@
 #include "launch/summary.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "collect/collect.h"
 #include "launch/folder.h"
 #include "store/read.h"
@@ -214,19 +215,28 @@ int summary_add_folder(const char *folder, struct summary *out, struct error *e)
     DIR *entries = opendir(folder);
     if (!entries)
         return error_set(e, -errno, "cannot read folder %s: %s", folder, strerror(errno));
-    int status = -ENOENT;
-    error_set(e, -ENOENT, "nothing is recorded in %s", folder);
+    bool any = false, failed = false;
+    int status = error_set(e, -ENOENT, "nothing is recorded in %s", folder);
     for (struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
         char path[FOLDER_PATH_MAX + 256];
         if (!folder_is_recording(entry->d_name))
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        status = summary_add_file(path, out, e);
-        if (status < 0)
-            break;
+        struct error why = {0};
+        int added = summary_add_file(path, out, &why);
+        any = any || added == 0;
+        if (added == 0)
+            continue;
+        // The others are read all the same. The caller reports the last one, if nothing can be read.
+        if (failed)
+            log_warning("left out: %s", e->text);
+        failed = true;
+        status = error_set(e, added, "%s", why.text);
     }
     closedir(entries);
-    return status;
+    if (any && failed)
+        log_warning("left out: %s", e->text);
+    return any ? 0 : status;
 }
 
 void summary_duration_text(int64_t ns, char *out, size_t size)

@@ -46,7 +46,7 @@ struct summary {
 // Adds what the file at `path` holds to *out (zero-initialise it).
 int summary_add_file(const char *path, struct summary *out, struct error *e);
 
-// The same for every *.sonde of a folder.
+// The same for every *.sonde of a folder. One that cannot be read is left out with a warning, unless it is all there is.
 int summary_add_folder(const char *folder, struct summary *out, struct error *e);
 
 // "3.2 s", "4 min 10 s", "2 h 3 min"

@@ -99,7 +99,7 @@ static int grow_mapping(struct extents *x, uint64_t needed)
     int rc = x->io->map(x->io->user, x->fd, size, &base);
     if (rc)
         return rc;
-    struct map_guard *guard = map_guard_add(base, size, PROT_READ | PROT_WRITE, &x->lost);
+    struct map_guard *guard = map_guard_add(base, size, PROT_READ | PROT_WRITE, x->fd, &x->lost);
     if (!guard) {
         munmap(base, size);
         return -ENOMEM;

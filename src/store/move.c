@@ -36,7 +36,7 @@ int store_move(struct store *s, const char *path, struct error *e)
         store_sync(s, NULL); // a sync that is under way is of the old file
     int fd = name ? s->io->open(s->io->user, path, O_RDWR | O_CREAT | O_EXCL, 0600) : -ENOMEM;
     int rc = fd < 0 ? fd : copy_to(s, fd, &base);
-    if (!rc && !(guard = map_guard_add(base, x->mapped_bytes, PROT_READ | PROT_WRITE, &x->lost))) {
+    if (!rc && !(guard = map_guard_add(base, x->mapped_bytes, PROT_READ | PROT_WRITE, fd, &x->lost))) {
         munmap(base, x->mapped_bytes);
         rc = -ENOMEM;
     }

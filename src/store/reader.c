@@ -18,7 +18,7 @@ static bool add_mapping(struct store_reader *r, size_t bytes, int *rc)
     struct mapping *m = malloc(sizeof *m);
     void *p = m ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, r->fd, 0) : MAP_FAILED;
     *rc = !m ? -ENOMEM : p == MAP_FAILED ? -errno : 0;
-    struct map_guard *guard = *rc ? NULL : map_guard_add(p, bytes, PROT_READ, &r->remains.lost);
+    struct map_guard *guard = *rc ? NULL : map_guard_add(p, bytes, PROT_READ, r->fd, &r->remains.lost);
     if (!guard) {
         if (!*rc)
             munmap(p, bytes);
@@ -29,6 +29,16 @@ static bool add_mapping(struct store_reader *r, size_t bytes, int *rc)
     *m = (struct mapping){r->mapping, p, bytes, guard};
     r->mapping = m;
     return true;
+}
+
+static void choose_witness(struct store_reader *r, uint64_t size)
+{
+    const volatile uint8_t *at = r->mapping->base + size - 1, *page = at - (size - 1) % (uint64_t)sysconf(_SC_PAGESIZE);
+    while (at > page && !*at)
+        at--;
+    atomic_store(&r->remains.file_bytes, size);
+    atomic_store(&r->remains.value, *at);
+    atomic_store(&r->remains.witness, (const uint8_t *)at);
 }
 
 int reader_map(struct store_reader *r, uint64_t size)
@@ -42,9 +52,22 @@ int reader_map(struct store_reader *r, uint64_t size)
     int rc = 0;
     if ((!r->mapping || r->mapping->size < size) && !add_mapping(r, (size_t)size * 2, &rc))
         return rc;
+    if (size != r->file_bytes)
+        choose_witness(r, size);
     r->file_bytes = size;
-    atomic_store(&r->remains.last, r->mapping->base + size - 1);
     return 0;
+}
+
+void remains_look(struct remains *x)
+{
+    struct stat st;
+    unsigned now = *(const volatile uint8_t *)atomic_load(&x->witness);
+    if (!fstat(x->fd, &st) && (uint64_t)st.st_size < atomic_load(&x->file_bytes)) {
+        map_guard_lose(&x->lost, (uint64_t)st.st_size);
+    } else if (atomic_load(&x->grows) || lock_has_writer(x->fd)) {
+        atomic_store(&x->grows, true);
+        atomic_store(&x->value, now); // the writer has changed it
+    }
 }
 
 void reader_look_for_cut(struct store_reader *r)
@@ -106,6 +129,8 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
     }
     r->fd = fd;
     r->remains.lost = MAP_GUARD_NOTHING_LOST;
+    r->remains.fd = fd;
+    r->remains.grows = sb.state != LAYOUT_CLOSED || lock_has_writer(fd);
     lock_boot_id(r->boot_id);
     pthread_mutex_init(&r->mutex, NULL);
     pthread_mutex_init(&r->events_mutex, NULL);
