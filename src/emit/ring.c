@@ -9,7 +9,20 @@
 
 #include <string.h>
 
-enum { POINT_BYTES = 24, MARKS_PER_RING = 4 };
+enum { POINT_BYTES = 24, MARKS_PER_RING = 4, RESERVE_BYTES = SEGMENT_RING_MIN };
+
+// How far the ring's data can be written, once `end` bytes of it are set aside: as far as memory has been, in steps.
+static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
+{
+    uint64_t *reserved = &p->ring_reserved[r->index];
+    size_t data = (size_t)((const char *)r - p->base) + SLOT_DATA;
+    while (*reserved < end && *reserved <= r->mask) {
+        if (!emit_reserve(&p->segment.file, data + *reserved, RESERVE_BYTES))
+            return false;
+        *reserved += RESERVE_BYTES;
+    }
+    return true;
+}
 
 __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t points)
 {
@@ -26,7 +39,7 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
     uint64_t pad = to_end < bytes ? to_end : 0;
     if (used >= size / 2)
         emit_bell(p);
-    if (size - used < pad + bytes) {
+    if (size - used < pad + bytes || !reserve_data(p, r, head + pad + bytes)) {
         atomic_store_explicit(&r->dropped, atomic_load_explicit(&r->dropped, memory_order_relaxed) + points,
                               memory_order_relaxed);
         r->limit = head;
@@ -42,6 +55,8 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
     uint64_t limit = tail + size;
     if (limit > head + to_end)
         limit = head + to_end;
+    if (p->ring_reserved[r->index] < size && limit > p->ring_reserved[r->index])
+        limit = p->ring_reserved[r->index];
     r->limit = limit > mark ? mark : limit;
     if (r->limit < head + bytes)
         r->limit = head + bytes;
@@ -134,10 +149,19 @@ __attribute__((noinline, cold)) static void refuse_amount(void)
     atomic_fetch_add_explicit(&emit_process.header->dropped, 1, memory_order_relaxed);
 }
 
+static bool reserve_cells(struct emit_process *p, size_t area, uint32_t from, uint32_t end)
+{
+    return emit_reserve(&p->segment.file, area + from * sizeof(double), (end - from) * sizeof(double));
+}
+
 // All threads that found no slot share these cells.
 static void add_to_common(struct emit_process *p, sonde_handle metric, double amount)
 {
     uint32_t end = cells_end_for(metric), known = atomic_load_explicit(&p->header->common_end, memory_order_relaxed);
+    if (known < end && !reserve_cells(p, p->at.common, known, end)) {
+        refuse_amount();
+        return;
+    }
     while (known < end && !atomic_compare_exchange_weak_explicit(&p->header->common_end, &known, end,
                                                                  memory_order_release, memory_order_relaxed))
         ;
@@ -165,8 +189,14 @@ __attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double
         add_to_common(p, metric, amount);
         return;
     }
-    if (cells_end_for(metric) > atomic_load_explicit(&r->cells_end, memory_order_relaxed))
-        atomic_store_explicit(&r->cells_end, cells_end_for(metric), memory_order_release);
+    uint32_t end = cells_end_for(metric), known = atomic_load_explicit(&r->cells_end, memory_order_relaxed);
+    if (end > known) {
+        if (!reserve_cells(p, (size_t)((char *)r - p->base) + SLOT_CELLS, known, end)) {
+            refuse_amount();
+            return;
+        }
+        atomic_store_explicit(&r->cells_end, end, memory_order_release);
+    }
     sonde_cell_add(metric, amount);
 }
 
