@@ -2,16 +2,35 @@
 //
 // A point is: one comparison with `limit`, the clock, three stores, and the store of head that publishes them. `limit` is the
 // least of three marks, so that one comparison answers all of "is there room, does it fit before the ring's end, is it time to
-// look whether the agent sleeps". A thread that has no ring yet has emit_no_ring, whose limit is 0. Whatever is rare is in emit_room().
+// look whether the agent sleeps, or has gone". A thread that has no ring yet has emit_no_ring, whose limit is 0. Whatever is rare is in emit_room().
 #include "emit/ring.h"
 
 #include "sonde.h"
 
 #include <string.h>
 
-enum { POINT_BYTES = 24, MARKS_PER_RING = 4, RESERVE_BYTES = SEGMENT_RING_MIN };
+enum {
+    POINT_BYTES = 24,
+    LOOK_MS =
+        100, // a thread that emits looks about so often whether the agent is there: after a restart it has to connect again
+    STEP_MIN = 64, // bytes; a look takes as long as some points
+    STEP_MAX = 8192,
+    RESERVE_BYTES = SEGMENT_RING_MIN,
+};
 
-// How far the ring's data can be written, once `end` bytes of it are set aside: as far as memory has been, in steps.
+// How far the ring may be written until the next look: one that is slow looks at every record.
+static uint64_t next_step(struct ring *r)
+{
+    uint32_t now_ms = (uint32_t)(clock_read_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_MS);
+    if (now_ms - r->looked_ms >= LOOK_MS)
+        r->step = 0;
+    else if (r->step < STEP_MAX)
+        r->step = r->step < STEP_MIN ? STEP_MIN : r->step * 2;
+    r->looked_ms = now_ms;
+    return r->step;
+}
+
+// Has memory set aside for the first `end` bytes of the ring's data, in steps. False: there is none.
 static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
 {
     uint64_t *reserved = &p->ring_reserved[r->index];
@@ -39,6 +58,8 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
     uint64_t pad = to_end < bytes ? to_end : 0;
     if (used >= size / 2)
         emit_bell(p);
+    else
+        emit_connection_tend(p);
     if (size - used < pad + bytes || !reserve_data(p, r, head + pad + bytes)) {
         atomic_store_explicit(&r->dropped, atomic_load_explicit(&r->dropped, memory_order_relaxed) + points,
                               memory_order_relaxed);
@@ -51,7 +72,7 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
         emit_publish(r, head);
         to_end = size;
     }
-    uint64_t mark = head + size / MARKS_PER_RING;
+    uint64_t mark = head + next_step(r);
     uint64_t limit = tail + size;
     if (limit > head + to_end)
         limit = head + to_end;

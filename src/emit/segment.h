@@ -168,6 +168,8 @@ struct ring {
     uint32_t index;             // of the slot
     _Atomic uint64_t dropped;   // points (a row of n counts n), spans and notes that did not fit
     uint64_t spans;             // ever begun here: makes ids
+    uint32_t looked_ms;         // the producer's own: when it last looked whether the agent is there
+    uint32_t step;              // so many bytes later it looks again
     bool ticks;                 // header.clock, close at hand
     _Atomic bool used;          // a thread has it
 };

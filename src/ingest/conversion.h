@@ -14,6 +14,8 @@
 // 16 at most, less than the processors' counters differ. A ring that was for long written faster than one record in `lanes` ns gets ahead of the clock. Where that is more than
 // INGEST_FUTURE_MAX_NS the point is lost, and counted.
 //
+// The same goes for programs that emit into one series: of those that do, each has its turn.
+//
 // A conversion is plain numbers: whoever has the same ones gets the same times from the same records (rings.c).
 #ifndef SONDE_INGEST_CONVERSION_H
 #define SONDE_INGEST_CONVERSION_H
@@ -27,6 +29,7 @@ struct conversion {
     int64_t start_ns; // of the program, boot time: nothing is earlier
     int64_t now_ns;   // boot time: nothing is later
     int64_t lanes;
+    int64_t unit, turn; // programs that emit into the same series: half of a time, modulo `unit`, is `turn`
 };
 
 // Whose times are converted.

@@ -55,9 +55,11 @@ int ingest_create(struct store *store, const struct ingest_options *options, str
     in->programs_max = options->programs_max ? options->programs_max : INGEST_PROGRAMS_MAX_DEFAULT;
     in->recorded = options->recorded;
     in->recorded_user = options->recorded_user;
+    in->turns = 1;
+    in->turns_taken = calloc(in->programs_max, sizeof *in->turns_taken);
     in->points = malloc(INGEST_BATCH_POINTS * sizeof *in->points);
     in->socket_path = options->socket_path ? strdup(options->socket_path) : NULL;
-    if (!in->points || !copy_labels(in, options->labels, options->label_count) ||
+    if (!in->points || !in->turns_taken || !copy_labels(in, options->labels, options->label_count) ||
         (options->socket_path && !in->socket_path)) {
         ingest_destroy(in);
         return error_set(e, -ENOMEM, "no memory for the ingest");
@@ -84,6 +86,8 @@ void ingest_destroy(struct ingest *in)
     free(in->socket_path);
     free(in->label_text);
     free(in->accumulator_of);
+    free(in->definers);
+    free(in->turns_taken);
     free(in->accumulators);
     free(in);
 }
@@ -123,6 +127,8 @@ size_t ingest_drain(struct ingest *in, double *fullest)
             program_look(in->programs[i]);
     }
     size_t points = 0;
+    for (size_t i = 0; i < in->program_count; i++)
+        program_definitions(in, in->programs[i]); // who shares a series is known before any point is stored
     // Whether a program is gone was known before its rings are read: what it wrote is all there now.
     for (size_t i = 0; i < in->program_count; i++)
         points += program_drain(in, in->programs[i], &full);

@@ -77,7 +77,10 @@ struct program {
     uint64_t lost, refused;       // header.dropped, header.refused as last read
     uint8_t *commits;             // which of the two counts in the segment was written last, by slot
     struct conversion conversion; // of this drain; at first, of the agent before us
-    bool interrupted;             // that was killed in its drain: what it had claimed is taken by its conversion
+    bool shares;                  // another program defines one of its series: it has a turn (conversion.h)
+    uint32_t turn;
+    uint64_t sharing_seen; // in->sharing when that was looked at
+    bool interrupted;      // that was killed in its drain: what it had claimed is taken by its conversion
 
     size_t definitions_at; // bytes read
     bool definitions_bad;  // they made no sense; no more are read
@@ -122,6 +125,11 @@ struct ingest {
     bool closing; // in the last drain
 
     struct clock_fit fit;
+    uint32_t *definers; // by series: programs that define it
+    size_t definers_capacity;
+    uint64_t sharing;           // how often a series has got a second one
+    uint8_t *turns_taken;       // by turn; programs_max of them
+    uint32_t turns;             // a power of two above all that were ever taken
     int64_t checked_at_ns;      // when programs were looked at last, monotonic
     struct store_point *points; // INGEST_BATCH_POINTS
     size_t point_count;
@@ -153,6 +161,13 @@ size_t programs_gone(struct ingest *in); // lets go of them
 void program_definitions(struct ingest *in, struct program *p);
 
 void program_warn(struct program *p, const char *what); // once a program
+
+// turns.c
+void turns_define(struct ingest *in, struct program *p, uint32_t series); // p defines it
+void turns_let_go(struct ingest *in, struct program *p);                  // all that it has defined
+// Those of the program's rings in use, in p->conversion. True: they have changed.
+bool turns_share(struct ingest *in, struct program *p, uint32_t rings);
+bool turns_valid(const struct conversion *c);
 
 // rings.c
 bool program_resume(struct program *p); // where the agent before us has stopped; false: no memory

@@ -142,6 +142,7 @@ size_t programs_gone(struct ingest *in)
             continue;
         }
         cells_let_go(in, p);
+        turns_let_go(in, p);
         program_free(p);
         in->programs[i] = in->programs[--in->program_count];
     }
@@ -236,7 +237,21 @@ static void watch(struct program *p, uint64_t start_ticks)
         p->gone = true;
 }
 
-static int attach(struct ingest *in, struct program *p, struct ingest_descriptors fds)
+// It has connected, and may be known already by a process that only holds what it made (ingest_adopt), or by a connection of before. The end of
+// this connection, and of this process, is what counts.
+static void watch_anew(struct program *p, pid_t pid)
+{
+    if (p->pid == pid)
+        return;
+    if (p->pidfd >= 0)
+        close(p->pidfd);
+    p->pidfd = -1;
+    p->gone = false;
+    p->pid = pid;
+    watch(p, ((const volatile struct segment_header *)(const volatile void *)p->base)->start_ticks);
+}
+
+static int attach(struct ingest *in, struct program *p, struct ingest_descriptors fds, bool connected)
 {
     int r = map_segment(p, fds.segment);
     if (r == 0)
@@ -247,8 +262,8 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
         struct program *known = in->programs[i];
         if (known->inode != p->inode || known->device != p->device)
             continue;
-        if (known->pid <= 0) // it has connected again: that is the connection whose end counts
-            known->pid = p->pid;
+        if (connected)
+            watch_anew(known, p->pid);
         if ((int32_t)(fds.moves - known->moves) > 0) // it has come back from another agent before we let go of it
             known->moves = fds.moves;
         known->gone = false;
@@ -279,7 +294,7 @@ void ingest_descriptors_close(struct ingest_descriptors *fds)
     fds->segment = fds->agent_area = -1;
 }
 
-int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid)
+static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_t pid, bool connected)
 {
     int r = in->program_count >= in->programs_max ? -ENFILE : 0;
     struct program *p = r == 0 ? calloc(1, sizeof *p) : NULL;
@@ -288,12 +303,17 @@ int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid)
     if (p) {
         p->pid = pid;
         p->pidfd = p->lock_fd = -1;
-        r = attach(in, p, fds);
+        r = attach(in, p, fds, connected);
     }
     ingest_descriptors_close(&fds); // the mappings are enough
     if (r != 0 && p)
         program_free(p);
     return r;
+}
+
+int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid)
+{
+    return attach_program(in, fds, pid, true);
 }
 
 // The next memfd of this name in a /proc/PID/fd, opened; -1: there is no more.
@@ -383,7 +403,7 @@ static int adopt_from(struct ingest *in, pid_t pid, enum whose whose)
         fds.agent_area = is_ours(in, fds.segment, pid, whose, &h) ? open_agent_area(path, h.agent_inode) : -1;
         fds.moves = h.moves;
         if (fds.agent_area >= 0)
-            found += ingest_attach(in, fds, pid) == 0;
+            found += attach_program(in, fds, pid, false) == 0;
         else
             close(fds.segment);
     }

@@ -15,7 +15,6 @@
 
 enum {
     PUBLISH_BYTES = 128 << 10, // how often a busy program learns that there is room again
-    LANES_MIN = 2,             // of one ring (conversion.h)
     ENDS_SOON =
         32, // records behind a span's begin among which its end is looked for: those of 16 threads with a short one each
 };
@@ -248,9 +247,8 @@ bool program_resume(struct program *p)
     for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
         words[i] = atomic_load_explicit(&p->agent->conversion[i], memory_order_relaxed);
     memcpy(&p->conversion, words, sizeof p->conversion);
-    int64_t lanes = p->conversion.lanes;
-    if (lanes < LANES_MIN || lanes > LANES_MIN * SEGMENT_SLOTS_MAX || (lanes & (lanes - 1))) {
-        p->conversion.lanes = LANES_MIN; // nobody's yet
+    if (!turns_valid(&p->conversion)) { // nobody's yet
+        p->conversion = (struct conversion){.lanes = 1, .unit = 1};
         p->interrupted = false;
     }
     return true;
@@ -263,7 +261,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
     const struct conversion *c = &p->conversion;
     struct taking t = {in,
                        p,
-                       {p->clock == SEGMENT_CLOCK_TICKS, 2 * slot & ((uint32_t)c->lanes - 1)},
+                       {p->clock == SEGMENT_CLOCK_TICKS, 2 * (slot * c->unit + c->turn) & (c->lanes - 1)},
                        p->newest[slot],
                        clock_map_real_ns(&c->map, c->now_ns) + INGEST_FUTURE_MAX_NS};
     if (head - tail > p->ring_bytes || head % 8) {
@@ -347,19 +345,14 @@ static const struct ring *ring_of(const struct program *p, uint32_t slot)
     return (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * slot);
 }
 
-// The rings that are in use take turns (conversion.h). When there are more of them than turns, there are more turns from here on: all that was
-// stored by fewer lies behind.
-static void share_turns(struct program *p, uint32_t used)
+// Its rings have other turns than before: what each stores from here on is later than what all had stored.
+static void begin_turns(struct program *p)
 {
-    int64_t newest = INT64_MIN;
-    if (LANES_MIN * used <= p->conversion.lanes)
-        return;
+    int64_t newest = 0;
     for (uint32_t i = 0; i < p->slots; i++)
         newest = p->newest[i] > newest ? p->newest[i] : newest;
     for (uint32_t i = 0; i < p->slots; i++)
         publish_tail(p, i, p->tails[i], newest);
-    while (p->conversion.lanes < LANES_MIN * used)
-        p->conversion.lanes *= 2;
 }
 
 // How far each ring in use is written; those that are begun meanwhile hold nothing that is older. Returns how many are in use.
@@ -397,9 +390,9 @@ static void begin_conversion(struct ingest *in, struct program *p, uint32_t used
     p->conversion.map = in->fit.map;
     p->conversion.start_ns = p->start_ns;
     p->conversion.now_ns = clock_read_ns(CLOCK_BOOTTIME);
-    share_turns(p, used);
+    if (turns_share(in, p, used))
+        begin_turns(p);
     publish_conversion(p);
-    program_definitions(in, p);
 }
 
 size_t program_drain(struct ingest *in, struct program *p, double *fullest)
@@ -414,8 +407,10 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
         repeat_claimed(in, p, heads, used);
     for (uint32_t i = 0; i < used; i++)
         any = any || heads[i] != p->tails[i];
-    if (any)
+    if (any) {
+        program_definitions(in, p);
         begin_conversion(in, p, used);
+    }
     for (uint32_t i = 0; i < used; i++) {
         const struct ring *r = ring_of(p, i);
         in->stats.dropped_full += growth(in, &p->dropped[i], &r->dropped);

@@ -54,7 +54,8 @@ void node_agent_start(struct node *n)
                                      .recorded = recorded,
                                      .recorded_user = n->store};
     assert_int_equal(ingest_create(n->store, &options, &n->in, NULL), 0);
-    ingest_adopt(n->in);
+    if (!n->blind)
+        ingest_adopt(n->in);
 }
 
 static void add_stats(struct ingest_stats *to, const struct ingest_stats *s)

@@ -1,6 +1,7 @@
 // A program may write anything into its segment, and pass anything as one. Only its own data suffer.
 #include "emit/segment.h"
 #include "node.h"
+#include "unit/seed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +21,10 @@ static void scribblers_harm_only_themselves(void **state)
     node_agent_start(&n);
     struct child *good = node_spawn(&n, NULL, "waits", "1000", "30000", NULL);
     node_until_said(&n, good, "first");
-    for (int i = 0; i < 24; i++) {
+    uint64_t first = test_seed(0);
+    for (unsigned i = 0; i < 24 * test_rounds(); i++) {
         char seed[16];
-        snprintf(seed, sizeof seed, "%d", i);
+        snprintf(seed, sizeof seed, "%u", (unsigned)(first + i));
         struct child *bad = node_spawn(&n, NULL, "scribble", seed, "20000", NULL);
         node_until_said(&n, bad, "ready");
         node_round(&n);

@@ -116,6 +116,30 @@ static void exec_starts_anew(void **state)
     node_close(&n);
 }
 
+// An agent that cannot find it gets it back from the program itself, however little that emits.
+static void a_slow_program_connects_again(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    n.blind = true;
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "slow", NULL);
+    node_until_said(&n, c, "1\n");
+    node_agent_stop(&n);
+    node_agent_start(&n);
+    while (node_stats(&n).programs == 0) {
+        node_say(c, "\n");
+        node_round(&n);
+        if (c->ended)
+            fail_msg("it emitted until its end, and did not connect");
+    }
+    node_say(c, "end\n");
+    node_until_all_gone(&n);
+    assert_int_equal(fake_count(n.store, "value"), child_number(c, "sent"));
+    node_close(&n);
+}
+
 static void descriptors_closed_under_us(void **state)
 {
     (void)state;
@@ -265,7 +289,8 @@ static void tags_of_a_process(void **state)
         {{"SONDE_TAGS=host=elsewhere", NULL}, "host=here", 0},
         {{"PMIX_RANK=3", NULL}, "host=here,rank=3", 0},
         {{"SLURM_PROCID=5", "OMPI_COMM_WORLD_RANK=4", NULL}, "host=here,rank=4", 0},
-        {{"SLURM_PROCID=5", NULL}, "host=here,rank=5", 0},
+        {{"SLURM_PROCID=5", "SLURM_STEP_ID=0", NULL}, "host=here,rank=5", 0},
+        {{"SLURM_PROCID=5", NULL}, "host=here", 0}, // the batch script's
         {{"PMI_RANK=many", NULL}, "host=here", 0},
         {{"PMIX_RANK=3", "SONDE_TAGS=rank=9", NULL}, "host=here,rank=9", 0},
         {{"SONDE_TAGS=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1,p=1,q=1", "PMI_RANK=1", NULL},
@@ -466,6 +491,7 @@ int main(void)
         cmocka_unit_test(child_that_can_share_nothing),
         cmocka_unit_test(clone_without_handlers),
         cmocka_unit_test(exec_starts_anew),
+        cmocka_unit_test(a_slow_program_connects_again),
         cmocka_unit_test(descriptors_closed_under_us),
         cmocka_unit_test(little_address_space),
         cmocka_unit_test(locked_memory_is_not_filled),
