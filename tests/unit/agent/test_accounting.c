@@ -480,6 +480,8 @@ static void run_course(const struct course *course, uint64_t seed)
 static void all_is_accounted_for(void **state)
 {
     (void)state;
+    if (geteuid() != 0)
+        print_message("no program lives in a namespace of its own: that takes root\n");
     for (long round = 0; round < rounds(); round++)
         run_course(&(struct course){.kills = 8,
                                     .life_max_us = 60000,
