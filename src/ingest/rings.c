@@ -237,7 +237,7 @@ bool program_resume(struct program *p)
         for (unsigned k = 0; k < 2; k++) {
             int64_t newest = (int64_t)atomic_load_explicit(&p->agent->tails[i].newest[k].newest, memory_order_relaxed);
             if (atomic_load_explicit(&p->agent->tails[i].newest[k].bytes, memory_order_relaxed) == bytes &&
-                newest >= p->newest[i]) {
+                newest >= p->newest[i] && newest <= INT64_MAX / 2) {
                 p->newest[i] = newest;
                 p->commits[i] = (uint8_t)k;
             }
@@ -247,7 +247,7 @@ bool program_resume(struct program *p)
     for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
         words[i] = atomic_load_explicit(&p->agent->conversion[i], memory_order_relaxed);
     memcpy(&p->conversion, words, sizeof p->conversion);
-    if (!turns_valid(&p->conversion)) { // nobody's yet
+    if (!turns_valid(&p->conversion) || !conversion_sane(&p->conversion)) { // no agent wrote that
         p->conversion = (struct conversion){.lanes = 1, .unit = 1};
         p->interrupted = false;
     }
