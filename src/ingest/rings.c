@@ -328,16 +328,21 @@ static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic ui
     return more >> PLAUSIBLE_SHIFT ? 0 : more;
 }
 
+void program_counted(struct program *p)
+{
+    if (!p->owned)
+        return;
+    for (uint32_t slot = 0; slot < p->slots; slot++)
+        if (atomic_load_explicit(&p->agent->tails[slot].dropped, memory_order_relaxed) != p->dropped[slot])
+            atomic_store_explicit(&p->agent->tails[slot].dropped, p->dropped[slot], memory_order_relaxed);
+    atomic_store_explicit(&p->agent->dropped, p->lost, memory_order_relaxed);
+    atomic_store_explicit(&p->agent->refused, p->refused, memory_order_relaxed);
+}
+
 void ingest_counts_recorded(struct ingest *in)
 {
-    for (size_t i = 0; i < in->program_count; i++) {
-        struct program *p = in->programs[i];
-        for (uint32_t slot = 0; slot < p->slots; slot++)
-            if (atomic_load_explicit(&p->agent->tails[slot].dropped, memory_order_relaxed) != p->dropped[slot])
-                atomic_store_explicit(&p->agent->tails[slot].dropped, p->dropped[slot], memory_order_relaxed);
-        atomic_store_explicit(&p->agent->dropped, p->lost, memory_order_relaxed);
-        atomic_store_explicit(&p->agent->refused, p->refused, memory_order_relaxed);
-    }
+    for (size_t i = 0; i < in->program_count; i++)
+        program_counted(in->programs[i]);
 }
 
 static const struct ring *ring_of(const struct program *p, uint32_t slot)
