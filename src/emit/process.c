@@ -197,6 +197,11 @@ static void watch_forks(void)
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
 }
 
+// For ThreadSanitizer in an application. It sees what a library copies with memcpy(), but not the library's atomics, and so
+// takes two threads that have a slot one after the other for a race. It exports these; elsewhere they are NULL.
+extern void __tsan_acquire(void *at) __attribute__((weak, visibility("default")));
+extern void __tsan_release(void *at) __attribute__((weak, visibility("default")));
+
 static void thread_has_ended(void *unused)
 {
     (void)unused;
@@ -204,6 +209,8 @@ static void thread_has_ended(void *unused)
     if (r == &emit_no_ring || atomic_load(emit_process.mark) != MARK_OURS)
         return;
     emit_self = &emit_no_ring;
+    if (__tsan_release)
+        __tsan_release(r);
     atomic_store_explicit(&r->used, false, memory_order_release);
     atomic_fetch_add(&emit_process.slots_free, 1);
 }
@@ -343,6 +350,8 @@ static struct ring *claim(struct emit_process *p)
         if (i < atomic_load_explicit(&p->header->slots_used, memory_order_relaxed) &&
             atomic_load_explicit(&r->used, memory_order_acquire))
             continue;
+        if (__tsan_acquire)
+            __tsan_acquire(r);
         // The head goes on from where the last thread left it, and so do the cells: nothing is lost in between.
         r->mask = p->ring_bytes - 1;
         r->index = i;

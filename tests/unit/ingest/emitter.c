@@ -186,6 +186,30 @@ static int mode_moves(void)
     return 0;
 }
 
+// unheard: emits 10 points, two rows of two, a span, a note, and two cells; says what became of them, twice
+static int mode_unheard(void)
+{
+    sonde_handle m[] = {sonde_gauge("value", ""), sonde_gauge("other", "")};
+    sonde_handle group = sonde_group(m, 2), total = sonde_counter("total", ""), level = sonde_gauge("level", "");
+    for (int i = 0; i < 10; i++)
+        sonde_emit(m[0], i);
+    for (int i = 0; i < 2; i++)
+        sonde_emit_group(group, (double[]){1, 2});
+    sonde_span_begin("span");
+    sonde_span_end();
+    sonde_annotate("note");
+    sonde_add(total, 1);
+    sonde_set(level, 0);
+    for (int i = 0; i < 2; i++) {
+        char why[512];
+        int failed = sonde_check(why, sizeof why);
+        printf("dropped%d=%llu\nfailed%d=%d\nwhy%d=%s\n", i, (unsigned long long)sonde_dropped(), i, -failed, i, why);
+        say(i ? "second" : "first");
+        wait_for_line();
+    }
+    return 0;
+}
+
 // stream: emits 0, 1, 2 … until a byte comes on standard input; says how many
 static int mode_stream(void)
 {
@@ -961,6 +985,7 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
+    {"slow", mode_slow},
     {"everything", mode_everything},
     {"as", mode_as},
     {"cancels", mode_cancels},
@@ -968,6 +993,7 @@ static const struct mode {
     {"threads", mode_threads},
     {"waves", mode_waves},
     {"moves", mode_moves},
+    {"unheard", mode_unheard},
     {"crowd", mode_crowd},
     {"add_crowd", mode_add_crowd},
     {"count_into", mode_count_into},
@@ -996,7 +1022,6 @@ static const struct mode {
     {"scribble", mode_scribble},
     {"free_spans", mode_free_spans},
     {"span_pairs", mode_span_pairs},
-    {"slow", mode_slow},
 };
 
 // The mode that the arguments begin with.
