@@ -144,7 +144,9 @@ static bool start_in_child(struct emit_process *p)
     struct error e;
     struct emit_segment fresh;
     uint32_t slots = p->slots;
-    if (emit_segment_create(p, &fresh, &e) == 0 && p->slots == slots) {
+    if (emit_segment_create(p, &fresh, &e) == 0 && p->slots == slots &&
+        emit_reserve(&fresh.file, p->at.definitions, p->definitions_reserved) &&
+        emit_reserve(&fresh.file, p->at.gauges, p->gauges_reserved)) {
         fill_header(p, &fresh);
         memcpy(fresh.base + p->at.definitions, p->base + p->at.definitions, p->definitions_bytes);
         struct segment_header *h = (struct segment_header *)(void *)fresh.base;
@@ -153,6 +155,7 @@ static bool start_in_child(struct emit_process *p)
             munmap(p->agent, SEGMENT_AGENT_BYTES);
             fresh.base = p->base;
             use_segment(p, &fresh);
+            memset(p->ring_reserved, 0, sizeof p->ring_reserved);
             atomic_store(&p->slots_free, p->slots);
             atomic_store(&p->cells_end, p->definitions);
             atomic_store(p->mark, MARK_OURS);
@@ -352,6 +355,8 @@ static struct ring *claim(struct emit_process *p)
             continue;
         if (__tsan_acquire)
             __tsan_acquire(r);
+        if (!emit_reserve(&p->segment.file, (size_t)((char *)r - p->base), SEGMENT_PAGE))
+            return NULL;
         // The head goes on from where the last thread left it, and so do the cells: nothing is lost in between.
         r->mask = p->ring_bytes - 1;
         r->index = i;

@@ -59,6 +59,8 @@ struct emit_process {
 
     uint32_t definitions; // so many
     size_t definitions_bytes;
+    size_t definitions_reserved, gauges_reserved; // bytes
+    uint64_t ring_reserved[SEGMENT_SLOTS_MAX];    // bytes of its data, by slot
     unsigned process_tags;
     struct map by_identity;     // of a definition (its bytes from `what` to the last tag) to its handle
     _Atomic uint32_t cells_end; // handles below it have cells; 0 in a child that has no segment yet
@@ -91,6 +93,10 @@ struct ring *emit_ring(uint64_t points);
 // Lowers p->slots when address space or RLIMIT_FSIZE do not allow more.
 int emit_segment_create(struct emit_process *p, struct emit_segment *s, struct error *e);
 void emit_segment_destroy(struct emit_segment *s);
+
+// Has the kernel set memory aside for this part of a file of ours. Where it has none to give (vm.overcommit_memory=2), the
+// first touch of a page would end the program with SIGBUS; false instead. True where the program has closed the descriptor.
+bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes);
 
 // connection.c
 // A HELLO, if the agent is there; `wait`: up to 100 ms if its queue is full. 0 or an errno. The lock is held.

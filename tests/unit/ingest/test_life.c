@@ -431,6 +431,24 @@ static void folder_that_is_not_here(void **state)
     node_close(&n);
 }
 
+static void memory_that_is_not_to_be_had(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "no_memory", NULL);
+    node_until_said(&n, c, "first");
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_in_range(child_number(c, "defined"), 1, 4999); // those that the memory was there for
+    assert_true(child_number(c, "dropped") > 0);
+    assert_int_equal(count_of(&n, "before") + child_number(c, "dropped"), child_number(c, "sent"));
+    assert_true(fake_find(n.store, "total", NULL)->last == 2);
+    node_close(&n);
+}
+
 static uint64_t from_environment(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
@@ -485,6 +503,7 @@ int main(void)
         cmocka_unit_test(hello_in_ten_lines),
         cmocka_unit_test(values_that_nobody_takes),
         cmocka_unit_test(folder_that_is_not_here),
+        cmocka_unit_test(memory_that_is_not_to_be_had),
         cmocka_unit_test(moves_to_another_agent),
         cmocka_unit_test(threads_are_cancelled),
     };
