@@ -1,9 +1,10 @@
 // turns.c - which nanoseconds belong to which program and ring (conversion.h).
 //
-// A boot time that is stored is even. The bits above bit 0 tell apart the programs that define a common series, and the bits
-// above those the rings of a program. A program that shares no series needs none of the former, a program with one ring none
-// of the latter. Both grow as needed and never shrink. The agent reads the definitions of all programs before it reads any
-// ring, so only points from before the second program came are without a turn.
+// A boot time that is stored is even. The bits above bit 0 tell apart the programs that define a
+// common series, and the bits above those the rings of a program. A program that shares no series
+// needs none of the former, a program with one ring none of the latter. Both grow as needed and
+// never shrink. The agent reads the definitions of all programs before it reads any ring, so only
+// points from before the second program came are without a turn.
 #include "ingest/ingest_internal.h"
 
 enum { EVEN = 2 };
