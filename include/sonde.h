@@ -60,8 +60,9 @@ static inline sonde_handle sonde_define(const struct sonde_metric *metric);
 SONDE_API sonde_handle sonde_gauge(const char *name, const char *unit);
 SONDE_API sonde_handle sonde_counter(const char *name, const char *unit);
 
-// A point now; a point at a time (ns since the epoch). A series has one value at a nanosecond: of two processes that emit into one series at the same one, a
-// point is lost (rare, unless they do nothing but emit). With a tag, like the rank that MPI and Slurm give, each has a series of its own.
+// A point now; a point at a time (ns since the epoch). Points of one series that threads or processes of a node emit at the same
+// moment keep different times, some nanoseconds apart. Of two points with the same given time the later call wins. A given
+// time that is more than a second ahead of the node's clock is replaced by now.
 static inline void sonde_emit(sonde_handle metric, double value);
 static inline void sonde_emit_at(sonde_handle metric, double value, int64_t time_ns);
 

@@ -11,8 +11,7 @@
 
 enum {
     POINT_BYTES = 24,
-    LOOK_MS =
-        100, // a thread that emits looks about so often whether the agent is there: after a restart it has to connect again
+    LOOK_MS = 100, // a thread that emits looks about so often for the agent, to connect again after a restart
     STEP_MIN = 64, // bytes; a look takes as long as some points
     STEP_MAX = 8192,
     RESERVE_BYTES = SEGMENT_RING_MIN,

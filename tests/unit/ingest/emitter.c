@@ -1025,6 +1025,7 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
+    {"slow", mode_slow},
     {"everything", mode_everything},
     {"as", mode_as},
     {"no_memory", mode_no_memory},
@@ -1062,7 +1063,6 @@ static const struct mode {
     {"scribble", mode_scribble},
     {"free_spans", mode_free_spans},
     {"span_pairs", mode_span_pairs},
-    {"slow", mode_slow},
 };
 
 // The mode that the arguments begin with.
