@@ -41,6 +41,8 @@ struct launch_options {
     const char *cors;                 // origins whose pages may read over HTTP; NULL: none
     const char *tls_cert, *tls_key;   // the HTTP server speaks TLS; both or neither
     uint64_t query_memory_bytes;      // limits of the HTTP server
+    uint64_t aggregator_memory_bytes;
+    uint64_t agent_memory_bytes; // of each node's agent
     double query_deadline_s, node_deadline_s;
     int connections;
     bool quiet, verbose;

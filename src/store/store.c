@@ -191,6 +191,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
     s->rewrite_limit_bytes = o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
     s->series_limit = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
+    s->merge_limit_bytes = o->merge_limit_bytes ? o->merge_limit_bytes : SIZE_MAX;
     s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
     set_sizes(s);
     s->catalog_slot = s->hot_slot = s->cold_slot = EXTENT_NO_SLOT;
@@ -413,6 +414,8 @@ int store_close(struct store *s, struct error *e)
     }
     s->closing = true;
     int sealed = seal_all(s);
+    free(s->point_scratch); // sealing's: merges need the room
+    s->point_scratch = NULL;
     rc = rc ? rc : sealed;
     if (!rc)
         merge_all(s);
