@@ -45,8 +45,8 @@ enum {
 
 // Dashboards ask again within a minute: what is kept for them goes later.
 static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
-// malloc may hold so much that nobody uses, beside what the process needs without requests.
-static const size_t SLACK_BYTES = 12 << 20;
+// The account is half of what the process may take. Giving back costs milliseconds and page faults: only so near the bound.
+static const size_t NEAR_BYTES = 8 << 20;
 static const int64_t EASE_EVERY_NS = 100 * (int64_t)NS_PER_MS;
 
 static const struct aggregator_limits default_limits = {
@@ -464,7 +464,7 @@ static void ease(void *user)
     int64_t now_ns = clock_monotonic_ns(), before_ns = atomic_load(&g->eased_ns);
     if (now_ns - before_ns < EASE_EVERY_NS || !atomic_compare_exchange_strong(&g->eased_ns, &before_ns, now_ns))
         return;
-    if (own_memory_bytes() > memory_account_held(&g->service.memory) + SLACK_BYTES)
+    if (own_memory_bytes() + NEAR_BYTES > 2 * g->service.memory.limit_bytes)
         own_memory_give_back();
 }
 

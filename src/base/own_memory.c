@@ -6,18 +6,16 @@
 #include <malloc.h>
 #endif
 
-enum {
-    // Setting it also ends malloc's habit of raising it with each large block that is freed.
-    MAPPED_FROM_BYTES = 1 << 20,
-    TOP_KEPT_BYTES = 1 << 20,
-};
+enum { ARENAS = 2 }; // one for each thread is what the C library would make
 
-void own_memory_set_up(void)
+void own_memory_set_up(size_t mapped_from_bytes)
 {
+    (void)mapped_from_bytes;
 #ifdef __GLIBC__
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
-    mallopt(M_TRIM_THRESHOLD, TOP_KEPT_BYTES);
+    mallopt(M_ARENA_MAX, ARENAS);
+    mallopt(M_MMAP_THRESHOLD,
+            (int)mapped_from_bytes); // which also ends the habit of raising it with each such block that is freed
+    mallopt(M_TRIM_THRESHOLD, (int)mapped_from_bytes);
 #endif
 }
 

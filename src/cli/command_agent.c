@@ -21,7 +21,7 @@ int command_agent(const struct options *o)
                               (error_set(&e, -EINVAL, "an agent at --telemetry-level 0 has nothing to do"), &e));
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde agent");
 
-    own_memory_set_up();
+    own_memory_set_up(OWN_MEMORY_MAPPED_SMALL);
 
     // In a job's folder job.json says what the file is told about itself.
     char path[FOLDER_PATH_MAX];

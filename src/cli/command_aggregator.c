@@ -15,7 +15,7 @@ int command_aggregator(const struct options *o)
     // SONDE_TOKEN_FILE in the environment is that of the job around us; by hand only the flag counts.
     bool token_given = o->value[OPT_TOKEN_FILE].source == FROM_FLAG;
     int control_fd = options_int(o, OPT_CONTROL_FD);
-    own_memory_set_up();
+    own_memory_set_up(OWN_MEMORY_MAPPED_SERVER);
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde aggregator");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);
