@@ -2,6 +2,7 @@
 
 #include "agent/agent.h"
 #include "base/log.h"
+#include "base/own_memory.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -19,6 +20,8 @@ int command_agent(const struct options *o)
         return command_failed(EXIT_USAGE,
                               (error_set(&e, -EINVAL, "an agent at --telemetry-level 0 has nothing to do"), &e));
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde agent");
+
+    own_memory_set_up(OWN_MEMORY_MAPPED_SMALL);
 
     // In a job's folder job.json says what the file is told about itself.
     char path[FOLDER_PATH_MAX];
@@ -48,6 +51,7 @@ int command_agent(const struct options *o)
         .scripts = options_text(o, OPT_SCRIPT),
         .script_folder = options_text(o, OPT_SCRIPT_FOLDER),
         .udp_port = options_int(o, OPT_UDP_PORT),
+        .memory_bytes = (size_t)options_number(o, OPT_AGENT_MEMORY),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),
         .window_s = options_number(o, OPT_WINDOW),
         .control_fd = control_fd,

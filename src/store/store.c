@@ -232,6 +232,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
     s->close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
     s->rewrite_limit_bytes = o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
+    s->merge_limit_bytes = o->merge_limit_bytes ? o->merge_limit_bytes : SIZE_MAX;
     s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
     set_sizes(s);
     set_limits(s, o);
@@ -506,6 +507,8 @@ int store_close(struct store *s, struct error *e)
         spill_lose(s);
     s->closing = true;
     int sealed = seal_all(s);
+    free(s->point_scratch); // sealing's: merges need the room
+    s->point_scratch = NULL;
     rc = rc ? rc : sealed;
     if (!rc)
         merge_all(s);

@@ -80,6 +80,7 @@ struct store_options {
     uint32_t metric_limit, pair_limit, series_limit, set_limit;
     uint64_t catalog_limit_bytes; // 0 = a quarter of the size limit, between STORE_CATALOG_BYTES_MIN and …_MAX_DEFAULT
     size_t memory_limit_bytes;    // of the writer's own memory and live tails; 0 = 256 MiB
+    size_t merge_limit_bytes;     // of the memory of one merge; 0 = what the largest takes, some 30 MiB
     const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
     size_t meta_count;
     int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets

@@ -91,7 +91,7 @@ struct store {
     const struct store_io *io;
     uint64_t size_limit_bytes;
     int64_t window_ns, sync_interval_ns;
-    size_t memory_limit_bytes;
+    size_t memory_limit_bytes, merge_limit_bytes;
     uint32_t segment_bytes, point_room, event_room; // by the size limit
     struct store_stats stats;
 
