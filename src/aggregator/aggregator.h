@@ -49,9 +49,8 @@ struct aggregator_options {
     const char *listen; // address; NULL = "127.0.0.1"
     int port;           // 0 = 4242, the next free one if taken
     bool port_exact;    // a taken port is an error
-    const char *token;  // NULL = no protection (only on loopback, only when asked for)
-    const char *
-        token_file; // where the token came from; NULL = nowhere. On other addresses than loopback nobody else may be able to read it
+    // The control token; the others follow from it (tokens.h). NULL = no protection: only on loopback, only in tests.
+    const char *token;
     const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
     const char *cors; // origins whose pages may read the answers, separated by commas, or "*"; NULL = none
     const char *job;

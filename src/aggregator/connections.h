@@ -10,6 +10,10 @@
 // When the table, or a client's share of it, is full, the connection that has been WAITING or TALKING longest makes room: idle connections
 // never keep a new client out. Where all are busy the new one is shut down at once.
 //
+// A client is an address and, within this machine, a uid. Until a request on it has shown a token, a connection is *unproved*: whatever it does, unproved connections
+// make room before any other, first those of the client that has most of them. Clients other than our own user may have few of them (more once one of their connections has
+// been proved: such clients are remembered), and not for long. So a stranger stops nobody but himself.
+//
 // Those that were told to go stay in the table until their owners have closed them. Who accepts asks for room first (connections_room), so that a flood of
 // clients waits before the door, not in descriptors.
 //
@@ -18,6 +22,7 @@
 #ifndef SONDE_AGGREGATOR_CONNECTIONS_H
 #define SONDE_AGGREGATOR_CONNECTIONS_H
 
+#include "aggregator/peer.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -32,7 +37,10 @@ struct connection;
 
 struct connection_options {
     unsigned most, most_per_client;
-    int64_t timeout_ns[PHASE_COUNT]; // 0 = none
+    int64_t timeout_ns[PHASE_COUNT];   // 0 = none
+    unsigned most_unproved;            // of clients that are not known; 0 = no bound but the former
+    unsigned most_unproved_per_client; // likewise
+    int64_t unproved_timeout_ns;       // since it was opened; 0 = none
 };
 
 // Starts the thread that watches over the time-outs.
@@ -46,8 +54,11 @@ void connections_remove(struct connections *c, struct connection *connection);
 // False: so many are still to be closed that no more should be accepted for a moment.
 bool connections_room(struct connections *c);
 
-// Whether its other end is on this machine.
-bool connection_is_local(const struct connection *connection);
+// Lives as long as the connection.
+const struct peer *connection_peer(const struct connection *connection);
+
+// A request on it has shown a token. Called by the connection's owner; costs nothing again.
+void connections_prove(struct connections *c, struct connection *connection);
 
 // Starts a phase, and its time.
 void connections_phase(struct connections *c, struct connection *connection, enum connection_phase phase);
@@ -56,7 +67,7 @@ void connections_phase(struct connections *c, struct connection *connection, enu
 void connections_drain(struct connections *c, int64_t most_ns);
 
 struct connection_counts {
-    unsigned open, busy;
+    unsigned open, busy, unproved; // unproved: of clients other than our own user
     uint64_t accepted, evicted, refused, timed_out;
 };
 void connections_counts(struct connections *c, struct connection_counts *out);

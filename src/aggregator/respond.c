@@ -113,7 +113,8 @@ void answer_finish(struct answer *a, const struct request *r)
         jsonp = false;
         answer_error(a, 400, "jsonp has to be the name of a function", NULL);
     }
-    if (jsonp && a->content_type && strstr(a->content_type, "json"))
+    a->jsonp = jsonp && a->content_type && strstr(a->content_type, "json");
+    if (a->jsonp)
         wrap_for_jsonp(a, callback);
     if (a->body.failed)
         answer_error(a, 413, "the answer is too large (limit answer_bytes)",

@@ -1,6 +1,7 @@
 #include "cli/columns.h"
 #include "cli/commands.h"
 
+#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "launch/job.h"
@@ -12,18 +13,16 @@
 
 enum { COMMAND_SHOWN_MAX = 60 };
 
-// The URL with the token that opens it; empty when there is none.
+// The URL with the view token; empty when there is none.
 static void full_url(const struct job *j, char *out, size_t size)
 {
-    char path[FOLDER_PATH_MAX + 16];
-    struct buf token = {0};
+    char path[FOLDER_PATH_MAX + 16], control[TOKEN_TEXT_MAX], view[TOKEN_TEXT_MAX];
     snprintf(path, sizeof path, "%s/token", j->folder);
     out[0] = 0;
-    if (j->url[0] && folder_read(path, 256, &token, NULL) == 0) {
-        token.size = strcspn(buf_cstr(&token), "\r\n");
-        snprintf(out, size, "%s/?token=%s", j->url, buf_cstr(&token));
-    }
-    buf_free(&token);
+    if (!j->url[0] || token_read(path, false, control, NULL) != 0)
+        return;
+    token_of_role(str_of(control), ROLE_VIEW, view);
+    snprintf(out, size, "%s/?token=%s", j->url, view);
 }
 
 static void write_json(struct buf *out, const struct job *jobs, size_t count)

@@ -1,5 +1,6 @@
 #include "client/http.h"
 
+#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "launch/job.h"
 
@@ -13,7 +14,6 @@
 #include <unistd.h>
 
 enum {
-    TOKEN_MAX = 4096,      // bytes of a token file
     WORDS_MAX = 64 * 1024, // bytes of an error's answer that are kept
 };
 
@@ -35,15 +35,13 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "out of memory");
 }
 
-// The first line of a token file.
 static int read_token(const char *path, char **out, struct error *e)
 {
-    struct buf text;
-    int rc = folder_read(path, TOKEN_MAX, &text, e);
-    if (rc < 0)
+    char token[TOKEN_TEXT_MAX];
+    if (token_read(path, false, token, e) < 0)
         return error_prefix(e, "the job's token");
-    *out = strndup(buf_cstr(&text), strcspn(buf_cstr(&text), "\r\n"));
-    buf_free(&text);
+    *out = strdup(token);
+    explicit_bzero(token, sizeof token);
     return *out ? 0 : no_memory(e);
 }
 

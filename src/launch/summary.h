@@ -34,6 +34,7 @@ struct summary {
     uint64_t dropped; // refused or lost, for whatever cause
     uint64_t retired; // values that made room for newer ones
     uint64_t damaged_blocks;
+    bool emitted; // something is there that neither the agent nor the launcher puts in
     struct summary_figure cpu_percent, memory_bytes;
     double memory_total_bytes; // 0: unknown
     struct summary_cut_off cut_off[SUMMARY_CUT_OFF_MAX];

@@ -75,7 +75,7 @@ static int admit(struct store *s, const struct buf *entries, bool *spill)
     int rc = entries->failed ? -ENOMEM : check_limit(s, LIMIT_CATALOG_BYTES, s->stats.catalog_bytes, entries->size);
     if (rc)
         return rc;
-    rc = spilling(s) ? -ENOSPC : catalog_make_room(s, entries->size);
+    rc = is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : catalog_make_room(s, entries->size);
     *spill = space_error(rc);
     if (*spill) {
         rc = spill_reserve(s, entries->size);
@@ -247,11 +247,26 @@ static uint32_t series_remember(struct store *s, const uint32_t *key)
     return id;
 }
 
-static int load_entry(struct store *s, struct catalog_entry *e)
+// The ids of an entry, each below `limit`: ids count from 0, so a greater one was never defined.
+static bool load_ids(struct catalog_entry *e, uint32_t *ids, uint64_t limit)
 {
     uint32_t previous = 0;
+    for (uint32_t i = 0; i < e->count; i++) {
+        ids[i] = catalog_next_id(e, &previous);
+        if (ids[i] >= limit)
+            return false;
+    }
+    return !e->ids.failed;
+}
+
+// 0, -ENOMEM, or -EBADMSG: the checksum is valid, but the entry names ids that do not exist or repeats a name, whose ids
+// would no longer follow from the order of the entries.
+static int load_entry(struct store *s, struct catalog_entry *e)
+{
     switch (e->type) {
     case CATALOG_METRIC: {
+        if (map_get(&s->metric_ids, e->metric.name))
+            return -EBADMSG;
         struct str name = metric_reserve(s, &e->metric);
         if (!name.data)
             return -ENOMEM;
@@ -265,7 +280,10 @@ static int load_entry(struct store *s, struct catalog_entry *e)
         }
         return 0;
     case CATALOG_PAIR: {
-        struct str key = pair_reserve(s, pair_key(s, e->key, e->value), 0);
+        struct str key = pair_key(s, e->key, e->value);
+        if (key.data && map_get(&s->pair_ids, key))
+            return -EBADMSG;
+        key = pair_reserve(s, key, 0);
         if (!key.data)
             return -ENOMEM;
         pair_remember(s, key, e->key);
@@ -273,8 +291,8 @@ static int load_entry(struct store *s, struct catalog_entry *e)
     }
     case CATALOG_SERIES: {
         struct series_key k = {.metric = e->metric_id, .count = e->count};
-        for (uint32_t i = 0; i < e->count; i++)
-            k.pairs[i] = catalog_next_id(e, &previous);
+        if (k.metric >= s->stats.metrics || !load_ids(e, k.pairs, s->pair_ids.count))
+            return -EBADMSG;
         const uint32_t *key = series_reserve(s, &k);
         if (!key)
             return -ENOMEM;
@@ -283,8 +301,8 @@ static int load_entry(struct store *s, struct catalog_entry *e)
     }
     case CATALOG_SET: {
         uint32_t series[STORE_SET_SERIES_MAX];
-        for (uint32_t i = 0; i < e->count; i++)
-            series[i] = catalog_next_id(e, &previous);
+        if (!load_ids(e, series, s->stats.series))
+            return -EBADMSG;
         const uint32_t *kept = set_reserve(s, series, e->count);
         return kept ? shared_set(s, set_remember(s, kept, e->count)) : -ENOMEM;
     }
@@ -299,12 +317,13 @@ int catalog_load_entries(struct store *s, struct str entries, size_t *good)
     struct bytes in = bytes_of(entries.data, entries.size);
     struct catalog_entry entry;
     int rc;
+    *good = 0;
     while ((rc = catalog_next(&in, &entry)) > 0) {
         int failed = load_entry(s, &entry);
         if (failed)
             return failed;
+        *good = (size_t)(in.at - (const uint8_t *)entries.data);
     }
-    *good = (size_t)(in.at - (const uint8_t *)entries.data);
     s->stats.catalog_bytes += *good;
     return rc;
 }
@@ -491,6 +510,26 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
     return 0;
 }
 
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int has_duplicate(const uint32_t *series, size_t count, bool *found)
+{
+    uint32_t *sorted = malloc(count * sizeof *sorted);
+    *found = false;
+    if (!sorted)
+        return -ENOMEM;
+    memcpy(sorted, series, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_id);
+    for (size_t i = 1; i < count && !*found; i++)
+        *found = sorted[i - 1] == sorted[i];
+    free(sorted);
+    return 0;
+}
+
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id)
 {
     if (!count)
@@ -500,6 +539,10 @@ int store_define_set(struct store *s, const uint32_t *series, size_t count, uint
     for (size_t i = 0; i < count; i++)
         if (series[i] >= s->stats.series)
             return refuse(&s->stats.refused_invalid, -EINVAL);
+    bool twice;
+    int checked = has_duplicate(series, count, &twice);
+    if (checked || twice)
+        return checked ? checked : refuse(&s->stats.refused_invalid, -EINVAL);
     const uint64_t *known = map_get(&s->set_ids, (struct str){(const char *)series, count * sizeof *series});
     if (known) {
         *id = (uint32_t)*known;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "store/io.h"
 #include "store/layout.h"
+#include "store/map_guard.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,6 +29,8 @@ struct extents {
     int fd;
     uint8_t *base;
     size_t mapped_bytes;
+    struct map_guard *guard;
+    _Atomic uint64_t lost; // map_guard.h: another program has cut the file short
     uint64_t file_bytes;
     uint64_t reserved_bytes;  // disk space lies behind the file from `end` to here
     uint64_t inherited_bytes; // what is free before here may be a hole
@@ -50,6 +53,9 @@ struct extents {
 // reach outside are dropped (*dropped counts them).
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped);
 void extents_close(struct extents *x);
+
+// Copies all to the empty file behind `fd` and goes on there; the old one is closed, for readers that have it open, too. On failure all is as it was.
+int extents_move(struct extents *x, int fd);
 
 static inline struct superblock *extents_super(const struct extents *x)
 {
@@ -105,6 +111,12 @@ static inline void extent_publish(struct segment_entry *entry, uint64_t used)
 }
 
 uint32_t segment_entry_check(const struct segment_entry *entry);
+
+// Whether the file is as long as it was made, and every page that was touched was there; else *lost says from where on.
+bool extents_whole(struct extents *x);
+
+// Says in the header that the file is closed, with the checksum of header and table as they are.
+void extents_mark_closed(struct extents *x);
 
 // Gives what lies behind the last extent back to the file system.
 int extents_trim(struct extents *x);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "store/block.h"
 #include "store/catalog.h"
+#include "store/event_record.h"
 #include "store/writer.h"
 
 #include <errno.h>
@@ -174,6 +175,14 @@ static int by_number(const void *a, const void *b)
     return block_by_number(&((const struct known_block *)a)->h, &((const struct known_block *)b)->h);
 }
 
+// Whether a writer can have sealed a tail into this hot block. Others are never merged: their sizes would decide how much
+// memory a merge takes.
+static bool from_tail(const struct store *s, const struct block_header *h)
+{
+    return h->kind == BLOCK_POINTS ? h->rows <= TAIL_POINTS_MAX
+                                   : h->rows <= TAIL_ROWS_MAX && h->columns == s->sets[h->owner].count;
+}
+
 static void account(struct store *s, struct recovery *r)
 {
     if (r->count)
@@ -210,7 +219,7 @@ static void account(struct store *s, struct recovery *r)
                               : h->kind == BLOCK_SET          ? &s->sets[h->owner].hot
                               : h->kind == BLOCK_POINTS       ? &s->hot_points
                                                               : NULL;
-        if (q)
+        if (q && from_tail(s, h))
             hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation, h->size, h->rows,
                                            b->at, h->sequence_first, h->order});
     }
@@ -266,6 +275,23 @@ static uint32_t undamaged(struct store *s, const struct segment_entry *e, const 
     return good;
 }
 
+// The bytes of whole event records in front. A writer publishes no part of one, so anything else is damage.
+static uint32_t sound_events(struct store *s, const struct segment_entry *e, const uint8_t *bytes, uint32_t used)
+{
+    struct bytes in = bytes_of(bytes, used);
+    struct store_event event;
+    struct store_label labels[STORE_LABELS_MAX];
+    while (event_next(&in, &event, labels) > 0)
+        continue;
+    uint32_t good = (uint32_t)(in.at - bytes);
+    if (good < used) {
+        s->stats.damaged_tails++;
+        log_warning("%s: unsealed events at byte %llu are damaged: %u of %u bytes are kept", s->path,
+                    (unsigned long long)e->offset, good, used);
+    }
+    return good;
+}
+
 static int64_t time_at(const uint8_t *bytes, enum segment_kind kind, uint64_t unit, uint64_t i)
 {
     int64_t t;
@@ -293,6 +319,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     room = room < most ? room : most;
     uint32_t used = r->machine ? believed(r, e, bytes, unit)
                                : undamaged(s, e, bytes, unit, (uint32_t)(e->used < room ? e->used : room));
+    if (kind == SEGMENT_EVENT_TAIL)
+        used = sound_events(s, e, bytes, used);
     enum block_kind block = set ? BLOCK_SET : kind == SEGMENT_POINT_TAIL ? BLOCK_POINTS : BLOCK_EVENTS;
     if (!used || (e->sequence < t->sequence && is_sealed(r, s, block, e->owner, e->sequence))) {
         extent_free(&s->file, slot);

@@ -48,8 +48,7 @@ void retain(struct store *s, uint64_t wanted_bytes)
         if (slot == EXTENT_NO_SLOT)
             return;
         const struct segment_sum *sum = &s->sums[slot];
-        bool too_old =
-            s->window_ns && s->newest_ns >= INT64_MIN + s->window_ns && sum->last_ns < s->newest_ns - s->window_ns;
+        bool too_old = sum->last_ns < window_start(s);
         if (!too_large && !too_old)
             return;
         retire(s, slot);

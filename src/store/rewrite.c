@@ -224,6 +224,8 @@ static int write_image(const struct store *s, const char *path, struct image *m,
     int rc = io->reserve(io->user, fd, 0, m->bytes);
     if (!rc)
         rc = fill(s, fd, m, blocks, count, catalog);
+    if (!rc && map_guard_lost(&s->file.lost) != MAP_GUARD_NOTHING_LOST)
+        rc = -EIO; // zeros may have been copied
     if (!rc)
         rc = io->sync(io->user, fd);
     if (!rc)
@@ -280,8 +282,8 @@ int rewrite(struct store *s)
         rc = write_image(s, path, &m, blocks, count, buf_str(&catalog));
     if (!rc) {
         sync_folder(s);
-        // For those who have the old one open.
-        __atomic_store_n(&extents_super(&s->file)->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+        // For those who have the old one open, or are about to read what they have opened.
+        extents_mark_closed(&s->file);
     }
     free(path);
     free(m.table);

@@ -104,6 +104,8 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
 {
     int *slot = cold ? &s->cold_slot : &s->hot_slot;
     int rc = open_segment(s, slot, block->size);
+    if (!rc && !extents_whole(&s->file))
+        rc = -ESTALE; // to write behind the end would make the file longer again, with zeros in front
     if (rc)
         return rc;
     struct segment_entry *entry = extent_entry(&s->file, *slot);

@@ -74,7 +74,7 @@ struct store_metric {
 
 struct store_options {
     uint64_t size_limit_bytes; // retention by size, of all but the catalog; 0 = 1 GiB; UINT64_MAX = none
-    int64_t window_ns;         // retention by age, counted from the newest point; 0 = keep all
+    int64_t window_ns;         // retention by age, before the newest point or now (store_tick), the earlier; 0 = none
     int64_t sync_interval_ns;  // 0 = 5 s
     // Definitions past these limits are refused before anything of them is written. 0 = the default.
     uint32_t metric_limit, pair_limit, series_limit, set_limit;
@@ -84,7 +84,9 @@ struct store_options {
     size_t meta_count;
     int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
     uint64_t rewrite_limit_bytes; // files with more in them are closed in place, not written anew; 0 = 256 MiB
-    const struct store_io *io;    // system calls, for tests that make them fail (io.h); NULL = the real ones
+    bool
+        new_file; // refuse a path that exists, a symbolic link included (-EEXIST): for folders that others may write to
+    const struct store_io *io; // system calls, for tests that make them fail (io.h); NULL = the real ones
 };
 
 struct store;
@@ -114,7 +116,8 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
 // How many values the label `host` has so far. Costs nothing: it can be looked at again and again.
 size_t store_host_count(const struct store *s);
 
-// A set of series; the same series in the same order give the same id. A series may be in several sets.
+// A set of series; the same series in the same order give the same id. A series may be in several sets, but only once in
+// each (-EINVAL): a row has one cell for it.
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id);
 
 // Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one appended last wins, also where a series
@@ -166,6 +169,11 @@ void store_note_dropped(struct store *s, uint64_t dropped);
 // the old file stays, and does not count any more. On failure everything is as it was.
 int store_move(struct store *s, const char *path, struct error *e);
 
+// Whether another program has cut the file short, or the disk cannot deliver a part of it; found out by store_tick, or by an
+// access. What was there is lost (stats.lost_values), every append and definition is refused with -ESTALE and counted, and
+// store_close only gives up. The caller opens another file.
+bool store_is_cut(const struct store *s);
+
 // Seals all tails now.
 int store_seal(struct store *s);
 
@@ -182,6 +190,7 @@ struct store_stats {
     uint64_t sync_errors, space_errors;
     uint64_t merged_values; // into cold blocks, by this writer
     uint64_t hot_values;    // in blocks that wait for it
+    uint64_t lost_values;   // that were behind the cut, when the file was cut short
     uint64_t damaged_tails; // found at opening: unsealed data whose checksum was wrong
 };
 

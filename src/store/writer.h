@@ -145,13 +145,14 @@ struct store {
     int64_t last_space_try_ns;
 
     int64_t newest_ns;
+    int64_t now_ns; // the wall clock at the last tick; INT64_MAX before the first
     int64_t last_sync_ns;
     unsigned sync_parity;
     uint64_t flush; // io.h; of syncs in the background
     bool flushing;
     int64_t close_budget_ns;
     uint64_t rewrite_limit_bytes;
-    bool closing;
+    bool closing, cut_reported;
 
     // Scratch of sealing, kept.
     int64_t *row_times;
@@ -160,6 +161,12 @@ struct store {
     struct point_record *point_scratch;
     struct buf block;
 };
+
+// store.c: counts and logs, once, what was lost with a cut.
+static inline bool is_cut(const struct store *s)
+{
+    return atomic_load_explicit(&s->file.lost, memory_order_relaxed) != MAP_GUARD_NOTHING_LOST;
+}
 
 static inline bool space_error(int rc)
 {
@@ -218,7 +225,13 @@ int shared_row(struct store *s, uint32_t set, int64_t t_ns, const double *values
 void shared_free(struct store *s);
 size_t shared_memory(const struct store *s);
 
-// retain.c
+// retain.c: what is older than this is not kept. The newest point may lie ahead of the clock, or the clock was set back.
+static inline int64_t window_start(const struct store *s)
+{
+    int64_t end = s->newest_ns < s->now_ns ? s->newest_ns : s->now_ns;
+    return s->window_ns && end >= INT64_MIN + s->window_ns ? end - s->window_ns : INT64_MIN;
+}
+
 void retain(struct store *s, uint64_t wanted_bytes); // nothing while closing
 void retain_closed(struct store *s);                 // when all is sealed and merged
 

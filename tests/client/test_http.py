@@ -174,13 +174,17 @@ class Finding(Http):
 
     def test_by_environment(self):
         file = self.root / "token"
-        file.write_text("from-file\n")
+        token = "from-file-" + "x" * 32
+        file.write_text(token + "\n")
+        file.chmod(0o600)
         with Server() as s, Server() as other:
             env = {"SONDE_URL": s.url, "SONDE_TOKEN_FILE": str(file)}
-            self.assertEqual(json.loads(self.ask("-", env=env)["body"])["authorization"], "Bearer from-file")
-            self.assertEqual(json.loads(self.ask(s.url, env=env)["body"])["authorization"], "Bearer from-file")
+            self.assertEqual(json.loads(self.ask("-", env=env)["body"])["authorization"], f"Bearer {token}")
+            self.assertEqual(json.loads(self.ask(s.url, env=env)["body"])["authorization"], f"Bearer {token}")
             # The token of this job is nobody else's business.
             self.assertIsNone(json.loads(self.ask(other.url, env=env)["body"])["authorization"])
+            file.chmod(0o640)
+            self.fails(self.ask("-", env=env), "EPERM", "chmod 600")
             file.unlink()
             self.fails(self.ask("-", env=env), "ENOENT", "token", str(file))
         env |= {"SONDE_TOKEN_FILE": "", "SONDE_NODELIST": "n[1-2]"}
