@@ -159,11 +159,6 @@ int store_append_event(struct store *s, const struct store_event *event);
 // the disk). Only appends that waited for space are brought into the file at one go. Returns 0 or what went wrong (already logged once).
 int store_tick(struct store *s, int64_t now_ns);
 
-// Whether another program has cut the file short, or the disk cannot deliver a part of it; found out by store_tick, or by an
-// access. What was there is lost (stats.lost_values), every append and definition is refused with -ESTALE and counted, and
-// store_close only gives up. The caller opens another file.
-bool store_is_cut(const struct store *s);
-
 // How many values and events wait in memory, as there is no space. Costs nothing: it can be looked at again and again.
 uint64_t store_waiting(const struct store *s);
 
@@ -174,6 +169,11 @@ void store_note_dropped(struct store *s, uint64_t dropped);
 // Goes on in a new file at `path`, which must not be there: for a file system without space. All that is in the old file is copied, in one go;
 // the old file stays, and does not count any more. On failure everything is as it was.
 int store_move(struct store *s, const char *path, struct error *e);
+
+// Whether another program has cut the file short, or the disk cannot deliver a part of it; found out by store_tick, or by an
+// access. What was there is lost (stats.lost_values), every append and definition is refused with -ESTALE and counted, and
+// store_close only gives up. The caller opens another file.
+bool store_is_cut(const struct store *s);
 
 // Seals all tails now.
 int store_seal(struct store *s);

@@ -1,6 +1,7 @@
 // What is not in the file is counted in its header; a file without space goes on in another place.
 #include "fixture.h"
 
+#include "../seed.h"
 #include "base/hash.h"
 #include "store/io.h"
 
@@ -165,19 +166,13 @@ static void a_removed_file_is_not_closed_well(void **state)
     assert_int_equal(store_close(s, &e), -ENOENT);
 }
 
-static unsigned setting(const char *name, unsigned otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
-}
-
 // A disk that fills up at any moment: all that was appended, also what waited, is in the other place, however it ends.
 static void goes_on_elsewhere(void **state)
 {
     (void)state;
     log_setup(LOG_ERROR, "test");
-    unsigned seed = setting("SONDE_TEST_SEED", 20261122), rounds = 16 * setting("SONDE_TEST_ROUNDS", 1);
-    print_message("seed %u\n", seed);
+    uint64_t seed = test_seed(20261122);
+    unsigned rounds = 16 * test_rounds();
     char other[128];
     snprintf(other, sizeof other, "%s/other", fixture_folder);
     for (unsigned round = 0; round < rounds; round++) {
@@ -197,7 +192,7 @@ static void goes_on_elsewhere(void **state)
             if (t == moved_at) {
                 struct error e = {0};
                 if (store_move(s, other, &e))
-                    fail_msg("seed %u, round %u: %s", seed, round, e.text);
+                    fail_msg("round %u: %s", round, e.text);
                 assert_int_equal(store_tick(s, t << 30), 0);
                 assert_int_equal(store_waiting(s), 0);
             }
