@@ -31,16 +31,6 @@ static bool add_mapping(struct store_reader *r, size_t bytes, int *rc)
     return true;
 }
 
-static void choose_witness(struct store_reader *r, uint64_t size)
-{
-    const volatile uint8_t *at = r->mapping->base + size - 1, *page = at - (size - 1) % (uint64_t)sysconf(_SC_PAGESIZE);
-    while (at > page && !*at)
-        at--;
-    atomic_store(&r->remains.file_bytes, size);
-    atomic_store(&r->remains.value, *at);
-    atomic_store(&r->remains.witness, (const uint8_t *)at);
-}
-
 int reader_map(struct store_reader *r, uint64_t size)
 {
     // It grows as long as it is written; a writer cuts it at its end, and not while there are readers.
@@ -52,19 +42,40 @@ int reader_map(struct store_reader *r, uint64_t size)
     int rc = 0;
     if ((!r->mapping || r->mapping->size < size) && !add_mapping(r, (size_t)size * 2, &rc))
         return rc;
-    if (size != r->file_bytes)
-        choose_witness(r, size);
+    // Chosen when it is needed first: the file's last page may have to come from the disk.
+    if (size != r->file_bytes) {
+        atomic_store(&r->remains.mapping, r->mapping);
+        atomic_store(&r->remains.file_bytes, size);
+        atomic_store(&r->remains.witness, r->mapping->base);
+        atomic_store(&r->remains.value, WITNESS_UNKNOWN);
+    }
     r->file_bytes = size;
     return 0;
+}
+
+static void choose_witness(struct remains *x)
+{
+    const struct mapping *m = atomic_load(&x->mapping);
+    uint64_t size = atomic_load(&x->file_bytes);
+    size = size < m->size ? size : m->size;
+    const volatile uint8_t *at = m->base + size - 1, *page = at - (size - 1) % (uint64_t)sysconf(_SC_PAGESIZE);
+    while (at > page && !*at)
+        at--;
+    atomic_store(&x->value, *at);
+    atomic_store(&x->witness, (const uint8_t *)at);
 }
 
 void remains_look(struct remains *x)
 {
     struct stat st;
     unsigned now = *(const volatile uint8_t *)atomic_load(&x->witness);
+    bool unknown = atomic_load(&x->value) == WITNESS_UNKNOWN;
+    if (unknown)
+        choose_witness(x);
+    // Looked at behind the choice: one that was made in a file that is cut already says nothing.
     if (!fstat(x->fd, &st) && (uint64_t)st.st_size < atomic_load(&x->file_bytes)) {
         map_guard_lose(&x->lost, (uint64_t)st.st_size);
-    } else if (atomic_load(&x->grows) || lock_has_writer(x->fd)) {
+    } else if (!unknown && (atomic_load(&x->grows) || lock_has_writer(x->fd))) {
         atomic_store(&x->grows, true);
         atomic_store(&x->value, now); // the writer has changed it
     }

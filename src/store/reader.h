@@ -34,10 +34,13 @@ struct mapping {
 
 // What is left of the file if somebody cuts it short under the reader. A byte shows it: the last one that is not 0. A cut in
 // front of it makes it 0, or its page unreadable; a cut behind it changes nothing.
+enum { WITNESS_UNKNOWN = 256 }; // no byte
+
 struct remains {
     _Atomic uint64_t lost;            // map_guard.h
     _Atomic(const uint8_t *) witness; // in a mapping
-    _Atomic unsigned value;           // that it had
+    _Atomic unsigned value;           // that it had; WITNESS_UNKNOWN: it is to be chosen
+    _Atomic(const struct mapping *) mapping;
     _Atomic uint64_t file_bytes;
     int fd;
     _Atomic bool grows; // a writer had the file: bytes change
@@ -244,7 +247,7 @@ void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, con
 void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes);
 void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
 int reader_map(struct store_reader *r, uint64_t size);
-// The witness has changed: looks whether the file was cut short.
+// The witness has changed, or is not known: looks whether the file was cut short.
 void remains_look(struct remains *x);
 // Counts as damage, once, that the file was cut short.
 void reader_look_for_cut(struct store_reader *r);
