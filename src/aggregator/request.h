@@ -56,6 +56,7 @@ struct request {
     struct str headers[HEADER_COUNT]; // empty when absent
     struct str body;
     int64_t arrived_ns; // clock_monotonic_ns
+    int fd;             // the connection
     struct peer peer;   // who asks, as far as the kernel tells
     enum role role;     // what the request may do (auth.h)
     bool by_cookie;     // it is a browser's session that may

@@ -12,6 +12,8 @@ enum { READ = METHOD_GET, ASK = METHOD_GET | METHOD_POST };
 static const struct route routes[] = {
     {STR("/"), READ, ACCESS_VIEW, native_start_page, "this page", NULL},
     {STR("/healthz"), READ, ACCESS_OPEN, native_health, "whether the server is up; needs no token", NULL},
+    {STR("/sonde/v1/proof"), READ, ACCESS_OPEN, native_proof,
+     "a proof that this server knows the token, for clients that have it; needs no token", "nonce!"},
     {STR("/metrics"), READ, ACCESS_VIEW, openmetrics_latest, "the latest value of every series, for Prometheus", NULL},
     {STR("/sonde/v1/status"), READ, ACCESS_VIEW, native_status,
      "what is served: files, series, points, damage; connections, workers, limits", NULL},

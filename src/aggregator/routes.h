@@ -141,6 +141,7 @@ void opentsdb_filters(struct service *service, struct request *r, struct answer 
 void opentsdb_version(struct service *service, struct request *r, struct answer *a);
 // native.c
 void native_status(struct service *service, struct request *r, struct answer *a);
+void native_proof(struct service *service, struct request *r, struct answer *a);
 void native_health(struct service *service, struct request *r, struct answer *a);
 void native_start_page(struct service *service, struct request *r, struct answer *a);
 

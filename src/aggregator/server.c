@@ -338,6 +338,7 @@ static void *begin_exchange(void *user, const char *target, struct MHD_Connectio
     if (!x)
         return NULL;
     x->connection = info->socket_context;
+    x->request.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     x->request.peer = *connection_peer(x->connection);
     x->request.target = arena_str(&x->request.arena, str_of(target));
     connections_phase(g->service.connections, x->connection, PHASE_READING);
@@ -559,8 +560,11 @@ static int expect_all(struct hub *hub, struct str hosts, struct error *e)
 
 static int start_hub(struct aggregator *g, const struct aggregator_hub *o, struct error *e)
 {
-    struct hub_options hub = {
-        .settings = {.job = g->service.job}, .address = o->address, .port = o->port, .host = str_of(o->host)};
+    struct hub_options hub = {.settings = {.job = g->service.job},
+                              .address = o->address,
+                              .port = o->port,
+                              .fd = o->fd,
+                              .host = str_of(o->host)};
     int rc = wire_key_read(o->key_file, hub.settings.key, e);
     if (!rc)
         rc = wire_loop_start(&g->loop, e);
@@ -642,7 +646,9 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         rc = sources_create(options->paths, options->path_count, options->replay, &g->service.sources, e);
     if (!rc && (options->replay || options->as_if_now))
         rc = look_at_recordings(g, options, e);
-    if (!rc)
+    if (!rc && options->listen_fd)
+        rc = listen_take(options->listen_fd, &listener, e);
+    else if (!rc)
         rc = listen_on(options->listen, options->port, options->port_exact, !options->token, &listener, e);
     if (!rc && !listener.loopback && !options->tls_cert)
         log_warning("listening on %s without TLS: whoever sees the network's traffic sees the token and the data; "

@@ -17,6 +17,10 @@ int command_aggregator(const struct options *o)
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde aggregator");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);
+    const int handed[] = {options_int(o, OPT_LISTEN_FD), options_int(o, OPT_HUB_FD)};
+    for (size_t i = 0; i < sizeof handed / sizeof *handed; i++)
+        if (handed[i])
+            fcntl(handed[i], F_SETFD, FD_CLOEXEC);
     int status = serve_token(o, token, &e);
     const char *key_file = options_text(o, OPT_KEY_FILE), *host = options_text(o, OPT_HOST);
     char own[JOB_HOST_MAX + 1];
@@ -24,6 +28,7 @@ int command_aggregator(const struct options *o)
     struct aggregator_hub hub = {
         .address = options_text(o, OPT_HUB_LISTEN),
         .port = options_int(o, OPT_HUB_PORT),
+        .fd = options_int(o, OPT_HUB_FD),
         .key_file = key_file,
         .host = host ? host : own,
         .expect = options_text(o, OPT_EXPECT),
@@ -37,6 +42,7 @@ int command_aggregator(const struct options *o)
             .path_count = (size_t)o->argument_count,
             .listen = options_text(o, OPT_LISTEN),
             .port = options_int(o, OPT_PORT),
+            .listen_fd = options_int(o, OPT_LISTEN_FD),
             .token = token,
             .cors = options_text(o, OPT_CORS_ORIGIN),
             .tls_cert = options_text(o, OPT_TLS_CERT),

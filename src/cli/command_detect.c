@@ -291,7 +291,7 @@ static void play(struct work *w)
     }
 }
 
-// Who gives no more values hangs, or has ended: what the recordings show.
+// A member that gives no more values hangs, or has ended: the recordings show which.
 static int conclude(struct work *w, const struct recordings *r)
 {
     size_t members = detect_members(w->detect), silent = 0;
@@ -505,7 +505,7 @@ int command_detect(const struct options *o)
     } else {
         opened = true;
         if (r.what[0])
-            fprintf(stderr, "sonde: %s\n", r.what);
+            log_say("%s", r.what);
         status = spans ? take_spans(&w, &r, o->arguments[0]) : take_metric(&w, &r, &q);
         if (status == 0) {
             play(&w);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/exchange.h"
+#include "base/printable.h"
 #include "collect/collect.h"
 #include "emit/segment.h"
 #include "launch/folder.h"
@@ -405,8 +406,10 @@ static void write_line(struct buf *out, const char *name, const struct finding *
     static const char *const words[] = {[OK] = "ok", [NO] = "no", [MISSING] = "missing"};
     static const char *const colours[] = {[OK] = COLOUR_GREEN, [NO] = COLOUR_YELLOW, [MISSING] = COLOUR_RED};
     bool coloured = colour_wanted(STDOUT_FILENO);
-    buf_printf(out, "%s%-8s%s %-16s %s\n", coloured ? colours[f->verdict] : "", words[f->verdict],
-               coloured ? COLOUR_OFF : "", name, f->words);
+    buf_printf(out, "%s%-8s%s %-16s ", coloured ? colours[f->verdict] : "", words[f->verdict],
+               coloured ? COLOUR_OFF : "", name);
+    printable_add(out, str_of(f->words));
+    buf_add_char(out, '\n');
 }
 
 // A line for the sources of node metrics that work, and one for each that does not, GPUs apart: they have checks of their own.

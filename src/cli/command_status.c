@@ -4,6 +4,7 @@
 #include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "launch/job.h"
 #include "launch/job_memory.h"
 #include "launch/summary.h"
@@ -121,8 +122,9 @@ static void write_cut_off(struct buf *out, const char *job, const struct summary
     for (size_t i = 0; i < s->cut_off_count; i++) {
         char since[32];
         time_text(s->cut_off[i].since_ns, since);
-        buf_printf(out, "%s: %s on %s has not answered since %s and is left out\n", job, s->cut_off[i].source,
-                   s->cut_off[i].host, since);
+        printable_printf(out, "%s: %s on %s has not answered since %s and is left out", job, s->cut_off[i].source,
+                         s->cut_off[i].host, since);
+        buf_add_char(out, '\n');
     }
 }
 
@@ -131,7 +133,8 @@ static void write_failing(struct buf *out, const char *job, const struct summary
     for (size_t i = 0; i < s->failing_count; i++) {
         char since[32];
         time_text(s->failing[i].since_ns, since);
-        buf_printf(out, "%s: %s (on %s, since %s)\n", job, s->failing[i].text, s->failing[i].host, since);
+        printable_printf(out, "%s: %s (on %s, since %s)", job, s->failing[i].text, s->failing[i].host, since);
+        buf_add_char(out, '\n');
     }
 }
 

@@ -106,7 +106,7 @@ static void write_text(struct evidence *e, const struct evidence_question *q, co
     } else if (!q->spans && collect_find(q->metric)) {
         snprintf(e->text, sizeof e->text, "its node goes on, but has not measured it since %s", last);
     } else if (!q->spans && !by_clock && e->values < least) {
-        snprintf(e->text, sizeof e->text, "%llu values, the last at %s; who goes on has %llu at least",
+        snprintf(e->text, sizeof e->text, "%llu values, the last at %s; the members that go on have at least %llu",
                  (unsigned long long)e->values, last, (unsigned long long)least);
     } else {
         e->should_go_on = false;

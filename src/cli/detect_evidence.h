@@ -1,7 +1,8 @@
-// detect_evidence.h - why a member of `sonde detect` gives no more values: it hangs, or it has ended.
+// detect_evidence.h - why a member of `sonde detect` gives no more values: it hangs, or it has
+// ended.
 //
-// That values stop proves nothing: who is through first gives none either. A member is silent only where something shows
-// that it should have gone on:
+// That values stop proves nothing: the first member that is through gives none either. A member is silent only
+// where something shows that it should have gone on:
 //
 //   a span of it is open                      it is still in there
 //   nothing at all comes of its node          the node is lost
@@ -17,7 +18,7 @@
 #include "cli/recordings.h"
 #include "detect/detect.h"
 
-enum { EVIDENCE_TEXT_MAX = 160 };
+enum { EVIDENCE_TEXT_MAX = 256 };
 
 struct evidence {
     uint64_t values; // as they were recorded, or spans; 0: not known

@@ -1,18 +1,21 @@
 // rank.c - the innermost launcher's rank.
 //
-// A process inherits the variables of all launchers above it, and they disagree: under `srun torchrun` each of the workers
-// of a node has its node's SLURM_PROCID, and a worker that starts `srun` leaves its RANK to every task. The launcher that
-// set its variable last, nearest to this process, started this process. When that was, the environments of the processes
-// above tell (/proc/PID/environ): the nearest one without the variable, or with another value, is the launcher.
+// A process inherits the variables of all launchers above it, and they disagree: under `srun
+// torchrun` each of the workers of a node has its node's SLURM_PROCID, and a worker that starts
+// `srun` leaves its RANK to every task. The launcher that set its variable last, nearest to this
+// process, started this process. When that was, the environments of the processes above tell
+// (/proc/PID/environ): the nearest one without the variable, or with another value, is the
+// launcher.
 //
 //   process        RANK  SLURM_PROCID    set
 //   worker (we)     5        1
 //   torchrun        -        1           RANK, at distance 1: it wins
 //   slurmstepd      -        -           SLURM_PROCID, at distance 2
 //
-// srun hands the environment that it was called with to its tasks, through a daemon that has nothing of it; so all seem to
-// be set at once. SLURM_TASK_PID says which process Slurm has started: where they tie there, Slurm is the innermost. Other
-// ties are decided by the table's order.
+// srun hands the environment that it was called with to its tasks, through a daemon that has
+// nothing of it; so all seem to be set at once. SLURM_TASK_PID says which process Slurm has
+// started: where they tie there, Slurm is the innermost. Other ties are decided by the table's
+// order.
 #include "emit/rank.h"
 
 #include "base/str.h"
@@ -83,7 +86,8 @@ static void take_entry(struct str entry, struct candidate all[SOURCES])
             all[i].present = true;
 }
 
-// Which of them are in the environment that the process was started with. False: it may not be read.
+// Which of them are in the environment that the process was started with. False: it may not be
+// read.
 static bool read_environment(long pid, struct candidate all[SOURCES])
 {
     char path[40], piece[PIECE_BYTES], entry[ENTRY_MAX];

@@ -206,7 +206,7 @@ static void on_event(void *user, size_t node, enum node_event event, const char 
         relay_changed(n, node, atoi(words), atoi(words) == 0);
         break;
     case NODE_EVENT_WORDS:
-        fprintf(stderr, "sonde: node %s: %s\n", name_of(n, node), words);
+        log_say("node %s: %s", name_of(n, node), words);
         break;
     }
 }
@@ -718,6 +718,6 @@ void nodes_report(const struct nodes *n)
                         n->job->record, n->job->folder);
     }
     if (elsewhere.size > 0 && !n->o->quiet)
-        fprintf(stderr, "sonde: recorded on the other nodes: %s\n", buf_cstr(&elsewhere));
+        log_say("recorded on the other nodes: %s", buf_cstr(&elsewhere));
     buf_free(&elsewhere);
 }

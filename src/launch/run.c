@@ -1,5 +1,6 @@
 #include "launch/run.h"
 
+#include "aggregator/listen.h"
 #include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -49,8 +50,9 @@ struct launch {
     char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX]; // runs: empty unless the recording goes there
     char socket[PATH_BYTES], token_file[PATH_BYTES], hostfile[PATH_BYTES];
     char token[TOKEN_TEXT_MAX];
-    char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1];   // of the hub; empty without other nodes
-    int hub_port;                                             // 0: not known yet
+    char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1]; // of the hub; empty without other nodes
+    int hub_port;                                           // 0: not known yet
+    int listening, hub_listening; // for every aggregator: their ports are ours as long as we run (listen.h); -1: none
     char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX]; // absolute: the aggregator goes to another folder
     struct child agent, aggregator;
     int agent_starts, aggregator_starts;
@@ -252,13 +254,51 @@ static void on_aggregator_line(void *user, const char *line)
         on_collector(l, rest);
 }
 
+// Above what a child finds its descriptors under.
+static int move_up(struct listener *listener, int *out, struct error *e)
+{
+    int status = 0;
+    *out = fcntl(listener->fd, F_DUPFD_CLOEXEC, CHILD_HIGH_FD);
+    if (*out < 0)
+        status = error_set(e, -errno, "cannot keep the port %d: %s", listener->port, strerror(errno));
+    close(listener->fd);
+    return status;
+}
+
+static int listen_for_aggregator(struct launch *l, struct error *e)
+{
+    struct listener listener;
+    int status = listen_on(l->o->listen, l->o->port, false, false, &listener, e);
+    if (status == 0)
+        status = move_up(&listener, &l->listening, e);
+    if (status == 0 && l->key[0])
+        status = listen_for_nodes(nodes_address(l->nodes), &listener, e);
+    if (status == 0 && l->key[0])
+        status = move_up(&listener, &l->hub_listening, e);
+    return status;
+}
+
+// Nobody answers there any more.
+static void refuse_clients(const struct launch *l)
+{
+    if (l->listening >= 0)
+        listen_refuse(l->listening);
+    if (l->hub_listening >= 0)
+        listen_refuse(l->hub_listening);
+}
+
 static int start_aggregator(struct launch *l, struct error *e)
 {
     struct child_command c = {0};
+    if (l->aggregator_starts++ == 0) {
+        int status = listen_for_aggregator(l, e);
+        if (status < 0)
+            return error_prefix(e, "the aggregator cannot work");
+    }
     child_command_add(&c, "sonde");
     child_command_add(&c, "aggregator");
     child_command_add(&c, "--listen=%s", l->o->listen);
-    child_command_add(&c, "--port=%d", l->o->port);
+    child_command_add(&c, "--listen-fd=%d", child_command_hand(&c, l->listening));
     child_command_add(&c, "--token-file=%s", l->token_file);
     if (l->o->tls_cert)
         child_command_add(&c, "--tls-cert=%s", l->tls_cert);
@@ -288,8 +328,7 @@ static int start_aggregator(struct launch *l, struct error *e)
         child_command_add(&c, "--key-file=%s", l->key_file);
         child_command_add(&c, "--host=%s", nodes_own_name(l->nodes));
         child_command_add(&c, "--transport=%s", l->o->nodes.transport);
-        child_command_add(&c, "--hub-port=%d",
-                          l->hub_port); // one that is started again listens where the nodes look for it
+        child_command_add(&c, "--hub-fd=%d", child_command_hand(&c, l->hub_listening));
         if (nodes_address(l->nodes))
             child_command_add(&c, "--hub-listen=%s", nodes_address(l->nodes));
     }
@@ -299,7 +338,6 @@ static int start_aggregator(struct launch *l, struct error *e)
     l->aggregator.take = on_aggregator_line;
     l->aggregator.user = l;
     child_command_free(&c);
-    l->aggregator_starts++;
     return status;
 }
 
@@ -336,11 +374,15 @@ static void on_lost(struct launch *l, struct child *c, int starts, int (*start)(
     child_status_text(c->status, how, sizeof how);
     if (child_refused(c)) {
         log_warning("the %s cannot work: %s; the command goes on without it", c->what, c->line + strlen("error "));
+        if (c == &l->aggregator)
+            refuse_clients(l);
         return;
     }
     if (starts > LAUNCH_RESTARTS_MAX) {
         log_warning("the %s has ended again (%s) and is not started any more; the command goes on without it", c->what,
                     how);
+        if (c == &l->aggregator)
+            refuse_clients(l);
         return;
     }
     log_warning("the %s has ended (%s); starting it again", c->what, how);
@@ -659,7 +701,7 @@ static void gather(struct launch *l)
     while (nodes_gather(l->nodes, tell_aggregator, l, words, sizeof words) && l->aggregator.state == CHILD_READY &&
            !l->hurry) {
         if (words[0])
-            fprintf(stderr, "sonde: %s\n", words);
+            log_say("%s", words);
         turn(l, clock_monotonic_ns() + (int64_t)LOOK_SELDOM_MS * NS_PER_MS);
     }
 }
@@ -744,11 +786,9 @@ static void print_summary(const struct launch *l, const struct summary *s)
 static void print_where(const struct launch *l, const struct summary *s)
 {
     const char *path = l->runs[0] ? l->job.id : l->job.record;
-    fprintf(stderr, "sonde: recorded in %s\n", l->job.record);
-    fprintf(stderr, "sonde: try: sonde query --list %s", path);
-    if (s->cpu_percent.count)
-        fprintf(stderr, "; sonde query 'avg:1s-avg:cpu_percent' %s", path);
-    fputc('\n', stderr);
+    log_say("recorded in %s", l->job.record);
+    log_say("try: sonde query --list %s%s%s", path,
+            s->cpu_percent.count ? "; sonde query 'avg:1s-avg:cpu_percent' " : "", s->cpu_percent.count ? path : "");
 }
 
 // Old recordings make room for the new one, and it is said which.
@@ -766,7 +806,7 @@ static void make_room(const struct launch *l)
     if (removed.worthy)
         log_warning("%s", words);
     else if (removed.count && !l->o->quiet)
-        fprintf(stderr, "sonde: %s\n", words);
+        log_say("%s", words);
     buf_free(&removed.names);
     if (status < 0)
         log_warning("%s", e.text);
@@ -858,7 +898,9 @@ static int run_without_telemetry(struct launch *l, struct error *e)
 {
     if (l->o->nodes.strict)
         return LAUNCH_FAILED;
-    log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded", e->text);
+    log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
+                "sonde doctor says what to mend",
+                e->text);
     e->code = 0;
     if (!nodes_restartable(l->nodes))
         return become_command(l, e);
@@ -903,12 +945,14 @@ int launch_run(const struct launch_options *options, struct error *e)
         free(l);
         if (options->nodes.strict)
             return LAUNCH_FAILED;
-        log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded", e->text);
+        log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
+                    "sonde doctor says what to mend",
+                    e->text);
         return plain_run(options, NULL, e);
     }
     l->o = options;
     tunnel_init(&l->tunnel, options->tunnel_node, options->tunnel_port);
-    l->lock_fd = l->agent.control = l->aggregator.control = -1;
+    l->lock_fd = l->agent.control = l->aggregator.control = l->listening = l->hub_listening = -1;
     l->agent.what = "agent";
     l->aggregator.what = "aggregator";
     l->job.start_ns = clock_realtime_ns();
@@ -928,8 +972,10 @@ int launch_run(const struct launch_options *options, struct error *e)
     else if (!l->nodes && status == -ENOMEM && !options->nodes.strict)
         code = become_command(l, e);
     signals_close(&l->signals);
-    if (l->lock_fd >= 0)
-        close(l->lock_fd);
+    const int ours[] = {l->lock_fd, l->listening, l->hub_listening};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (ours[i] >= 0)
+            close(ours[i]);
     nodes_close(l->nodes);
     wanted_free(&l->wanted);
     for (size_t i = 0; i < NODE_ARGUMENTS_MAX; i++)

@@ -18,7 +18,8 @@ static const struct name {
 #undef NAME
 };
 
-// The part of a word that a placeholder may be the whole of: the word, or an option's value (--name=VALUE, -nVALUE).
+// The part of a word that a placeholder may be the whole of: the word, or an option's value
+// (--name=VALUE, -nVALUE).
 static struct str place_of(const char *word)
 {
     const char *equals = word[0] == '-' ? strchr(word, '=') : NULL;

@@ -18,8 +18,8 @@ enum substitution { SUBSTITUTE_NODELIST, SUBSTITUTE_HOSTS, SUBSTITUTE_HOSTFILE, 
 
 enum { SUBSTITUTE_WORD_MAX = 1 << 22 }; // bytes of a word: a list of all hosts
 
-// The words (ended by NULL) with values in the places of names, as a new array that substitute_free frees. NULL: no memory,
-// or a word has become too long.
+// The words (ended by NULL) with values in the places of names, as a new array that substitute_free
+// frees. NULL: no memory, or a word has become too long.
 char **substitute(char *const *words, const char *const values[SUBSTITUTE_COUNT]);
 void substitute_free(char **words);
 

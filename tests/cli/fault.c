@@ -1,14 +1,17 @@
-// fault.c - runs a program and makes the n-th of its system calls of one kind fail, or the n-th and all later ones.
+// fault.c - runs a program and makes the n-th of its system calls of one kind fail, or the n-th and
+// all later ones.
 //
 //   fault KIND N once|on SCOPE REPORT PROGRAM [ARGUMENTS…]
 //
-// KIND is a row of the table below. N counts from 1; 0 only counts. SCOPE is `first` (the process that PROGRAM begins as)
-// or `all` (its children, too); in both only while PROGRAM itself is what the process executes, so that a command that it
-// starts is left alone. The number of calls seen goes into the file REPORT. The exit code is the program's, 128 + its
-// signal, or 77 where the kernel refuses to hand over system calls.
+// KIND is a row of the table below. N counts from 1; 0 only counts. SCOPE is `first` (the process
+// that PROGRAM begins as) or `all` (its children, too); in both only while PROGRAM itself is what
+// the process executes, so that a command that it starts is left alone. The number of calls seen
+// goes into the file REPORT. The exit code is the program's, 128 + its signal, or 77 where the
+// kernel refuses to hand over system calls.
 //
-// How: a seccomp filter hands over the calls (SECCOMP_RET_USER_NOTIF), and we answer each with an error or let it
-// continue. Calls of the dynamic loader are not counted: a program that cannot be loaded says nothing about its code.
+// How: a seccomp filter hands over the calls (SECCOMP_RET_USER_NOTIF), and we answer each with an
+// error or let it continue. Calls of the dynamic loader are not counted: a program that cannot be
+// loaded says nothing about its code.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -120,8 +123,8 @@ static int install_filter(const struct kind *kind)
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 }
 
-// The child's listener has the same number as in the child; it cannot send it (sending may be one of the calls), so
-// we take it: the child says its number through a pipe and waits.
+// The child's listener has the same number as in the child; it cannot send it (sending may be one
+// of the calls), so we take it: the child says its number through a pipe and waits.
 static _Noreturn void become(const struct kind *kind, int say, int wait_for, char **argv)
 {
     int listener = install_filter(kind);
@@ -166,8 +169,8 @@ static bool in_loader(pid_t pid, uint64_t address)
     return is;
 }
 
-// brk() has no error: it returns the break, unmoved where there is no memory. That is the heap's end, and before there is
-// a heap, where it would begin (the 47th field of stat). 0: not known.
+// brk() has no error: it returns the break, unmoved where there is no memory. That is the heap's
+// end, and before there is a heap, where it would begin (the 47th field of stat). 0: not known.
 static int64_t break_of(pid_t pid)
 {
     enum { START_BRK = 47, COMM = 2 };

@@ -99,7 +99,7 @@ class Metrics(Detect):
         record, exclude = self.record(self.steps(4, 40, until={2: 30})), self.root / "exclude"
         states, evidence = self.states("--by", "gpu", "--exclude-file", exclude, "step_seconds", record, code=3)
         self.assertEqual(states, {"gpu=0": "good", "gpu=1": "good", "gpu=2": "silent", "gpu=3": "good"})
-        self.assertRegex(evidence["gpu=2"], r"^30 values, the last at .*; who goes on has 40 at least$")
+        self.assertRegex(evidence["gpu=2"], r"^30 values, the last at .*; the members that go on have at least 40$")
         self.assertEqual(exclude.read_text(), "n1\n")
         self.assertIn(evidence["gpu=2"], self.sonde("detect", "--by", "gpu", "step_seconds", record).stdout)
         # By an expression, too, whose groups are not all that series are told apart by.

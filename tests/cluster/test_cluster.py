@@ -47,6 +47,52 @@ EMITTED = 6000  # of random values some 48 KB, three times what goes over a fabr
 lab = None
 
 
+# Another user of a host, while jobs start there: reads what /proc shows of all processes, and knocks at every port that somebody
+# listens on, saying nothing and saying something. Prints all that it got hold of.
+SPY = """
+import os, socket, sys, threading
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+seen, knocked = set(), set()
+def knock(port, words):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as s:
+            s.settimeout(2)
+            s.sendall(words)
+            while data := s.recv(65536):
+                seen.add(data)
+    except OSError:
+        pass
+threads = []
+print("spying", flush=True)
+while not os.path.exists(sys.argv[1]):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        for name in ("cmdline", "environ", "fd/0", "fd/3"):
+            try:
+                fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_NONBLOCK)
+            except OSError:
+                continue
+            try:
+                seen.add(os.read(fd, 65536))
+            except OSError:
+                pass
+            os.close(fd)
+    for table in ("tcp", "tcp6"):
+        for line in open("/proc/net/" + table).readlines()[1:]:
+            fields = line.split()
+            port = int(fields[1].rsplit(":", 1)[1], 16)
+            if fields[3] == "0A" and port not in knocked:
+                knocked.add(port)
+                for words in (b"", b"\\0" * 64):
+                    threads.append(threading.Thread(target=knock, args=[port, words]))
+                    threads[-1].start()
+for t in threads:
+    t.join()
+print(len(knocked))
+for data in seen:
+    print(data.hex())
+"""
+
+
 @contextlib.contextmanager
 def open_lab():
     global lab
@@ -783,6 +829,35 @@ class Cluster(Dumps, unittest.TestCase):
         series = self.series(self.record)
         for host in HOSTS:
             self.assertIn((f"ranks_of_{host}", host), series)
+
+    @moves_no_data("the start is the same")
+    def test_token_and_key_are_seen_by_nobody_else(self):
+        """They travel to the nodes on the standard input of srun: other users of the hosts see nothing of it, whatever they look at or connect to."""
+        for host in HOSTS[:2]:
+            lab.run(host, "rm", "-f", "/tmp/over")
+        spies = [lab.start(host, "python3", "-c", SPY, "/tmp/over") for host in HOSTS[:2]]
+        for spy in spies:
+            self.assertEqual(spy.stdout.readline(), "spying\n")
+        run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--no-record", "sleep", "1000")
+        try:
+            until(lambda: "sleep 1000" in lab.processes("n1").values(), "the command runs")
+            self.assertTrue(all(self.agents(host) for host in HOSTS))
+            (folder,) = [path for base in lab.file("n1", "/tmp").glob("sonde-*") for path in base.iterdir()]
+            token, key = (folder / "token").read_text().strip(), (folder / "key").read_bytes()
+            self.stop(run)
+        finally:
+            for host in HOSTS[:2]:
+                lab.run(host, "touch", "/tmp/over")
+            said = [spy.communicate(timeout=60)[0].splitlines() for spy in spies]
+            for host in HOSTS[:2]:
+                lab.run(host, "rm", "-f", "/tmp/over")
+        self.assertEqual((len(token), len(key)), (64, 32))
+        for ports, *seen in said:
+            self.assertGreater(int(ports), 1)
+            everything = b"\0".join(bytes.fromhex(line) for line in seen)
+            self.assertIn(b"srun", everything)  # it did look
+            for secret in (token.encode(), key, key.hex().encode()):
+                self.assertNotIn(secret, everything)
 
     @moves_no_data("no run begins")
     def test_ranks_of_real_launchers(self):
