@@ -87,6 +87,12 @@ static void on_drain(uv_timer_t *timer);
 static void on_tick(uv_timer_t *timer);
 static void tick(struct agent *a);
 
+static void stop(struct agent *a)
+{
+    a->stopping = true;
+    uv_stop(&a->loop);
+}
+
 // With cells to be sampled, each instant is wanted when it comes.
 static void note_company(struct agent *a, uint64_t programs)
 {
@@ -192,7 +198,8 @@ static void take_row(struct agent *a, const struct sampler_row *row)
     ingest_sample_cells(a->ingest, row->t_ns);
     ingest_lines_sample(a->ingest, row->t_ns);
     agent_connections_get_stats(a->connections, &a->figures.connections);
-    own_sample(a->own, a->ingest, &a->figures, row->t_ns);
+    if (own_sample(a->own, a->ingest, &a->figures, row->t_ns) > 0)
+        ingest_counts_recorded(a->ingest);
 }
 
 static void take_rows(struct agent *a)
@@ -207,6 +214,10 @@ static void take_rows(struct agent *a)
 static void tick(struct agent *a)
 {
     store_tick(a->store, clock_realtime_ns()); // what goes wrong is logged once and counted by the store
+    if (store_is_cut(a->store)) {
+        stop(a); // the launcher starts another agent
+        return;
+    }
     struct connections_stats connections;
     agent_connections_get_stats(a->connections, &connections);
     bool busy = a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->options->udp_port;
@@ -244,10 +255,19 @@ static void tell(int fd, const char *format, const char *text)
 
 // ---- the end ----
 
-static void stop(struct agent *a)
+// The recording was cut short: what is left of it stays beside the new one that the next agent makes.
+static void set_cut_file_aside(const struct agent *a)
 {
-    a->stopping = true;
-    uv_stop(&a->loop);
+    char aside[PATH_MAX];
+    struct str path = str_of(a->file_path);
+    if (str_ends(path, STR(".sonde")))
+        path.size -= strlen(".sonde");
+    int size = snprintf(aside, sizeof aside, "%.*s.cut-%lld.sonde", STR_ARG(path),
+                        (long long)(clock_realtime_ns() / NS_PER_S));
+    if (size >= PATH_MAX || rename(a->file_path, aside) != 0)
+        log_warning("cannot rename %s, which was cut short, to %s: %s", a->file_path, aside, strerror(errno));
+    else
+        log_warning("what is left of %s is kept as %s; the next agent makes a new file", a->file_path, aside);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -288,7 +308,8 @@ static void finish(struct agent *a)
     scripts_finish(a->scripts);
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
-    while (ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
+    // With nowhere to put it, what is in the rings stays there for the next agent.
+    while (!store_is_cut(a->store) && ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
         ;
     take_rows(a);
     own_be_due(a->own); // what it says at last holds
@@ -515,7 +536,11 @@ static int close_all(struct agent *a, struct error *e)
     ingest_destroy(a->ingest);
     recorded_close(a->recorded);
     own_destroy(a->own);
-    return a->store ? store_close(a->store, e) : 0;
+    if (!a->store)
+        return 0;
+    if (store_is_cut(a->store))
+        set_cut_file_aside(a);
+    return store_close(a->store, e);
 }
 
 static void block_ends(sigset_t *before)

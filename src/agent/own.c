@@ -187,5 +187,6 @@ int own_sample(struct own *o, const struct ingest *in, const struct own_figures 
     size_t cause = 0;
     for (size_t i = 0; i < o->count; i++)
         values[i] = o->row[i] == METRIC_SONDE_DROPPED ? dropped[cause++] : value_of[o->row[i]];
-    return store_append_row(o->store, o->set, t_ns, values);
+    int failed = store_append_row(o->store, o->set, t_ns, values);
+    return failed ? failed : 1;
 }

@@ -25,7 +25,8 @@ void own_destroy(struct own *o);
 // The next row is recorded whenever it comes.
 void own_be_due(struct own *o);
 
-// Records one row at t_ns, the first instant of every second; others are passed over. 0 or what store_append_row said.
+// Records one row at t_ns, the first instant of every second. 1: recorded; 0: not due, or nothing was ever dropped; or the error of
+// store_append_row.
 int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures, int64_t t_ns);
 
 #endif

@@ -17,6 +17,7 @@
 #include "aggregator/workers.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread_signals.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -443,9 +444,8 @@ static int start_workers(struct aggregator *g, struct error *e)
         .slow_after_ns = limits->slow_after_ns,
         .memory_bytes = limits->total_memory_bytes,
     };
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // as for the library's threads, and those that workers start
+    sigset_t before;
+    thread_signals_block(&before); // as for the library's threads, and those that workers start
     int rc = workers_create(&options, &g->workers, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     g->service.workers = g->workers;
@@ -458,9 +458,8 @@ static int start_daemon(struct aggregator *g, int fd, const char *cert, const ch
     unsigned thread_count = processors();
     unsigned stall_s = (unsigned)(limits->query_deadline_ns / NS_PER_S) + STALL_EXTRA_S;
     // The library's threads are to take no signals: those are the process' own business.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
                                    {MHD_OPTION_END, 0, NULL}};

@@ -45,10 +45,11 @@ static void add_fraction(int64_t ns, int digits, char *out, size_t size)
 
 static void time_text(int64_t t_ns, int digits, bool local, char *out, size_t size)
 {
+    // Rounded down, also near INT64_MIN, from which nothing can be taken.
     int64_t ns = t_ns % NS_PER_S;
+    time_t seconds = (time_t)(t_ns / NS_PER_S - (ns < 0));
     if (ns < 0)
         ns += NS_PER_S;
-    time_t seconds = (time_t)((t_ns - ns) / NS_PER_S);
     struct tm parts;
     char fraction[16], date[40];
     if (local)

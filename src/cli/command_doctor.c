@@ -394,10 +394,17 @@ static void write_sources(struct buf *out)
         write_line(out, "node metrics", &f);
         return;
     }
+    double share = 0;
+    const struct source_here *dearest = sources;
     for (int i = 0; i < count; i++) {
         if (sources[i].gives)
             buf_printf(&names, "%s%.*s", gives++ ? ", " : "", STR_ARG(sources[i].name));
+        share += sources[i].core_share;
+        dearest = sources[i].core_share > dearest->core_share ? &sources[i] : dearest;
     }
+    if (gives)
+        buf_printf(&names, "; at their rates they take %.2g %% of a core, %.*s %.2g %% of it", 100 * share,
+                   STR_ARG(dearest->name), 100 * dearest->core_share);
     find(&f, gives ? OK : MISSING, "%s", gives ? buf_cstr(&names) : "no source gives anything");
     write_line(out, "node metrics", &f);
     buf_free(&names);

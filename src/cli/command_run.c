@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "launch/allocation.h"
@@ -5,6 +6,8 @@
 #include "wire/bulk.h"
 
 #include <errno.h>
+
+enum { DAY_S = 86400 };
 
 // What options say together.
 static int check_together(const struct options *o, struct error *e)
@@ -55,6 +58,9 @@ int command_run(const struct options *o)
         .config = options_text(o, OPT_CONFIG),
         .record = no_record ? NULL : options_text(o, OPT_RECORD),
         .runs = options_text(o, OPT_RUNS),
+        .runs_limits = {.bytes = (uint64_t)options_number(o, OPT_RUNS_SIZE),
+                        .age_ns = (int64_t)(options_number(o, OPT_RUNS_AGE) * DAY_S * NS_PER_S)},
+        .keep = options_flag(o, OPT_KEEP),
         .no_record = no_record,
         .cors = options_text(o, OPT_CORS_ORIGIN),
         .query_memory_bytes = (uint64_t)options_number(o, OPT_QUERY_MEMORY),

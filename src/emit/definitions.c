@@ -151,7 +151,7 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
     }
     struct sonde_tag tags[SEGMENT_TAGS_MAX];
     unsigned tag_count = sorted_tags(&m, tags);
-    pthread_mutex_lock(&p->lock);
+    emit_lock(p);
     struct draft d;
     int64_t handle = -1;
     if (draft_begin(p, &d, SEGMENT_METRIC, (unsigned)m.kind, m.level < 1 ? 1 : m.level, tag_count)) {
@@ -163,7 +163,7 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
         d.at = emit_put_str(d.at, emit_cut(str_of(m.help ? m.help : ""), SEGMENT_TEXT_MAX));
         handle = draft_publish(p, &d, identity);
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
     if (handle < 0)
         refuse(p, "metric", m.name, errno == ENOMEM ? "no memory" : "this process has too many");
     return handle < 0 ? 0 : (sonde_handle)handle;
@@ -195,7 +195,7 @@ sonde_handle sonde_group(const sonde_handle *metrics, size_t count)
         refuse(p, "group", "", "it has more than 4096 metrics");
         return 0;
     }
-    pthread_mutex_lock(&p->lock);
+    emit_lock(p);
     struct draft d;
     int64_t handle = -1;
     if (draft_begin(p, &d, SEGMENT_GROUP, 0, 0, 0)) {
@@ -207,7 +207,7 @@ sonde_handle sonde_group(const sonde_handle *metrics, size_t count)
         if (handle >= 0)
             group_members[handle] = (uint16_t)count;
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
     if (handle < 0)
         refuse(p, "group", "", errno == ENOMEM ? "no memory" : "this process has too many definitions");
     return handle < 0 ? 0 : (sonde_handle)handle;

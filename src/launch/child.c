@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ static void close_from(unsigned first)
 static _Noreturn void become(struct child_command *command, int control, pid_t parent)
 {
     forked_begin(parent, SIGTERM);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error to count, no reason to die
     setsid();
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);

@@ -10,6 +10,7 @@
 #include "launch/folder.h"
 #include "launch/job.h"
 #include "launch/nodes.h"
+#include "launch/plain.h"
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/substitute.h"
@@ -60,6 +61,8 @@ struct launch {
     int interrupted;  // the signal that came before the command was started
     bool hurry;       // the user does not want to wait for the end of the agent
     bool end_asked;   // somebody wants the command to end: it is not started again
+    bool unstarted;   // the command could not be forked, for `why`: we become it
+    struct error why;
     struct nodes *nodes;
     struct wanted wanted;
     struct tunnel tunnel;
@@ -69,7 +72,7 @@ struct launch {
 static int start_agent(struct launch *l, struct error *e);
 static int start_aggregator(struct launch *l, struct error *e);
 
-// ---------------------------------------------------------------- before the command: what must work
+// ---------------------------------------------------------------- before the command: places
 
 static int find_file(const char *path, char out[FOLDER_PATH_MAX], struct error *e)
 {
@@ -90,29 +93,48 @@ static bool holds_recording(const struct launch *l, const char *place)
     return runs_is_run(place) || access(file, F_OK) == 0;
 }
 
-static int find_places(struct launch *l, struct error *e)
+// A folder that a recording can be written into, and that holds none.
+static int check_record_place(const struct launch *l, const char *place, bool own, struct error *e)
 {
-    int status = find_file(l->o->tls_cert, l->tls_cert, e);
-    if (status == 0)
-        status = find_file(l->o->tls_key, l->tls_key, e);
-    if (status == 0)
-        status = folder_base_path(l->o->run_dir, l->base, e);
-    if (status < 0)
-        return status;
-    if (l->o->no_record)
-        return 0;
-    char *place = l->o->record ? l->job.record : l->runs;
-    status = runs_path(l->o->record ? l->o->record : l->o->runs, place, e);
-    if (status == 0)
-        status = folder_make_all(place, e);
+    int status = folder_make_all(place, e);
     if (status == 0)
         status = folder_check_writable(place, e);
-    if (status == 0 && l->o->record && holds_recording(l, place))
-        return error_set(e, -EEXIST, "%s holds a recording already: choose another folder for --record, or remove it",
-                         place);
-    if (status < 0)
-        error_prefix(e, "there is no place for the recording (--record DIR or --no-record changes it)");
+    if (status == 0 && own && holds_recording(l, place))
+        status = error_set(e, -EEXIST, "%s holds a recording already", place);
     return status;
+}
+
+// The recording goes where --record says, else among the kept runs, else nowhere: the command does not wait for a place.
+static int find_record_place(struct launch *l, struct error *e)
+{
+    struct error first = {0};
+    if (l->o->no_record)
+        return 0;
+    if (l->o->record) {
+        int status = runs_path(l->o->record, l->job.record, &first);
+        if (status == 0)
+            status = check_record_place(l, l->job.record, true, &first);
+        if (status == 0)
+            return 0;
+        l->job.record[0] = 0;
+    }
+    int status = runs_path(l->o->runs, l->runs, e);
+    if (status == 0)
+        status = check_record_place(l, l->runs, false, e);
+    if (status < 0)
+        l->runs[0] = 0;
+    if (l->o->nodes.strict && (l->o->record || status < 0)) {
+        if (l->o->record)
+            *e = first;
+        error_prefix(e, "there is no place for the recording (--record DIR or --no-record changes it)");
+        return -EROFS;
+    }
+    if (status < 0)
+        log_warning("no recording is kept: %s; --record DIR or SONDE_RUNS names another place",
+                    first.code ? first.text : e->text);
+    else if (l->o->record)
+        log_warning("%s: the recording goes to %s instead; --record DIR names another place", first.text, l->runs);
+    return 0;
 }
 
 static int make_token(struct launch *l, struct error *e)
@@ -525,20 +547,6 @@ static void set_environment(const struct launch *l, struct command_environment *
         command_set(env, "SONDE_HUB", "%d", l->hub_port);
 }
 
-// The command with what it says about its nodes. NULL: no memory.
-static char **command_words(const struct launch *l)
-{
-    char count[24];
-    snprintf(count, sizeof count, "%zu", nodes_count(l->nodes));
-    const struct substitution with[] = {
-        {"{nodelist}", nodes_list(l->nodes)},
-        {"{hosts}", nodes_words(l->nodes)},
-        {"{hostfile}", l->hostfile},
-        {"{nnodes}", count},
-    };
-    return substitute(l->o->command, with, sizeof with / sizeof with[0]);
-}
-
 static bool is_telemetry(void *user, pid_t child)
 {
     const struct launch *l = user;
@@ -573,15 +581,20 @@ static int run_attempt(struct launch *l)
     if (nodes_restartable(l->nodes) && child_runs(&l->agent))
         attempt_annotate(l->socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
     set_environment(l, &env);
-    char **words = command_words(l);
+    char **words = nodes_substitute(l->nodes, l->hostfile, l->o->command);
     l->ended_ns = 0;
-    pid_t pid = words ? command_start(words, &env, &l->signals, &e) : error_set(&e, -ENOMEM, "out of memory");
+    l->unstarted = !words;
+    pid_t pid =
+        words ? command_start(words, &env, &l->signals, &l->unstarted, &e) : error_set(&e, -ENOMEM, "out of memory");
     substitute_free(words);
     command_environment_free(&env);
     if (nodes_restarts(l->nodes) == 0)
         l->job.start_ns = clock_realtime_ns();
     if (pid < 0) {
-        log_error("%s", e.text);
+        if (!l->unstarted)
+            log_error("%s", e.text);
+        else
+            l->why = e;
         l->ended_ns = clock_monotonic_ns();
         l->job.end_ns = clock_realtime_ns();
         return command_failure_code(pid);
@@ -601,6 +614,8 @@ static int run_command(struct launch *l)
         descendants_adopt();
     while (true) {
         int code = run_attempt(l);
+        if (l->unstarted)
+            return code;
         int64_t ended_ns = l->ended_ns;
         l->ended_ns = 0; // until it is over, a signal means that it shall be
         while (!l->end_asked && !l->interrupted && !nodes_command_ended(l->nodes, code, ended_ns))
@@ -721,12 +736,33 @@ static void print_summary(const struct launch *l, const struct summary *s)
 
 static void print_where(const struct launch *l, const struct summary *s)
 {
-    const char *path = l->o->record ? l->job.record : l->job.id;
+    const char *path = l->runs[0] ? l->job.id : l->job.record;
     fprintf(stderr, "sonde: recorded in %s\n", l->job.record);
     fprintf(stderr, "sonde: try: sonde query --list %s", path);
     if (s->cpu_percent.count)
         fprintf(stderr, "; sonde query 'avg:1s-avg:cpu_percent' %s", path);
     fputc('\n', stderr);
+}
+
+// Old recordings make room for the new one, and it is said which.
+static void make_room(const struct launch *l)
+{
+    struct runs_removed removed = {0};
+    struct error e;
+    if (!l->runs[0])
+        return;
+    int status = runs_prune(l->runs, &l->o->runs_limits, clock_realtime_ns(), l->job.record, &removed, &e);
+    char bytes[32], words[ERROR_TEXT_MAX];
+    summary_bytes_text((double)removed.bytes, bytes, sizeof bytes);
+    snprintf(words, sizeof words, "removed %zu recording%s, %s (--keep, --runs-size and --runs-age say what stays): %s",
+             removed.count, removed.count == 1 ? "" : "s", bytes, buf_cstr(&removed.names));
+    if (removed.worthy)
+        log_warning("%s", words);
+    else if (removed.count && !l->o->quiet)
+        fprintf(stderr, "sonde: %s\n", words);
+    buf_free(&removed.names);
+    if (status < 0)
+        log_warning("%s", e.text);
 }
 
 // What the run leaves behind: a summary, a recording, nothing else.
@@ -735,6 +771,8 @@ static void conclude(struct launch *l)
     struct summary summary = {0};
     struct error e;
     bool recorded = summary_add_folder(l->job.folder, &summary, &e) == 0;
+    // What the programs of other nodes emitted is in their files.
+    l->job.emitted = summary.emitted ? JOB_EMITTED : nodes_others(l->nodes) ? JOB_EMITTED_UNKNOWN : JOB_EMITTED_NOTHING;
     if (!l->o->quiet && recorded)
         print_summary(l, &summary);
     else if (!recorded)
@@ -751,9 +789,7 @@ static void conclude(struct launch *l)
     if (kept && folder_remove(l->job.folder, &e) < 0)
         log_warning("%s", e.text);
     sweep_dead_jobs(l->base);
-    static const struct runs_limits limits = {RUNS_KEPT_MAX, RUNS_BYTES_MAX};
-    if (l->runs[0] && runs_prune(l->runs, &limits, l->job.record, &e) < 0)
-        log_warning("%s", e.text);
+    make_room(l);
     rmdir(l->base); // when it was the last
 }
 
@@ -763,73 +799,128 @@ static void remove_folders(const struct launch *l)
     rmdir(l->base);
 }
 
-// The command has not been started, and will not be.
-static int run_nothing(struct launch *l, int code)
+// What there is of telemetry ends; nothing of the run stays.
+static void end_unused(struct launch *l)
 {
     stop_telemetry(l, false);
     remove_folders(l);
-    return code;
+}
+
+// --strict: the command does not start unless all of telemetry did.
+static int check_strict(const struct launch *l, struct error *e)
+{
+    const struct child *both[] = {&l->agent, &l->aggregator};
+    for (size_t i = 0; i < 2 && l->o->nodes.strict; i++)
+        if (both[i]->state != CHILD_READY)
+            return error_set(e, -EAGAIN, "the %s does not run, and the run is --strict", both[i]->what);
+    return nodes_check(l->nodes, e);
+}
+
+static int become_command(struct launch *l, struct error *e)
+{
+    signals_restore(&l->signals);
+    return plain_run(l->o, l->nodes, e);
 }
 
 static int run_with_telemetry(struct launch *l, struct error *e)
 {
     start_telemetry(l);
-    if (l->interrupted)
-        return run_nothing(l, LAUNCH_SIGNALLED + l->interrupted);
-    if (nodes_check(l->nodes, e) < 0)
-        return run_nothing(l, 1);
+    if (l->interrupted) {
+        end_unused(l);
+        return LAUNCH_SIGNALLED + l->interrupted;
+    }
+    if (check_strict(l, e) < 0) {
+        end_unused(l);
+        return LAUNCH_FAILED;
+    }
     say_where(l);
     l->job.exit_code = run_command(l);
+    if (l->unstarted) { // what telemetry takes may be what the command lacks
+        log_warning("%s; telemetry ends, so that the command can take this process", l->why.text);
+        end_unused(l);
+        return become_command(l, e);
+    }
     stop_telemetry(l, true);
     l->job.agent_restarts = l->agent_starts > 0 ? l->agent_starts - 1 : 0;
     conclude(l);
     return l->job.exit_code;
 }
 
-static int run_plain(const struct launch_options *o)
+// There is nowhere to put telemetry. The command runs all the same, by the rules of restarts where there are some.
+static int run_without_telemetry(struct launch *l, struct error *e)
 {
-    struct command_environment env = {0};
-    struct error e;
-    command_set(&env, "SONDE_LEVEL", "0");
-    int status = command_become(o->command, &env, &e);
-    log_error("%s", e.text);
-    command_environment_free(&env);
-    return command_failure_code(status);
+    if (l->o->nodes.strict)
+        return LAUNCH_FAILED;
+    log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded", e->text);
+    e->code = 0;
+    if (!nodes_restartable(l->nodes))
+        return become_command(l, e);
+    int fd = plain_hostfile(l->nodes, l->hostfile);
+    int code = run_command(l);
+    if (fd >= 0)
+        close(fd);
+    return l->unstarted ? become_command(l, e) : code;
+}
+
+// A wrong option is the user's to mend: nothing is started.
+static int check_options(struct launch *l, struct error *e)
+{
+    int status = find_file(l->o->tls_cert, l->tls_cert, e);
+    return status == 0 ? find_file(l->o->tls_key, l->tls_key, e) : status;
+}
+
+static int run_checked(struct launch *l, struct error *e)
+{
+    int status = folder_base_path(l->o->run_dir, l->base, e);
+    if (status == 0)
+        status = find_record_place(l, e);
+    if (status == 0)
+        status = make_run_folder(l, e);
+    if (status == 0)
+        return run_with_telemetry(l, e);
+    if (l->job.folder[0])
+        remove_folders(l);
+    l->job.folder[0] = l->job.record[0] = l->socket[0] = l->token_file[0] = l->hostfile[0] = 0;
+    return run_without_telemetry(l, e);
 }
 
 int launch_run(const struct launch_options *options, struct error *e)
 {
+    e->code = 0;
     if (options->level == 0)
-        return run_plain(options);
+        return plain_run(options, NULL, e);
     struct launch *l = calloc(1, sizeof *l);
-    if (!l) {
-        error_set(e, -ENOMEM, "out of memory");
-        return 1;
+    // First the signals: one that comes between the steps must not leave a folder behind.
+    int status = l ? signals_open(&l->signals, e) : error_set(e, -ENOMEM, "out of memory");
+    if (status < 0) {
+        free(l);
+        if (options->nodes.strict)
+            return LAUNCH_FAILED;
+        log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded", e->text);
+        return plain_run(options, NULL, e);
     }
     l->o = options;
     tunnel_init(&l->tunnel, options->tunnel_node, options->tunnel_port);
     l->lock_fd = l->agent.control = l->aggregator.control = -1;
+    l->agent.what = "agent";
+    l->aggregator.what = "aggregator";
     l->job.start_ns = clock_realtime_ns();
     l->job.pid = getpid();
     l->job.level = options->level;
     l->job.rate_s = options->rate_s;
     l->job.exit_code = -1;
+    l->job.keep = options->keep;
     l->job.command = job_command_text(options->command);
     job_host(l->job.host);
-    // First the signals: one that comes between the steps must not leave a folder behind.
-    int code = 1, status = signals_open(&l->signals, e);
-    if (status == 0) {
-        status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
-        if (status == 0)
-            status = find_places(l, e);
-        if (status == 0)
-            status = make_run_folder(l, e);
-        if (status == 0)
-            code = run_with_telemetry(l, e);
-        else if (l->job.folder[0])
-            remove_folders(l);
-        signals_close(&l->signals);
-    }
+    status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
+    if (status == 0)
+        status = check_options(l, e);
+    int code = LAUNCH_WRONG_OPTION;
+    if (status == 0)
+        code = run_checked(l, e);
+    else if (!l->nodes && status == -ENOMEM && !options->nodes.strict)
+        code = become_command(l, e);
+    signals_close(&l->signals);
     if (l->lock_fd >= 0)
         close(l->lock_fd);
     nodes_close(l->nodes);

@@ -1,6 +1,7 @@
 #include "launch/summary.h"
 
 #include "base/clock.h"
+#include "collect/collect.h"
 #include "launch/folder.h"
 #include "store/read.h"
 
@@ -84,8 +85,18 @@ static double counted(struct store_snapshot *s, uint32_t series)
     return total;
 }
 
+// Whether a program put the metric in: the agent's are in the catalogue.
+static bool is_emitted(const struct store_metric *metric)
+{
+    const struct collect_metric *own = collect_find(metric->name);
+    return !own || !str_eq(own->metric.name, metric->name); // not by an alias
+}
+
 static void add_snapshot(struct store_snapshot *s, struct summary *out)
 {
+    const struct store_metric *each;
+    for (uint32_t id = 0; !out->emitted && (each = store_metric_get(s, id)); id++)
+        out->emitted = is_emitted(each);
     size_t series_count = store_series_count(s);
     out->series += series_count;
     for (uint32_t id = 0; id < series_count; id++) {
@@ -144,6 +155,9 @@ static void take_failing(const struct store_event *event, struct summary *out)
 static bool take_event(const struct store_event *event, void *user)
 {
     struct summary *out = user;
+    bool of_telemetry =
+        tag_of(event, STR("failing")).size || tag_of(event, STR("cut_off")).size || tag_of(event, STR("attempt")).size;
+    out->emitted |= event->kind != STORE_ANNOTATION || !of_telemetry;
     if (event->kind == STORE_ANNOTATION)
         take_failing(event, out);
     struct str said = tag_of(event, STR("cut_off")), host = tag_of(event, STR("host")),

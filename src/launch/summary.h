@@ -33,6 +33,7 @@ struct summary {
     uint64_t points, series;
     uint64_t dropped; // refused or lost, as far as it was recorded
     uint64_t damaged_blocks;
+    bool emitted; // something is there that neither the agent nor the launcher puts in
     struct summary_figure cpu_percent, memory_bytes;
     double memory_total_bytes; // 0: unknown
     struct summary_cut_off cut_off[SUMMARY_CUT_OFF_MAX];

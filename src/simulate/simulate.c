@@ -325,7 +325,8 @@ static int start_command(struct simulation *s, struct error *e)
     command_set(&env, "SONDE_URL", "%s", s->url);
     command_set(&env, "SONDE_TOKEN_FILE", "%s", s->token_file);
     command_set(&env, "SONDE_JOB", "%s", s->o->serve.job);
-    pid_t pid = command_start(s->o->command, &env, &s->signals, e);
+    bool unstarted;
+    pid_t pid = command_start(s->o->command, &env, &s->signals, &unstarted, e);
     command_environment_free(&env);
     if (pid < 0)
         s->exit_code = command_failure_code((int)pid);

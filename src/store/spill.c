@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { SPILL_ROW, SPILL_POINT, SPILL_EVENT, SPILL_DEFINITION };
@@ -19,14 +20,21 @@ struct spill_head {
     uint64_t bytes;
 };
 
-static int put(struct store *s, struct spill_head head, const void *first, size_t first_bytes, const void *rest)
+static int reserve(struct store *s, size_t payload)
 {
     s->spill.limit = s->memory_limit_bytes / 2;
-    size_t more = sizeof head + head.bytes;
-    if (s->spill.size + more > s->spill.limit || !buf_reserve(&s->spill, more)) {
-        s->spill.failed = false;
-        return -ENOSPC;
-    }
+    size_t more = sizeof(struct spill_head) + payload;
+    if (s->spill.size + more <= s->spill.limit && buf_reserve(&s->spill, more))
+        return 0;
+    s->spill.failed = false;
+    return -ENOSPC;
+}
+
+static int put(struct store *s, struct spill_head head, const void *first, size_t first_bytes, const void *rest)
+{
+    int rc = reserve(s, head.bytes);
+    if (rc)
+        return rc;
     buf_add(&s->spill, &head, sizeof head);
     buf_add(&s->spill, first, first_bytes);
     buf_add(&s->spill, rest, head.bytes - first_bytes);
@@ -50,25 +58,36 @@ int spill_event(struct store *s, struct str record)
     return put(s, (struct spill_head){SPILL_EVENT, 0, record.size}, record.data, record.size, "");
 }
 
-// Its payload is followed by zeros up to a multiple of 8; the head's id says how many.
-int spill_definition(struct store *s, struct str entry)
+static size_t padded(size_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+
+int spill_reserve(struct store *s, size_t bytes)
+{
+    return reserve(s, padded(bytes));
+}
+
+// Zeros fill the payload up to a multiple of 8; the head's id says how many.
+void spill_definition(struct store *s, struct str entries)
 {
     static const char zeros[8];
-    uint32_t fill = (uint32_t)(-entry.size % 8);
-    struct buf padded = {0};
-    buf_add_str(&padded, entry);
-    buf_add(&padded, zeros, fill);
-    int rc = padded.failed
-                 ? -ENOMEM
-                 : put(s, (struct spill_head){SPILL_DEFINITION, fill, padded.size}, padded.data, padded.size, "");
-    buf_free(&padded);
-    return rc;
+    uint64_t bytes = padded(entries.size);
+    struct spill_head head = {SPILL_DEFINITION, (uint32_t)(bytes - entries.size), bytes};
+    int rc = put(s, head, entries.data, entries.size, zeros);
+    assert(!rc);
+    (void)rc;
 }
 
 static int replay_one(struct store *s, const struct spill_head *head, const char *payload)
 {
-    if (head->kind == SPILL_DEFINITION)
-        return catalog_write(s, (struct str){payload, head->bytes - head->id});
+    if (head->kind == SPILL_DEFINITION) {
+        struct str entries = {payload, head->bytes - head->id};
+        int rc = catalog_make_room(s, entries.size);
+        if (!rc)
+            catalog_write(s, entries);
+        return rc;
+    }
     if (head->kind == SPILL_EVENT)
         return append_event(s, (struct str){payload, head->bytes});
     int64_t t;

@@ -73,6 +73,9 @@ static int copy_table(struct store_reader *r, struct table *t)
         if (i)
             sched_yield();
         rc = copy_table_once(r, t, any);
+        // A writer that takes the file up has changed it meanwhile.
+        if (!rc && any && lock_has_writer(r->fd))
+            rc = -EAGAIN;
         if (rc == -EBADMSG && any)
             break;
     }
@@ -166,12 +169,17 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
             bool sound = fits && block_intact(&h, base + g->read);
             if (trust == TRUST_SYNCED && !sound)
                 reader_unsure(r, e->offset + g->read, used - g->read);
-            else if (trust == TRUST_KILLED && sound)
+            else if (trust == TRUST_KILLED && sound && !lock_has_writer(r->fd))
                 reader_damaged(r, e->offset + g->read, h.size, "the size of the segment with the block");
             if (!sound)
                 return 0;
         }
         if (!fits) {
+            // Damage, unless the writer has retired the segment meanwhile and uses its place for something else.
+            __atomic_thread_fence(__ATOMIC_ACQUIRE);
+            if (__atomic_load_n(&g->entry->generation, __ATOMIC_RELAXED) != e->generation &&
+                map_guard_lost(&r->remains.lost) == MAP_GUARD_NOTHING_LOST)
+                return -EAGAIN;
             uint64_t next = next_header(base, g->read + 8, used);
             reader_damaged(r, e->offset + g->read, next - g->read, "a block header");
             g->read = next;
@@ -190,6 +198,7 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
             .header = h,
             .bytes = base + g->read,
             .entry = g->entry,
+            .remains = &r->remains,
             .offset = e->offset + g->read,
             .number = next_number(),
             .generation = e->generation,
@@ -360,6 +369,7 @@ static int view_build(struct store_reader *r, const struct table *t, struct view
             .size = e->size,
             .bytes = r->mapping->base + e->offset,
             .entry = &t->live[i],
+            .remains = &r->remains,
         };
         if (!e->used || !sealed(r, v, &tail))
             v->tails[v->tail_count++] = tail;

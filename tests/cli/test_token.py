@@ -68,8 +68,9 @@ class Token(Place):
         other = self.root / "by-run"
         self.assertEqual(self.sonde("run", "-q", "-l", "1", "--token-file", other, "--", "sonde", "token", "--control").stdout, other.read_text())
         file.chmod(0o644)
-        for command in (("run", "--token-file", file, "--", "true"), ("token", "--token-file", file), ("replay", "--token-file", file)):
+        for command in (("run", "--strict", "--token-file", file, "--", "true"), ("token", "--token-file", file), ("replay", "--token-file", file)):
             self.one_line(self.sonde(*command), 1, "chmod 600")
+        self.one_line(self.sonde("run", "--token-file", file, "--", "true"), 0, "chmod 600")
         self.nothing_left()
 
     def test_only_a_terminal_sees_it(self):

@@ -19,11 +19,12 @@ import urllib.parse
 
 from dumps import Dumps
 import side_by_side
-from lab import PROJECT, Lab, until, why_not
+from lab import Lab, until, why_not
 
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
 SKEW = os.environ["SKEW"]
+PRINT_RANK = os.environ["PRINT_RANK"]
 HOSTS = ["n1", "n2", "n3"]
 # Asks the job that runs on a host: prints status, X-Sonde-Missing and the answer.
 ASK = """
@@ -50,7 +51,7 @@ lab = None
 def open_lab():
     global lab
     began = time.monotonic()
-    with Lab([SONDE, EMITTER, SKEW], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:  # n4 is for the tree
+    with Lab([SONDE, EMITTER, SKEW, PRINT_RANK], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:  # n4 is for the tree
         print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
         yield
 
@@ -87,7 +88,7 @@ class Cluster(Dumps, unittest.TestCase):
             for host in lab.names:
                 for pid in self.ours(host):
                     os.kill(pid, signal.SIGKILL)
-                lab.run(host, "sh", "-c", "rm -rf /tmp/* /dev/shm/*")
+                lab.clear(host, "/tmp", "/dev/shm")
         lab.idle()
 
     # ---- running
@@ -127,8 +128,7 @@ class Cluster(Dumps, unittest.TestCase):
 
     def left(self, host):
         """Files in a host's folder of running jobs, and memory with a name."""
-        found = [path for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).iterdir()]
-        return [str(within) for path in found if path.name not in PROJECT.parts for within in (path, *path.rglob("*"))]
+        return [str(path) for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).rglob("*")]
 
     def nothing_left(self):
         """No process of ours, no file, no memory."""
@@ -510,10 +510,11 @@ class Cluster(Dumps, unittest.TestCase):
 
     def dumping(self, host):
         """Starts a dump and waits until some of a host's data are there, which is not long before all of them are."""
-        unfinished = lab.file("n1", f"/root/dumped/{host}.part")
-        unfinished.unlink(missing_ok=True)
+        folder = lab.file("n1", "/root/dumped")
+        for unfinished in folder.glob(f"{host}.*.part"):
+            unfinished.unlink()
         dump = self.start("sonde", "dump", "--to", "dumped")
-        until(lambda: unfinished.exists() or dump.poll() is not None, "the dump is under way", pause_s=0.001)
+        until(lambda: any(folder.glob(f"{host}.*.part")) or dump.poll() is not None, "the dump is under way", pause_s=0.001)
         return dump
 
     @unittest.skipIf(TRANSPORT == "fabric:shm", "memory has no cable")
@@ -769,7 +770,7 @@ class Cluster(Dumps, unittest.TestCase):
     def test_login_node(self):
         """salloc on a machine that is none of the job's: the command runs there, and all nodes have agents."""
         done = lab.run("n1", "salloc", "--quiet", "-N2", "--nodelist=n2,n3", "sonde", "run", "--record", self.record, "sh", "-c",
-                       "hostname; echo {nodelist}; srun --overlap sonde put where 1")
+                       "hostname; echo {sonde:nodelist}; srun --overlap sonde put where 1")
         self.assertEqual((done.returncode, done.stdout), (0, "n1\nn2,n3\n"), done.stderr)
         self.assertIn("none of the job's nodes", done.stderr)
         series = self.series(self.record)
@@ -784,6 +785,28 @@ class Cluster(Dumps, unittest.TestCase):
             self.assertIn((f"ranks_of_{host}", host), series)
 
     @moves_no_data("no run begins")
+    def test_ranks_of_real_launchers(self):
+        """What libsonde takes for the rank, under srun and mpirun and a stand-in for torchrun."""
+        torchrun = lab.shared / "torchrun.py"
+        torchrun.write_text("import os, subprocess, sys\n"
+                            "for local in range(2):\n"
+                            "    rank = 2 * int(os.environ['SLURM_PROCID']) + local\n"
+                            "    subprocess.run(sys.argv[1:], env=os.environ | {'RANK': str(10 + rank), 'LOCAL_RANK': str(local), 'WORLD_SIZE': '16'}, check=True)\n")
+        self.addCleanup(torchrun.unlink)
+        program, mpirun = "/mnt/bin/print_rank", "mpirun --oversubscribe"
+        for command, expected in ((f"srun -N3 -n3 {program}", ["0", "1", "2"]),
+                                  (f"srun -N3 -n3 sh -c '{program}; true'", ["0", "1", "2"]),
+                                  (f"{mpirun} -n 3 {program}", ["0", "1", "2"]),
+                                  (f"srun -N1 -n1 {mpirun} --mca plm isolated --host localhost:3 -n 3 {program}", ["0", "1", "2"]),
+                                  (f"{program}", ["none"]),
+                                  (f"srun -N2 -n2 python3 /mnt/shared/torchrun.py {program}", ["10", "11", "12", "13"]),
+                                  (f"RANK=9 WORLD_SIZE=16 srun -N3 -n3 {program}", ["0", "1", "2"])):
+            batch = self.script(f"{command} > /mnt/shared/ranks.out 2> /mnt/shared/ranks.err\n")
+            done = lab.run("n1", "sbatch", "--quiet", "--wait", "-N3", "-D", "/mnt/shared", "-o", "/dev/null", batch)
+            self.assertEqual(done.returncode, 0, (lab.shared / "ranks.err").read_text())
+            self.assertEqual(sorted((lab.shared / "ranks.out").read_text().split()), expected, command)
+
+    @moves_no_data("no run begins")
     def test_copies_are_refused_with_advice(self):
         for command in (["mpirun", "-n", "2", "sonde", "run", "true"], ["salloc", "--quiet", "-N2", "srun", "-n2", "sonde", "run", "true"]):
             done = lab.run("n1", *command)
@@ -793,7 +816,7 @@ class Cluster(Dumps, unittest.TestCase):
     # ---- ssh
 
     def test_ssh_placeholders_and_recordings_of_private_disks(self):
-        done = self.ssh("--", "sh", "-c", "echo '{nodelist}|{hosts}|{nnodes}|{hostfile}|{x}'; cat {hostfile}; for h in {hosts}; do ssh $h \"SONDE_SOCKET=$SONDE_SOCKET /mnt/bin/sonde put by_ssh 1\"; done",
+        done = self.ssh("--", "sh", "-c", "echo '{sonde:nodelist}|{sonde:hosts}|{sonde:nnodes}|{sonde:hostfile}|{x}'; cat {sonde:hostfile}; for h in {sonde:hosts}; do ssh $h \"SONDE_SOCKET=$SONDE_SOCKET /mnt/bin/sonde put by_ssh 1\"; done",
                         env={"SONDE_JOB": "over-ssh"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, "n1,n2,n3|n1 n2 n3|3|/tmp/sonde-0/over-ssh/hostfile|{x}\nn1\nn2\nn3\n")
@@ -828,7 +851,7 @@ class Cluster(Dumps, unittest.TestCase):
     def test_a_dead_host_is_named_and_the_run_goes_on(self):
         for start in (self.ssh, self.slurm):
             lab.partition("n3")
-            done = start("--no-record", "--", "sh", "-c", "echo {nodelist}")
+            done = start("--no-record", "--", "sh", "-c", "echo {sonde:nodelist}")
             lab.heal("n3")
             self.assertEqual((done.returncode, done.stdout), (0, "n1,n2\n"), done.stderr)
             self.assertIn("node n3 has not come up", done.stderr)
