@@ -1,13 +1,15 @@
-// peer.h - the process at the other end of a TCP connection, as far as the kernel tells: for connections within this machine, the uid that made its socket.
+// peer.h - the process at the other end of a TCP connection within this machine.
 //
-//   the kernel's table of sockets (sock_diag)              peer's address and port ─▶ uid, inode        10 µs: for every connection
-//   /proc/net/tcp, tcp6, where the kernel has no sock_diag  the same, by reading all of it               milliseconds: for control only
-//   /proc/PID/fd of our own processes                       inode ─▶ process                             milliseconds: likewise
+//   source                         gives                           cost      used for
+//   sock_diag (netlink)            address and port ─▶ uid, inode  10 µs     every local connection
+//   /proc/net/tcp, tcp6            the same, without sock_diag     some ms   control only
+//   /proc/PID/fd of our processes  inode ─▶ process                some ms   collectors only
 //
-// Nobody can make a socket of another uid, so peer_is_own() cannot be deceived by other users. Forwarded connections can be: the socket is that of the program
-// that forwards. sshd runs a user's `ssh -L` under the user's uid, but other processes of that user cannot look into it; its ssh for `ssh -R` says its name.
-// So peer_is_program_here() demands a process that we can see, and that is not ssh. Another forwarder that the user runs (socat, a notebook server's
-// proxy) is a program of that user's, and counts as one.
+// Nobody can make a socket of another uid, so other users cannot deceive peer_is_own(). A forwarder
+// can: the socket is its own. sshd runs `ssh -L` of a user under the user's uid, but forbids other
+// processes to look into it; the ssh of `ssh -R` is known by its name. So peer_is_program_here()
+// demands a process that we can see and that is not ssh. Any other forwarder that the user runs
+// (socat, a notebook server's proxy) counts as a program of the user.
 #ifndef SONDE_AGGREGATOR_PEER_H
 #define SONDE_AGGREGATOR_PEER_H
 

@@ -37,7 +37,8 @@ int token_make(char out[TOKEN_TEXT_MAX], struct error *e)
     return 0;
 }
 
-// Writes a file of its own and gives it the name: whoever reads that one finds a whole token. -EEXIST: another process was faster.
+// Writes a file of its own and gives it the name: whoever reads that one finds a whole token.
+// -EEXIST: another process was faster.
 static int make_file(const char *path, struct error *e)
 {
     char token[TOKEN_TEXT_MAX], line[TOKEN_TEXT_MAX + 1], draft[PATH_MAX];

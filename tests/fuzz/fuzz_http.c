@@ -1,5 +1,7 @@
-// Bytes of a client that has no token, on a real connection to a real server, through acceptor, library and table of routes: whatever they are, the server goes on, and nothing but
-// the open routes answers 200. With a first byte of 'T' behind a token: the same for a client that may view (then any answer will do).
+// Bytes of a client that has no token, on a real connection to a real server, through acceptor,
+// library and table of routes: whatever they are, the server goes on, and nothing but the open
+// routes answers 200. With a first byte of 'T' behind a token: the same for a client that may view
+// (then any answer will do).
 #include "aggregator/aggregator.h"
 #include "aggregator/tokens.h"
 
@@ -68,7 +70,8 @@ static void talk(const void *bytes, size_t size, struct buf *out)
     close(fd);
 }
 
-// Each answer that is a 200 has to be one that everybody gets: of all routes only the open ones answer a client without a token in plain text.
+// Each answer that is a 200 has to be one that everybody gets: of all routes only the open ones
+// answer a client without a token in plain text.
 static void check_answers(struct str said)
 {
     static const struct str ok = {"HTTP/1.1 200", sizeof "HTTP/1.1 200" - 1};

@@ -271,7 +271,8 @@ static void test_strangers_have_little_time(void **state)
     connections_destroy(c);
 }
 
-// Anything, in any order: the bounds hold, the counts are those of a recount, and a proved connection that is busy stays.
+// Anything, in any order: the bounds hold, the counts are those of a recount, and a proved
+// connection that is busy stays.
 static void test_any_order(void **state)
 {
     (void)state;
