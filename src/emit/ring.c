@@ -104,16 +104,9 @@ void sonde_put_point(sonde_handle metric, double value)
     emit_publish(r, head + POINT_BYTES);
 }
 
-// For what is not worth a path of its own.
-static struct ring *room_if_needed(size_t bytes, uint64_t points)
-{
-    struct ring *r = emit_self;
-    return atomic_load_explicit(&r->head, memory_order_relaxed) + bytes > r->limit ? emit_room(bytes, points) : r;
-}
-
 void sonde_put_point_at(sonde_handle metric, double value, int64_t time_ns)
 {
-    struct ring *r = room_if_needed(POINT_BYTES, 1);
+    struct ring *r = emit_room_if_needed(POINT_BYTES, 1);
     if (!r)
         return;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
@@ -128,7 +121,7 @@ static void put_row(sonde_handle group, const double *values, unsigned flags, in
 {
     unsigned count = emit_group_members(group);
     size_t bytes = 16 + 8 * (size_t)count;
-    struct ring *r = count ? room_if_needed(bytes, count) : NULL;
+    struct ring *r = count ? emit_room_if_needed(bytes, count) : NULL;
     if (!r)
         return;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
