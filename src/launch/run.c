@@ -56,8 +56,9 @@ struct launch {
     char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX]; // absolute: the aggregator goes to another folder
     struct child agent, aggregator;
     int agent_starts, aggregator_starts;
-    bool up;       // the start is over: what is there can be named to others
-    pid_t command; // 0 before it starts and after it has ended
+    int hostfile_fd; // where it is in memory; -1: it is a file
+    bool up;         // the start is over: what is there can be named to others
+    pid_t command;   // 0 before it starts and after it has ended
     int command_status;
     int64_t ended_ns; // CLOCK_MONOTONIC
     int interrupted;  // the signal that came before the command was started
@@ -617,13 +618,22 @@ static void stop_command(struct launch *l)
     }
 }
 
+static void use_hostfile_in_memory(struct launch *l)
+{
+    if (l->hostfile_fd >= 0)
+        close(l->hostfile_fd);
+    l->hostfile_fd = plain_hostfile(l->nodes, l->hostfile);
+}
+
 // Runs the command once, to its end. Returns the exit code.
 static int run_attempt(struct launch *l)
 {
     struct command_environment env = {0};
     struct error e;
-    if (nodes_begin(l->nodes, &e) < 0)
-        log_warning("%s", e.text);
+    if (nodes_begin(l->nodes, &e) < 0) {
+        log_warning("%s; the command finds its hostfile in memory", e.text);
+        use_hostfile_in_memory(l);
+    }
     tell_expected_now(l);
     if (nodes_restartable(l->nodes) && child_runs(&l->agent))
         attempt_annotate(l->socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
@@ -904,10 +914,8 @@ static int run_without_telemetry(struct launch *l, struct error *e)
     e->code = 0;
     if (!nodes_restartable(l->nodes))
         return become_command(l, e);
-    int fd = plain_hostfile(l->nodes, l->hostfile);
+    use_hostfile_in_memory(l);
     int code = run_command(l);
-    if (fd >= 0)
-        close(fd);
     return l->unstarted ? become_command(l, e) : code;
 }
 
@@ -952,7 +960,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     }
     l->o = options;
     tunnel_init(&l->tunnel, options->tunnel_node, options->tunnel_port);
-    l->lock_fd = l->agent.control = l->aggregator.control = l->listening = l->hub_listening = -1;
+    l->lock_fd = l->agent.control = l->aggregator.control = l->listening = l->hub_listening = l->hostfile_fd = -1;
     l->agent.what = "agent";
     l->aggregator.what = "aggregator";
     l->job.start_ns = clock_realtime_ns();
@@ -972,7 +980,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     else if (!l->nodes && status == -ENOMEM && !options->nodes.strict)
         code = become_command(l, e);
     signals_close(&l->signals);
-    const int ours[] = {l->lock_fd, l->listening, l->hub_listening};
+    const int ours[] = {l->lock_fd, l->listening, l->hub_listening, l->hostfile_fd};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (ours[i] >= 0)
             close(ours[i]);

@@ -21,7 +21,7 @@ SKIPPED = 77
 
 
 class Faults(Place):
-    command = ["sh", "-c", "echo out; echo err >&2; exit 7"]
+    command = ["sh", "-c", "cat $0 >/dev/null && echo out; echo err >&2; exit 7", "{hostfile}"]
 
     def fault(self, kind, n, how, scope, *arguments):
         done = subprocess.run([FAULT, kind, str(n), how, scope, str(self.root / "report"), SONDE, "run", *arguments, "--", *self.command], env=self.env,
@@ -60,6 +60,12 @@ class Faults(Place):
 
     def test_files(self):
         self.sweep("files", "first", SAMPLES)
+
+    def test_every_file_of_the_start(self):
+        """Some 30 calls lie before the command: folders, token, job.json, the hostfile that the command is given."""
+        for n in range(1, 36):
+            done, _ = self.fault("files", n, "once", "first", "-q")
+            self.assertEqual((done.returncode, done.stdout), (7, "out\n"), f"files {n}: {done.stderr}")
 
     def test_files_everywhere(self):
         self.sweep("files", "all", SAMPLES)
