@@ -1,7 +1,7 @@
 // own.h - sonde's own metrics: what the agent takes, drops, stores and costs.
 //
 // All of them at level 4. What was dropped is recorded at every level, from the moment that there is something: nothing is lost in silence, and
-// nothing is listed where nothing is lost.
+// nothing is listed where nothing is lost. The header of the file holds the sum, too.
 #ifndef SONDE_AGENT_OWN_H
 #define SONDE_AGENT_OWN_H
 
@@ -21,6 +21,9 @@ struct own;
 struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count, int level,
                        struct error *e);
 void own_destroy(struct own *o);
+
+// Notes in the file's header what was dropped so far: there it is known even when there is no space to record it.
+void own_note_dropped(struct own *o, const struct ingest *in, const struct own_figures *figures);
 
 // The next row is recorded whenever it comes.
 void own_be_due(struct own *o);

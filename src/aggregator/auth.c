@@ -23,7 +23,8 @@ bool auth_token_equal(struct str token, struct str given)
 {
     if (!token.size)
         return false;
-    // Every byte given is compared with some byte of the token; volatile keeps the loop from ending early.
+    // Every byte given is compared with some byte of the token; volatile keeps the loop from ending
+    // early.
     volatile unsigned char difference = token.size != given.size;
     for (size_t i = 0; i < given.size; i++)
         difference = (unsigned char)(difference | (given.data[i] ^ token.data[i % token.size]));
@@ -106,8 +107,8 @@ static enum role header_role(const struct auth *auth, const struct request *r)
     return str_eq_nocase(scheme, STR("Basic")) ? basic_role(auth, str_trim(rest)) : ROLE_NOBODY;
 }
 
-// The target without its token parameters, however their name is written. NULL: no memory. Slashes in front are folded into one: "//elsewhere/" would lead to
-// another host.
+// The target without its token parameters, however their name is written. NULL: no memory. Slashes
+// in front are folded into one: "//elsewhere/" would lead to another host.
 static char *clean_target(struct request *r)
 {
     struct str rest = r->target, path = str_cut(&rest, '?');
@@ -181,7 +182,8 @@ static bool check_cookie(const struct auth *auth, struct request *r, struct answ
     return true;
 }
 
-// A browser that opens a page with the token: it gets a session, and goes on to the page without it.
+// A browser that opens a page with the token: it gets a session, and goes on to the page without
+// it.
 static bool send_on(const struct auth *auth, struct request *r, struct answer *a, const char *cookie)
 {
     char id[SESSION_ID_SIZE + 1];

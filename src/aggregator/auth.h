@@ -1,17 +1,20 @@
-// auth.h - which role a request has.
+// auth.h - the role of a request.
 //
-//   how the client proves itself                            at most    who uses it
-//   Authorization: Bearer TOKEN                              CONTROL    programs
-//   Authorization: Basic, any user, TOKEN as the password    WRITE      Grafana, curl
-//   ?token=TOKEN in the address                              WRITE      programs that cannot do better; a browser, once
-//   cookie sonde_session_PORT                                VIEW       a browser, from then on
+//   proof that the client sends                          at most    sent by
+//   Authorization: Bearer TOKEN                          CONTROL    programs
+//   Authorization: Basic, any user, TOKEN as password    WRITE      Grafana, curl
+//   ?token=TOKEN in the address                          WRITE      simple programs; a browser, once
+//   cookie sonde_session_PORT                            VIEW       a browser, from then on
 //
-// and never more than the token's own role (tokens.h). A browser that opens a page with ?token= gets a session (sessions.h) as its cookie and is sent on to the same
-// page without the token, so that the token does not stay in the address bar. Browsers send cookies to every port of a host, and send them with what other pages ask:
-// so a cookie is no token, only views, is not listened to where the browser says that another page asks, and never for JSONP.
+// The token's own role (tokens.h) is a second upper bound. A browser that opens a page with ?token=
+// gets a session (sessions.h) as its cookie. The server redirects it to the same page without the
+// token, so that the address bar does not keep the token. Browsers send cookies to every port of a
+// host, and with requests that other pages make. So a cookie is no token and only views; the server
+// ignores it where the browser names another page, and for JSONP.
 //
-// Without a token (only on loopback): a page from elsewhere in a browser of this machine must not read the data, neither by a name that it makes
-// resolve to 127.0.0.1 (DNS rebinding: the Host header gives it away) nor as a script (Sec-Fetch-Site does). Nobody has the role CONTROL.
+// Without a token (only on loopback), a page from elsewhere in a browser of this machine must not
+// read the data: neither by a name that it resolves to 127.0.0.1 (DNS rebinding: the Host header
+// shows it) nor by a script (Sec-Fetch-Site shows it). No request has the role CONTROL then.
 #ifndef SONDE_AGGREGATOR_AUTH_H
 #define SONDE_AGGREGATOR_AUTH_H
 
@@ -21,9 +24,9 @@
 #include "aggregator/tokens.h"
 
 struct auth {
-    char token[ROLE_COUNT][TOKEN_TEXT_MAX]; // of each role but ROLE_NOBODY; the control token empty = none is needed
+    char token[ROLE_COUNT][TOKEN_TEXT_MAX]; // by role; an empty control token: none is needed
     struct sessions *sessions;              // NULL: browsers get none
-    struct str listen;                      // the address we listen on, one more name that Host may give
+    struct str listen;                      // our address, one more name that Host may give
     int port;
     bool tls; // the cookie is for HTTPS only
 };
@@ -41,7 +44,8 @@ enum role auth_role_of(const struct auth *auth, struct str given);
 // Whether the address, in digits or as "localhost", is only reachable from this machine.
 bool auth_is_loopback(struct str address);
 
-// True: go on, r->role and r->by_cookie are set. False: the answer is complete: 401, 403 or a redirect.
+// True: go on, r->role and r->by_cookie are set. False: the answer is complete: 401, 403 or a
+// redirect.
 bool auth_check(const struct auth *auth, struct request *r, struct answer *a);
 
 #endif

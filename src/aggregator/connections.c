@@ -1,7 +1,9 @@
-// connections.c - a list under one lock, and a thread that looks through it a few times per time-out.
+// connections.c - a list under one lock, and a thread that looks through it a few times per
+// time-out.
 //
-// Phases change several times a request, so changing one wakes nobody: the watcher looks at fixed intervals while there are
-// connections (a time-out may come 1/8 late), and sleeps while there are none.
+// Phases change several times a request, so changing one wakes nobody: the watcher looks at fixed
+// intervals while there are connections (a time-out may come 1/8 late), and sleeps while there are
+// none.
 #include "aggregator/connections.h"
 
 #include "base/clock.h"
@@ -226,7 +228,8 @@ const struct peer *connection_peer(const struct connection *connection)
 
 // ---- making room
 
-// What goes first among a client's: the oldest unproved connection, whatever it does, else the one that has been idle longest.
+// What goes first among a client's: the oldest unproved connection, whatever it does, else the one
+// that has been idle longest.
 static bool goes_before(const struct connection *a, const struct connection *b)
 {
     if (!b || a->proved != b->proved)

@@ -1,24 +1,31 @@
-// connections.h - the table of open connections: how many, from where, and for how long each may do what it does.
+// connections.h - the table of open connections: how many, from where, and for how long each may do
+// what it does.
 //
-// The HTTP library bounds inactivity, but a client that sends one byte a second is never inactive. So every connection is in a
-// phase, and each phase has a time after which the connection is shut down, however busy it looks:
+// The HTTP library bounds inactivity, but a client that sends one byte a second is never inactive.
+// So every connection is in a phase, and each phase has a time after which the connection is shut
+// down, however busy it looks:
 //
-//   WAITING (idle, or sending a request's first line) → READING (headers, body) → ANSWERING → SENDING → WAITING …
+//   WAITING (idle, or first line) → READING (headers, body) → ANSWERING → SENDING → WAITING …
 //
 // A telnet client is TALKING all the time; its time begins anew with every piece that it sends.
 //
-// When the table, or a client's share of it, is full, the connection that has been WAITING or TALKING longest makes room: idle connections
-// never keep a new client out. Where all are busy the new one is shut down at once.
+// When the table, or a client's share of it, is full, the connection that has been WAITING or
+// TALKING longest makes room: idle connections never keep a new client out. Where all are busy the
+// new one is shut down at once.
 //
-// A client is an address and, within this machine, a uid. Until a request on it has shown a token, a connection is *unproved*: whatever it does, unproved connections
-// make room before any other, first those of the client that has most of them. Clients other than our own user may have few of them (more once one of their connections has
-// been proved: such clients are remembered), and not for long. So a stranger stops nobody but himself.
+// A client is an address and, within this machine, a uid. A connection is *unproved* until a request
+// on it has shown a token. Whatever unproved connections do, they make room before all others, first
+// those of the client that has most of them. A client other than our own user may have few, and not
+// for long. A client that has shown a token once is remembered, and may have more. So a stranger
+// stops nobody but himself.
 //
-// Those that were told to go stay in the table until their owners have closed them. Who accepts asks for room first (connections_room), so that a flood of
-// clients waits before the door, not in descriptors.
+// Those that were told to go stay in the table until their owners have closed them. Who accepts
+// asks for room first (connections_room), so that a flood of clients waits before the door, not in
+// descriptors.
 //
-// Closing is shutdown(2) on the socket: its owner, a thread of the HTTP library, sees the end and cleans up. The table's lock is held
-// meanwhile, and connections_remove takes it before the library closes the socket: so the number is never somebody else's.
+// Closing is shutdown(2) on the socket: its owner, a thread of the HTTP library, sees the end and
+// cleans up. The table's lock is held meanwhile, and connections_remove takes it before the library
+// closes the socket: so the number is never somebody else's.
 #ifndef SONDE_AGGREGATOR_CONNECTIONS_H
 #define SONDE_AGGREGATOR_CONNECTIONS_H
 

@@ -19,15 +19,9 @@
 
 static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
 
-// One end: an address as above, a port in network order.
-struct end {
-    unsigned char address[PEER_ADDRESS_BYTES];
-    uint16_t port;
-};
-
-static bool read_end(const struct sockaddr *from, struct end *out)
+static bool read_end(const struct sockaddr *from, struct peer_end *out)
 {
-    *out = (struct end){0};
+    *out = (struct peer_end){0};
     if (from && from->sa_family == AF_INET6) {
         const struct sockaddr_in6 *v6 = (const void *)from;
         memcpy(out->address, &v6->sin6_addr, PEER_ADDRESS_BYTES);
@@ -44,12 +38,12 @@ static bool read_end(const struct sockaddr *from, struct end *out)
     return false;
 }
 
-static bool is_v4(const struct end *end)
+static bool is_v4(const struct peer_end *end)
 {
     return memcmp(end->address, mapped, sizeof mapped) == 0;
 }
 
-static bool is_loopback(const struct end *end)
+static bool is_loopback(const struct peer_end *end)
 {
     struct in6_addr v6;
     memcpy(&v6, end->address, sizeof v6);
@@ -58,7 +52,7 @@ static bool is_loopback(const struct end *end)
 
 // ---- sock_diag
 
-static void put_address(uint32_t out[4], const struct end *end)
+static void put_address(uint32_t out[4], const struct peer_end *end)
 {
     if (is_v4(end))
         memcpy(out, end->address + sizeof mapped, sizeof out[0]);
@@ -74,8 +68,8 @@ static bool is_answer(const struct inet_diag_msg *m, const struct inet_diag_sock
            m->id.idiag_dport == asked->idiag_dport;
 }
 
-// False: the kernel does not do this. *p is filled where the socket is there.
-static bool ask_kernel(const struct end *own, const struct end *client, struct peer *p)
+// Fills *p where the socket is there, and the kernel tells.
+static void ask_kernel(const struct peer_end *own, const struct peer_end *client, struct peer *p)
 {
     struct {
         struct nlmsghdr header;
@@ -91,30 +85,29 @@ static bool ask_kernel(const struct end *own, const struct end *client, struct p
     put_address(ask.request.id.idiag_dst, own);
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (fd < 0)
-        return false;
+        return;
     _Alignas(struct nlmsghdr) char answer[1024];
-    ssize_t n = send(fd, &ask, sizeof ask, 0) == (ssize_t)sizeof ask ? recv(fd, answer, sizeof answer, 0) : -1;
+    struct sockaddr_nl from = {.nl_pid = 1};
+    socklen_t from_size = sizeof from;
+    // The answer is there when send() comes back.
+    ssize_t n = send(fd, &ask, sizeof ask, 0) == (ssize_t)sizeof ask
+                    ? recvfrom(fd, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size)
+                    : -1;
     close(fd);
     const struct nlmsghdr *header = (const void *)answer;
-    if (n < (ssize_t)sizeof *header)
-        return false;
-    if (header->nlmsg_type == NLMSG_ERROR) {
-        const struct nlmsgerr *e = NLMSG_DATA(header);
-        return n >= (ssize_t)NLMSG_LENGTH(sizeof *e) && e->error == -ENOENT; // no such socket
-    }
     const struct inet_diag_msg *m = NLMSG_DATA(header);
-    if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY || n < (ssize_t)NLMSG_LENGTH(sizeof *m))
-        return false;
-    p->known = is_answer(m, &ask.request.id);
+    if (n < (ssize_t)NLMSG_LENGTH(sizeof *m) || from.nl_pid != 0 || header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+        !is_answer(m, &ask.request.id))
+        return;
+    p->known = true;
     p->uid = m->idiag_uid;
     p->inode = m->idiag_inode;
-    return true;
 }
 
 // ---- /proc/net/tcp
 
 // An address there: each 32 bits as a number of this machine.
-static void write_end(const struct end *end, bool v4, char out[48])
+static void write_end(const struct peer_end *end, bool v4, char out[48])
 {
     size_t from = v4 ? sizeof mapped : 0, at = 0;
     for (size_t i = from; i < PEER_ADDRESS_BYTES; i += sizeof(uint32_t)) {
@@ -125,7 +118,8 @@ static void write_end(const struct end *end, bool v4, char out[48])
     snprintf(out + at, 48 - at, ":%04X", (unsigned)ntohs(end->port));
 }
 
-static void search_table(const char *path, bool v4, const struct end *own, const struct end *client, struct peer *p)
+static void search_table(const char *path, bool v4, const struct peer_end *own, const struct peer_end *client,
+                         struct peer *p)
 {
     char here[48], there[48], line[512], local[80], remote[80];
     write_end(client, v4, here);
@@ -146,44 +140,29 @@ static void search_table(const char *path, bool v4, const struct end *own, const
         fclose(f);
 }
 
-static void search_tables(const struct end *own, const struct end *client, struct peer *p)
+void peer_look_in_proc(struct peer *p)
 {
-    if (is_v4(client))
-        search_table("/proc/net/tcp", true, own, client, p);
-    if (!p->known) // also those of v6 sockets that speak v4
-        search_table("/proc/net/tcp6", false, own, client, p);
+    if (p->local && !p->known && is_v4(&p->other))
+        search_table("/proc/net/tcp", true, &p->own, &p->other, p);
+    if (p->local && !p->known) // also those of v6 sockets that speak v4
+        search_table("/proc/net/tcp6", false, &p->own, &p->other, p);
 }
 
-// ---- both
+// ---- all of it
 
-// What needs no table; true: the rest can be looked for.
-static bool look_at_addresses(int fd, const struct sockaddr *client, struct peer *out, struct end *own,
-                              struct end *other)
+void peer_look(int fd, const struct sockaddr *client, struct peer *out)
 {
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
     *out = (struct peer){0};
-    if (!read_end(client, other))
-        return false;
-    memcpy(out->address, other->address, sizeof out->address);
-    bool has_own =
-        getsockname(fd, (struct sockaddr *)&address, &size) == 0 && read_end((const struct sockaddr *)&address, own);
-    out->local = is_loopback(other) || (has_own && memcmp(own->address, other->address, PEER_ADDRESS_BYTES) == 0);
-    return has_own && out->local;
-}
-
-void peer_look(int fd, const struct sockaddr *client, struct peer *out)
-{
-    struct end own, other;
-    if (look_at_addresses(fd, client, out, &own, &other) && !ask_kernel(&own, &other, out))
-        search_tables(&own, &other, out);
-}
-
-void peer_look_in_proc(int fd, const struct sockaddr *client, struct peer *out)
-{
-    struct end own, other;
-    if (look_at_addresses(fd, client, out, &own, &other))
-        search_tables(&own, &other, out);
+    if (!read_end(client, &out->other))
+        return;
+    bool has_own = getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+                   read_end((const struct sockaddr *)&address, &out->own);
+    out->local =
+        is_loopback(&out->other) || (has_own && memcmp(out->own.address, out->other.address, PEER_ADDRESS_BYTES) == 0);
+    if (has_own && out->local)
+        ask_kernel(&out->own, &out->other, out);
 }
 
 bool peer_is_own(const struct peer *p)
@@ -193,7 +172,7 @@ bool peer_is_own(const struct peer *p)
 
 bool peer_equal(const struct peer *a, const struct peer *b)
 {
-    return memcmp(a->address, b->address, sizeof a->address) == 0 && a->known == b->known &&
+    return memcmp(a->other.address, b->other.address, PEER_ADDRESS_BYTES) == 0 && a->known == b->known &&
            (!a->known || a->uid == b->uid);
 }
 

@@ -1,12 +1,15 @@
-// peer.h - the process at the other end of a TCP connection, as far as the kernel tells: for connections within this machine, the uid that made its socket.
+// peer.h - the process at the other end of a TCP connection within this machine.
 //
-//   the kernel's table of sockets (sock_diag; else /proc/net/tcp, tcp6)    peer's address and port ─▶ uid, inode
-//   /proc/PID/fd of our own processes                                       inode ─▶ process
+//   source                         gives                           cost      used for
+//   sock_diag (netlink)            address and port ─▶ uid, inode  10 µs     every local connection
+//   /proc/net/tcp, tcp6            the same, without sock_diag     some ms   control only
+//   /proc/PID/fd of our processes  inode ─▶ process                some ms   collectors only
 //
-// Nobody can make a socket of another uid, so peer_is_own() cannot be deceived by other users. Forwarded connections can be: the socket is that of the program
-// that forwards. sshd runs a user's `ssh -L` under the user's uid, but other processes of that user cannot look into it; its ssh for `ssh -R` says its name.
-// So peer_is_program_here() demands a process that we can see, and that is not ssh. Another forwarder that the user runs (socat, a notebook server's
-// proxy) is a program of that user's, and counts as one.
+// Nobody can make a socket of another uid, so other users cannot deceive peer_is_own(). A forwarder
+// can: the socket is its own. sshd runs `ssh -L` of a user under the user's uid, but forbids other
+// processes to look into it; the ssh of `ssh -R` is known by its name. So peer_is_program_here()
+// demands a process that we can see and that is not ssh. Any other forwarder that the user runs
+// (socat, a notebook server's proxy) counts as a program of the user.
 #ifndef SONDE_AGGREGATOR_PEER_H
 #define SONDE_AGGREGATOR_PEER_H
 
@@ -17,19 +20,25 @@
 
 enum { PEER_ADDRESS_BYTES = 16 };
 
+// One end of a connection: an address (v4 as ::ffff:a.b.c.d), a port in network order.
+struct peer_end {
+    unsigned char address[PEER_ADDRESS_BYTES];
+    uint16_t port;
+};
+
 struct peer {
-    unsigned char address[PEER_ADDRESS_BYTES]; // v4 as ::ffff:a.b.c.d
-    bool local;                                // its other end is on this machine
-    bool known;                                // the kernel told the rest
+    struct peer_end other, own; // own: only where local
+    bool local;                 // its other end is on this machine
+    bool known;                 // the kernel told the rest
     uid_t uid;
     uint64_t inode; // of its socket
 };
 
-// What the connection `fd` from `client` tells (NULL: nothing). Some 10 µs for a local one.
+// What the connection `fd` from `client` tells (NULL: nothing).
 void peer_look(int fd, const struct sockaddr *client, struct peer *out);
 
-// The same without sock_diag, as peer_look does it where the kernel has none: reads all of /proc/net/tcp.
-void peer_look_in_proc(int fd, const struct sockaddr *client, struct peer *out);
+// A local one that is not known is looked for in /proc/net/tcp.
+void peer_look_in_proc(struct peer *p);
 
 bool peer_is_own(const struct peer *p);
 

@@ -55,6 +55,9 @@ void answer_failure(struct answer *a, const struct error *e)
         if (statuses[i].code == e->code)
             status = statuses[i].status;
     answer_error(a, status, e->text, NULL);
+    static char one_second[] = "1";
+    if (e->code == -EBUSY)
+        answer_header(a, "Retry-After", one_second);
 }
 
 // A JavaScript name, with dots and array indexes: nothing that could carry code.

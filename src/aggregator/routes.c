@@ -192,12 +192,15 @@ static bool refuse_role(struct answer *a, const struct request *r, enum role nee
 }
 
 // A control token that was stolen is worth nothing to another user of this machine.
-static bool check_role(const struct route *route, const struct request *r, struct answer *a)
+static bool check_role(const struct route *route, struct request *r, struct answer *a)
 {
     enum role needed = role_needed(route, r);
     if (r->role < needed)
         return refuse_role(a, r, needed);
-    if (needed < ROLE_CONTROL || !r->peer.local || peer_is_own(&r->peer))
+    if (needed < ROLE_CONTROL || !r->peer.local)
+        return true;
+    peer_look_in_proc(&r->peer);
+    if (peer_is_own(&r->peer))
         return true;
     answer_error(a, 403, "on this machine only the job's own user may ask this",
                  r->peer.known ? NULL : "The kernel does not tell which user asks.");

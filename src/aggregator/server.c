@@ -17,6 +17,7 @@
 #include "aggregator/workers.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_memory.h"
 #include "base/thread_signals.h"
 
 #include <errno.h>
@@ -46,6 +47,12 @@ enum {
         4, // so many times the largest body is read and thrown away to be able to say that it was too large
 };
 
+// Dashboards ask again within a minute: what is kept for them goes later.
+static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
+// The account is half of what the process may take. Giving back costs milliseconds and page faults: only so near the bound.
+static const size_t NEAR_BYTES = 8 << 20;
+static const int64_t EASE_EVERY_NS = 100 * (int64_t)NS_PER_MS;
+
 static const struct aggregator_limits default_limits = {
     .body_bytes = 16u << 20,
     .header_bytes = 32u << 10,
@@ -66,8 +73,9 @@ struct aggregator {
     struct workers *workers;
     struct feeds *feeds;
     struct acceptor *acceptor;
-    struct wire_loop *loop; // the hub's
-    struct wire_bulk *bulk; // the hub's, or NULL
+    _Atomic int64_t eased_ns; // when malloc's memory was looked at last
+    struct wire_loop *loop;   // the hub's
+    struct wire_bulk *bulk;   // the hub's, or NULL
     int listening;
     int port;
     char *listen, *job, *agent_socket, *cors, *dump_node, *dump_dir;
@@ -93,7 +101,7 @@ static void free_exchange(struct exchange *x)
 {
     if (x->answer.stream)
         stream_close(x->answer.stream);
-    workers_let_go(&x->job, 0);
+    workers_let_all_go(&x->job);
     answer_free(&x->answer);
     buf_free(&x->body);
     request_free(&x->request);
@@ -222,6 +230,19 @@ static enum MHD_Result begin(struct aggregator *g, struct exchange *x, struct MH
     return MHD_YES;
 }
 
+static void add_to_body(struct aggregator *g, struct exchange *x, const char *data, size_t size)
+{
+    struct error e = {0};
+    if (workers_hold_body(g->workers, &x->job, x->body.size + size, &e) == 0) {
+        buf_add(&x->body, data, size);
+        return;
+    }
+    buf_free(&x->body);
+    workers_let_all_go(&x->job);
+    answer_failure(&x->answer, &e);
+    x->decided = true;
+}
+
 static enum MHD_Result take_body(struct aggregator *g, struct exchange *x, const char *data, size_t *size)
 {
     size_t limit = g->service.limits.body_bytes;
@@ -229,18 +250,30 @@ static enum MHD_Result take_body(struct aggregator *g, struct exchange *x, const
     if (!x->decided && x->body_seen > body_max(x, &g->service))
         refuse_size(x, &g->service);
     if (!x->decided)
-        buf_add(&x->body, data, *size);
+        add_to_body(g, x, data, *size);
     *size = 0;
     return x->body_seen / OVERSIZE_FACTOR > limit || x->body.failed ? MHD_NO : MHD_YES;
 }
 
 // ---- in a worker
 
+static _Thread_local struct error refused; // why the answer that this thread makes may not grow
+
+static bool hold_answer(size_t bytes)
+{
+    return workers_hold_answer(bytes, &refused) == 0;
+}
+
 static void work_on(void *user)
 {
     struct exchange *x = user;
     struct error e = {0};
+    refused.code = 0;
+    x->answer.body.hold = hold_answer;
     routes_answer(&x->aggregator->service, &x->request, &x->answer);
+    x->answer.body.hold = NULL;
+    if (refused.code && x->answer.body.failed)
+        answer_failure(&x->answer, &refused);
     if (!x->answer.stream) {
         answer_finish(&x->answer, &x->request);
         if (workers_hold_answer(x->answer.body.capacity, &e) != 0)
@@ -435,6 +468,24 @@ static unsigned processors(void)
     return n < THREADS_MIN ? THREADS_MIN : n > THREADS_MAX ? THREADS_MAX : (unsigned)n;
 }
 
+// Behind each request: what malloc was given back for short-lived blocks does not pile up beside what is kept.
+static void ease(void *user)
+{
+    struct aggregator *g = user;
+    int64_t now_ns = clock_monotonic_ns(), before_ns = atomic_load(&g->eased_ns);
+    if (now_ns - before_ns < EASE_EVERY_NS || !atomic_compare_exchange_strong(&g->eased_ns, &before_ns, now_ns))
+        return;
+    if (own_memory_bytes() + NEAR_BYTES > 2 * g->service.memory.limit_bytes)
+        own_memory_give_back();
+}
+
+static void let_go(void *user)
+{
+    struct aggregator *g = user;
+    sources_let_go(g->service.sources);
+    own_memory_give_back();
+}
+
 static int start_workers(struct aggregator *g, struct error *e)
 {
     const struct aggregator_limits *limits = &g->service.limits;
@@ -443,8 +494,14 @@ static int start_workers(struct aggregator *g, struct error *e)
         .at_once = processors(),
         .slow_max = limits->slow_queries,
         .slow_after_ns = limits->slow_after_ns,
-        .memory_bytes = limits->total_memory_bytes,
+        .memory = &g->service.memory,
+        .idle_ns = IDLE_NS,
+        .idle = let_go,
+        .eased = ease,
+        .user = g,
     };
+    g->service.memory.limit_bytes = limits->total_memory_bytes;
+    sources_charge(g->service.sources, &g->service.memory);
     sigset_t before;
     thread_signals_block(&before); // as for the library's threads, and those that workers start
     int rc = workers_create(&options, &g->workers, e);

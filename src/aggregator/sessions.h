@@ -1,7 +1,9 @@
-// sessions.h - browsers that have opened the address with a token: each has a random word as its cookie, and may view.
+// sessions.h - browsers that have opened the address with a token: each holds a random id as its
+// cookie, and may view.
 //
-// The word is worth nothing elsewhere: it is no token, goes with one client alone (peer_equal: another user of this machine who is sent it
-// cannot use it), and is forgotten with this process. At most SESSIONS_MAX; the one that was not used for longest makes room.
+// A stolen id is worth nothing: it is no token, it works for one client alone (peer_equal), and the
+// process forgets it at its end. There are at most SESSIONS_MAX; a new one replaces the least
+// recently used.
 #ifndef SONDE_AGGREGATOR_SESSIONS_H
 #define SONDE_AGGREGATOR_SESSIONS_H
 

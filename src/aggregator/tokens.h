@@ -1,11 +1,12 @@
-// tokens.h - the tokens of a job: one file holds the control token, the others follow from it.
+// tokens.h - the tokens of a job: a file holds the control token, the other two follow from it.
 //
 //   control   in the file: everything
-//   write     HMAC-SHA-256(control, "sonde write token"), in hexadecimal: reads, puts points and annotations
-//   view      HMAC-SHA-256(control, "sonde view token"), likewise: reads
+//   write     HMAC-SHA-256(control, "sonde write token") in hexadecimal: reads and puts
+//   view      HMAC-SHA-256(control, "sonde view token") in hexadecimal: reads
 //
-// A derived token says nothing about the control token as long as nobody can guess that one: a file's token has at least TOKEN_FILE_MIN characters.
-// A fixed file gives the same view token to every job, which a Grafana data source can keep.
+// A derived token reveals nothing of the control token unless an attacker can guess that one.
+// So a token in a file has at least TOKEN_FILE_MIN characters. A fixed file gives every job the
+// same view token, which a Grafana data source can keep.
 #ifndef SONDE_AGGREGATOR_TOKENS_H
 #define SONDE_AGGREGATOR_TOKENS_H
 
@@ -22,14 +23,15 @@ enum {
     TOKEN_TEXT_MAX = TOKEN_MAX + 1, // with the NUL
 };
 
-// Tokens consist of what can stand in a header, a cookie and an address as it is: A-Z a-z 0-9 - . _ ~
+// A token has the characters that need no escape in headers, cookies and addresses:
+// A-Z a-z 0-9 - . _ ~
 bool token_valid(struct str token);
 
 // A new one.
 int token_make(char out[TOKEN_TEXT_MAX], struct error *e);
 
-// The first line of a file that belongs to us, that nobody else can open, and that is no link: looked at through the descriptor that is then
-// read. With `make` a file that is not there is made (mode 0600) with a new token. -EPERM, -EINVAL, -ELOOP, … with what to do.
+// Reads the first line of a private file of ours (secrets.h, SECRETS_NO_LINK). With `make`, makes a
+// missing file (mode 0600) with a new token. -EPERM, -EINVAL, -ELOOP, … with what to do.
 int token_read(const char *path, bool make, char out[TOKEN_TEXT_MAX], struct error *e);
 
 // The token of `role` (VIEW, WRITE or CONTROL) that goes with a control token.

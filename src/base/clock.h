@@ -41,8 +41,9 @@ static inline uint64_t clock_ticks(void)
 #endif
 }
 
-// Whether the counter runs at one rate, in all sleep states, the same on all processors: the processor says so (x86: CPUID
-// 80000007h EDX bit 8; aarch64: by architecture) and the kernel has not found it unstable. A few system calls; ask once.
+// Whether the counter runs at one rate, in all sleep states, the same on all processors: the
+// processor says so (x86: CPUID 80000007h EDX bit 8; aarch64: by architecture) and the kernel has
+// not found it unstable. A few system calls; ask once.
 bool clock_ticks_usable(void);
 
 // Three clocks at one moment.
@@ -72,23 +73,26 @@ static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t tick
     return (int64_t)((uint64_t)line->ns0 + (uint64_t)(int64_t)ns);
 }
 
-// From ticks to boot time, and from boot time to the time of day. Plain numbers: the same map gives the same times in any process.
+// Turns ticks into boot time, and boot time into the time of day. A map is plain data: the same map
+// gives the same times in any process.
 //
-// Ticks stand still or begin anew while a machine is suspended or moved, and the wall clock is set. Each of the two therefore has one step
-// behind it: what was before the step goes by the numbers of then.
+// The counter may stop or restart while a machine is suspended or migrated, and somebody may set
+// the wall clock. So a map remembers one step of each: what came before it keeps its old numbers.
+//
+// real_minus_boot_ns is even at first. It changes between even and odd when the wall clock is set
+// back: even boot times then never give the same time of day twice.
 struct clock_map {
-    struct clock_line line;      // ticks to boot time
-    struct clock_line before;    // until the last jump of the counter
-    uint64_t before_until_ticks; // it held up to here…
-    int64_t before_until_ns;     // …and could not have given more than this
-    int64_t
-        real_minus_boot_ns; // even at first; it changes between even and odd when the clock is set back, so that even boot
-                            // times never come to the same time of day before and after that
-    int64_t real_minus_boot_before_ns; // until the wall clock was set last
-    int64_t set_after_ns;              // boot time up to which that holds; INT64_MIN: it was never set
+    struct clock_line line;            // ticks to boot time
+    struct clock_line before;          // until the last jump of the counter
+    uint64_t before_until_ticks;       // `before` holds up to here
+    int64_t before_until_ns;           // and never gives more than this
+    int64_t real_minus_boot_ns;        // since the wall clock was set last
+    int64_t real_minus_boot_before_ns; // until then
+    int64_t set_after_ns;              // the boot time of that step; INT64_MIN: there was none
 };
 
-// The boot time of a counter's reading. `now_ns` is the boot time now: what would be later is from before a jump.
+// The boot time of a counter's reading. A reading that would be later than `now_ns` (boot time)
+// comes from before a jump.
 static inline int64_t clock_map_boot_ns(const struct clock_map *map, uint64_t ticks, int64_t now_ns)
 {
     int64_t ns = clock_line_ns(&map->line, ticks);
@@ -114,15 +118,17 @@ struct clock_fit {
     int64_t fitted_ns;                // when the line was drawn last, boot time
 };
 
-// Reads the clocks; the slope is measured over `settle_ms` milliseconds of waiting (1 gives 2e-5, later readings make it better).
+// Reads the clocks; the slope is measured over `settle_ms` milliseconds of waiting (1 gives 2e-5,
+// later readings make it better).
 void clock_fit_start(struct clock_fit *fit, unsigned settle_ms);
 
 // Begins with two readings, some time apart.
 void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first, const struct clock_reading *second);
 
-// Takes a reading. Call it before ticks are converted, however often. The line is drawn anew whenever twice the time has passed, in the end once a
-// second; a jump of the counter (> 1 ms off the line) begins a new line with the old slope; a wall clock that was set counts from the
-// reading before on.
+// Takes a reading. Call it before ticks are converted, however often. The line is drawn anew
+// whenever twice the time has passed, in the end once a second; a jump of the counter (> 1 ms off
+// the line) begins a new line with the old slope; a wall clock that was set counts from the reading
+// before on.
 void clock_fit_take(struct clock_fit *fit, const struct clock_reading *now);
 
 #endif

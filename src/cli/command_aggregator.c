@@ -2,6 +2,7 @@
 #include "cli/serve.h"
 
 #include "base/log.h"
+#include "base/own_memory.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@ int command_aggregator(const struct options *o)
     struct error e;
     char token[TOKEN_TEXT_MAX];
     int control_fd = options_int(o, OPT_CONTROL_FD);
+    own_memory_set_up(OWN_MEMORY_MAPPED_SERVER);
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde aggregator");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);

@@ -9,8 +9,10 @@
 #include "cli/sources_here.h"
 
 #include "base/clock.h"
+#include "base/exchange.h"
 #include "base/printable.h"
 #include "collect/collect.h"
+#include "emit/segment.h"
 #include "launch/folder.h"
 #include "launch/runs.h"
 #include "wire/bulk.h"
@@ -320,6 +322,31 @@ static void check_run_folder(const struct options *o, struct finding *f)
         rmdir(base);
 }
 
+// In a job, whether what programs emit here reaches its agent.
+static void check_job(const struct options *o, struct finding *f)
+{
+    (void)o;
+    const char *path = getenv("SONDE_SOCKET"), *slash = path ? strrchr(path, '/') : NULL;
+    char folder[FOLDER_SOCKET_MAX + 1];
+    if (!slash || slash == path || strlen(path) > FOLDER_SOCKET_MAX) {
+        find(f, OK, "this is not inside a job of sonde run");
+        return;
+    }
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    if (access(folder, F_OK) != 0) {
+        find(f, MISSING, "%s is not here, so nothing that programs emit is recorded: the job is over, or %s", folder,
+             SEGMENT_FOLDER_HINT);
+        return;
+    }
+    int fd = exchange_open(path);
+    if (fd < 0)
+        find(f, MISSING, "no agent answers at %s: %s", path, strerror(-fd));
+    else
+        find(f, OK, "its agent answers at %s", path);
+    if (fd >= 0)
+        close(fd);
+}
+
 static void check_runs_folder(const struct options *o, struct finding *f)
 {
     struct error e;
@@ -369,6 +396,7 @@ static const struct {
     {"fabric", check_fabric},
     {"HTTP port", check_port},
     {"run folder", check_run_folder},
+    {"job", check_job},
     {"recordings", check_runs_folder},
     {"allocation", check_scheduler},
 };

@@ -63,6 +63,8 @@ int command_run(const struct options *o)
         .keep = options_flag(o, OPT_KEEP),
         .no_record = no_record,
         .cors = options_text(o, OPT_CORS_ORIGIN),
+        .aggregator_memory_bytes = (uint64_t)options_number(o, OPT_AGGREGATOR_MEMORY),
+        .agent_memory_bytes = (uint64_t)options_number(o, OPT_AGENT_MEMORY),
         .query_memory_bytes = (uint64_t)options_number(o, OPT_QUERY_MEMORY),
         .query_deadline_s = options_number(o, OPT_QUERY_DEADLINE),
         .node_deadline_s = options_number(o, OPT_NODE_DEADLINE),

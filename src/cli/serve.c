@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { QUERY_MEMORY_BYTES = 256 << 20 };
+
 int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error *e)
 {
     const char *path = options_text(o, OPT_TOKEN_FILE);
@@ -16,11 +18,18 @@ int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error 
 
 struct aggregator_limits serve_limits(const struct options *o)
 {
+    // A recording's reader is not in the job: without a word of the user it has the server's own limits.
+    bool in_job = o->command == COMMAND_RUN || o->command == COMMAND_AGGREGATOR;
+    bool query_given = in_job || o->value[OPT_QUERY_MEMORY].source > FROM_DEFAULT;
+    bool all_given = in_job || o->value[OPT_AGGREGATOR_MEMORY].source > FROM_DEFAULT;
+    size_t query = query_given ? (size_t)options_number(o, OPT_QUERY_MEMORY) : 0;
+    size_t all = all_given ? (size_t)options_number(o, OPT_AGGREGATOR_MEMORY) / 2 : 0;
     return (struct aggregator_limits){
         .connections = (unsigned)options_int(o, OPT_CONNECTIONS),
         .node_deadline_ns = (int64_t)(options_number(o, OPT_NODE_DEADLINE) * NS_PER_S),
         .query_deadline_ns = (int64_t)(options_number(o, OPT_QUERY_DEADLINE) * NS_PER_S),
-        .query_memory_bytes = (size_t)options_number(o, OPT_QUERY_MEMORY),
+        .query_memory_bytes = query_given || !all_given || all > QUERY_MEMORY_BYTES ? query : all,
+        .total_memory_bytes = all_given && all < query ? query : all,
     };
 }
 

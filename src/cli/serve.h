@@ -15,8 +15,9 @@ struct str serve_other_name(struct str name);
 // What the options say of the server's limits.
 struct aggregator_limits serve_limits(const struct options *o);
 
-// Without a control socket: says on standard error where it listens, then serves until SIGINT or SIGTERM. The address has the view token behind it where standard error is a
-// terminal, or where nobody could find it elsewhere (`from_file` false).
+// Without a control socket: says on standard error where it listens, then serves until SIGINT or
+// SIGTERM. The address has the view token behind it where standard error is a terminal, or where
+// nobody could find it elsewhere (`from_file` false).
 int serve_by_hand(const struct aggregator_options *options, bool from_file, struct error *e);
 
 #endif

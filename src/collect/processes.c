@@ -599,7 +599,7 @@ static void say_cost(struct source *s, int64_t cost_ns)
 {
     struct processes *p = s->state;
     p->cost_ns += cost_ns;
-    if (!s->rate_asked || ++p->samples != COST_SAMPLES)
+    if (++p->samples != COST_SAMPLES)
         return;
     double share = (double)p->cost_ns / COST_SAMPLES / (double)s->rate_ns;
     if (share * COST_SHARE > 1)
@@ -610,7 +610,7 @@ static void say_cost(struct source *s, int64_t cost_ns)
 static int processes_sample(struct source *s, double *values)
 {
     struct processes *p = s->state;
-    int64_t now = s->instant_ns, begun = cpu_time_ns();
+    int64_t now = s->instant_ns, begun = s->rate_asked ? cpu_time_ns() : 0;
     bool unchanged =
         is_unchanged(p, s) && p->valid && !p->unsure && now >= p->walked_ns && now < p->walked_ns + WALK_MAX_NS;
     bool walks = !unchanged && is_due(now, p->walk_due_ns);
@@ -627,7 +627,8 @@ static int processes_sample(struct source *s, double *values)
         put_details(s, values);
     if (s->tagged_rows && p->job.text[0])
         put_each(s, values, details);
-    say_cost(s, cpu_time_ns() - begun);
+    if (s->rate_asked)
+        say_cost(s, cpu_time_ns() - begun);
     return 0;
 }
 

@@ -120,18 +120,25 @@ static int make_socket(bool wait)
     return fd;
 }
 
-void emit_connect(struct emit_process *p, bool wait)
+bool emit_is_connected(const struct emit_process *p)
+{
+    char byte;
+    return emit_is_open(&p->socket) && recv(p->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+int emit_connect(struct emit_process *p, bool wait)
 {
     emit_close(&p->socket);
     if (!emit_is_open(&p->segment.file) || !emit_is_open(&p->segment.agent_file))
-        return; // the program has closed them: an agent that has them goes on, no other one can get them
+        return EBADF; // the program has closed them: an agent that has them goes on, no other one can get them
     int fd = make_socket(wait);
     if (fd < 0)
-        return;
+        return errno;
     int failed = try_connect(p, fd);
     if (failed == 0) {
         p->socket = (struct emit_file){fd, emit_inode(fd)};
-        return;
+        return 0;
     }
     close(fd);
     if (!p->said_no_agent && failed == EPERM)
@@ -140,6 +147,7 @@ void emit_connect(struct emit_process *p, bool wait)
     else if (!p->said_no_agent)
         emit_say("no agent at %s yet (%s); it will find this program when it starts", p->socket_path, strerror(failed));
     p->said_no_agent = true;
+    return failed;
 }
 
 void emit_connection_tend(struct emit_process *p)
@@ -151,10 +159,7 @@ void emit_connection_tend(struct emit_process *p)
         return;
     if (!emit_trylock(p))
         return; // another time
-    char byte;
-    bool there = emit_is_open(&p->socket) && recv(p->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
-                 (errno == EAGAIN || errno == EWOULDBLOCK);
-    if (!there)
+    if (!emit_is_connected(p))
         emit_connect(p, false);
     emit_unlock(p);
 }

@@ -17,9 +17,12 @@ enum {
                            SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 2 + SEGMENT_UNIT_MAX + 2 +
                            SEGMENT_TEXT_MAX + 8,
     GROUP_BYTES_MAX = DEFINITION_FIXED + 4 + 4 * SEGMENT_GROUP_MAX + 8,
+    RESERVE_STEP = 64 << 10,
 };
 
 _Static_assert(GROUP_BYTES_MAX <= DEFINITION_BYTES_MAX, "one bound for all");
+_Static_assert(DEFINITION_BYTES_MAX < RESERVE_STEP && SEGMENT_DEFINITIONS_BYTES % RESERVE_STEP == 0,
+               "a step is enough");
 
 static uint16_t group_members[SEGMENT_DEFINITIONS_MAX]; // by handle; 0 for metrics
 
@@ -27,12 +30,32 @@ struct draft {
     char *start, *at;
 };
 
+// Room for one more definition of any size, and for its gauge cell.
+static bool reserve_next(struct emit_process *p)
+{
+    if (p->definitions_bytes + DEFINITION_BYTES_MAX > p->definitions_reserved) {
+        if (!emit_reserve(&p->segment.file, p->at.definitions + p->definitions_reserved, RESERVE_STEP))
+            return false;
+        p->definitions_reserved += RESERVE_STEP;
+    }
+    if ((p->definitions + 1) * sizeof(double) > p->gauges_reserved) {
+        if (!emit_reserve(&p->segment.file, p->at.gauges + p->gauges_reserved, SEGMENT_PAGE))
+            return false;
+        p->gauges_reserved += SEGMENT_PAGE;
+    }
+    return true;
+}
+
 static bool draft_begin(struct emit_process *p, struct draft *d, enum segment_what what, unsigned kind, int level,
                         unsigned tags)
 {
     if (p->definitions >= SEGMENT_DEFINITIONS_MAX ||
         SEGMENT_DEFINITIONS_BYTES - p->definitions_bytes < DEFINITION_BYTES_MAX) {
         errno = ENOSPC;
+        return false;
+    }
+    if (!reserve_next(p)) {
+        errno = ENOMEM;
         return false;
     }
     d->start = p->base + p->at.definitions + p->definitions_bytes;

@@ -92,7 +92,7 @@ static void put_event(enum segment_type type, unsigned flags, uint64_t start, ui
                       uint64_t parent, const char *text, size_t text_bytes)
 {
     size_t bytes = SEGMENT_EVENT_WORDS * 8 + text_bytes;
-    struct ring *r = emit_room(bytes, 1);
+    struct ring *r = emit_room_if_needed(bytes, 1);
     if (!r)
         return;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);

@@ -144,7 +144,9 @@ static bool start_in_child(struct emit_process *p)
     struct error e;
     struct emit_segment fresh;
     uint32_t slots = p->slots;
-    if (emit_segment_create(p, &fresh, &e) == 0 && p->slots == slots) {
+    if (emit_segment_create(p, &fresh, &e) == 0 && p->slots == slots &&
+        emit_reserve(&fresh.file, p->at.definitions, p->definitions_reserved) &&
+        emit_reserve(&fresh.file, p->at.gauges, p->gauges_reserved)) {
         fill_header(p, &fresh);
         memcpy(fresh.base + p->at.definitions, p->base + p->at.definitions, p->definitions_bytes);
         struct segment_header *h = (struct segment_header *)(void *)fresh.base;
@@ -153,6 +155,7 @@ static bool start_in_child(struct emit_process *p)
             munmap(p->agent, SEGMENT_AGENT_BYTES);
             fresh.base = p->base;
             use_segment(p, &fresh);
+            memset(p->ring_reserved, 0, sizeof p->ring_reserved);
             atomic_store(&p->slots_free, p->slots);
             atomic_store(&p->cells_end, p->definitions);
             atomic_store(p->mark, MARK_OURS);
@@ -197,6 +200,11 @@ static void watch_forks(void)
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
 }
 
+// For ThreadSanitizer in an application. It sees what a library copies with memcpy(), but not the library's atomics, and so
+// takes two threads that have a slot one after the other for a race. It exports these; elsewhere they are NULL.
+extern void __tsan_acquire(void *at) __attribute__((weak, visibility("default")));
+extern void __tsan_release(void *at) __attribute__((weak, visibility("default")));
+
 static void thread_has_ended(void *unused)
 {
     (void)unused;
@@ -204,6 +212,8 @@ static void thread_has_ended(void *unused)
     if (r == &emit_no_ring || atomic_load(emit_process.mark) != MARK_OURS)
         return;
     emit_self = &emit_no_ring;
+    if (__tsan_release)
+        __tsan_release(r);
     atomic_store_explicit(&r->used, false, memory_order_release);
     atomic_fetch_add(&emit_process.slots_free, 1);
 }
@@ -343,6 +353,10 @@ static struct ring *claim(struct emit_process *p)
         if (i < atomic_load_explicit(&p->header->slots_used, memory_order_relaxed) &&
             atomic_load_explicit(&r->used, memory_order_acquire))
             continue;
+        if (__tsan_acquire)
+            __tsan_acquire(r);
+        if (!emit_reserve(&p->segment.file, (size_t)((char *)r - p->base), SEGMENT_PAGE))
+            return NULL;
         // The head goes on from where the last thread left it, and so do the cells: nothing is lost in between.
         r->mask = p->ring_bytes - 1;
         r->index = i;

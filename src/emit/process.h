@@ -59,6 +59,8 @@ struct emit_process {
 
     uint32_t definitions; // so many
     size_t definitions_bytes;
+    size_t definitions_reserved, gauges_reserved; // bytes
+    uint64_t ring_reserved[SEGMENT_SLOTS_MAX];    // bytes of its data, by slot
     unsigned process_tags;
     struct map by_identity;     // of a definition (its bytes from `what` to the last tag) to its handle
     _Atomic uint32_t cells_end; // handles below it have cells; 0 in a child that has no segment yet
@@ -92,8 +94,14 @@ struct ring *emit_ring(uint64_t points);
 int emit_segment_create(struct emit_process *p, struct emit_segment *s, struct error *e);
 void emit_segment_destroy(struct emit_segment *s);
 
+// Has the kernel set memory aside for this part of a file of ours. Where it has none to give (vm.overcommit_memory=2), the
+// first touch of a page would end the program with SIGBUS; false instead. True where the program has closed the descriptor.
+bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes);
+
 // connection.c
-void emit_connect(struct emit_process *p, bool wait); // a HELLO, if the agent is there; `wait` 100 ms if it is busy
+// A HELLO, if the agent is there; `wait`: up to 100 ms if its queue is full. 0 or an errno. The lock is held.
+int emit_connect(struct emit_process *p, bool wait);
+bool emit_is_connected(const struct emit_process *p); // and the agent has not hung up
 void emit_connection_tend(struct emit_process *p);    // at most once a second: connects again where that is needed
 void emit_bell(struct emit_process *p);               // the agent sleeps and should not
 void emit_close(struct emit_file *f);                 // unless the application has closed it already
@@ -101,6 +109,9 @@ bool emit_is_open(const struct emit_file *f);         // and still ours
 uint64_t emit_inode(int fd);                          // 0 = not open
 
 int emit_high_fd(int fd); // moved away from 0, 1, 2; takes and gives errors
+
+// unheard.c: what waits in rings and cells where no agent has ever taken the segment.
+uint64_t emit_unheard_values(struct emit_process *p);
 
 // events.c: the next thread that takes this slot has no open spans.
 void emit_spans_forget(uint32_t slot);

@@ -11,10 +11,10 @@
 
 enum {
     POINT_BYTES = 24,
-    LOOK_MS =
-        100, // a thread that emits looks about so often whether the agent is there: after a restart it has to connect again
+    LOOK_MS = 100, // a thread that emits looks about so often for the agent, to connect again after a restart
     STEP_MIN = 64, // bytes; a look takes as long as some points
     STEP_MAX = 8192,
+    RESERVE_BYTES = SEGMENT_RING_MIN,
 };
 
 // How far the ring may be written until the next look: one that is slow looks at every record.
@@ -27,6 +27,19 @@ static uint64_t next_step(struct ring *r)
         r->step = r->step < STEP_MIN ? STEP_MIN : r->step * 2;
     r->looked_ms = now_ms;
     return r->step;
+}
+
+// Has memory set aside for the first `end` bytes of the ring's data, in steps. False: there is none.
+static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
+{
+    uint64_t *reserved = &p->ring_reserved[r->index];
+    size_t data = (size_t)((const char *)r - p->base) + SLOT_DATA;
+    while (*reserved < end && *reserved <= r->mask) {
+        if (!emit_reserve(&p->segment.file, data + *reserved, RESERVE_BYTES))
+            return false;
+        *reserved += RESERVE_BYTES;
+    }
+    return true;
 }
 
 __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t points)
@@ -46,7 +59,7 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
         emit_bell(p);
     else
         emit_connection_tend(p);
-    if (size - used < pad + bytes) {
+    if (size - used < pad + bytes || !reserve_data(p, r, head + pad + bytes)) {
         atomic_store_explicit(&r->dropped, atomic_load_explicit(&r->dropped, memory_order_relaxed) + points,
                               memory_order_relaxed);
         r->limit = head;
@@ -62,6 +75,8 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
     uint64_t limit = tail + size;
     if (limit > head + to_end)
         limit = head + to_end;
+    if (p->ring_reserved[r->index] < size && limit > p->ring_reserved[r->index])
+        limit = p->ring_reserved[r->index];
     r->limit = limit > mark ? mark : limit;
     if (r->limit < head + bytes)
         r->limit = head + bytes;
@@ -89,16 +104,9 @@ void sonde_put_point(sonde_handle metric, double value)
     emit_publish(r, head + POINT_BYTES);
 }
 
-// For what is not worth a path of its own.
-static struct ring *room_if_needed(size_t bytes, uint64_t points)
-{
-    struct ring *r = emit_self;
-    return atomic_load_explicit(&r->head, memory_order_relaxed) + bytes > r->limit ? emit_room(bytes, points) : r;
-}
-
 void sonde_put_point_at(sonde_handle metric, double value, int64_t time_ns)
 {
-    struct ring *r = room_if_needed(POINT_BYTES, 1);
+    struct ring *r = emit_room_if_needed(POINT_BYTES, 1);
     if (!r)
         return;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
@@ -113,7 +121,7 @@ static void put_row(sonde_handle group, const double *values, unsigned flags, in
 {
     unsigned count = emit_group_members(group);
     size_t bytes = 16 + 8 * (size_t)count;
-    struct ring *r = count ? room_if_needed(bytes, count) : NULL;
+    struct ring *r = count ? emit_room_if_needed(bytes, count) : NULL;
     if (!r)
         return;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
@@ -154,10 +162,19 @@ __attribute__((noinline, cold)) static void refuse_amount(void)
     atomic_fetch_add_explicit(&emit_process.header->dropped, 1, memory_order_relaxed);
 }
 
+static bool reserve_cells(struct emit_process *p, size_t area, uint32_t from, uint32_t end)
+{
+    return emit_reserve(&p->segment.file, area + from * sizeof(double), (end - from) * sizeof(double));
+}
+
 // All threads that found no slot share these cells.
 static void add_to_common(struct emit_process *p, sonde_handle metric, double amount)
 {
     uint32_t end = cells_end_for(metric), known = atomic_load_explicit(&p->header->common_end, memory_order_relaxed);
+    if (known < end && !reserve_cells(p, p->at.common, known, end)) {
+        refuse_amount();
+        return;
+    }
     while (known < end && !atomic_compare_exchange_weak_explicit(&p->header->common_end, &known, end,
                                                                  memory_order_release, memory_order_relaxed))
         ;
@@ -185,8 +202,14 @@ __attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double
         add_to_common(p, metric, amount);
         return;
     }
-    if (cells_end_for(metric) > atomic_load_explicit(&r->cells_end, memory_order_relaxed))
-        atomic_store_explicit(&r->cells_end, cells_end_for(metric), memory_order_release);
+    uint32_t end = cells_end_for(metric), known = atomic_load_explicit(&r->cells_end, memory_order_relaxed);
+    if (end > known) {
+        if (!reserve_cells(p, (size_t)((char *)r - p->base) + SLOT_CELLS, known, end)) {
+            refuse_amount();
+            return;
+        }
+        atomic_store_explicit(&r->cells_end, end, memory_order_release);
+    }
     sonde_cell_add(metric, amount);
 }
 
@@ -235,7 +258,7 @@ uint64_t sonde_dropped(void)
         struct ring *r = (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);
         sum += atomic_load_explicit(&r->dropped, memory_order_relaxed);
     }
-    return sum;
+    return sum + emit_unheard_values(p);
 }
 
 int sonde_level(void)

@@ -62,6 +62,15 @@ static bool seal_segment(struct emit_segment *s)
     return true;
 }
 
+bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes)
+{
+    int failed;
+    do
+        failed = emit_is_open(f) && fallocate(f->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0 ? errno : 0;
+    while (failed == EINTR);
+    return failed == 0 || failed == EOPNOTSUPP || failed == ENOSYS;
+}
+
 static bool make_agent_area(struct emit_segment *s)
 {
     s->agent_file.fd = make_memfd(SEGMENT_AGENT_NAME);
@@ -69,7 +78,8 @@ static bool make_agent_area(struct emit_segment *s)
         return false;
     s->agent = map(s->agent_file.fd, SEGMENT_AGENT_BYTES);
     s->agent_file.inode = emit_inode(s->agent_file.fd);
-    return s->agent && fchmod(s->agent_file.fd, S_IRUSR | S_IWUSR) == 0 &&
+    return s->agent && emit_reserve(&s->agent_file, 0, SEGMENT_AGENT_BYTES) &&
+           fchmod(s->agent_file.fd, S_IRUSR | S_IWUSR) == 0 &&
            fcntl(s->agent_file.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
 
@@ -88,7 +98,7 @@ int emit_segment_create(struct emit_process *p, struct emit_segment *s, struct e
     }
     s->bytes = p->at.bytes;
     s->file.inode = emit_inode(s->file.fd);
-    if (s->base && seal_segment(s) && make_agent_area(s))
+    if (s->base && emit_reserve(&s->file, 0, SEGMENT_PAGE) && seal_segment(s) && make_agent_area(s))
         return 0;
     emit_segment_destroy(s);
     return error_set(e, -ENOMEM, "cannot map %zu MiB of shared memory (ulimit -v, -f, -l, -n)", p->at.bytes >> 20);

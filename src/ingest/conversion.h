@@ -1,22 +1,30 @@
-// conversion.h - from the words of a record to the time that is stored.
+// conversion.h - from the time words of a record to the time that the store gets.
 //
-// Cycle counts become boot time, which never steps, and boot time becomes the time of day (base/clock.h). So:
+// Cycle counts become boot time, which never steps. Boot time becomes the time of day
+// (base/clock.h). Two rules follow:
 //
-//   - a wall clock that is set, forwards or back, changes the times of what is emitted from then on (from the agent's last look before
-//     on, which is at most half a second ago), and nothing else: the distances between points stay what they were;
-//   - a time that is given with the point is taken as it is, unless it is more than INGEST_FUTURE_MAX_NS ahead of the wall clock. Then
-//     it is put to now and counted (`clamped`): the recording's window is counted back from its newest point, and one program that is
-//     ahead would push the data of all others out of it.
+//   - If somebody sets the wall clock, forwards or back, that changes the times of points from the
+//     agent's last look at the rings on (at most half a second ago), and nothing else. Distances
+//     between points stay the same.
+//   - A given time is stored unchanged, unless it is more than INGEST_FUTURE_MAX_NS ahead of the
+//     wall clock. The agent then replaces it with now and counts it (`clamped`).
 //
-// Two points of a series at one nanosecond would be one. Within a ring each record is therefore later than the one before; and the rings
-// of one program take turns: of every `lanes` nanoseconds (a power of two, at least twice as many as there are rings in use) each has an
-// even one for itself; a wall clock that was set back makes them odd. With one thread a time is off by a nanosecond, with eight by
-// 16 at most, less than the processors' counters differ. A ring that was for long written faster than one record in `lanes` ns gets ahead of the clock. Where that is more than
-// INGEST_FUTURE_MAX_NS the point is lost, and counted.
+// The store keeps one value a series and nanosecond, so each point needs a time of its own:
 //
-// The same goes for programs that emit into one series: of those that do, each has its turn.
+//   - Within a ring, each record gets a later time than the record before it.
+//   - The rings of a program take turns: each owns one even nanosecond of every `lanes` nanoseconds
+//     (a power of two, at least twice the number of rings in use). Programs that define the same
+//     series take turns in the same way (turns.c).
+//   - The offset to the time of day is even at first. It becomes odd when the wall clock is set
+//     back, so a moment that comes twice has two sets of nanoseconds.
 //
-// A conversion is plain numbers: whoever has the same ones gets the same times from the same records (rings.c).
+// The error: with one ring a time is off by 1 ns, with eight rings by at most 16 ns, less than the
+// difference between the counters of two processors. A program that for a long time writes more
+// than one record in `lanes` ns gets ahead of the clock. The agent drops and counts a point that
+// would be more than INGEST_FUTURE_MAX_NS ahead.
+//
+// A conversion is plain data: the same conversion gives the same times in any process (rings.c
+// repeats that of a dead agent).
 #ifndef SONDE_INGEST_CONVERSION_H
 #define SONDE_INGEST_CONVERSION_H
 
@@ -29,8 +37,21 @@ struct conversion {
     int64_t start_ns; // of the program, boot time: nothing is earlier
     int64_t now_ns;   // boot time: nothing is later
     int64_t lanes;
-    int64_t unit, turn; // programs that emit into the same series: half of a time, modulo `unit`, is `turn`
+    int64_t unit, turn; // of programs that define the same series: half of a time, modulo `unit`, is `turn`
 };
+
+// False for numbers with which the arithmetic below could overflow: a program may have written
+// them.
+static inline bool conversion_sane(const struct conversion *c)
+{
+    const int64_t limit = INT64_C(1) << 61;
+    const int64_t numbers[] = {c->start_ns, c->now_ns, c->map.real_minus_boot_ns, c->map.real_minus_boot_before_ns,
+                               c->map.before_until_ns};
+    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i] < -limit || numbers[i] > limit)
+            return false;
+    return true;
+}
 
 // Whose times are converted.
 struct conversion_source {
@@ -44,7 +65,8 @@ static inline int64_t conversion_now_ns(const struct conversion *c, const struct
     return from->ticks ? c->now_ns : clock_map_real_ns(&c->map, c->now_ns);
 }
 
-// The time of a word by that clock. One that cannot be is put to the nearest that can, and sets *clamped.
+// The time of a word by that clock. One that cannot be is put to the nearest that can, and sets
+// *clamped.
 static inline int64_t conversion_clock_ns(const struct conversion *c, const struct conversion_source *from,
                                           uint64_t word, bool *clamped)
 {
@@ -72,15 +94,16 @@ static inline int64_t conversion_real_ns(const struct conversion *c, const struc
     return from->ticks ? clock_map_real_ns(&c->map, clock_ns) : clock_ns;
 }
 
-// The time of day for a point: later than *newest (by the clock of the source; the point's becomes it), in the turn of its ring. False: that is too
-// far ahead.
+// The time of day for a point: later than *newest, in the turn of its ring. *newest is by the clock
+// of the source, and is updated. Returns false if that time is too far ahead.
 static inline bool conversion_distinct_ns(const struct conversion *c, const struct conversion_source *from,
                                           int64_t clock_ns, int64_t *newest, int64_t *out)
 {
     int64_t t = (clock_ns & -c->lanes) | from->lane;
     if (__builtin_expect(t <= *newest, 0)) {
         int64_t last = conversion_now_ns(c, from) + INGEST_FUTURE_MAX_NS;
-        // The wall clock may be set back, and is followed; so is any clock that nothing can have shown yet.
+        // The wall clock may be set back, and is followed; so is any clock that nothing can have
+        // shown yet.
         if ((from->ticks || *newest - t < NS_PER_MS) && *newest <= last) {
             t = (*newest & -c->lanes) + c->lanes + from->lane;
             if (t > last)

@@ -52,15 +52,16 @@ void ingest_descriptors_close(struct ingest_descriptors *fds);
 // -ENFILE: programs_max.
 int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid);
 
-// Finds programs that started before this agent, or were left behind by one that died: looks through /proc for segments of our user with our
-// socket's path. Returns how many it attached.
+// Finds programs that started before this agent, or were left behind by one that died: looks through /proc for segments of our user and our
+// socket, also in containers. Returns how many it attached.
 int ingest_adopt(struct ingest *in);
 
 // Takes what is in the rings into the store. Returns how many points; a program that has exited is drained to its end and let go.
 // *fullest (may be NULL) is how full the fullest ring was, 0..1: the caller comes back sooner when it was high.
 size_t ingest_drain(struct ingest *in, double *fullest);
 
-// The program with this pid has hung up its socket: look at once whether it is gone.
+// The program with this pid has closed its connection: look at once whether it is gone. A program that we cannot see (a negative pid) is let
+// go with its connection, also if it has run another program or was only told to close all descriptors; it may connect again.
 void ingest_hangup(struct ingest *in, pid_t pid);
 
 // Records all cells at t_ns: counters summed over threads and programs (those gone included), gauges as they are.

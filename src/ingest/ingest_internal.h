@@ -170,7 +170,8 @@ bool turns_share(struct ingest *in, struct program *p, uint32_t rings);
 bool turns_valid(const struct conversion *c);
 
 // rings.c
-bool program_resume(struct program *p); // where the agent before us has stopped; false: no memory
+bool program_resume(struct program *p);  // where the agent before us has stopped; false: no memory
+void program_counted(struct program *p); // the next agent need not count again what was counted so far
 size_t program_drain(struct ingest *in, struct program *p, double *fullest);
 void ingest_flush_points(struct ingest *in);
 

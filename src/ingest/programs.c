@@ -143,6 +143,7 @@ size_t programs_gone(struct ingest *in)
         }
         cells_let_go(in, p);
         turns_let_go(in, p);
+        program_counted(p); // it may live on with another agent
         program_free(p);
         in->programs[i] = in->programs[--in->program_count];
     }

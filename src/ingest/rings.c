@@ -237,7 +237,7 @@ bool program_resume(struct program *p)
         for (unsigned k = 0; k < 2; k++) {
             int64_t newest = (int64_t)atomic_load_explicit(&p->agent->tails[i].newest[k].newest, memory_order_relaxed);
             if (atomic_load_explicit(&p->agent->tails[i].newest[k].bytes, memory_order_relaxed) == bytes &&
-                newest >= p->newest[i]) {
+                newest >= p->newest[i] && newest <= INT64_MAX / 2) {
                 p->newest[i] = newest;
                 p->commits[i] = (uint8_t)k;
             }
@@ -247,7 +247,7 @@ bool program_resume(struct program *p)
     for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
         words[i] = atomic_load_explicit(&p->agent->conversion[i], memory_order_relaxed);
     memcpy(&p->conversion, words, sizeof p->conversion);
-    if (!turns_valid(&p->conversion)) { // nobody's yet
+    if (!turns_valid(&p->conversion) || !conversion_sane(&p->conversion)) { // no agent wrote that
         p->conversion = (struct conversion){.lanes = 1, .unit = 1};
         p->interrupted = false;
     }
@@ -328,16 +328,21 @@ static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic ui
     return more >> PLAUSIBLE_SHIFT ? 0 : more;
 }
 
+void program_counted(struct program *p)
+{
+    if (!p->owned)
+        return;
+    for (uint32_t slot = 0; slot < p->slots; slot++)
+        if (atomic_load_explicit(&p->agent->tails[slot].dropped, memory_order_relaxed) != p->dropped[slot])
+            atomic_store_explicit(&p->agent->tails[slot].dropped, p->dropped[slot], memory_order_relaxed);
+    atomic_store_explicit(&p->agent->dropped, p->lost, memory_order_relaxed);
+    atomic_store_explicit(&p->agent->refused, p->refused, memory_order_relaxed);
+}
+
 void ingest_counts_recorded(struct ingest *in)
 {
-    for (size_t i = 0; i < in->program_count; i++) {
-        struct program *p = in->programs[i];
-        for (uint32_t slot = 0; slot < p->slots; slot++)
-            if (atomic_load_explicit(&p->agent->tails[slot].dropped, memory_order_relaxed) != p->dropped[slot])
-                atomic_store_explicit(&p->agent->tails[slot].dropped, p->dropped[slot], memory_order_relaxed);
-        atomic_store_explicit(&p->agent->dropped, p->lost, memory_order_relaxed);
-        atomic_store_explicit(&p->agent->refused, p->refused, memory_order_relaxed);
-    }
+    for (size_t i = 0; i < in->program_count; i++)
+        program_counted(in->programs[i]);
 }
 
 static const struct ring *ring_of(const struct program *p, uint32_t slot)

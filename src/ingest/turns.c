@@ -1,9 +1,10 @@
-// turns.c - who has which nanoseconds (conversion.h).
+// turns.c - which nanoseconds belong to which program and ring (conversion.h).
 //
-// A time is even (or odd, by the wall clock): that is bit 0. Above it lie the bits that tell programs apart which define one series, and above those
-// the bits that tell the rings of a program apart. A program that shares nothing has none of the former, one with a single ring none of the
-// latter. Both grow with what is there, and never shrink. Definitions of all programs are read before any ring is: only what was stored before
-// a second program came has no turn.
+// A boot time that is stored is even. The bits above bit 0 tell apart the programs that define a
+// common series, and the bits above those the rings of a program. A program that shares no series
+// needs none of the former, a program with one ring none of the latter. Both grow as needed and
+// never shrink. The agent reads the definitions of all programs before it reads any ring, so only
+// points from before the second program came are without a turn.
 #include "ingest/ingest_internal.h"
 
 enum { EVEN = 2 };

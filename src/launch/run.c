@@ -211,7 +211,10 @@ static int start_agent(struct launch *l, struct error *e)
     }
     child_command_add(&c, "--window=%.17g", l->o->window_s);
     child_command_add(&c, "--size-limit=%llu", (unsigned long long)l->o->size_limit_bytes);
+    child_command_add(&c, "--agent-memory=%llu", (unsigned long long)l->o->agent_memory_bytes);
     child_command_add(&c, "--udp-port=%d", l->o->udp_port);
+    if (l->job.record[0])
+        child_command_add(&c, "--overflow-folder=%s", l->job.record);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
@@ -307,6 +310,7 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--query-memory=%llu", (unsigned long long)l->o->query_memory_bytes);
+    child_command_add(&c, "--aggregator-memory=%llu", (unsigned long long)l->o->aggregator_memory_bytes);
     child_command_add(&c, "--query-deadline=%g", l->o->query_deadline_s);
     child_command_add(&c, "--node-deadline=%g", l->o->node_deadline_s);
     child_command_add(&c, "--connections=%d", l->o->connections);
@@ -520,6 +524,7 @@ static void start_nodes(struct launch *l)
     add_node_argument(l, "--rate=%.17g", l->o->rate_s);
     add_node_argument(l, "--window=%.17g", l->o->window_s);
     add_node_argument(l, "--size-limit=%llu", (unsigned long long)l->o->size_limit_bytes);
+    add_node_argument(l, "--agent-memory=%llu", (unsigned long long)l->o->agent_memory_bytes);
     add_node_argument(l, "--udp-port=%d", l->o->udp_port);
     if (l->o->verbose)
         add_node_argument(l, "--verbose");
@@ -767,6 +772,8 @@ static void print_summary(const struct launch *l, const struct summary *s)
     summary_duration_text(l->job.end_ns - l->job.start_ns, duration, sizeof duration);
     fprintf(stderr, "sonde: ran %s; %llu points in %llu series, %llu dropped", duration, (unsigned long long)s->points,
             (unsigned long long)s->series, (unsigned long long)s->dropped);
+    if (s->retired)
+        fprintf(stderr, "; the %llu oldest were removed (--size-limit, --window)", (unsigned long long)s->retired);
     if (s->damaged_blocks)
         fprintf(stderr, "; %llu blocks are damaged", (unsigned long long)s->damaged_blocks);
     fputc('\n', stderr);

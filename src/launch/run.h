@@ -46,6 +46,8 @@ struct launch_options {
     const char *token_file; // with the control token; made when it is not there; NULL = a token for this job alone
     const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
     uint64_t query_memory_bytes;    // limits of the HTTP server
+    uint64_t aggregator_memory_bytes;
+    uint64_t agent_memory_bytes; // of each node's agent
     double query_deadline_s, node_deadline_s;
     int connections;
     bool quiet, verbose;

@@ -113,15 +113,17 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
     if (!folder)
         return error_set(e, -errno, "cannot read folder %s: %s", run_folder, strerror(errno));
     for (struct dirent *entry = readdir(folder); entry && status == 0; entry = readdir(folder)) {
-        char from[FOLDER_PATH_MAX + 256], into[FOLDER_PATH_MAX + 256];
+        char from[FOLDER_PATH_MAX + 256], into[FOLDER_PATH_MAX + 256], place[FOLDER_PATH_MAX];
         if (!folder_is_recording(entry->d_name))
             continue;
         snprintf(from, sizeof from, "%s/%s", run_folder, entry->d_name);
         snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
         if (strlen(into) >= FOLDER_PATH_MAX)
             status = error_set(e, -ENAMETOOLONG, "the path %.80s… is too long", into);
+        else if (realpath(from, place)) // an agent without space leaves a link to where it went on (agent/overflow.h)
+            status = move_file(place, into, e);
         else
-            status = move_file(from, into, e);
+            status = error_set(e, -errno, "cannot find %s: %s", from, strerror(errno));
     }
     closedir(folder);
     return status;

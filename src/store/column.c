@@ -40,12 +40,14 @@ static void copy_block(void *to, const uint8_t *from, size_t bytes)
 
 // The writer raises the generation before it writes anything else there; so if it is still the old one after the
 // copy, the copy is of the old content. Where the entry's page is gone, reading it is what notes that; where only the end of
-// the block is gone and lay in the same page as the new end of the file, touching the last byte is.
-static int standing(const struct segment_entry *entry, uint32_t generation, const struct remains *remains, uint64_t end)
+// the block is gone, in the page that the file ends in now, the witness is.
+static int standing(const struct segment_entry *entry, uint32_t generation, struct remains *remains, uint64_t end)
 {
     atomic_thread_fence(memory_order_acquire);
     bool same = __atomic_load_n(&entry->generation, __ATOMIC_RELAXED) == generation;
-    (void)*(const volatile uint8_t *)atomic_load_explicit(&remains->last, memory_order_relaxed);
+    const volatile uint8_t *witness = atomic_load_explicit(&remains->witness, memory_order_relaxed);
+    if (*witness != atomic_load_explicit(&remains->value, memory_order_relaxed))
+        remains_look(remains);
     uint64_t lost = map_guard_lost(&remains->lost);
     return same && lost >= end ? 0 : lost == MAP_GUARD_NOTHING_LOST ? -ESTALE : -EBADMSG;
 }

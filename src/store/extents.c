@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, WORD_BYTES = 8 };
 
@@ -88,18 +89,14 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
     }
 }
 
-static int grow_mapping(struct extents *x, uint64_t needed)
+// A mapping of the file behind `fd` takes the place of the one there is.
+static int map_anew(struct extents *x, int fd, size_t size)
 {
-    if (needed <= x->mapped_bytes)
-        return 0;
-    size_t size = x->mapped_bytes ? x->mapped_bytes : MAP_MIN_BYTES;
-    while (size < needed)
-        size *= 2;
     uint8_t *base;
-    int rc = x->io->map(x->io->user, x->fd, size, &base);
+    int rc = x->io->map(x->io->user, fd, size, &base);
     if (rc)
         return rc;
-    struct map_guard *guard = map_guard_add(base, size, PROT_READ | PROT_WRITE, &x->lost);
+    struct map_guard *guard = map_guard_add(base, size, PROT_READ | PROT_WRITE, fd, &x->lost);
     if (!guard) {
         munmap(base, size);
         return -ENOMEM;
@@ -110,6 +107,43 @@ static int grow_mapping(struct extents *x, uint64_t needed)
     x->base = base;
     x->mapped_bytes = size;
     x->guard = guard;
+    return 0;
+}
+
+static int grow_mapping(struct extents *x, uint64_t needed)
+{
+    if (needed <= x->mapped_bytes)
+        return 0;
+    size_t size = x->mapped_bytes ? x->mapped_bytes : MAP_MIN_BYTES;
+    while (size < needed)
+        size *= 2;
+    return map_anew(x, x->fd, size);
+}
+
+int extents_move(struct extents *x, int fd)
+{
+    int rc = extents_whole(x) ? x->io->reserve(x->io->user, fd, 0, x->end) : -ESTALE;
+    if (!rc) {
+        const struct store_io *io = x->io->write ? x->io : &store_io_real;
+        rc = io->write(io->user, fd, x->base, x->end, 0);
+    }
+    if (!rc)
+        rc = x->io->sync(x->io->user, fd);
+    if (!rc && !extents_whole(x))
+        rc = -ESTALE; // cut short while it was copied
+    if (rc)
+        return rc;
+    struct superblock *old = extents_super(x);
+    __atomic_store_n(&old->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+    rc = map_anew(x, fd, x->mapped_bytes);
+    if (rc) {
+        __atomic_store_n(&old->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
+        return rc;
+    }
+    close(x->fd);
+    x->fd = fd;
+    x->file_bytes = x->reserved_bytes = x->end;
+    x->inherited_bytes = 0;
     return 0;
 }
 

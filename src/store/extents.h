@@ -54,6 +54,9 @@ struct extents {
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped);
 void extents_close(struct extents *x);
 
+// Copies all to the empty file behind `fd` and goes on there; the old one is closed, for readers that have it open, too. On failure all is as it was.
+int extents_move(struct extents *x, int fd);
+
 static inline struct superblock *extents_super(const struct extents *x)
 {
     return (struct superblock *)(void *)x->base;

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { CHUNK_GUARDS = 64 };
@@ -15,7 +17,7 @@ enum { CHUNK_GUARDS = 64 };
 struct map_guard {
     atomic_uint changes;
     _Atomic uintptr_t begin, end; // 0, 0: free
-    _Atomic int prot;
+    _Atomic int prot, fd;
     _Atomic(_Atomic uint64_t *) lost;
     struct map_guard *next_free;
 };
@@ -50,15 +52,20 @@ static bool recover_at(uintptr_t address)
             struct map_guard *g = &c->guards[i];
             unsigned changes = atomic_load(&g->changes);
             uintptr_t begin = atomic_load(&g->begin), end = atomic_load(&g->end);
-            int prot = atomic_load(&g->prot);
+            int prot = atomic_load(&g->prot), fd = atomic_load(&g->fd);
             _Atomic uint64_t *lost = atomic_load(&g->lost);
             if (changes % 2 || atomic_load(&g->changes) != changes || address < begin || address >= end)
                 continue;
             uintptr_t page = address & ~(page_bytes - 1);
-            // First the note: who sees zeros sees it, too.
+            // First the note: who sees zeros sees it, too. The file may end before this page, in one that has zeros behind
+            // its end without a signal.
+            struct stat st;
             map_guard_lose(lost, page - begin);
-            return mmap((void *)page, end - page, prot, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                        0) != MAP_FAILED;
+            if (!fstat(fd, &st))
+                map_guard_lose(lost, (uint64_t)st.st_size);
+            // The bare system call: it is safe in a handler, and no tool takes it for a write that races with readers.
+            return syscall(SYS_mmap, page, end - page, prot, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                           -1, 0) != -1;
         }
     return false;
 }
@@ -112,11 +119,24 @@ static void uninstall(void)
         installed = sigaction(SIGBUS, &before, NULL) != 0;
 }
 
+static void lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
 static bool add_chunk(void)
 {
     struct chunk *c = calloc(1, sizeof *c);
     if (!c)
         return false;
+    // A child can open files, whatever other threads did when it was forked.
+    if (!atomic_load(&chunks))
+        pthread_atfork(lock, unlock, unlock);
     for (size_t i = 0; i < CHUNK_GUARDS; i++) {
         c->guards[i].next_free = free_guards;
         free_guards = &c->guards[i];
@@ -126,28 +146,29 @@ static bool add_chunk(void)
     return true;
 }
 
-static void set(struct map_guard *g, uintptr_t begin, uintptr_t end, int prot, _Atomic uint64_t *lost)
+static void set(struct map_guard *g, uintptr_t begin, uintptr_t end, int prot, int fd, _Atomic uint64_t *lost)
 {
     atomic_fetch_add(&g->changes, 1);
     atomic_store(&g->begin, begin);
     atomic_store(&g->end, end);
     atomic_store(&g->prot, prot);
+    atomic_store(&g->fd, fd);
     atomic_store(&g->lost, lost);
     atomic_fetch_add(&g->changes, 1);
 }
 
-struct map_guard *map_guard_add(void *base, size_t size, int prot, _Atomic uint64_t *lost)
+struct map_guard *map_guard_add(void *base, size_t size, int prot, int fd, _Atomic uint64_t *lost)
 {
-    pthread_mutex_lock(&mutex);
+    lock();
     struct map_guard *g = free_guards || add_chunk() ? free_guards : NULL;
     if (g) {
         free_guards = g->next_free;
         guard_count++;
-        set(g, (uintptr_t)base, (uintptr_t)base + size, prot, lost);
+        set(g, (uintptr_t)base, (uintptr_t)base + size, prot, fd, lost);
         if (!installed)
             install();
     }
-    pthread_mutex_unlock(&mutex);
+    unlock();
     return g;
 }
 
@@ -155,11 +176,11 @@ void map_guard_remove(struct map_guard *g)
 {
     if (!g)
         return;
-    pthread_mutex_lock(&mutex);
-    set(g, 0, 0, 0, NULL);
+    lock();
+    set(g, 0, 0, 0, -1, NULL);
     g->next_free = free_guards;
     free_guards = g;
     if (--guard_count == 0 && installed)
         uninstall();
-    pthread_mutex_unlock(&mutex);
+    unlock();
 }

@@ -2,7 +2,7 @@
 //
 // Reading or writing a page of a mapping that lies behind the end of its file (or that the disk cannot deliver) raises SIGBUS,
 // which ends the process. A guarded mapping survives it: the handler puts zero pages in the place of that page and of all that
-// follow, notes from where on the file is lost, and the access is repeated.
+// follow, notes where the file ends now, and the access is repeated.
 //
 //   file      ├── still there ──┤ cut off
 //   mapping   ├─────────────────┼──────────────────┤
@@ -29,9 +29,9 @@ struct map_guard;
 
 #define MAP_GUARD_NOTHING_LOST UINT64_MAX
 
-// Guards base[0, size), a mapping of a file from its beginning with the protection `prot`. *lost is the caller's, begins as
-// MAP_GUARD_NOTHING_LOST, and may be that of several mappings of one file. NULL: no memory.
-struct map_guard *map_guard_add(void *base, size_t size, int prot, _Atomic uint64_t *lost);
+// Guards base[0, size), a mapping of the file `fd` from its beginning with the protection `prot`. *lost is the caller's, begins
+// as MAP_GUARD_NOTHING_LOST, and may be that of several mappings of one file; `fd` stays open. NULL: no memory.
+struct map_guard *map_guard_add(void *base, size_t size, int prot, int fd, _Atomic uint64_t *lost);
 
 // Before the mapping is given up. NULL is allowed.
 void map_guard_remove(struct map_guard *g);

@@ -18,7 +18,7 @@ static bool add_mapping(struct store_reader *r, size_t bytes, int *rc)
     struct mapping *m = malloc(sizeof *m);
     void *p = m ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, r->fd, 0) : MAP_FAILED;
     *rc = !m ? -ENOMEM : p == MAP_FAILED ? -errno : 0;
-    struct map_guard *guard = *rc ? NULL : map_guard_add(p, bytes, PROT_READ, &r->remains.lost);
+    struct map_guard *guard = *rc ? NULL : map_guard_add(p, bytes, PROT_READ, r->fd, &r->remains.lost);
     if (!guard) {
         if (!*rc)
             munmap(p, bytes);
@@ -42,9 +42,43 @@ int reader_map(struct store_reader *r, uint64_t size)
     int rc = 0;
     if ((!r->mapping || r->mapping->size < size) && !add_mapping(r, (size_t)size * 2, &rc))
         return rc;
+    // Chosen when it is needed first: the file's last page may have to come from the disk.
+    if (size != r->file_bytes) {
+        atomic_store(&r->remains.mapping, r->mapping);
+        atomic_store(&r->remains.file_bytes, size);
+        atomic_store(&r->remains.witness, r->mapping->base);
+        atomic_store(&r->remains.value, WITNESS_UNKNOWN);
+    }
     r->file_bytes = size;
-    atomic_store(&r->remains.last, r->mapping->base + size - 1);
     return 0;
+}
+
+static void choose_witness(struct remains *x)
+{
+    const struct mapping *m = atomic_load(&x->mapping);
+    uint64_t size = atomic_load(&x->file_bytes);
+    size = size < m->size ? size : m->size;
+    const volatile uint8_t *at = m->base + size - 1, *page = at - (size - 1) % (uint64_t)sysconf(_SC_PAGESIZE);
+    while (at > page && !*at)
+        at--;
+    atomic_store(&x->value, *at);
+    atomic_store(&x->witness, (const uint8_t *)at);
+}
+
+void remains_look(struct remains *x)
+{
+    struct stat st;
+    unsigned now = *(const volatile uint8_t *)atomic_load(&x->witness);
+    bool unknown = atomic_load(&x->value) == WITNESS_UNKNOWN;
+    if (unknown)
+        choose_witness(x);
+    // Looked at behind the choice: one that was made in a file that is cut already says nothing.
+    if (!fstat(x->fd, &st) && (uint64_t)st.st_size < atomic_load(&x->file_bytes)) {
+        map_guard_lose(&x->lost, (uint64_t)st.st_size);
+    } else if (!unknown && (atomic_load(&x->grows) || lock_has_writer(x->fd))) {
+        atomic_store(&x->grows, true);
+        atomic_store(&x->value, now); // the writer has changed it
+    }
 }
 
 void reader_look_for_cut(struct store_reader *r)
@@ -106,6 +140,8 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
     }
     r->fd = fd;
     r->remains.lost = MAP_GUARD_NOTHING_LOST;
+    r->remains.fd = fd;
+    r->remains.grows = sb.state != LAYOUT_CLOSED || lock_has_writer(fd);
     lock_boot_id(r->boot_id);
     pthread_mutex_init(&r->mutex, NULL);
     pthread_mutex_init(&r->events_mutex, NULL);
@@ -174,6 +210,23 @@ enum store_state store_reader_state(const struct store_reader *r)
     const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
     pthread_mutex_unlock(mutex_of(r));
     return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED : STORE_CRASHED;
+}
+
+static uint64_t counter(const uint64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+void store_reader_losses(const struct store_reader *r, struct store_losses *out)
+{
+    bool live = lock_has_writer(r->fd);
+    pthread_mutex_lock(mutex_of(r));
+    const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
+    uint64_t waiting = counter(&sb->waiting);
+    *out = (struct store_losses){.dropped = counter(&sb->dropped) + (live ? 0 : waiting),
+                                 .waiting = live ? waiting : 0,
+                                 .retired = counter(&sb->retired)};
+    pthread_mutex_unlock(mutex_of(r));
 }
 
 void store_reader_damage(const struct store_reader *r, struct store_damage *out)

@@ -32,10 +32,18 @@ struct mapping {
     struct map_guard *guard;
 };
 
-// What is left of the file if somebody cuts it short under the reader.
+// What is left of the file if somebody cuts it short under the reader. A byte shows it: the last one that is not 0. A cut in
+// front of it makes it 0, or its page unreadable; a cut behind it changes nothing.
+enum { WITNESS_UNKNOWN = 256 }; // no byte
+
 struct remains {
-    _Atomic uint64_t lost;         // map_guard.h
-    _Atomic(const uint8_t *) last; // byte of the file, mapped: to touch it shows whether the file is still that long
+    _Atomic uint64_t lost;            // map_guard.h
+    _Atomic(const uint8_t *) witness; // in a mapping
+    _Atomic unsigned value;           // that it had; WITNESS_UNKNOWN: it is to be chosen
+    _Atomic(const struct mapping *) mapping;
+    _Atomic uint64_t file_bytes;
+    int fd;
+    _Atomic bool grows; // a writer had the file: bytes change
 };
 
 struct id_list {
@@ -90,7 +98,7 @@ struct block_ref {
     struct block_header header;
     const uint8_t *bytes;              // in a mapping
     const struct segment_entry *entry; // of its segment, in a mapping
-    const struct remains *remains;     // of its file
+    struct remains *remains;           // of its file
     uint64_t offset;
     uint64_t number; // of no other block that this process has seen
     uint32_t generation;
@@ -116,7 +124,7 @@ struct view_tail {
     uint64_t sequence, offset, size;
     const uint8_t *bytes;
     const struct segment_entry *entry;
-    const struct remains *remains;
+    struct remains *remains;
     bool looked_at; // trust.c: the notes as they were then, and what they say in all and soundly
     struct segment_synced notes[2];
     uint64_t noted, sound;
@@ -239,6 +247,8 @@ void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, con
 void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes);
 void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
 int reader_map(struct store_reader *r, uint64_t size);
+// The witness has changed, or is not known: looks whether the file was cut short.
+void remains_look(struct remains *x);
 // Counts as damage, once, that the file was cut short.
 void reader_look_for_cut(struct store_reader *r);
 

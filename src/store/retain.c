@@ -28,6 +28,8 @@ static void retire(struct store *s, int slot)
     s->stats.retired_blocks += sum->blocks;
     s->stats.retired_values += sum->values;
     s->stats.blocks -= sum->blocks;
+    struct superblock *sb = extents_super(&s->file);
+    __atomic_store_n(&sb->retired, sb->retired + sum->values, __ATOMIC_RELAXED);
     if (slot == s->cold_slot)
         s->cold_slot = EXTENT_NO_SLOT; // where merging lags behind, what it has done is the oldest
     extent_free(&s->file, slot);

@@ -20,6 +20,11 @@ struct spill_head {
     uint64_t bytes;
 };
 
+static int64_t values_of(const struct spill_head *head)
+{
+    return head->kind == SPILL_ROW ? (int64_t)head->bytes / 8 - 1 : head->kind != SPILL_DEFINITION;
+}
+
 static int reserve(struct store *s, size_t payload)
 {
     s->spill.limit = s->memory_limit_bytes / 2;
@@ -39,6 +44,7 @@ static int put(struct store *s, struct spill_head head, const void *first, size_
     buf_add(&s->spill, first, first_bytes);
     buf_add(&s->spill, rest, head.bytes - first_bytes);
     s->spilled++;
+    loss_waiting(s, values_of(&head));
     return 0;
 }
 
@@ -105,6 +111,7 @@ int spill_replay(struct store *s)
         if (rc)
             return rc;
         s->spill_at += sizeof head + head.bytes;
+        loss_waiting(s, -values_of(&head));
     }
     if (s->spill.size)
         log_warning(
@@ -115,4 +122,12 @@ int spill_replay(struct store *s)
     s->spilled = 0;
     s->space_reported = false;
     return 0;
+}
+
+void spill_lose(struct store *s)
+{
+    log_warning("%s: %llu values and events are lost: there was no space for them", s->path,
+                (unsigned long long)store_waiting(s));
+    s->stats.refused_space += store_waiting(s);
+    loss_of_waiting(s);
 }

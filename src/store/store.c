@@ -152,6 +152,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
     rc = recover(s, crashed, machine, dropped, e);
     if (rc)
         return rc;
+    loss_opened(s);
     live = extents_super(&s->file);
     __atomic_store_n(&live->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
     live->writer_pid = (uint64_t)getpid();
@@ -209,10 +210,9 @@ static void set_limits(struct store *s, const struct store_options *o)
     limits[LIMIT_PAIRS] = o->pair_limit ? o->pair_limit : STORE_PAIRS_MAX_DEFAULT;
     limits[LIMIT_SERIES] = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
     limits[LIMIT_SETS] = o->set_limit ? o->set_limit : STORE_SETS_MAX_DEFAULT;
-    limits[LIMIT_CATALOG_BYTES] =
-        o->catalog_limit_bytes
-            ? clamp(o->catalog_limit_bytes, 1, STORE_CATALOG_BYTES_MAX)
-            : clamp(s->size_limit_bytes / 4, STORE_CATALOG_BYTES_MIN, STORE_CATALOG_BYTES_MAX_DEFAULT);
+    limits[LIMIT_CATALOG_BYTES] = o->catalog_limit_bytes ? clamp(o->catalog_limit_bytes, 1, STORE_CATALOG_BYTES_MAX)
+                                                         : clamp(s->size_limit_bytes / 4, STORE_CATALOG_BYTES_MIN,
+                                                                 STORE_CATALOG_BYTES_MAX_DEFAULT);
 }
 
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e)
@@ -232,6 +232,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
     s->close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
     s->rewrite_limit_bytes = o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
+    s->merge_limit_bytes = o->merge_limit_bytes ? o->merge_limit_bytes : SIZE_MAX;
     s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
     set_sizes(s);
     set_limits(s, o);
@@ -502,22 +503,25 @@ int store_close(struct store *s, struct error *e)
         return -ESTALE;
     }
     int rc = spill_replay(s);
-    if (rc) {
-        log_warning("%s: %llu appends and definitions that there was no space for are lost", s->path,
-                    (unsigned long long)s->spilled);
-        s->stats.refused_space += s->spilled;
-    }
+    if (rc)
+        spill_lose(s);
     s->closing = true;
     int sealed = seal_all(s);
+    free(s->point_scratch); // sealing's: merges need the room
+    s->point_scratch = NULL;
     rc = rc ? rc : sealed;
     if (!rc)
         merge_all(s);
     retain_closed(s);
     // What could not be sealed lies in tails, which only the old file has.
     int closed = sealed ? sealed : rewrite(s);
-    if (closed)
+    bool closed_in_place = closed != 0;
+    if (closed_in_place)
         closed = close_in_place(s);
     rc = rc ? rc : closed;
+    struct stat st;
+    if (!rc && !fstat(s->file.fd, &st) && !st.st_nlink && closed_in_place)
+        rc = -ENOENT; // somebody has removed it; it goes with this process
     if (rc)
         error_set(e, rc, "cannot close %s: %s", s->path, strerror(-rc));
     release(s);

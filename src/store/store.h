@@ -80,6 +80,7 @@ struct store_options {
     uint32_t metric_limit, pair_limit, series_limit, set_limit;
     uint64_t catalog_limit_bytes; // 0 = a quarter of the size limit, between STORE_CATALOG_BYTES_MIN and …_MAX_DEFAULT
     size_t memory_limit_bytes;    // of the writer's own memory and live tails; 0 = 256 MiB
+    size_t merge_limit_bytes;     // of the memory of one merge; 0 = what the largest takes, some 30 MiB
     const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
     size_t meta_count;
     int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
@@ -96,7 +97,7 @@ struct store;
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e);
 
 // Seals all tails, merges, oldest first, what has not been merged yet (for as long as the options say; what is left then stays larger, and
-// is said), cuts the file to what is used, syncs, marks it clean. What is over the size limit then is retired; meanwhile the file may be
+// is said), cuts the file to what is used, syncs, marks it clean. Not 0 where something of what was appended is lost or not on disk. What is over the size limit then is retired; meanwhile the file may be
 // larger by what tails and merged blocks take. Frees s whatever it returns.
 int store_close(struct store *s, struct error *e);
 
@@ -157,6 +158,17 @@ int store_append_event(struct store *s, const struct store_event *event);
 // milliseconds: it goes on where the last one stopped, and a sync goes on in the background (where the kernel cannot do that, the call waits for
 // the disk). Only appends that waited for space are brought into the file at one go. Returns 0 or what went wrong (already logged once).
 int store_tick(struct store *s, int64_t now_ns);
+
+// How many values and events wait in memory, as there is no space. Costs nothing: it can be looked at again and again.
+uint64_t store_waiting(const struct store *s);
+
+// Notes in the header of the file, which never lacks space, how many values and events the caller has dropped since it opened the store: for
+// whatever cause, those that the store refused among them. The store adds what waited in memory and was lost.
+void store_note_dropped(struct store *s, uint64_t dropped);
+
+// Goes on in a new file at `path`, which must not be there: for a file system without space. All that is in the old file is copied, in one go;
+// the old file stays, and does not count any more. On failure everything is as it was.
+int store_move(struct store *s, const char *path, struct error *e);
 
 // Whether another program has cut the file short, or the disk cannot deliver a part of it; found out by store_tick, or by an
 // access. What was there is lost (stats.lost_values), every append and definition is refused with -ESTALE and counted, and

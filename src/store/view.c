@@ -433,7 +433,8 @@ static bool index_grown(const struct store_reader *r)
     return !x->entry || __atomic_load_n(&x->entry->used, __ATOMIC_ACQUIRE) != x->read;
 }
 
-int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+static int look_at_file(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
+                        int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
     // A writer that takes the file up after its machine went down says so when it has thrown away what cannot be believed.
@@ -495,4 +496,24 @@ int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint
         *out = r->view;
     }
     return rc;
+}
+
+// Of a file whose header or table was cut off there is the view from before: each block says by itself whether it is still there.
+static int last_view(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+{
+    *used = calloc(r->view->tail_count + 1, sizeof **used);
+    if (!*used)
+        return -ENOMEM;
+    *version = __atomic_load_n(&super_of(r)->version, __ATOMIC_RELAXED);
+    *newest_ns = INT64_MAX;
+    r->view->refs++;
+    *out = r->view;
+    return 0;
+}
+
+int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+{
+    int rc = look_at_file(r, out, used, version, newest_ns);
+    bool cut = rc == -EBADMSG && r->view && map_guard_lost(&r->remains.lost) != MAP_GUARD_NOTHING_LOST;
+    return cut ? last_view(r, out, used, version, newest_ns) : rc;
 }

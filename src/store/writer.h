@@ -91,7 +91,7 @@ struct store {
     const struct store_io *io;
     uint64_t size_limit_bytes;
     int64_t window_ns, sync_interval_ns;
-    size_t memory_limit_bytes;
+    size_t memory_limit_bytes, merge_limit_bytes;
     uint32_t segment_bytes, point_room, event_room; // by the size limit
     struct store_stats stats;
 
@@ -140,6 +140,7 @@ struct store {
     struct buf spill; // what there was no space for, as it came
     size_t spill_at;  // what of it has been appended since
     uint64_t spilled;
+    uint64_t dropped_before, dropped_noted, dropped_here; // by earlier writers; by the caller; by this store
     bool space_reported, unlink_reported, sync_reported;
     int64_t last_space_try_ns;
 
@@ -234,6 +235,11 @@ static inline int64_t window_start(const struct store *s)
 void retain(struct store *s, uint64_t wanted_bytes); // nothing while closing
 void retain_closed(struct store *s);                 // when all is sealed and merged
 
+// loss.c: what the header says of what is not in the file.
+void loss_opened(struct store *s);
+void loss_waiting(struct store *s, int64_t more);
+void loss_of_waiting(struct store *s); // what waits is given up
+
 // spill.c
 int spill_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
 int spill_point(struct store *s, uint32_t series, int64_t t_ns, double value);
@@ -241,6 +247,7 @@ int spill_event(struct store *s, struct str record);
 int spill_reserve(struct store *s, size_t bytes); // room for entries; after it spill_definition cannot fail
 void spill_definition(struct store *s, struct str entries);
 int spill_replay(struct store *s); // 0: all is in the file
+void spill_lose(struct store *s);  // what is left of it cannot be kept
 static inline bool spilling(const struct store *s)
 {
     return s->spill.size > 0;

@@ -196,6 +196,42 @@ class Kills(Place):
         self.assertEqual(json.loads((self.runs / job / "run.json").read_text())["agent_restarts"], 1)
         self.nothing_left()
 
+    def test_recording_cut_short(self):
+        """Another program truncates the live recording: the command and the aggregator go on, and the next agent records."""
+        process = self.start("run", "-l", "1", "--", os.environ["EMITTER"])
+        self.assertEqual(process.stdout.readline(), "up\n")
+        emitter = until(lambda: next((p for p, text in self.alive().items() if text == os.environ["EMITTER"]), None), "the emitter")
+        until(lambda: self.names().get("tick", 0) > 20, "points before")
+        first = self.agent()
+        os.truncate(next(self.tmp.glob("sonde-*/*/*.sonde")), 20000)
+        until(lambda: next((p for p in self.alive("agent --folder") if p != first), None), "another agent")
+        until(lambda: self.names().get("tick", 0) > 20, "points after")
+        signal_process(emitter, signal.SIGTERM)
+        code, out, err = self.ends(process)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(err.count("was cut short by another program"), 1, err)
+        self.assertEqual(err.count("starting it again"), 1, err)
+        self.assertNotIn("the aggregator has ended", err)
+        self.nothing_left()
+
+    def test_what_is_no_recording_lies_among_recordings(self):
+        """A FIFO, a device, a file that was cut short: one line each, and the recording beside them is read."""
+        folder = self.root / "mixed"
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--record", folder, "--", "sh", "-c", "echo loss 0.5 1700000000 | sonde put").returncode, 0)
+        sound = next(folder.glob("*.sonde"))
+        alone = self.sonde("query", "--csv", "loss", sound)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        os.mkfifo(folder / "a.sonde")
+        (folder / "b.sonde").symlink_to("/dev/zero")
+        (folder / "z.sonde").write_bytes(sound.read_bytes()[:700])
+        among = self.sonde("query", "--csv", "loss", folder)
+        self.assertEqual((among.returncode, among.stdout), (0, alone.stdout), among.stderr)
+        self.assertEqual(among.stderr.count("not a regular file"), 2, among.stderr)
+        self.assertEqual(among.stderr.count("\n"), 3, among.stderr)
+        inspected = self.sonde("inspect", folder)
+        self.assertIn(str(sound), inspected.stdout, inspected.stderr)
+        self.assertEqual(inspected.stderr.count("\n"), 3, inspected.stderr)
+
     def test_agent_again_and_again(self):
         process = self.start("run", "--", "sh", "-c", "echo up; read line <fifo; exit 5", env=self.with_fifo())
         self.assertEqual(process.stdout.readline(), "up\n")

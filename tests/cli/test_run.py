@@ -416,6 +416,7 @@ class Put(Place):
     def test_nobody_there(self):
         self.one_line(self.sonde("put", "loss", "1"), 1, "no job runs here")
         self.one_line(self.sonde("put", "loss", "1", env={"SONDE_SOCKET": str(self.root / "gone.sock")}), 1, "gone.sock", "job is over")
+        self.one_line(self.sonde("put", "loss", "1", env={"SONDE_SOCKET": str(self.root / "nowhere" / "agent.sock")}), 1, "nowhere", "not to be seen from here", "bind")
 
     def test_annotate(self):
         script = "sonde annotate 'rate halved: 0.1\\n' rank=3 'why=it did not converge' && sonde annotate plain"

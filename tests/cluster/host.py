@@ -86,6 +86,7 @@ def join(me):
 
 
 def main():
+    os.chdir("/")
     me = json.loads(sys.stdin.readline())
     socket.sethostname(me["name"])
     if "address" in me:

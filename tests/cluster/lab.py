@@ -276,7 +276,8 @@ class Lab:
             command = [*own, "--pid", "--fork", "--kill-child"]
         path = self.root / f"mnt/log/{name}.log"
         with path.open("w") as log:
-            process = subprocess.Popen([*command, "python3", HERE / "host.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=die_with_us)
+            # Without its folder, whose name would be found by `processes`, too.
+            process = subprocess.Popen([*command, "python3", "host.py"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=die_with_us)
         return Host(name, process, path)
 
     def _start(self):

@@ -68,6 +68,7 @@ class Harmless(unittest.TestCase):
                 "work that is not committed\n",
             )
             self.assertFalse(lab.file("n1", self.clone).exists(), "the host's /tmp is empty")
+            self.assertEqual(lab.processes("n1", str(HERE)), {}, "no process has the folder's name")
             for folder in (
                 "/",
                 "/etc",

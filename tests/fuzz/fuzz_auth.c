@@ -1,5 +1,7 @@
-// What a request says of itself: address, headers, cookies, in lines "NAME:value". $C, $W, $V and $S stand for the control, write and view token and for an open session's
-// id, so that inputs can hold them. Whatever the rest is, a role comes from the token or session that is there, and from no other place, and none of them goes out again.
+// What a request says of itself: address, headers, cookies, in lines "NAME:value". $C, $W, $V and
+// $S stand for the control, write and view token and for an open session's id, so that inputs can
+// hold them. Whatever the rest is, a role comes from the token or session that is there, and from
+// no other place, and none of them goes out again.
 #include "aggregator/auth.h"
 
 #include <stdlib.h>

@@ -95,8 +95,7 @@ static inline void mend_blocks(const struct recording *f, uint8_t *bytes)
 {
     for (size_t at = 0; at + sizeof(struct block_header) <= f->size; at += 8) {
         struct block_header h;
-        memcpy(&h, f->bytes + at, sizeof h);
-        if (h.magic != BLOCK_MAGIC)
+        if (memcmp(f->bytes + at, &(uint32_t){BLOCK_MAGIC}, sizeof(uint32_t)))
             continue;
         memcpy(&h, bytes + at, sizeof h);
         uint64_t end = at + sizeof h + (uint64_t)h.directory_bytes + h.data_bytes;

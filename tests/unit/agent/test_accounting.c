@@ -1,8 +1,10 @@
-// Every point is in the recording exactly once, or counted as dropped: beside agents that are killed at any moment and clocks that are set,
-// from programs that fork, exec, have threads, live in namespaces and are killed.
+// Every point is in the recording exactly once, or counted as dropped: beside agents that are
+// killed at any moment and clocks that are set, from programs that fork, exec, have threads, live
+// in namespaces and are killed.
 //
-// A ledger in shared memory says what each program has emitted; a program is one row of it, a thread a series. Programs end only while an
-// agent is there and before it is killed, since what a dead program has not handed over dies with it.
+// A ledger in shared memory says what each program has emitted; a program is one row of it, a
+// thread a series. Programs end only while an agent is there and before it is killed, since what a
+// dead program has not handed over dies with it.
 //
 // SONDE_TEST_SEED chooses another course of events, SONDE_TEST_ROUNDS a longer one.
 #include "lab.h"
@@ -159,7 +161,8 @@ static void end_somehow(const char *file, uint64_t random)
     _exit(7);
 }
 
-// What a program does between its start and its end, by chance. True: it is a child of the one that called, and does it anew.
+// What a program does between its start and its end, by chance. True: it is a child of the one that
+// called, and does it anew.
 static bool live_once(const char *file, uint64_t *random)
 {
     struct emitter emitters[THREADS_MAX];
@@ -319,7 +322,8 @@ static uint32_t programs_so_far(void)
     return programs < PROGRAMS_MAX ? programs : PROGRAMS_MAX;
 }
 
-// All that programs which have ended handed over is in the recording. `settled` (by program) is what is known of it already.
+// All that programs which have ended handed over is in the recording. `settled` (by program) is
+// what is known of it already.
 static void await_the_ended(const struct lab *lab, bool *settled, uint64_t seed)
 {
     enum { PATIENCE_S = 20 };
@@ -480,6 +484,8 @@ static void run_course(const struct course *course, uint64_t seed)
 static void all_is_accounted_for(void **state)
 {
     (void)state;
+    if (geteuid() != 0)
+        print_message("no program lives in a namespace of its own: that takes root\n");
     for (long round = 0; round < rounds(); round++)
         run_course(&(struct course){.kills = 8,
                                     .life_max_us = 60000,

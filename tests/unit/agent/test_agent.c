@@ -1,6 +1,8 @@
 // The agent as others see it: its socket, its folder, its file, its end.
 #include "lab.h"
 
+#include "base/clock.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -302,6 +304,42 @@ static void a_killed_agent_is_taken_over_from(void **state)
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
     assert_int_equal(lab_distinct(&lab, "emitted{host=lab}"), POINTS + 2);
     assert_int_equal(lab_points(&lab, "emitted{host=lab}", NULL), POINTS + 2);
+    lab_free(&lab);
+}
+
+// With a window, what is kept goes back from now: a program whose times are ahead costs nobody else a point, and what is too old is counted.
+static void others_go_on_beside_one_that_is_ahead(void **state)
+{
+    (void)state;
+    struct lab lab;
+    char path[sizeof lab.folder + 16], text[128];
+    double last = 0;
+    int status;
+    lab_make(&lab);
+    lab.options.window_s = 60;
+    assert_true(lab_start(&lab));
+    snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setenv("SONDE_SOCKET", path, 1);
+        setenv("SONDE_LEVEL", "1", 1);
+        sonde_emit_at(sonde_gauge("ahead", ""), 1, clock_realtime_ns() + INT64_C(3600) * NS_PER_S);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    lab_await_points(&lab, "ahead{host=lab}", 1);
+    assert_string_equal(lab_put(&lab, "steady 1\n"), "");
+    snprintf(text, sizeof text, "soon 1 %lld\n", (long long)(clock_realtime_ns() / NS_PER_S) + 1800);
+    assert_string_equal(lab_put(&lab, text), "");
+    assert_string_equal(lab_put(&lab, "steady 2\n"), "");
+    snprintf(text, sizeof text, "old 1 %lld\n", (long long)(clock_realtime_ns() / NS_PER_S) - 1800);
+    assert_string_equal(lab_put(&lab, text), "line 1: 'old' is not stored: older than what is kept\n");
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    assert_int_equal(lab_points(&lab, "steady{host=lab}", NULL), 2);
+    assert_true(lab_points(&lab, "sonde_dropped_total{cause=refused,host=lab}", &last) > 0);
+    assert_true(last == 1);
     lab_free(&lab);
 }
 
@@ -816,6 +854,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(node_metrics_are_sampled_until_the_end),
         cmocka_unit_test(a_program_hands_over_its_ring),
         cmocka_unit_test(a_killed_agent_is_taken_over_from),
+        cmocka_unit_test(others_go_on_beside_one_that_is_ahead),
         cmocka_unit_test(a_crowd_of_short_programs),
         cmocka_unit_test(programs_that_cannot_be_seen),
         cmocka_unit_test(counters_go_on_after_a_kill),

@@ -209,7 +209,7 @@ static void test_session_table(void **state)
     b.known = false;
     assert_false(sessions_check(s, str_of(first), &b));
     b = a;
-    b.address[15] = 1;
+    b.other.address[15] = 1;
     assert_false(sessions_check(s, str_of(first), &b));
     assert_false(sessions_check(s, STR(""), &a));
     char zeros[SESSION_ID_SIZE] = {0};

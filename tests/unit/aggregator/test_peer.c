@@ -54,6 +54,16 @@ static void close_ends(struct ends *e)
     close(e->server);
 }
 
+// As where the kernel has no sock_diag.
+static void look_without_diag(int fd, const struct sockaddr *client, struct peer *out)
+{
+    peer_look(fd, client, out);
+    out->known = false;
+    out->uid = 0;
+    out->inode = 0;
+    peer_look_in_proc(out);
+}
+
 static void check_each_family(look_fn *look)
 {
     static const struct {
@@ -98,7 +108,7 @@ static void test_each_family(void **state)
 {
     (void)state;
     check_each_family(peer_look);
-    check_each_family(peer_look_in_proc);
+    check_each_family(look_without_diag);
 }
 
 static void test_not_local(void **state)
@@ -140,7 +150,7 @@ static void test_equal(void **state)
     assert_false(peer_equal(&a, &b));
     a.known = b.known = false; // elsewhere: the address alone
     assert_true(peer_equal(&a, &b));
-    b.address[15] = 1;
+    b.other.address[15] = 1;
     assert_false(peer_equal(&a, &b));
 }
 

@@ -1,4 +1,5 @@
-// Ticks to boot time to the time of day: with the real clocks, and with simulated ones that jump and are set.
+// Ticks to boot time to the time of day: with the real clocks, and with simulated ones that jump
+// and are set.
 #include "base/clock.h"
 #include "unit/test.h"
 
@@ -12,7 +13,8 @@ static void ticks_become_the_time_of_day(void **state)
     struct clock_fit fit;
     struct clock_reading now;
     clock_fit_start(&fit, 10);
-    // What the map says of a counter reading lies between the clock before and after it, a slope error of 1e-4 aside.
+    // What the map says of a counter reading lies between the clock before and after it, a slope
+    // error of 1e-4 aside.
     for (int i = 0; i < 100; i++) {
         int64_t before = clock_realtime_ns();
         int64_t ns = clock_map_real_ns(&fit.map, clock_map_boot_ns(&fit.map, clock_ticks(), INT64_MAX));
@@ -85,8 +87,9 @@ static int64_t real_of(const struct clock_fit *fit, uint64_t ticks)
     return clock_map_real_ns(&fit->map, clock_map_boot_ns(&fit->map, ticks, fit->last.boot_ns));
 }
 
-// Over random stretches, in which the wall clock is set and the counter stops or begins anew: a moment that was read before a look has the time
-// that the wall clock showed then; one between the last two looks has that by the clock before or after.
+// Over random stretches, in which the wall clock is set and the counter stops or begins anew: a
+// moment that was read before a look has the time that the wall clock showed then; one between the
+// last two looks has that by the clock before or after.
 static void steps_and_suspensions(void **state)
 {
     (void)state;

@@ -186,6 +186,30 @@ static int mode_moves(void)
     return 0;
 }
 
+// unheard: emits 10 points, two rows of two, a span, a note, and two cells; says what became of them, twice
+static int mode_unheard(void)
+{
+    sonde_handle m[] = {sonde_gauge("value", ""), sonde_gauge("other", "")};
+    sonde_handle group = sonde_group(m, 2), total = sonde_counter("total", ""), level = sonde_gauge("level", "");
+    for (int i = 0; i < 10; i++)
+        sonde_emit(m[0], i);
+    for (int i = 0; i < 2; i++)
+        sonde_emit_group(group, (double[]){1, 2});
+    sonde_span_begin("span");
+    sonde_span_end();
+    sonde_annotate("note");
+    sonde_add(total, 1);
+    sonde_set(level, 0);
+    for (int i = 0; i < 2; i++) {
+        char why[512];
+        int failed = sonde_check(why, sizeof why);
+        printf("dropped%d=%llu\nfailed%d=%d\nwhy%d=%s\n", i, (unsigned long long)sonde_dropped(), i, -failed, i, why);
+        say(i ? "second" : "first");
+        wait_for_line();
+    }
+    return 0;
+}
+
 // stream: emits 0, 1, 2 … until a byte comes on standard input; says how many
 static int mode_stream(void)
 {
@@ -922,6 +946,46 @@ static int mode_as(void)
     return run_rest();
 }
 
+// no_memory: nothing more can be reserved from the middle on, as under vm.overcommit_memory=2 at the limit. What does not fit
+// into what there is counts as dropped.
+static int mode_no_memory(void)
+{
+    enum { POINTS = 20000 };
+    sonde_handle before = sonde_gauge("before", ""), total = sonde_counter("total", "");
+    sonde_emit(before, 1);
+    sonde_add(total, 1);
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return 1;
+    long defined = 0;
+    for (int i = 0; i < POINTS; i++)
+        sonde_emit(before, i);
+    for (int i = 0; i < 5000; i++) {
+        sonde_handle h = tagged("more", "i", i, SONDE_GAUGE);
+        defined += h != 0;
+        sonde_set(h, 1);
+        sonde_add(h, 1);
+    }
+    sonde_add(total, 1);
+    printf("sent=%d\ndropped=%llu\ndefined=%ld\n", POINTS + 1, (unsigned long long)sonde_dropped(), defined);
+    say("first");
+    wait_for_line();
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) { // cannot have a segment
+        sonde_emit(before, 1);
+        _exit(sonde_level());
+    }
+    int status;
+    return waitpid(pid, &status, 0) != pid || status != 0;
+}
+
 // unsealed MODE …: on a kernel that has no F_SEAL_FUTURE_WRITE, as before Linux 5.1
 static int mode_unsealed(void)
 {
@@ -961,13 +1025,16 @@ static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
+    {"slow", mode_slow},
     {"everything", mode_everything},
     {"as", mode_as},
+    {"no_memory", mode_no_memory},
     {"cancels", mode_cancels},
     {"unsealed", mode_unsealed},
     {"threads", mode_threads},
     {"waves", mode_waves},
     {"moves", mode_moves},
+    {"unheard", mode_unheard},
     {"crowd", mode_crowd},
     {"add_crowd", mode_add_crowd},
     {"count_into", mode_count_into},
@@ -996,7 +1063,6 @@ static const struct mode {
     {"scribble", mode_scribble},
     {"free_spans", mode_free_spans},
     {"span_pairs", mode_span_pairs},
-    {"slow", mode_slow},
 };
 
 // The mode that the arguments begin with.

@@ -2,6 +2,7 @@
 #include "emit/segment.h"
 #include "node.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -387,6 +388,68 @@ static void moves_to_another_agent(void **state)
     }
 }
 
+// 10 points, 2 rows of 2, the two records of a span, a note, 2 cells.
+enum { UNHEARD = 10 + 4 + 2 + 1 + 2 };
+
+static void values_that_nobody_takes(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    struct child *c = node_spawn(&n, NULL, "unheard", NULL);
+    node_until_said(&n, c, "first");
+    assert_int_equal(child_number(c, "dropped0"), UNHEARD);
+    assert_int_equal(child_number(c, "failed0"), ENOENT);
+    assert_non_null(strstr(c->text, "why0=nothing is recorded until an agent listens at "));
+    node_agent_start(&n); // finds it
+    node_say(c, "\n");
+    node_until_said(&n, c, "second");
+    assert_int_equal(child_number(c, "dropped1"), 0);
+    assert_int_equal(child_number(c, "failed1"), 0);
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_int_equal(count_of(&n, "value"), 12);
+    node_close(&n);
+}
+
+static void folder_that_is_not_here(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c =
+        node_spawn(&n, (const char *[]){"SONDE_SOCKET=/tmp/sonde-test-nowhere/job/agent.sock", NULL}, "unheard", NULL);
+    node_until_said(&n, c, "first");
+    assert_int_equal(child_number(c, "dropped0"), UNHEARD);
+    assert_int_equal(child_number(c, "failed0"), ENOENT);
+    assert_non_null(
+        strstr(c->text, "why0=nothing is recorded: the folder /tmp/sonde-test-nowhere/job of the job is not here. "));
+    assert_non_null(strstr(c->text, "bind"));
+    node_say(c, "\n\n");
+    node_until_ended(&n, c);
+    assert_int_equal(child_number(c, "dropped1"), UNHEARD);
+    node_close(&n);
+}
+
+static void memory_that_is_not_to_be_had(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "no_memory", NULL);
+    node_until_said(&n, c, "first");
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_in_range(child_number(c, "defined"), 1, 4999); // those that the memory was there for
+    assert_true(child_number(c, "dropped") > 0);
+    assert_int_equal(count_of(&n, "before") + child_number(c, "dropped"), child_number(c, "sent"));
+    assert_true(fake_find(n.store, "total", NULL)->last == 2);
+    node_close(&n);
+}
+
 static uint64_t from_environment(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
@@ -439,6 +502,9 @@ int main(void)
         cmocka_unit_test(own_tags_come_before_those_of_the_process),
         cmocka_unit_test(loaded_with_dlopen),
         cmocka_unit_test(hello_in_ten_lines),
+        cmocka_unit_test(values_that_nobody_takes),
+        cmocka_unit_test(folder_that_is_not_here),
+        cmocka_unit_test(memory_that_is_not_to_be_had),
         cmocka_unit_test(moves_to_another_agent),
         cmocka_unit_test(threads_are_cancelled),
     };

@@ -1,7 +1,9 @@
-// The times of points: through clocks that are set and machines that are suspended, from threads at one moment, ahead of now.
+// The times of points: through clocks that are set and machines that are suspended, from threads at
+// one moment, ahead of now.
 //
-// The process is its own agent, and its clocks are what this file makes of the real ones: the linker sends clock_gettime() here. The cycle counter
-// is the real one; so a suspension, in which it stands still, is simulated by boot time that jumps.
+// The process is its own agent, and its clocks are what this file makes of the real ones: the
+// linker sends clock_gettime() here. The cycle counter is the real one; so a suspension, in which
+// it stands still, is simulated by boot time that jumps.
 #include "base/clock.h"
 #include "fake_store.h"
 #include "ingest/hello.h"
@@ -110,8 +112,9 @@ struct emitted {
         late_by_ns; // the wall clock was set by so much, or the machine slept so long, before the next look at the rings
 };
 
-// Whatever is done to the clocks: a point has the time that the wall clock showed when it was emitted, or would have shown had it been set at the
-// agent's last look; those of one such stretch keep their distances.
+// Whatever is done to the clocks: a point has the time that the wall clock showed when it was
+// emitted, or would have shown had it been set at the agent's last look; those of one such stretch
+// keep their distances.
 static void the_wall_clock_is_set(void **state)
 {
     (void)state;
@@ -143,7 +146,8 @@ static void the_wall_clock_is_set(void **state)
             }
             for (size_t k = drained; k <= i; k++)
                 emitted[k].late_by_ns += by;
-            // Once between two such events: what two of them in one look do is not to be told apart.
+            // Once between two such events: what two of them in one look do is not to be told
+            // apart.
             if (by || random_u64() % 20 == 0) {
                 ingest_drain(in, NULL);
                 drained = i + 1;
@@ -237,7 +241,8 @@ static void threads_at_one_moment(void **state)
     }
 }
 
-// The same second twice, with points in each of its nanoseconds but a few: none takes the place of another one.
+// The same second twice, with points in each of its nanoseconds but a few: none takes the place of
+// another one.
 static void a_moment_that_comes_again(void **state)
 {
     (void)state;
@@ -259,7 +264,8 @@ static void a_moment_that_comes_again(void **state)
     }
 }
 
-// A time that is given and lies ahead is put to now, in text as in rings: what is newest in the recording says what is too old for it.
+// A time that is given and lies ahead is put to now, in text as in rings: what is newest in the
+// recording says what is too old for it.
 static void times_ahead_of_now(void **state)
 {
     (void)state;

@@ -71,7 +71,9 @@ static void *read_on(void *user)
     for (uint32_t id = 0;; id = (id + 1) % COLUMNS) {
         last = last || (id == 0 && atomic_load(&x->stop));
         struct store_snapshot *s = store_snapshot_open(x->reader);
+        atomic_fetch_add(&x->wrong, !s); // what is left can always be looked at
         struct store_cursor *c = s ? store_cursor_open(s, id, INT64_MIN, INT64_MAX) : NULL;
+        atomic_fetch_add(&x->wrong, !c);
         struct store_run run;
         while (c && store_cursor_next(c, &run) > 0) {
             const int64_t *t;
