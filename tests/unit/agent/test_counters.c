@@ -5,6 +5,7 @@
 // steps now and then; the totals in the recording must come to the ledger's sum, and to no more.
 #include "lab.h"
 
+#include "agent/folder.h"
 #include "base/clock.h"
 #include "store/read.h"
 #include "unit/seed.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -279,6 +281,52 @@ static void statsd_goes_on(void **state)
     lab_free(&lab);
 }
 
+// The launcher keeps the socket that agents listen on: what a program hands over while no agent runs waits there.
+static void a_short_program_between_two_agents(void **state)
+{
+    (void)state;
+    struct lab lab;
+    char path[128], byte;
+    int out, status;
+    double last = 0;
+    lab_make(&lab);
+    snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    lab.options.listening_fd = folder_listen(path, NULL);
+    assert_true(lab.options.listening_fd > 0);
+    assert_true(lab_start(&lab));
+    assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
+    pid_t pid = lab_emitter(&lab, 1000, &out, NULL);
+    assert_int_equal(read(out, &byte, 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(out);
+    assert_true(lab_start(&lab));
+    lab_await_points(&lab, "emitted{host=lab}", 1000);
+    lab_await_points(&lab, "steps_total{host=lab}", 1);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    lab_points(&lab, "steps_total{host=lab}", &last);
+    assert_true(last == 1000);
+    assert_int_equal(access(path, F_OK), 0); // it is the launcher's
+    close(lab.options.listening_fd);
+    lab_free(&lab);
+}
+
+static void what_does_not_listen_is_refused(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    lab.options.listening_fd = pair[0];
+    assert_false(lab_start(&lab));
+    assert_non_null(strstr(lab.said, "does not listen on a Unix socket"));
+    assert_int_equal(lab_end(&lab, 0), 1);
+    close(pair[0]);
+    close(pair[1]);
+    lab_free(&lab);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "live") == 0) {
@@ -289,9 +337,13 @@ int main(int argc, char **argv)
         close(fd);
         live(strtoull(argv[3], NULL, 10));
     }
+    if (argc == 3 && strcmp(argv[1], "emit") == 0)
+        return lab_emit(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_are_exact),
         cmocka_unit_test(statsd_goes_on),
+        cmocka_unit_test(a_short_program_between_two_agents),
+        cmocka_unit_test(what_does_not_listen_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
