@@ -467,7 +467,8 @@ static int open_parts(struct agent *a, struct error *e)
 // First of all: an agent that cannot be reached makes no file, and one that is there already is told from a damaged one.
 static int open_sockets(struct agent *a, struct error *e)
 {
-    a->listening = folder_listen(a->socket_path, e);
+    a->listening = a->options->listening_fd > 0 ? folder_listen_take(a->options->listening_fd, e)
+                                                : folder_listen(a->socket_path, e);
     if (a->listening < 0)
         return a->listening;
     a->reachable = true;
