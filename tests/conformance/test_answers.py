@@ -68,7 +68,7 @@ class Answers:
     def test_asked_for_gaps_have_two_elements(self):
         for fill, value in (("nan", "NaN"), ("null", None), ("zero", 0)):
             rows = self.query(f"sum:10s-avg-{fill}:gaps", end=T + 70, arrays="")[0]["dps"]
-            self.assertEqual(rows, [[T, 1.5]] + [[T + 10 * i, value] for i in range(1, 6)] + [[T + 60, 2.5]])
+            self.assertEqual(rows, [[T, 1.5]] + [[T + 10 * i, value] for i in range(1, 6)] + [[T + 60, 2.5], [T + 70, value]])
 
     def test_empty_is_a_list(self):
         for answer in (self.server.get("/api/query", {"start": T, "end": END, "m": "sum:old"}),

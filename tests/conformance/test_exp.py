@@ -83,7 +83,7 @@ class Exp(Case):
                                ({"policy": "scalar", "value": -1.5}, -1.5)):
             with self.subTest(policy):
                 time = {"downsampler": {"interval": "1m", "aggregator": "avg", "fillPolicy": policy}, "end": T + 240}
-                self.assertEqual(self.rows([metric("b", "sys.b")], time=time), [[0, 10, 10], [60, 20, 20], [120, wanted, wanted], [180, 0, 1]])
+                self.assertEqual(self.rows([metric("b", "sys.b")], time=time), [[0, 10, 10], [60, 20, 20], [120, wanted, wanted], [180, 0, 1], [240, wanted, wanted]])
         self.assertEqual(self.rows([metric("b", "sys.b")], time={"downsampler": {"interval": "1m", "aggregator": "avg"}}),
                          [[0, 10, 10], [60, 20, 20], [180, 0, 1]])
 
