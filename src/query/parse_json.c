@@ -125,7 +125,7 @@ static int parse_tag(const struct parser *p, const char *key, const json_t *valu
     return k.data && text.data ? query_filter_old_style(k, text, true, out, p->e) : no_memory(p);
 }
 
-// From "filters" and "tags" both: Grafana sends either or both.
+// "tags" beside "filters" are ignored, as OpenTSDB ignores them: Grafana sends either or both.
 static int parse_filters(const struct parser *p, json_t *json, struct query *q)
 {
     json_t *filters = member(json, "filters"), *tags = member(json, "tags");
@@ -133,7 +133,7 @@ static int parse_filters(const struct parser *p, json_t *json, struct query *q)
         return bad(p, "'filters' must be an array");
     if (tags && !json_is_object(tags) && !(json_is_array(tags) && json_array_size(tags) == 0))
         return bad(p, "'tags' must be an object");
-    size_t filter_count = json_array_size(filters), count = filter_count + json_object_size(tags);
+    size_t filter_count = json_array_size(filters), count = filter_count ? filter_count : json_object_size(tags);
     if (count > QUERY_FILTERS_MAX)
         return error_set(p->e, -EINVAL, "A query may have %d filters, not %zu", QUERY_FILTERS_MAX, count);
     struct query_filter *out = arena_array(p->arena, count, sizeof *out);
@@ -147,7 +147,7 @@ static int parse_filters(const struct parser *p, json_t *json, struct query *q)
     }
     const char *key;
     json_t *value;
-    json_object_foreach(tags, key, value)
+    json_object_foreach(filter_count ? NULL : tags, key, value)
     {
         int r = parse_tag(p, key, value, &out[q->filter_count++]);
         if (r)
@@ -265,7 +265,8 @@ static int parse_body(struct parser *p, json_t *body, struct query_request *out)
     if (!member(body, "start"))
         return bad(p, "Missing start time");
     r = time_member(p, body, "start", &start_ns);
-    if (r == 0 && member(body, "end"))
+    json_t *end = member(body, "end");
+    if (r == 0 && end && !(json_is_string(end) && json_string_length(end) == 0))
         r = time_member(p, body, "end", &end_ns);
     if (r)
         return r;

@@ -224,7 +224,11 @@ class Answers:
         self.assertEqual(len(expected), 2)
         for start, end in ((T * 1000, END * 1000), (str(T), str(END)), (str(T * 1000), str(END * 1000))):
             self.assertEqual(self.post_query({"start": start, "end": end, "queries": [query]}), expected)
-        self.assertEqual(len(self.post_query({"start": T, "end": END, "queries": [query, query]})), 4)
+        # OpenTSDB answers a query that stands twice in a request once.
+        self.assertEqual(self.post_query({"start": T, "end": END, "queries": [query, query]}), expected)
+        other = {**query, "aggregator": "max"}
+        self.assertEqual(len(self.post_query({"start": T, "end": END, "queries": [query, other, query]})), 4)
+        self.assertEqual(self.post_query({"start": T, "end": "", "queries": [query]}), expected)
 
     def test_client_c(self):
         body = {"start": T, "end": END, "queries": [
