@@ -125,7 +125,20 @@ static int parse_tag(const struct parser *p, const char *key, const json_t *valu
     return k.data && text.data ? query_filter_old_style(k, text, true, out, p->e) : no_memory(p);
 }
 
-// "tags" beside "filters" are ignored, as OpenTSDB ignores them: Grafana sends either or both.
+// Of "filters" and "tags" the one that stands last wins, as in OpenTSDB. An empty one is passed over: Grafana sends both.
+static bool tags_win(const json_t *query, const json_t *filters, const json_t *tags)
+{
+    const char *key;
+    json_t *value;
+    bool last = true;
+    json_object_foreach((json_t *)query, key, value)
+    {
+        if (value == filters || value == tags)
+            last = value == tags;
+    }
+    return json_array_size(filters) == 0 || (last && json_object_size(tags) > 0);
+}
+
 static int parse_filters(const struct parser *p, json_t *json, struct query *q)
 {
     json_t *filters = member(json, "filters"), *tags = member(json, "tags");
@@ -133,7 +146,9 @@ static int parse_filters(const struct parser *p, json_t *json, struct query *q)
         return bad(p, "'filters' must be an array");
     if (tags && !json_is_object(tags) && !(json_is_array(tags) && json_array_size(tags) == 0))
         return bad(p, "'tags' must be an object");
-    size_t filter_count = json_array_size(filters), count = filter_count ? filter_count : json_object_size(tags);
+    bool by_tags = tags_win(json, filters, tags);
+    size_t filter_count = by_tags ? 0 : json_array_size(filters),
+           count = by_tags ? json_object_size(tags) : filter_count;
     if (count > QUERY_FILTERS_MAX)
         return error_set(p->e, -EINVAL, "A query may have %d filters, not %zu", QUERY_FILTERS_MAX, count);
     struct query_filter *out = arena_array(p->arena, count, sizeof *out);
@@ -147,7 +162,7 @@ static int parse_filters(const struct parser *p, json_t *json, struct query *q)
     }
     const char *key;
     json_t *value;
-    json_object_foreach(filter_count ? NULL : tags, key, value)
+    json_object_foreach(by_tags ? tags : NULL, key, value)
     {
         int r = parse_tag(p, key, value, &out[q->filter_count++]);
         if (r)

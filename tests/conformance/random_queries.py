@@ -9,7 +9,7 @@ AGGREGATORS = ["sum", "min", "max", "avg", "dev", "count", "first", "last", "med
                "p50", "p75", "p90", "p95", "p99", "p999", "ep50r3", "ep90r3", "ep50r7", "ep95r7"]
 DOWNSAMPLERS = [a for a in AGGREGATORS if a not in ("none", "mult", "diff")] + ["diff"]
 INTERVALS = ["500ms", "1s", "5s", "7s", "10s", "30s", "1m", "5m", "1h", "0all"]
-FILLS = ["", "", "-none", "-nan", "-null", "-zero"]
+FILLS = ["", "", "none", "nan", "null", "zero"]
 PATTERNS = {
     "host": ["literal_or(web01|db01)", "iliteral_or(WEB01)", "not_literal_or(web01)", "not_iliteral_or(DB01|web02)", "wildcard(web*)", "wildcard(*)", "iwildcard(WEB*)",
              "regexp(web0[12])", "regexp(^db)", "*", "web01", "web01|db01", "web*", "nobody"],
@@ -57,23 +57,23 @@ def series_of(random):
 METRICS = ["cpu", "bytes", "whole", "fine", "sparse", "mixed", "lone"]
 
 
-def time_of(random, ms):
-    return random.choice([str(ms // 1000), str(ms), f"{ms // 1000}.{ms % 1000:03}"])
+def text_of_time(ms, form):
+    return {"s": str(ms // 1000), "ms": str(ms), "dot": f"{ms // 1000}.{ms % 1000:03}"}[form]
 
 
-def filters_of(random, group):
-    chosen = random.sample(sorted(PATTERNS), random.choice([0, 0, 1, 1, 2]))
-    return {key: random.choice([p for p in PATTERNS[key] if group or "(" in p]) for key in chosen}
-
-
-def braces(filters):
-    return "{" + ",".join(f"{k}={v}" for k, v in filters.items()) + "}" if filters else ""
+def filters_of(random, get):
+    """[(key, pattern, whether it groups)]; the short forms of tags always group."""
+    made = []
+    for key in random.sample(sorted(PATTERNS), random.choice([0, 0, 1, 1, 2])):
+        pattern = random.choice(PATTERNS[key])
+        made.append((key, pattern, "(" not in pattern or random.random() < (0.8 if get else 0.5)))
+    return made
 
 
 def downsample_of(random):
     if random.random() < 0.3:
         return None
-    return f"{random.choice(INTERVALS)}-{random.choice(DOWNSAMPLERS)}{random.choice(FILLS)}"
+    return (random.choice(INTERVALS), random.choice(DOWNSAMPLERS), random.choice(FILLS))
 
 
 def rate_of(random):
@@ -92,8 +92,6 @@ def rate_of(random):
 
 
 def rate_words(options):
-    if options is None:
-        return None
     if not options:
         return "rate"
     if options.get("dropResets"):
@@ -102,44 +100,54 @@ def rate_words(options):
     return "rate{" + ",".join(words) + "}"
 
 
-def query_of(random):
-    """(method, target, body, what): one request; `what` is its plan, for the list of accepted differences."""
+def plan_of(random):
+    """What one request asks for: request_of() writes it."""
     start = 1000 * T + random.choice([0, 0, 1000 * random.randrange(-60, SPAN), random.randrange(1000 * SPAN)])
     end = start + random.choice([1000 * SPAN, 1000 * random.randrange(1, SPAN), 1000 * random.randrange(1, 60), random.randrange(1, 60000)])
-    metric, aggregator = random.choice(METRICS), random.choice(AGGREGATORS)
-    downsample, rate = downsample_of(random), rate_of(random)
-    explicit = random.random() < 0.1
-    flags = [flag for flag in ("ms", "arrays") if random.random() < 0.4]
-    what = {"metric": metric, "aggregator": aggregator, "downsample": downsample, "rate": rate, "explicit": explicit, "flags": flags, "start": start, "end": end}
-    if random.random() < 0.5:
-        grouping, plain = filters_of(random, True), filters_of(random, False) if random.random() < 0.3 else {}
-        rest = [part for part in (downsample, rate_words(rate), "explicit_tags" if explicit else None) if part]
-        random.shuffle(rest)
-        m = ":".join([aggregator, *rest, metric + braces(grouping) + (("{}" if not grouping else "") + braces(plain) if plain else "")])
-        what["m"] = m
-        target = f"/api/query?start={time_of(random, start)}&end={time_of(random, end)}&m={quote(m)}" + "".join(f"&{flag}" for flag in flags)
-        return "GET", target, None, what
-    query = {"metric": metric, "aggregator": aggregator}
-    if downsample:
-        query["downsample"] = downsample
-    if rate is not None:
+    get = random.random() < 0.5
+    times = [random.choice(["s", "ms", "dot"] if get else ["s", "ms"]) for _ in range(2)]
+    start, end = (ms // 1000 * 1000 if form == "s" else ms for ms, form in zip((start, end), times))
+    return {"get": get, "start": start, "end": end, "times": times, "metric": random.choice(METRICS), "aggregator": random.choice(AGGREGATORS),
+            "downsample": downsample_of(random), "rate": rate_of(random), "explicit": random.random() < 0.1, "filters": filters_of(random, get),
+            "order": random.random(), "flags": [flag for flag in ("ms", "arrays") if random.random() < 0.4]}
+
+
+def m_of(plan):
+    def braces(filters):
+        return "{" + ",".join(f"{key}={pattern}" for key, pattern, _ in filters) + "}"
+    options = ["-".join(plan["downsample"]).rstrip("-").replace("--", "-")] if plan["downsample"] else []
+    options += [rate_words(plan["rate"])] if plan["rate"] is not None else []
+    options += ["explicit_tags"] if plan["explicit"] else []
+    if plan["order"] < 0.5:
+        options.reverse()
+    grouping, plain = ([f for f in plan["filters"] if f[2] == groups] for groups in (True, False))
+    tags = braces(grouping) + (braces(plain) if plain else "") if plan["filters"] else ""
+    return ":".join([plan["aggregator"], *options, plan["metric"] + tags])
+
+
+def body_of(plan):
+    query = {"metric": plan["metric"], "aggregator": plan["aggregator"]}
+    if plan["downsample"]:
+        query["downsample"] = "-".join(plan["downsample"]).rstrip("-").replace("--", "-")
+    if plan["rate"] is not None:
         query["rate"] = True
-        if rate:
-            query["rateOptions"] = rate
-    if explicit:
+        if plan["rate"]:
+            query["rateOptions"] = plan["rate"]
+    if plan["explicit"]:
         query["explicitTags"] = True
-    filters = []
-    for key, pattern in filters_of(random, True).items():
+    for key, pattern, groups in plan["filters"]:
         kind, _, rest = pattern.partition("(")
         if rest:
-            filters.append({"type": kind, "tagk": key, "filter": rest[:-1], "groupBy": random.random() < 0.5})
+            query.setdefault("filters", []).append({"type": kind, "tagk": key, "filter": rest[:-1], "groupBy": groups})
         else:
             query.setdefault("tags", {})[key] = pattern
-    if filters:
-        query["filters"] = filters
-    body = {"start": random.choice([start // 1000, start]), "end": random.choice([end // 1000, end]), "queries": [query]}
-    what["start"], what["end"] = (1000 * t if t < 10**11 else t for t in (body["start"], body["end"]))
-    if "ms" in flags:
-        body["msResolution"] = True
-    what["body"] = body
-    return "POST", "/api/query" + ("?arrays" if "arrays" in flags else ""), json.dumps(body), what
+    start, end = (plan[key] // 1000 if form == "s" else plan[key] for key, form in zip(("start", "end"), plan["times"]))
+    return {"start": start, "end": end, "queries": [query], **({"msResolution": True} if "ms" in plan["flags"] else {})}
+
+
+def request_of(plan):
+    """(method, target, body)"""
+    if not plan["get"]:
+        return "POST", "/api/query" + ("?arrays" if "arrays" in plan["flags"] else ""), json.dumps(body_of(plan))
+    start, end = (text_of_time(plan[key], form) for key, form in zip(("start", "end"), plan["times"]))
+    return "GET", f"/api/query?start={start}&end={end}&m={quote(m_of(plan))}" + "".join(f"&{flag}" for flag in plan["flags"]), None

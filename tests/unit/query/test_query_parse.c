@@ -337,7 +337,7 @@ static void what_grafana_sends(void **state)
     assert_filter(&q[1].filters[1], QUERY_REGEXP, "i", "x", true);
     assert_false(q[1].downsample.on);
 
-    // "tags" beside "filters" are ignored; an empty "end" is now.
+    // Of "tags" and "filters" the last wins unless it is empty; an empty "end" is now.
     static const char both[] = "{\"start\":1,\"end\":\"\",\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\","
                                "\"tags\":{\"dc\":\"x\"},\"filters\":[{\"type\":\"Literal_OR\",\"tagk\":\"host\","
                                "\"filter\":\"a\",\"groupBy\":false}]}]}";
@@ -346,6 +346,16 @@ static void what_grafana_sends(void **state)
     assert_int_equal(r.queries[0].end_ns, NOW);
     assert_int_equal(r.queries[0].filter_count, 1);
     assert_filter(&r.queries[0].filters[0], QUERY_LITERAL_OR, "host", "a", false);
+    static const char turned[] =
+        "{\"start\":1,\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\",\"filters\":[{\"type\":\"literal_or\","
+        "\"tagk\":\"host\",\"filter\":\"a\"}],\"tags\":{\"dc\":\"x\"}},{\"aggregator\":\"sum\",\"metric\":\"m\","
+        "\"filters\":[{\"type\":\"literal_or\",\"tagk\":\"host\",\"filter\":\"a\"}],\"tags\":{}}]}";
+    if (parse(turned, &arena, &r, &e))
+        fail_msg("%s", e.text);
+    assert_int_equal(r.queries[0].filter_count, 1);
+    assert_filter(&r.queries[0].filters[0], QUERY_LITERAL_OR, "dc", "x", true);
+    assert_int_equal(r.queries[1].filter_count, 1);
+    assert_filter(&r.queries[1].filters[0], QUERY_LITERAL_OR, "host", "a", false);
     arena_free(&arena);
 }
 
