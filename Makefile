@@ -2,37 +2,38 @@
 #
 #   make run      from nothing to a running demo: installs what is missing, builds, runs it
 #   make test     from nothing to tested: installs what is missing, builds, runs every test
+# Where it builds: BUILD, a folder that can be written to. The checkout itself is only read, and so may be read-only: make BUILD=/elsewhere test
 BUILD  ?= build
 PREFIX ?= /usr/local
 MESON   = meson
-NINJA   = ninja -C $(BUILD)
+NINJA   = ninja -C "$(BUILD)"
+export BUILD
+ifeq ($(strip $(BUILD)),)
+$(error BUILD is empty: name a build folder, or leave it out)
+endif
 
-all: build ## build into build/
+all: build ## build into build/; BUILD=folder for another place
 	@$(NINJA) --quiet
 
-.PHONY: all build run test bench lint format fuzz sanitize install uninstall clean help
+.PHONY: all build run test bench lint format fuzz sanitize soak campaign install uninstall clean help
 
-build: $(BUILD)/build.ninja
-
-$(BUILD)/build.ninja:
-	@tools/deps build
-	@$(MESON) setup $(BUILD) --prefix=$(PREFIX) >$(BUILD).log || { cat $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
+build:
+	@tools/setup "$(BUILD)" "$(PREFIX)"
 
 run: ## install what is missing, build, run the demo job (20 s)
 	@tools/deps build
 	@$(MAKE) --no-print-directory -s all
-	@tools/demo $(BUILD)
+	@tools/demo "$(BUILD)"
 
 test: ## install what is missing, build, run every test
 	@tools/deps build test
 	@$(MAKE) --no-print-directory -s build
-	@tools/test $(BUILD)
+	@tools/test "$(BUILD)"
 
 bench: ## measure everything against its peers; BENCH=emit for one
 	@tools/deps build bench
 	@$(MAKE) --no-print-directory -s build
-	@tools/bench $(BUILD) $(BENCH)
+	@tools/bench "$(BUILD)" $(BENCH)
 
 lint: ## compiler warnings as errors under gcc and clang, clang-format, clang-tidy
 	@tools/deps build test lint
@@ -50,15 +51,26 @@ fuzz: ## a minute on the fuzz targets; SECONDS_EACH=n for more
 	@tools/deps build test fuzz
 	@tools/fuzz $(or $(SECONDS_EACH),12)
 
+soak: ## a job on three hosts for MINUTES=10, with kills: memory, descriptors, every point; needs root
+	@tools/deps build test
+	@$(MAKE) --no-print-directory -s build
+	@tools/soak "$(BUILD)" $(or $(MINUTES),10) $(SEED)
+
+campaign: ## the randomized tests with new seeds for MINUTES=10; SEED=n for the first
+	@tools/deps build test
+	@$(MAKE) --no-print-directory -s build
+	@tools/campaign "$(BUILD)" $(or $(MINUTES),10) $(SEED)
+
 install: all ## install under PREFIX (default /usr/local; DESTDIR is honoured)
-	@$(MESON) configure $(BUILD) --prefix=$(PREFIX) >/dev/null
-	@$(MESON) install -C $(BUILD) --quiet && echo "installed under $(DESTDIR)$(PREFIX)"
+	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" >/dev/null
+	@$(MESON) install -C "$(BUILD)" --quiet && echo "installed under $(DESTDIR)$(PREFIX)"
 
 uninstall: ## take it away again
 	@$(NINJA) --quiet uninstall
 
+# Folders that Meson made, and no others: a clone may hold a build-notes/ that somebody wrote.
 clean: ## remove the build folders
-	@rm -rf build build-*
+	@for folder in "$(BUILD)" "$(BUILD)"-*; do [ ! -e "$$folder/meson-private" ] || rm -rf --one-file-system -- "$$folder"; done
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile

@@ -60,13 +60,15 @@ static inline sonde_handle sonde_define(const struct sonde_metric *metric);
 SONDE_API sonde_handle sonde_gauge(const char *name, const char *unit);
 SONDE_API sonde_handle sonde_counter(const char *name, const char *unit);
 
-// A point now; a point at a time (ns since the epoch). A series has one value at a nanosecond: of two processes that emit into one series at the same one, a
-// point is lost (rare, unless they do nothing but emit). With a tag, like the rank that MPI and Slurm give, each has a series of its own.
+// A point now; a point at a time (ns since the epoch). Points of one series that threads or processes of a node emit at the same
+// moment keep different times, some nanoseconds apart. Of two points with the same given time the later call wins. A given
+// time that is more than a second ahead of the node's clock is replaced by now.
 static inline void sonde_emit(sonde_handle metric, double value);
 static inline void sonde_emit_at(sonde_handle metric, double value, int64_t time_ns);
 
-// Sets the metric's cell; adds to it (negative numbers are fine). The cell's value is what was last set, plus all that was added by all
-// threads. Several processes that add to one counter add up.
+// Sets the metric's cell; adds to it (negative numbers are fine). The cell's value is what was last set, plus all that was
+// added by all threads. Several processes that add to one counter add up. An amount that would make the sum NaN or infinite
+// is refused, and counted as dropped.
 static inline void sonde_set(sonde_handle metric, double value);
 static inline void sonde_add(sonde_handle metric, double amount);
 
@@ -124,9 +126,16 @@ SONDE_API int sonde_level(void);
 // "0.1.0", of the library that is linked.
 SONDE_API const char *sonde_version(void);
 
-// How many values this process could not hand over so far because a ring was full or a limit passed. Each thread that emits has a ring of 1 MiB;
-// SONDE_RING_BYTES says how large, from 128 KiB to 64 MiB, rounded up to a power of two.
+// How many values this process could not hand over so far: a ring was full, a thread found no slot, an amount was no number,
+// or no agent has ever taken what was emitted. (The last of these are taken after all if an agent finds this process.)
+// Each thread that emits has a ring of 1 MiB; SONDE_RING_BYTES sets its size, from 128 KiB to 64 MiB, rounded up to a power
+// of two.
 SONDE_API uint64_t sonde_dropped(void);
+
+// Whether an agent takes what this process emits. 0: it does, or sonde is off, or nothing was defined yet. Else a negative errno, and in `why` (up to
+// `size` bytes, cut) one line for a person: what is wrong and what to do. -ENOENT: the job's folder is not to be seen, as in
+// a container that it was not bound into. An agent that starts late makes it 0.
+SONDE_API int sonde_check(char *why, size_t size);
 
 // The value that is none: in a group, for what could not be read.
 static inline double sonde_missing(void)

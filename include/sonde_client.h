@@ -12,8 +12,12 @@
 // running or recorded job, or the path of a recording: a file, or a folder of them. The same questions have the same answers in all of them: a recording is
 // asked in this process, by the code that a running job answers with.
 //
-// Functions return 0 or a negative errno, and then say what was wrong in *error (which may be NULL). Nothing is printed, no signal is touched, no thread is
-// started. A client may be used by several threads at once, and in a child after fork(); results and lists belong to one thread at a time.
+// Functions return 0 or a negative errno, and then say what was wrong in *error (which may be NULL).
+// Nothing is printed, and no thread is started. No signal is touched but SIGBUS, and that only while a
+// recording is open: a recording that another program cuts short then counts as damaged instead of ending
+// the program. A SIGBUS at any other address goes to the program's own handler.
+// A client may be used by several threads at once, and in a child after fork(); results and lists belong to
+// one thread at a time.
 #ifndef SONDE_CLIENT_H
 #define SONDE_CLIENT_H
 

@@ -131,6 +131,21 @@ def cost(level, rate_s):
             report("collect", f"{name}_memory", beside_files_kib(ours.pid), "KiB beside mapped files")
 
 
+def cost_of_processes():
+    """What the job's processes add at the default rates of `sonde run`: the same agent without any, in the same seconds."""
+    for count in (4, 64):
+        sleepers = [subprocess.Popen(["sleep", "1000"], env=os.environ | {"SONDE_JOB": "bench"}) for _ in range(count)]
+        try:
+            with Running(agent(2, 1)) as with_them, Running(lambda folder: agent(2, 1)(folder)[:-1] + ["--job=other"]) as without:
+                time.sleep(WARM_UP_S * 2)
+                share, bare = shares([with_them.pid, without.pid])
+        finally:
+            for sleeper in sleepers:
+                sleeper.kill()
+                sleeper.wait()
+        report("collect", f"agent_level_2_at_1_hz_with_{count}_processes", share, "percent of a core", "agent without them", bare)
+
+
 def work(rounds):
     """Wall and processor time of the loop, in ns."""
     value = 1
@@ -187,6 +202,7 @@ def main():
     for level in (2, 4):
         for rate_s in (1, 0.1):
             cost(level, rate_s)
+    cost_of_processes()
     slow_down()
 
 

@@ -115,11 +115,11 @@ static bool set_up(struct store **store, struct ingest **in, struct error *e)
 
 static bool attach_ourselves(struct ingest *in, int listener)
 {
-    int segment;
+    struct ingest_descriptors fds;
     pid_t pid;
     sonde_level(); // connects
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    return fd >= 0 && ingest_receive_hello(fd, &segment, &pid) == 0 && ingest_attach(in, segment, pid) == 0;
+    return fd >= 0 && ingest_receive_hello(fd, &fds, &pid) == 0 && ingest_attach(in, fds, pid) == 0;
 }
 
 static void one_round(struct ingest *in, const struct loop_target *t, int round)

@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import Missing, Prometheus, VictoriaMetrics, free_port, report, say  # noqa: E402
 
 SONDE = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
+TOKEN = "a-token-that-only-this-bench-knows"
 SERIES, SECONDS, RATE_HZ = 100, 300, 10
 START_NS = 1_700_000_000 * 1_000_000_000
 CLIENTS = 64
@@ -69,7 +70,7 @@ class Sonde:
 
     def start(self):
         with open(os.path.join(self.folder, "token"), "w") as f:
-            f.write("bench\n")
+            f.write(TOKEN + "\n")
         os.chmod(f.name, 0o600)
         self.process = subprocess.Popen([SONDE, "aggregator", f"--port={self.port}", f"--token-file={f.name}", "--", self.folder])
         give_up = time.monotonic() + 10
@@ -100,7 +101,7 @@ class LiveSonde(Sonde):
 
 
 def sonde_urls(port):
-    ask = f"http://127.0.0.1:{port}/api/query?start={START_NS // 10**9}&end={START_NS // 10**9 + SECONDS - 1}&token=bench&m="
+    ask = f"http://127.0.0.1:{port}/api/query?start={START_NS // 10**9}&end={START_NS // 10**9 + SECONDS - 1}&token={TOKEN}&m="
     return {"each": ask + urllib.parse.quote("none:1s-avg:load"), "all": ask + urllib.parse.quote("avg:1s-avg:load")}
 
 

@@ -150,6 +150,15 @@ static PyObject *dropped(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(sonde_dropped());
 }
 
+static PyObject *check(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    enum { WHY_MAX = 1024 };
+    char why[WHY_MAX];
+    int failed = sonde_check(why, sizeof why);
+    return Py_BuildValue("(is)", -failed, why);
+}
+
 static PyMethodDef functions[] = {
     {"emit", FAST_METHOD(emit), FAST,
      "emit(name, value, /, **tags)\n--\n\nA point of the metric `name`, now. A handle from gauge() is twice as fast."},
@@ -163,7 +172,11 @@ static PyMethodDef functions[] = {
      "level()\n--\n\nThe level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for "
      "measuring."},
     {"dropped", dropped, METH_NOARGS,
-     "dropped()\n--\n\nHow many values this process could not hand over: a ring was full, a limit passed."},
+     "dropped()\n--\n\nHow many values this process could not hand over: a ring was full, a limit passed, or no agent "
+     "took "
+     "them."},
+    {"check", check, METH_NOARGS,
+     "check()\n--\n\n(0, '') if an agent takes what this process emits, or sonde is off; else an errno and why not."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -97,6 +97,7 @@ static int start(struct watch *w)
 {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); // of recordings that are cut short while they are read (src/store/map_guard.h)
     pthread_sigmask(SIG_SETMASK, &all, &before); // signals are the program's other threads'
     int failed = pthread_create(&w->thread, NULL, run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

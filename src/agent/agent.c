@@ -13,13 +13,16 @@
 #include "agent/collectors.h"
 #include "agent/connections.h"
 #include "agent/folder.h"
+#include "agent/overflow.h"
 #include "agent/own.h"
 #include "agent/recorded.h"
 #include "agent/sampler.h"
 #include "agent/scripts.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_memory.h"
 #include "collect/catalogue.h"
+#include "store/read.h"
 #include "wire/held.h"
 
 #include <errno.h>
@@ -44,6 +47,7 @@ enum {
     HOST_MAX = 256,
     CONTROL_PIECE_SIZE = 4096,
 };
+static const int64_t GIVE_BACK_EVERY_NS = 5 * (int64_t)NS_PER_S;
 static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
 static const double FULL_FAST = 0.25; // of the fullest ring: look again soon
 
@@ -70,13 +74,16 @@ struct agent {
 
     uv_loop_t loop;
     bool loop_made, stopping;
+    bool moved;     // the file is in the other folder, or cannot go there
     bool reachable; // the socket's name is ours to take away
     uv_async_t rows;
     uv_timer_t drain, tick;
     uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
     uv_prepare_t news;
-    size_t hosts; // whose series there were when it was last said
+    int64_t given_back_ns; // when malloc's memory was looked at last
+    size_t least_bytes;    // of our own memory, after it was given back
+    size_t hosts;          // whose series there were when it was last said
     uint64_t drain_ms;
     unsigned empty_rounds; // drains on end that found nothing
 };
@@ -86,6 +93,12 @@ struct agent {
 static void on_drain(uv_timer_t *timer);
 static void on_tick(uv_timer_t *timer);
 static void tick(struct agent *a);
+
+static void stop(struct agent *a)
+{
+    a->stopping = true;
+    uv_stop(&a->loop);
+}
 
 // With cells to be sampled, each instant is wanted when it comes.
 static void note_company(struct agent *a, uint64_t programs)
@@ -192,7 +205,8 @@ static void take_row(struct agent *a, const struct sampler_row *row)
     ingest_sample_cells(a->ingest, row->t_ns);
     ingest_lines_sample(a->ingest, row->t_ns);
     agent_connections_get_stats(a->connections, &a->figures.connections);
-    own_sample(a->own, a->ingest, &a->figures, row->t_ns);
+    if (own_sample(a->own, a->ingest, &a->figures, row->t_ns) > 0)
+        ingest_counts_recorded(a->ingest);
 }
 
 static void take_rows(struct agent *a)
@@ -203,12 +217,48 @@ static void take_rows(struct agent *a)
     }
 }
 
+// Where there is no space for what came, the file goes on in the other folder.
+static void make_space(struct agent *a)
+{
+    const char *folder = a->options->overflow_folder;
+    if (a->moved || !folder || !store_waiting(a->store))
+        return;
+    struct error e;
+    a->moved = true;
+    if (overflow_move(a->store, a->file_path, folder, &e))
+        log_warning("the data stay where there is no space: %s", e.text);
+    else
+        log_warning("there is no space for the data in %s; they go on in %s", a->options->folder, folder);
+}
+
+// What merges and bursts have left to malloc goes back; more is held only where it is used.
+static void give_back(struct agent *a)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    if (!a->options->memory_bytes || now_ns - a->given_back_ns < GIVE_BACK_EVERY_NS)
+        return;
+    a->given_back_ns = now_ns;
+    size_t own = own_memory_bytes();
+    if (own < a->least_bytes)
+        a->least_bytes = own;
+    if (own < a->least_bytes + a->options->memory_bytes / 8)
+        return;
+    own_memory_give_back();
+    a->least_bytes = own_memory_bytes();
+}
+
 // Does the store's due work, and says when to come back.
 static void tick(struct agent *a)
 {
+    make_space(a);
     store_tick(a->store, clock_realtime_ns()); // what goes wrong is logged once and counted by the store
+    if (store_is_cut(a->store)) {
+        stop(a); // the launcher starts another agent
+        return;
+    }
     struct connections_stats connections;
     agent_connections_get_stats(a->connections, &connections);
+    give_back(a);
     bool busy = a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->options->udp_port;
     uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
 }
@@ -244,10 +294,24 @@ static void tell(int fd, const char *format, const char *text)
 
 // ---- the end ----
 
-static void stop(struct agent *a)
+// The recording was cut short: what is left of it stays beside the new one that the next agent makes. As a recording, if it can
+// still be read as one.
+static void set_cut_file_aside(const struct agent *a)
 {
-    a->stopping = true;
-    uv_stop(&a->loop);
+    char aside[PATH_MAX];
+    struct store_reader *reader;
+    bool readable = store_reader_open(a->file_path, &reader, NULL) == 0;
+    if (readable)
+        store_reader_close(reader);
+    struct str path = str_of(a->file_path);
+    if (str_ends(path, STR(".sonde")))
+        path.size -= strlen(".sonde");
+    int size = snprintf(aside, sizeof aside, "%.*s.cut-%lld%s", STR_ARG(path),
+                        (long long)(clock_realtime_ns() / NS_PER_S), readable ? ".sonde" : "");
+    if (size >= PATH_MAX || rename(a->file_path, aside) != 0)
+        log_warning("cannot rename %s, which was cut short, to %s: %s", a->file_path, aside, strerror(errno));
+    else
+        log_warning("what is left of %s is kept as %s; the next agent makes a new file", a->file_path, aside);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -288,12 +352,15 @@ static void finish(struct agent *a)
     scripts_finish(a->scripts);
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
-    while (ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
+    // With nowhere to put it, what is in the rings stays there for the next agent.
+    while (!store_is_cut(a->store) && ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
         ;
     take_rows(a);
     own_be_due(a->own); // what it says at last holds
     sampler_take(a->sampler, clock_realtime_ns());
     take_rows(a);
+    own_note_dropped(a->own, a->ingest, &a->figures);
+    make_space(a);
 }
 
 // ---- the start ----
@@ -348,10 +415,18 @@ static int open_store(struct agent *a, struct error *e)
     for (size_t i = 0; i < o->meta_count; i++)
         meta[count++] = o->meta[i];
     struct store_options options = {.size_limit_bytes = o->size_limit_bytes,
+                                    .merge_limit_bytes =
+                                        o->memory_bytes / 2, // and zstd, at the end, some 4 MiB beside it
                                     .window_ns = (int64_t)(o->window_s * NS_PER_S),
                                     .meta = meta,
                                     .meta_count = count};
-    int failed = store_open(a->file_path, &options, &a->store, e);
+    char path[PATH_MAX];
+    overflow_resolve(a->file_path, path);
+    int failed = store_open(path, &options, &a->store, e);
+    if ((failed == -ENOSPC || failed == -EDQUOT) && o->overflow_folder) {
+        failed = overflow_open(a->file_path, o->overflow_folder, &options, &a->store, e);
+        a->moved = true;
+    }
     if (!failed)
         a->hosts = store_host_count(a->store);
     return failed;
@@ -515,7 +590,11 @@ static int close_all(struct agent *a, struct error *e)
     ingest_destroy(a->ingest);
     recorded_close(a->recorded);
     own_destroy(a->own);
-    return a->store ? store_close(a->store, e) : 0;
+    if (!a->store)
+        return 0;
+    if (store_is_cut(a->store))
+        set_cut_file_aside(a);
+    return store_close(a->store, e);
 }
 
 static void block_ends(sigset_t *before)

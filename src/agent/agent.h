@@ -12,6 +12,7 @@ struct agent_options {
     const char *folder;             // the run folder (0700, ours); made when it is not there
     const char *socket_path;        // NULL = FOLDER/agent.sock
     const char *file_path;          // NULL = FOLDER/HOST.sonde
+    const char *overflow_folder;    // where the file goes when there is no space for it (overflow.h); NULL = nowhere
     const char *host;               // NULL = gethostname up to the first dot
     const char *job;                // goes into the file's meta
     const struct store_label *meta; // more of it: command, start, version
@@ -23,6 +24,7 @@ struct agent_options {
     const char *script_folder; // where they run; NULL = where the agent does
     int udp_port;              // text protocols on loopback; 0 = no UDP
     uint64_t size_limit_bytes;
+    size_t memory_bytes; // that the agent takes beside its mapped file; 0 = no bound
     double window_s;
     // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n", later "hosts\n" when the store has series of a host that it had none of (of some 16 of them, wire/held.h); takes collectors (wire/collector_line.h); ends when it is closed from the other side
     int control_fd;

@@ -99,15 +99,14 @@ static void end_program(struct connection *c)
     struct connections *all = c->all;
     pid_t pid = c->pid;
     close_connection(c);
-    if (pid > 0)
-        ingest_hangup(all->in, pid);
+    ingest_hangup(all->in, pid);
     all->bell(all->user);
 }
 
-static void begin_program(struct connection *c, int segment)
+static void begin_program(struct connection *c, struct ingest_descriptors fds)
 {
     c->kind = PROGRAM;
-    int failed = ingest_attach(c->all->in, segment, c->pid);
+    int failed = ingest_attach(c->all->in, fds, c->pid);
     // One that was found before it said hello keeps its connection for the doorbell.
     if (failed && failed != -EBUSY) {
         c->all->stats.refused_hello++;
@@ -121,16 +120,18 @@ static void begin_program(struct connection *c, int segment)
 // What the connection is. True when it is known, and may have more to read.
 static bool recognise(struct connection *c)
 {
-    int segment;
+    struct ingest_descriptors fds;
     pid_t pid;
-    int what = ingest_receive_hello(c->fd, &segment, &pid);
+    int what = ingest_receive_hello(c->fd, &fds, &pid);
     if (what == -EAGAIN || what == -EINTR)
         return false;
     if (what == 0) {
         c->pid = pid;
-        begin_program(c, segment);
+        begin_program(c, fds);
         return !c->closing;
     }
+    if (what == -EPROTONOSUPPORT)
+        ingest_warn_version(pid);
     if (what != -ENOMSG) {
         c->all->stats.refused_hello += what != -ENOTCONN;
         close_connection(c);

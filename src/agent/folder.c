@@ -11,7 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { LISTEN_BACKLOG = 1024 };
+enum {
+    LISTEN_BACKLOG = 65535
+}; // programs that start at once and end before we look; the system cuts it (net.core.somaxconn)
 
 static int make_folders(const char *path, struct error *e)
 {

@@ -138,6 +138,38 @@ static double own_memory(const struct own *o)
     return (double)(resident - shared) * o->page_bytes;
 }
 
+struct dropped {
+    double by_cause[CAUSES];
+};
+
+static struct dropped count_dropped(const struct ingest *in, const struct own_figures *figures)
+{
+    struct ingest_stats taken;
+    ingest_get_stats(in, &taken);
+    return (struct dropped){{
+        [RING_FULL] = (double)taken.dropped_full,
+        [RING_CORRUPT] = (double)taken.dropped_corrupt,
+        [LIMIT] = (double)taken.dropped_limit,
+        [REFUSED] = (double)(taken.dropped_store + figures->rows_refused),
+        [BAD_LINE] = (double)taken.lines_bad,
+        [QUEUE_FULL] = (double)figures->sampler.dropped,
+    }};
+}
+
+static double sum_of(const struct dropped *d)
+{
+    double all = 0;
+    for (size_t i = 0; i < CAUSES; i++)
+        all += d->by_cause[i];
+    return all;
+}
+
+void own_note_dropped(struct own *o, const struct ingest *in, const struct own_figures *figures)
+{
+    struct dropped dropped = count_dropped(in, figures);
+    store_note_dropped(o->store, (uint64_t)sum_of(&dropped));
+}
+
 void own_be_due(struct own *o)
 {
     o->second = -1;
@@ -148,6 +180,7 @@ int own_sample(struct own *o, const struct ingest *in, const struct own_figures 
     if (t_ns / NS_PER_S == o->second)
         return 0;
     o->second = t_ns / NS_PER_S;
+    own_note_dropped(o, in, figures);
     struct store_stats stored;
     struct ingest_stats taken;
     struct rusage usage;
@@ -155,16 +188,9 @@ int own_sample(struct own *o, const struct ingest *in, const struct own_figures 
     ingest_get_stats(in, &taken);
     getrusage(RUSAGE_SELF, &usage);
     const struct connections_stats *connections = &figures->connections;
-    const double dropped[CAUSES] = {
-        [RING_FULL] = (double)taken.dropped_full, [RING_CORRUPT] = (double)taken.dropped_corrupt,
-        [LIMIT] = (double)taken.dropped_limit,    [REFUSED] = (double)(taken.dropped_store + figures->rows_refused),
-        [BAD_LINE] = (double)taken.lines_bad,     [QUEUE_FULL] = (double)figures->sampler.dropped,
-    };
+    const struct dropped dropped = count_dropped(in, figures);
     if (!o->defined) {
-        double all = 0;
-        for (size_t i = 0; i < CAUSES; i++)
-            all += dropped[i];
-        int failed = all > 0 ? define(o) : 0;
+        int failed = sum_of(&dropped) > 0 ? define(o) : 0;
         if (failed || !o->defined)
             return failed;
     }
@@ -186,6 +212,7 @@ int own_sample(struct own *o, const struct ingest *in, const struct own_figures 
     double values[SERIES_MAX];
     size_t cause = 0;
     for (size_t i = 0; i < o->count; i++)
-        values[i] = o->row[i] == METRIC_SONDE_DROPPED ? dropped[cause++] : value_of[o->row[i]];
-    return store_append_row(o->store, o->set, t_ns, values);
+        values[i] = o->row[i] == METRIC_SONDE_DROPPED ? dropped.by_cause[cause++] : value_of[o->row[i]];
+    int failed = store_append_row(o->store, o->set, t_ns, values);
+    return failed ? failed : 1;
 }

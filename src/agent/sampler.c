@@ -6,6 +6,7 @@
 
 #include "agent/instants.h"
 #include "base/clock.h"
+#include "base/thread_signals.h"
 
 #include <errno.h>
 #include <math.h>
@@ -336,9 +337,8 @@ int sampler_create(struct collect *c, double rate_s, void (*wake_up)(void *user)
 int sampler_start(struct sampler *s, struct error *e)
 {
     // Signals are for the thread with the event loop.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     int failed = pthread_create(&s->thread, NULL, run, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)

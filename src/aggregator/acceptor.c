@@ -185,6 +185,8 @@ static void read_client(struct acceptor *a, struct client *c)
     }
     connections_phase(a->service->connections, c->entry, PHASE_TALKING);
     telnet_feed(&c->telnet, (struct str){piece, (size_t)n}, &c->here.out, &c->agent.out);
+    if (c->telnet.admitted)
+        connections_prove(a->service->connections, c->entry);
 }
 
 // True: all of it is gone, or what is left waits.

@@ -37,6 +37,7 @@ struct aggregator_limits {
 struct aggregator_hub {
     const char *address;   // a number; NULL = all of this machine's
     int port;              // 0 = any that is free
+    int fd;                // a socket that listens already, which we take over; 0 = none
     const char *key_file;  // wire_key_read
     const char *host;      // this node, as the others are called
     const char *expect;    // nodes that should be there, separated by commas; NULL = none
@@ -49,9 +50,9 @@ struct aggregator_options {
     const char *listen; // address; NULL = "127.0.0.1"
     int port;           // 0 = 4242, the next free one if taken
     bool port_exact;    // a taken port is an error
-    const char *token;  // NULL = no protection (only on loopback, only when asked for)
-    const char *
-        token_file; // where the token came from; NULL = nowhere. On other addresses than loopback nobody else may be able to read it
+    int listen_fd; // a socket that listens already, which we take over (listen.h); 0 = none: `listen` and `port` say where
+    // The control token; the others follow from it (tokens.h). NULL = no protection: only on loopback, only in tests.
+    const char *token;
     const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
     const char *cors; // origins whose pages may read the answers, separated by commas, or "*"; NULL = none
     const char *job;

@@ -1,37 +1,51 @@
-// auth.h - who may ask.
+// auth.h - the role of a request.
 //
-// With a token: it has to come with every request but those of open routes, as `Authorization: Bearer TOKEN`, as cookie
-// sonde_token_PORT (browsers keep cookies by host, whatever the port: two jobs on one host must not share one), or once as ?token=TOKEN, which sets the cookie (and sends a browser on to the same page without it, so that the token
-// does not stay in the address bar). Comparing takes the same time whatever is wrong.
+//   proof that the client sends                          at most    sent by
+//   Authorization: Bearer TOKEN                          CONTROL    programs
+//   Authorization: Basic, any user, TOKEN as password    WRITE      Grafana, curl
+//   ?token=TOKEN in the address                          WRITE      simple programs; a browser, once
+//   cookie sonde_session_PORT                            VIEW       a browser, from then on
 //
-// Without one (only on loopback): a page from elsewhere in somebody's browser must not read the data, neither by a name that it makes
-// resolve to 127.0.0.1 (DNS rebinding: the Host header gives it away) nor as a script (Sec-Fetch-Site does).
+// The token's own role (tokens.h) is a second upper bound. A browser that opens a page with ?token=
+// gets a session (sessions.h) as its cookie. The server redirects it to the same page without the
+// token, so that the address bar does not keep the token. Browsers send cookies to every port of a
+// host, and with requests that other pages make. So a cookie is no token and only views; the server
+// ignores it where the browser names another page, and for JSONP.
+//
+// Without a token (only on loopback), a page from elsewhere in a browser of this machine must not
+// read the data: neither by a name that it resolves to 127.0.0.1 (DNS rebinding: the Host header
+// shows it) nor by a script (Sec-Fetch-Site shows it). No request has the role CONTROL then.
 #ifndef SONDE_AGGREGATOR_AUTH_H
 #define SONDE_AGGREGATOR_AUTH_H
 
 #include "aggregator/request.h"
 #include "aggregator/respond.h"
+#include "aggregator/sessions.h"
+#include "aggregator/tokens.h"
 
 struct auth {
-    struct str token;  // empty = none needed
-    struct str listen; // the address we listen on, one more name that Host may give
+    char token[ROLE_COUNT][TOKEN_TEXT_MAX]; // by role; an empty control token: none is needed
+    struct sessions *sessions;              // NULL: browsers get none
+    struct str listen;                      // our address, one more name that Host may give
     int port;
     bool tls; // the cookie is for HTTPS only
 };
 
+// Derives the others; empty = none is needed.
+void auth_set_token(struct auth *auth, struct str control);
+bool auth_needs_token(const struct auth *auth);
+
 // Same time for every `given` of one size.
 bool auth_token_equal(struct str token, struct str given);
 
-// Tokens consist of what can stand in a header, a cookie and an address as it is: A-Z a-z 0-9 - . _ ~, at most 512 of them.
-bool auth_token_valid(struct str token);
+// ROLE_NOBODY: it is none of the tokens.
+enum role auth_role_of(const struct auth *auth, struct str given);
 
 // Whether the address, in digits or as "localhost", is only reachable from this machine.
 bool auth_is_loopback(struct str address);
 
-// Whether the token is in the Authorization header, which no page of another server can send. Never without a token.
-bool auth_by_header(const struct auth *auth, const struct request *r);
-
-// True: go on (a Set-Cookie header may have been added). False: the answer is complete: 401, 403 or a redirect.
+// True: go on, r->role and r->by_cookie are set. False: the answer is complete: 401, 403 or a
+// redirect.
 bool auth_check(const struct auth *auth, struct request *r, struct answer *a);
 
 #endif

@@ -1,14 +1,15 @@
-// connections.c - a list under one lock, and a thread that looks through it a few times per time-out.
+// connections.c - a list under one lock, and a thread that looks through it a few times per
+// time-out.
 //
-// Phases change several times a request, so changing one wakes nobody: the watcher looks at fixed intervals while there are
-// connections (a time-out may come 1/8 late), and sleeps while there are none.
+// Phases change several times a request, so changing one wakes nobody: the watcher looks at fixed
+// intervals while there are connections (a time-out may come 1/8 late), and sleeps while there are
+// none.
 #include "aggregator/connections.h"
 
 #include "base/clock.h"
 #include "base/condition.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,18 +17,28 @@
 
 // The list is short (hundreds), so it is searched, not indexed.
 enum {
-    ADDRESS_BYTES = sizeof(struct in6_addr),
-    MARGIN = 2, // times as many, with those that are still to be closed
+    MARGIN = 2,         // times as many, with those that are still to be closed
+    KNOWN_CLIENTS = 64, // that are remembered when they have no connection
+};
+
+// Lives as long as it has connections, and longer when it is known.
+struct client {
+    struct client *next;
+    struct peer peer;
+    bool own;
+    unsigned held, open, unproved; // connections: all; not shut; not shut and unproved
+    int64_t known_ns;              // when a connection of it was proved last; 0: never
 };
 
 struct connection {
     struct connection *next, *previous;
-    int64_t since_ns; // when its phase began
+    struct client *client;
+    struct peer peer;
+    int64_t opened_ns, since_ns; // since: when its phase began
     int fd;
     enum connection_phase phase;
-    bool shut;                           // told to go; no longer counted
-    unsigned char client[ADDRESS_BYTES]; // v4 as ::ffff:a.b.c.d
-    bool local;
+    bool shut;   // told to go; no longer counted
+    bool proved; // written by its owner, under the lock
 };
 
 struct connections {
@@ -36,7 +47,9 @@ struct connections {
     pthread_t watcher;
     struct connection_options options;
     struct connection *first;
-    unsigned held; // how many those are, the shut ones among them
+    struct client *clients;
+    unsigned unproved_strange; // of clients that are not known
+    unsigned held;             // how many those are, the shut ones among them
     struct connection_counts counts;
     int64_t look_every_ns;
     bool stop, draining;
@@ -47,20 +60,89 @@ static bool is_busy(const struct connection *connection)
     return connection->phase != PHASE_WAITING && connection->phase != PHASE_TALKING;
 }
 
+// ---- clients
+
+static bool is_strange(const struct client *client)
+{
+    return !client->own && !client->known_ns;
+}
+
+// Counts a connection of the client that is not shut as unproved, or no longer.
+static void count_unproved(struct connections *c, struct client *client, int more)
+{
+    client->unproved += (unsigned)more;
+    if (!client->own)
+        c->counts.unproved += (unsigned)more;
+    if (is_strange(client))
+        c->unproved_strange += (unsigned)more;
+}
+
+static struct client *find_client(struct connections *c, const struct peer *peer)
+{
+    struct client *client = c->clients;
+    while (client && !peer_equal(&client->peer, peer))
+        client = client->next;
+    if (client || !(client = calloc(1, sizeof *client)))
+        return client;
+    client->peer = *peer;
+    client->own = peer_is_own(peer);
+    client->next = c->clients;
+    c->clients = client;
+    return client;
+}
+
+static void free_client(struct connections *c, struct client *client)
+{
+    struct client **at = &c->clients;
+    while (*at != client)
+        at = &(*at)->next;
+    *at = client->next;
+    free(client);
+}
+
+// It has lost a connection. Of those that have none left the known ones stay, the latest of them.
+static void forget_clients(struct connections *c, struct client *client)
+{
+    struct client *oldest = NULL;
+    unsigned known = 0;
+    if (client->held)
+        return;
+    if (is_strange(client) || client->own) {
+        free_client(c, client);
+        return;
+    }
+    for (struct client *i = c->clients; i; i = i->next) {
+        if (i->held)
+            continue;
+        known++;
+        if (!oldest || i->known_ns < oldest->known_ns)
+            oldest = i;
+    }
+    if (known > KNOWN_CLIENTS)
+        free_client(c, oldest);
+}
+
+// ---- closing
+
 static void shut(struct connections *c, struct connection *connection)
 {
     if (connection->shut)
         return;
     connection->shut = true;
     c->counts.open--;
+    connection->client->open--;
+    if (!connection->proved)
+        count_unproved(c, connection->client, -1);
     shutdown(connection->fd, SHUT_RDWR);
 }
 
 static void shut_overdue(struct connections *c, int64_t now_ns)
 {
     for (struct connection *i = c->first; i; i = i->next) {
-        int64_t timeout_ns = c->options.timeout_ns[i->phase];
-        if (i->shut || !timeout_ns || now_ns - i->since_ns < timeout_ns)
+        int64_t timeout_ns = c->options.timeout_ns[i->phase], unproved_ns = c->options.unproved_timeout_ns;
+        bool late = timeout_ns && now_ns - i->since_ns >= timeout_ns;
+        late |= unproved_ns && !i->proved && !i->client->own && now_ns - i->opened_ns >= unproved_ns;
+        if (i->shut || !late)
             continue;
         shut(c, i);
         c->counts.timed_out++;
@@ -93,6 +175,8 @@ static int64_t look_interval_ns(const struct connection_options *options)
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         if (options->timeout_ns[phase] && options->timeout_ns[phase] < shortest_ns)
             shortest_ns = options->timeout_ns[phase];
+    if (options->unproved_timeout_ns && options->unproved_timeout_ns < shortest_ns)
+        shortest_ns = options->unproved_timeout_ns;
     return shortest_ns / LOOKS_PER_TIMEOUT + 1;
 }
 
@@ -130,67 +214,77 @@ void connections_destroy(struct connections *c)
         next = i->next;
         free(i);
     }
+    while (c->clients)
+        free_client(c, c->clients);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     free(c);
 }
 
-static void read_address(unsigned char out[ADDRESS_BYTES], const struct sockaddr *from)
+const struct peer *connection_peer(const struct connection *connection)
 {
-    memset(out, 0, ADDRESS_BYTES);
-    if (from && from->sa_family == AF_INET6) {
-        memcpy(out, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, ADDRESS_BYTES);
-    } else if (from && from->sa_family == AF_INET) {
-        out[10] = out[11] = 0xff;
-        memcpy(out + 12, &((const struct sockaddr_in *)(const void *)from)->sin_addr, sizeof(struct in_addr));
-    }
+    return &connection->peer;
 }
 
-// Over loopback, or between two addresses that are the same.
-static bool is_local(int fd, const unsigned char client[ADDRESS_BYTES])
+// ---- making room
+
+// What goes first among a client's: the oldest unproved connection, whatever it does, else the one
+// that has been idle longest.
+static bool goes_before(const struct connection *a, const struct connection *b)
 {
-    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-    struct sockaddr_storage address = {0};
-    struct in6_addr v6;
-    socklen_t size = sizeof address;
-    unsigned char own[ADDRESS_BYTES];
-    memcpy(&v6, client, sizeof v6);
-    if (IN6_IS_ADDR_LOOPBACK(&v6) || (memcmp(client, mapped, sizeof mapped) == 0 && client[12] == 127))
-        return true;
-    if (IN6_IS_ADDR_UNSPECIFIED(&v6) || getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-        return false;
-    read_address(own, (const struct sockaddr *)&address);
-    return memcmp(own, client, ADDRESS_BYTES) == 0;
+    if (!b || a->proved != b->proved)
+        return !b || !a->proved;
+    return a->proved ? a->since_ns < b->since_ns : a->opened_ns < b->opened_ns;
 }
 
-bool connection_is_local(const struct connection *connection)
+// Shuts one of a client's (NULL: of all) connections; false when all of them are busy.
+static bool evict(struct connections *c, const struct client *client, bool unproved_only)
 {
-    return connection->local;
-}
-
-// Makes room among all connections (client NULL) or among a client's; false when all of them are busy.
-static bool evict(struct connections *c, const unsigned char *client)
-{
-    struct connection *oldest = NULL;
+    struct connection *first = NULL;
     for (struct connection *i = c->first; i; i = i->next) {
-        if (i->shut || is_busy(i) || (client && memcmp(i->client, client, sizeof i->client) != 0))
+        if (i->shut || i->phase == PHASE_ANSWERING || (i->proved && (is_busy(i) || unproved_only)) ||
+            (client && i->client != client))
             continue;
-        if (!oldest || i->since_ns < oldest->since_ns)
-            oldest = i;
+        if (goes_before(i, first))
+            first = i;
     }
-    if (!oldest)
+    if (!first)
         return false;
-    shut(c, oldest);
+    shut(c, first);
     c->counts.evicted++;
     return true;
 }
 
-static unsigned count_of_client(const struct connections *c, const unsigned char *client)
+// The client with the most unproved connections, our own user last. NULL: there is none.
+static const struct client *find_crowd(const struct connections *c, bool strange_only)
 {
-    unsigned n = 0;
-    for (const struct connection *i = c->first; i; i = i->next)
-        n += !i->shut && memcmp(i->client, client, sizeof i->client) == 0;
-    return n;
+    const struct client *crowd = NULL;
+    for (const struct client *i = c->clients; i; i = i->next) {
+        if (!i->unproved || (strange_only && !is_strange(i)))
+            continue;
+        if (!crowd || (crowd->own && !i->own) || (crowd->own == i->own && i->unproved > crowd->unproved))
+            crowd = i;
+    }
+    return crowd;
+}
+
+static bool make_room(struct connections *c, const struct client *client)
+{
+    const struct connection_options *o = &c->options;
+    if (is_strange(client)) {
+        if (o->most_unproved_per_client && client->unproved >= o->most_unproved_per_client)
+            evict(c, client, true);
+        const struct client *crowd =
+            o->most_unproved && c->unproved_strange >= o->most_unproved ? find_crowd(c, true) : NULL;
+        if (crowd)
+            evict(c, crowd, true);
+    }
+    if (client->open >= o->most_per_client && !evict(c, client, false))
+        return false;
+    if (c->counts.open < o->most)
+        return true;
+    const struct client *crowd = find_crowd(c, false);
+    return (crowd && evict(c, crowd, true)) || evict(c, NULL, false);
 }
 
 struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client)
@@ -200,12 +294,19 @@ struct connection *connections_add(struct connections *c, int fd, const struct s
         return NULL;
     connection->fd = fd;
     connection->phase = PHASE_WAITING;
-    connection->since_ns = clock_monotonic_ns();
-    read_address(connection->client, client);
-    connection->local = is_local(fd, connection->client);
+    connection->opened_ns = connection->since_ns = clock_monotonic_ns();
+    peer_look(fd, client, &connection->peer);
     pthread_mutex_lock(&c->lock);
-    bool room = count_of_client(c, connection->client) < c->options.most_per_client || evict(c, connection->client);
-    room = room && (c->counts.open < c->options.most || evict(c, NULL));
+    connection->client = find_client(c, &connection->peer);
+    if (!connection->client) {
+        pthread_mutex_unlock(&c->lock);
+        free(connection);
+        return NULL;
+    }
+    bool room = make_room(c, connection->client);
+    connection->client->held++;
+    connection->client->open++;
+    count_unproved(c, connection->client, 1);
     connection->next = c->first;
     if (c->first)
         c->first->previous = connection;
@@ -240,13 +341,36 @@ void connections_remove(struct connections *c, struct connection *connection)
         connection->previous->next = connection->next;
     else
         c->first = connection->next;
+    struct client *client = connection->client;
     c->held--;
-    c->counts.open -= !connection->shut;
+    client->held--;
+    if (!connection->shut) {
+        c->counts.open--;
+        client->open--;
+        if (!connection->proved)
+            count_unproved(c, client, -1);
+    }
     c->counts.busy -= is_busy(connection);
     if (c->draining && !c->counts.busy)
         pthread_cond_broadcast(&c->changed);
+    forget_clients(c, client);
     pthread_mutex_unlock(&c->lock);
     free(connection);
+}
+
+void connections_prove(struct connections *c, struct connection *connection)
+{
+    if (connection->proved) // only its owner writes it
+        return;
+    pthread_mutex_lock(&c->lock);
+    struct client *client = connection->client;
+    if (!connection->shut)
+        count_unproved(c, client, -1);
+    connection->proved = true;
+    if (is_strange(client)) // its other connections are no longer those of a stranger
+        c->unproved_strange -= client->unproved;
+    client->known_ns = clock_monotonic_ns();
+    pthread_mutex_unlock(&c->lock);
 }
 
 void connections_phase(struct connections *c, struct connection *connection, enum connection_phase phase)

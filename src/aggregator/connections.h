@@ -1,23 +1,35 @@
-// connections.h - the table of open connections: how many, from where, and for how long each may do what it does.
+// connections.h - the table of open connections: how many, from where, and for how long each may do
+// what it does.
 //
-// The HTTP library bounds inactivity, but a client that sends one byte a second is never inactive. So every connection is in a
-// phase, and each phase has a time after which the connection is shut down, however busy it looks:
+// The HTTP library bounds inactivity, but a client that sends one byte a second is never inactive.
+// So every connection is in a phase, and each phase has a time after which the connection is shut
+// down, however busy it looks:
 //
-//   WAITING (idle, or sending a request's first line) → READING (headers, body) → ANSWERING → SENDING → WAITING …
+//   WAITING (idle, or first line) → READING (headers, body) → ANSWERING → SENDING → WAITING …
 //
 // A telnet client is TALKING all the time; its time begins anew with every piece that it sends.
 //
-// When the table, or a client's share of it, is full, the connection that has been WAITING or TALKING longest makes room: idle connections
-// never keep a new client out. Where all are busy the new one is shut down at once.
+// When the table, or a client's share of it, is full, the connection that has been WAITING or
+// TALKING longest makes room: idle connections never keep a new client out. Where all are busy the
+// new one is shut down at once.
 //
-// Those that were told to go stay in the table until their owners have closed them. Who accepts asks for room first (connections_room), so that a flood of
-// clients waits before the door, not in descriptors.
+// A client is an address and, within this machine, a uid. A connection is *unproved* until a request
+// on it has shown a token. Whatever unproved connections do, they make room before all others, first
+// those of the client that has most of them. A client other than our own user may have few, and not
+// for long. A client that has shown a token once is remembered, and may have more. So a stranger
+// stops nobody but himself.
 //
-// Closing is shutdown(2) on the socket: its owner, a thread of the HTTP library, sees the end and cleans up. The table's lock is held
-// meanwhile, and connections_remove takes it before the library closes the socket: so the number is never somebody else's.
+// Those that were told to go stay in the table until their owners have closed them. Who accepts
+// asks for room first (connections_room), so that a flood of clients waits before the door, not in
+// descriptors.
+//
+// Closing is shutdown(2) on the socket: its owner, a thread of the HTTP library, sees the end and
+// cleans up. The table's lock is held meanwhile, and connections_remove takes it before the library
+// closes the socket: so the number is never somebody else's.
 #ifndef SONDE_AGGREGATOR_CONNECTIONS_H
 #define SONDE_AGGREGATOR_CONNECTIONS_H
 
+#include "aggregator/peer.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -32,7 +44,10 @@ struct connection;
 
 struct connection_options {
     unsigned most, most_per_client;
-    int64_t timeout_ns[PHASE_COUNT]; // 0 = none
+    int64_t timeout_ns[PHASE_COUNT];   // 0 = none
+    unsigned most_unproved;            // of clients that are not known; 0 = no bound but the former
+    unsigned most_unproved_per_client; // likewise
+    int64_t unproved_timeout_ns;       // since it was opened; 0 = none
 };
 
 // Starts the thread that watches over the time-outs.
@@ -46,8 +61,11 @@ void connections_remove(struct connections *c, struct connection *connection);
 // False: so many are still to be closed that no more should be accepted for a moment.
 bool connections_room(struct connections *c);
 
-// Whether its other end is on this machine.
-bool connection_is_local(const struct connection *connection);
+// Lives as long as the connection.
+const struct peer *connection_peer(const struct connection *connection);
+
+// A request on it has shown a token. Called by the connection's owner; costs nothing again.
+void connections_prove(struct connections *c, struct connection *connection);
 
 // Starts a phase, and its time.
 void connections_phase(struct connections *c, struct connection *connection, enum connection_phase phase);
@@ -56,7 +74,7 @@ void connections_phase(struct connections *c, struct connection *connection, enu
 void connections_drain(struct connections *c, int64_t most_ns);
 
 struct connection_counts {
-    unsigned open, busy;
+    unsigned open, busy, unproved; // unproved: of clients other than our own user
     uint64_t accepted, evicted, refused, timed_out;
 };
 void connections_counts(struct connections *c, struct connection_counts *out);

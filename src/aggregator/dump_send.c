@@ -143,7 +143,8 @@ int dump_send_file(const char *node, const char *folder, const char *name, const
     escape_for_shell(&script, str_of(name));
     buf_printf(
         &script,
-        "; p=\"$t/.$n.$$.part\"; trap 'rm -f \"$p\"' EXIT; trap 'exit 1' HUP INT TERM; cat > \"$p\" || exit 1; "
+        "; p=$(mktemp \"$t/.$n.XXXXXXXXXX\") || exit 1; trap 'rm -f \"$p\"' EXIT; trap 'exit 1' HUP INT TERM; cat > "
+        "\"$p\" || exit 1; "
         "test $(wc -c < \"$p\") -eq %lld || { echo 'not all of it has come' >&2; exit 1; }; mv -f \"$p\" \"$t/$n\"",
         (long long)info.st_size);
     int status = run(node, &script, in, watch, e);

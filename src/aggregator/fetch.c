@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/thread_signals.h"
 #include "wire/copy_wire.h"
 
 #include <errno.h>
@@ -180,9 +181,8 @@ int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *use
     f->last = &f->first;
     pthread_mutex_init(&f->lock, NULL);
     condition_init(&f->news);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     int failed = f->job ? pthread_create(&f->thread, NULL, work, f) : ENOMEM;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)

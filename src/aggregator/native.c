@@ -4,22 +4,7 @@
 #include "aggregator/routes.h"
 #include "aggregator/workers.h"
 #include "base/clock.h"
-
-#include <stdio.h>
-#include <unistd.h>
-
-// Resident memory of this process, 0 where the kernel does not say.
-static uint64_t resident_bytes(void)
-{
-    unsigned long long pages = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%llu %llu", &pages, &resident) != 2)
-        resident = 0;
-    fclose(f);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
+#include "base/own_memory.h"
 
 struct totals {
     uint64_t series, points, damaged_blocks, damaged_bytes;
@@ -93,6 +78,7 @@ static void write_connections(struct json_writer *w, struct service *service)
     json_key_u64(w, "evicted", c.evicted);
     json_key_u64(w, "refused", c.refused);
     json_key_u64(w, "timed_out", c.timed_out);
+    json_key_u64(w, "unproved", c.unproved);
     json_end_object(w);
 }
 
@@ -207,7 +193,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     json_key_string(&w, "version", STR(SONDE_VERSION));
     json_key_i64(&w, "level", service->level);
     json_key_double(&w, "uptime_seconds", (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
-    json_key_u64(&w, "memory_bytes", resident_bytes());
+    json_key_u64(&w, "memory_bytes", own_memory_resident_bytes());
+    json_key_u64(&w, "own_memory_bytes", own_memory_bytes());
     write_connections(&w, service);
     write_workers(&w, service);
     write_limits(&w, &service->limits);

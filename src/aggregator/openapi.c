@@ -29,7 +29,7 @@ static void write_operation(struct json_writer *w, const struct route *route, bo
 {
     json_begin_object(w);
     json_key_string(w, "summary", str_of(route->help));
-    if (route->open) {
+    if (route->access == ACCESS_OPEN) {
         json_key(w, STR("security"));
         json_put_raw(w, STR("[]"));
     }
@@ -42,7 +42,7 @@ static void write_operation(struct json_writer *w, const struct route *route, bo
     }
     json_key(w, STR("responses"));
     json_put_raw(
-        w, route->open
+        w, route->access == ACCESS_OPEN
                ? STR("{\"200\":{\"description\":\"the answer\"}}")
                : STR("{\"200\":{\"description\":\"the answer\"},\"400\":{\"$ref\":\"#/components/responses/error\"},"
                      "\"401\":{\"$ref\":\"#/components/responses/error\"}}"));

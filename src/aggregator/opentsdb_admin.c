@@ -153,7 +153,7 @@ void opentsdb_assign(struct service *service, struct request *r, struct answer *
 
 // ---- Dragon's
 
-// Its clients trade a key for a token; here both are the job's token.
+// Its clients trade a key for a token; here both are the same token, of any role.
 void dragon_token(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
@@ -163,7 +163,7 @@ void dragon_token(struct service *service, struct request *r, struct answer *a)
         request_parameter(r, "auth_key", &key);
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
-    if (auth_token_equal(service->auth.token, key)) {
+    if (auth_role_of(&service->auth, key)) {
         char *token = arena_printf(&r->arena, "Bearer %.*s", STR_ARG(key));
         json_key_string(&w, "access_token", str_of(token ? token : ""));
     } else {

@@ -5,6 +5,8 @@
 #ifndef SONDE_AGGREGATOR_REQUEST_H
 #define SONDE_AGGREGATOR_REQUEST_H
 
+#include "aggregator/peer.h"
+#include "aggregator/tokens.h"
 #include "base/arena.h"
 #include "base/error.h"
 
@@ -33,6 +35,9 @@ enum request_header {
     HEADER_CONTENT_ENCODING,
     HEADER_FETCH_SITE,
     HEADER_ORIGIN,
+    HEADER_FORWARDED, // these three: a proxy's
+    HEADER_FORWARDED_FOR,
+    HEADER_VIA,
     HEADER_COUNT
 };
 extern const char *const request_header_names[HEADER_COUNT];
@@ -51,7 +56,10 @@ struct request {
     struct str headers[HEADER_COUNT]; // empty when absent
     struct str body;
     int64_t arrived_ns; // clock_monotonic_ns
-    bool local;         // from this machine
+    int fd;             // the connection
+    struct peer peer;   // who asks, as far as the kernel tells
+    enum role role;     // what the request may do (auth.h)
+    bool by_cookie;     // it is a browser's session that may
 };
 
 enum request_method request_method_of(struct str name);

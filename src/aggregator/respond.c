@@ -55,6 +55,9 @@ void answer_failure(struct answer *a, const struct error *e)
         if (statuses[i].code == e->code)
             status = statuses[i].status;
     answer_error(a, status, e->text, NULL);
+    static char one_second[] = "1";
+    if (e->code == -EBUSY)
+        answer_header(a, "Retry-After", one_second);
 }
 
 // A JavaScript name, with dots and array indexes: nothing that could carry code.
@@ -113,7 +116,8 @@ void answer_finish(struct answer *a, const struct request *r)
         jsonp = false;
         answer_error(a, 400, "jsonp has to be the name of a function", NULL);
     }
-    if (jsonp && a->content_type && strstr(a->content_type, "json"))
+    a->jsonp = jsonp && a->content_type && strstr(a->content_type, "json");
+    if (a->jsonp)
         wrap_for_jsonp(a, callback);
     if (a->body.failed)
         answer_error(a, 413, "the answer is too large (limit answer_bytes)",

@@ -26,6 +26,7 @@ struct answer {
     const char *content_type;
     struct answer_header headers[ANSWER_HEADERS_MAX];
     size_t header_count;
+    bool jsonp;            // a script for pages of other servers (answer_finish)
     struct stream *stream; // instead of a body: what comes, as it comes. The answer's until the server takes it
 };
 

@@ -10,58 +10,65 @@
 enum { READ = METHOD_GET, ASK = METHOD_GET | METHOD_POST };
 
 static const struct route routes[] = {
-    {STR("/"), READ, false, native_start_page, "this page", NULL},
-    {STR("/healthz"), READ, true, native_health, "whether the server is up; needs no token", NULL},
-    {STR("/metrics"), READ, false, openmetrics_latest, "the latest value of every series, for Prometheus", NULL},
-    {STR("/sonde/v1/status"), READ, false, native_status,
+    {STR("/"), READ, ACCESS_VIEW, native_start_page, "this page", NULL},
+    {STR("/healthz"), READ, ACCESS_OPEN, native_health, "whether the server is up; needs no token", NULL},
+    {STR("/sonde/v1/proof"), READ, ACCESS_OPEN, native_proof,
+     "a proof that this server knows the token, for clients that have it; needs no token", "nonce!"},
+    {STR("/metrics"), READ, ACCESS_VIEW, openmetrics_latest, "the latest value of every series, for Prometheus", NULL},
+    {STR("/sonde/v1/status"), READ, ACCESS_VIEW, native_status,
      "what is served: files, series, points, damage; connections, workers, limits", NULL},
-    {STR("/sonde/v1/nodes"), READ, false, native_nodes, "the nodes, each with its job and times", NULL},
-    {STR("/sonde/v1/metrics"), READ, false, native_metrics, "metrics: kind, unit, help, level", "q"},
-    {STR("/sonde/v1/series"), READ, false, native_series, "series, with their latest points", "match limit latest"},
-    {STR("/sonde/v1/query"), METHOD_POST, false, native_query,
+    {STR("/sonde/v1/nodes"), READ, ACCESS_VIEW, native_nodes, "the nodes, each with its job and times", NULL},
+    {STR("/sonde/v1/metrics"), READ, ACCESS_VIEW, native_metrics, "metrics: kind, unit, help, level", "q"},
+    {STR("/sonde/v1/series"), READ, ACCESS_VIEW, native_series, "series, with their latest points",
+     "match limit latest"},
+    {STR("/sonde/v1/query"), METHOD_POST, ACCESS_VIEW, native_query,
      "points, in nanoseconds, by column; JSON, Arrow or binary", "format"},
-    {STR("/sonde/v1/spans"), READ, false, native_spans, "spans", "start end name tag limit"},
-    {STR("/sonde/v1/annotations"), READ, false, native_annotations, "annotations", "start end tag limit"},
-    {STR("/sonde/v1/stream"), READ, false, native_stream,
+    {STR("/sonde/v1/spans"), READ, ACCESS_VIEW, native_spans, "spans", "start end name tag limit"},
+    {STR("/sonde/v1/annotations"), READ, ACCESS_VIEW, native_annotations, "annotations", "start end tag limit"},
+    {STR("/sonde/v1/stream"), READ, ACCESS_VIEW, native_stream,
      "new points as they come, as server-sent events or in columns", "m! since format"},
-    {STR("/sonde/v1/reboot"), METHOD_POST, false, native_reboot,
+    {STR("/sonde/v1/reboot"), METHOD_POST, ACCESS_CONTROL, native_reboot,
      "starts the command again without some hosts; resilient jobs only", "hosts"},
-    {STR("/sonde/v1/dump"), METHOD_POST, false, native_dump,
+    {STR("/sonde/v1/dump"), METHOD_POST, ACCESS_CONTROL, native_dump,
      "copies every node's data into a folder on the first node; running jobs only", "to since"},
-    {STR("/sonde/v1/collectors"), METHOD_POST, false, native_collectors,
+    {STR("/sonde/v1/collectors"), METHOD_POST, ACCESS_HERE, native_collectors,
      "runs a command on every node, whose lines are points, or no more; only from this machine, with the token",
      "name! command input rate timeout per_gpu"},
-    {STR("/sonde/v1/openapi.json"), READ, false, native_openapi, "these routes as an OpenAPI document", NULL},
-    {STR("/api/query"), ASK, false, opentsdb_query, "points, as OpenTSDB answers",
+    {STR("/sonde/v1/openapi.json"), READ, ACCESS_VIEW, native_openapi, "these routes as an OpenAPI document", NULL},
+    {STR("/api/query"), ASK, ACCESS_VIEW, opentsdb_query, "points, as OpenTSDB answers",
      "start! m! end ms arrays show_query show_tsuids show_summary show_stats no_annotations global_annotations tz "
      "use_calendar jsonp"},
-    {STR("/api/query/last"), ASK, false, opentsdb_last, "the latest point of each series",
+    {STR("/api/query/last"), ASK, ACCESS_VIEW, opentsdb_last, "the latest point of each series",
      "timeseries tsuids resolve back_scan jsonp"},
-    {STR("/api/query/gexp"), READ, false, opentsdb_gexp, "functions over queries, as Graphite writes them",
+    {STR("/api/query/gexp"), READ, ACCESS_VIEW, opentsdb_gexp, "functions over queries, as Graphite writes them",
      "start! exp! end ms arrays show_tsuids tz use_calendar jsonp"},
-    {STR("/api/query/exp"), METHOD_POST, false, opentsdb_exp, "formulas over metrics, answered as tables", NULL},
-    {STR("/api/put"), METHOD_POST, false, opentsdb_put, "takes points, as OpenTSDB does; running jobs only", NULL},
-    {STR("/api/metrics"), METHOD_POST, false, dragon_metrics, "takes points in Dragon's form; running jobs only", NULL},
-    {STR("/api/ready"), READ, false, dragon_ready, "whether the server is up, as Dragon's clients ask", NULL},
-    {STR("/api/suggest"), ASK, false, opentsdb_suggest, "names of metrics, tag keys, tag values", "type! q max jsonp"},
-    {STR("/api/search/lookup"), ASK, false, opentsdb_lookup, "series of a metric", "m! limit jsonp"},
-    {STR("/api/aggregators"), ASK, false, opentsdb_aggregators, "names of the aggregators", "jsonp"},
-    {STR("/api/config/filters"), ASK, false, opentsdb_filters, "the tag filters, described", "jsonp"},
-    {STR("/api/annotation"), ASK | METHOD_PUT | METHOD_DELETE, false, opentsdb_annotation,
-     "an annotation, by its time; takes one, running jobs only", "start_time!"},
-    {STR("/api/annotation/bulk"), METHOD_POST | METHOD_PUT | METHOD_DELETE, false, opentsdb_annotations,
-     "takes annotations, running jobs only", NULL},
-    {STR("/api/stats"), ASK, false, opentsdb_stats, "counts of the server itself", "jsonp"},
-    {STR("/api/dropcaches"), ASK, false, opentsdb_drop_caches,
-     "does nothing: what is kept never differs from the files", "jsonp"},
-    {STR("/api/uid/assign"), ASK, false, opentsdb_assign, "ids of names: hashes, as nothing has to be assigned",
-     "metric tagk tagv jsonp"},
-    {STR("/api/token"), METHOD_POST, true, dragon_token,
-     "the token for the key, as Dragon's clients ask; needs no token", NULL},
-    {STR("/api/telemetry_shutdown"), READ, false, dragon_shutdown, "does nothing: telemetry ends with its job", NULL},
-    {STR("/api/reboot"), METHOD_POST, false, dragon_reboot, "the same as Dragon's clients ask: hostnames=HOST,HOST",
+    {STR("/api/query/exp"), METHOD_POST, ACCESS_VIEW, opentsdb_exp, "formulas over metrics, answered as tables", NULL},
+    {STR("/api/put"), METHOD_POST, ACCESS_WRITE, opentsdb_put, "takes points, as OpenTSDB does; running jobs only",
      NULL},
-    {STR("/api/version"), ASK, false, opentsdb_version, "versions", "jsonp"},
+    {STR("/api/metrics"), METHOD_POST, ACCESS_WRITE, dragon_metrics, "takes points in Dragon's form; running jobs only",
+     NULL},
+    {STR("/api/ready"), READ, ACCESS_VIEW, dragon_ready, "whether the server is up, as Dragon's clients ask", NULL},
+    {STR("/api/suggest"), ASK, ACCESS_VIEW, opentsdb_suggest, "names of metrics, tag keys, tag values",
+     "type! q max jsonp"},
+    {STR("/api/search/lookup"), ASK, ACCESS_VIEW, opentsdb_lookup, "series of a metric", "m! limit jsonp"},
+    {STR("/api/aggregators"), ASK, ACCESS_VIEW, opentsdb_aggregators, "names of the aggregators", "jsonp"},
+    {STR("/api/config/filters"), ASK, ACCESS_VIEW, opentsdb_filters, "the tag filters, described", "jsonp"},
+    {STR("/api/annotation"), ASK | METHOD_PUT | METHOD_DELETE, ACCESS_NOTES, opentsdb_annotation,
+     "an annotation, by its time; takes one, running jobs only", "start_time!"},
+    {STR("/api/annotation/bulk"), METHOD_POST | METHOD_PUT | METHOD_DELETE, ACCESS_NOTES, opentsdb_annotations,
+     "takes annotations, running jobs only", NULL},
+    {STR("/api/stats"), ASK, ACCESS_VIEW, opentsdb_stats, "counts of the server itself", "jsonp"},
+    {STR("/api/dropcaches"), ASK, ACCESS_VIEW, opentsdb_drop_caches,
+     "does nothing: what is kept never differs from the files", "jsonp"},
+    {STR("/api/uid/assign"), ASK, ACCESS_VIEW, opentsdb_assign, "ids of names: hashes, as nothing has to be assigned",
+     "metric tagk tagv jsonp"},
+    {STR("/api/token"), METHOD_POST, ACCESS_OPEN, dragon_token,
+     "the token for the key, as Dragon's clients ask; needs no token", NULL},
+    {STR("/api/telemetry_shutdown"), READ, ACCESS_VIEW, dragon_shutdown, "does nothing: telemetry ends with its job",
+     NULL},
+    {STR("/api/reboot"), METHOD_POST, ACCESS_CONTROL, dragon_reboot,
+     "the same as Dragon's clients ask: hostnames=HOST,HOST", NULL},
+    {STR("/api/version"), ASK, ACCESS_VIEW, opentsdb_version, "versions", "jsonp"},
 };
 
 static const struct {
@@ -151,6 +158,69 @@ static void answer_preflight(struct answer *a)
     a->content_type = NULL;
 }
 
+static enum role role_needed(const struct route *route, const struct request *r)
+{
+    bool reads = r->method == METHOD_GET || r->method == METHOD_HEAD;
+    switch (route->access) {
+    case ACCESS_OPEN:
+        return ROLE_NOBODY;
+    case ACCESS_VIEW:
+        return ROLE_VIEW;
+    case ACCESS_NOTES:
+        return reads ? ROLE_VIEW : ROLE_WRITE;
+    case ACCESS_WRITE:
+        return ROLE_WRITE;
+    case ACCESS_CONTROL:
+    case ACCESS_HERE:
+        break;
+    }
+    return ROLE_CONTROL;
+}
+
+static bool refuse_role(struct answer *a, const struct request *r, enum role needed)
+{
+    answer_error(a, 403,
+                 r->by_cookie ? "a browser's session may only view"
+                 : needed == ROLE_WRITE
+                     ? "this token may only view; putting points and annotations needs the write token"
+                     : "this needs the job's control token",
+                 needed == ROLE_WRITE
+                     ? "sonde token --write prints it."
+                     : "Send \"Authorization: Bearer TOKEN\" with the token that is in SONDE_TOKEN_FILE, or that "
+                       "sonde token --control prints.");
+    return false;
+}
+
+// A control token that was stolen is worth nothing to another user of this machine.
+static bool check_role(const struct route *route, struct request *r, struct answer *a)
+{
+    enum role needed = role_needed(route, r);
+    if (r->role < needed)
+        return refuse_role(a, r, needed);
+    if (needed < ROLE_CONTROL || !r->peer.local)
+        return true;
+    peer_look_in_proc(&r->peer);
+    if (peer_is_own(&r->peer))
+        return true;
+    answer_error(a, 403, "on this machine only the job's own user may ask this",
+                 r->peer.known ? NULL : "The kernel does not tell which user asks.");
+    return false;
+}
+
+static bool is_proxied(const struct request *r)
+{
+    return r->headers[HEADER_FORWARDED].size || r->headers[HEADER_FORWARDED_FOR].size || r->headers[HEADER_VIA].size;
+}
+
+static bool check_here(const struct request *r, struct answer *a)
+{
+    if (!is_proxied(r) && peer_is_program_here(&r->peer))
+        return true;
+    answer_error(a, 403, "only programs on this machine may ask this",
+                 "It has to come from the node that sonde run runs on, through no tunnel and no proxy.");
+    return false;
+}
+
 // NULL when the answer is made already.
 static const struct route *admit(struct service *service, struct request *r, struct answer *a)
 {
@@ -160,7 +230,7 @@ static const struct route *admit(struct service *service, struct request *r, str
     }
     struct str path;
     const struct route *route = strip_version(r, &path, a) ? find(path) : NULL;
-    bool open = route && route->open;
+    bool open = route && route->access == ACCESS_OPEN;
     // Without the token nobody learns which routes there are.
     if (!open && !auth_check(&service->auth, r, a))
         return NULL;
@@ -174,22 +244,35 @@ static const struct route *admit(struct service *service, struct request *r, str
         refuse_method(route, r, a);
         return NULL;
     }
-    return route;
+    return check_role(route, r, a) ? route : NULL;
 }
 
-bool routes_admit(struct service *service, struct request *r, struct answer *a)
+bool routes_admit(struct service *service, struct request *r, struct answer *a, bool *open)
 {
-    return admit(service, r, a) != NULL;
+    const struct route *route = admit(service, r, a);
+    *open = route && route->access == ACCESS_OPEN;
+    return route != NULL;
+}
+
+// What needs no token is answered in a thread that serves all connections: nothing is inflated for it.
+static int decode_body(const struct service *service, const struct route *route, struct request *r, struct error *e)
+{
+    if (route->access != ACCESS_OPEN)
+        return request_decode_body(r, service->limits.body_bytes, e);
+    struct str encoding = str_trim(r->headers[HEADER_CONTENT_ENCODING]);
+    return !encoding.size || str_eq_nocase(encoding, STR("identity"))
+               ? 0
+               : error_set(e, -ENOTSUP, "the body of a request without a token may not be compressed");
 }
 
 void routes_answer(struct service *service, struct request *r, struct answer *a)
 {
     const struct route *route = admit(service, r, a);
-    if (!route)
+    if (!route || (route->access == ACCESS_HERE && !check_here(r, a)))
         return;
     struct error e = {0};
     int64_t began_ns = clock_monotonic_ns();
-    if (request_decode_body(r, service->limits.body_bytes, &e) != 0)
+    if (decode_body(service, route, r, &e) != 0)
         answer_failure(a, &e);
     else
         route->handle(service, r, a);

@@ -21,6 +21,7 @@ struct service {
     struct hub *hub; // of the job's other nodes; NULL: there are none
     struct connections *connections;
     struct workers *workers;
+    struct memory_account memory; // of requests and of what is kept for the next ones
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;
@@ -50,22 +51,33 @@ static inline int64_t service_recorded_ns(const struct service *service, int64_t
 
 typedef void route_fn(struct service *service, struct request *r, struct answer *a);
 
+// Which role (tokens.h) a request needs.
+enum access {
+    ACCESS_OPEN,    // none: bodies of up to ROUTE_OPEN_BODY_MAX
+    ACCESS_VIEW,    // VIEW
+    ACCESS_NOTES,   // VIEW to read, WRITE to change
+    ACCESS_WRITE,   // WRITE
+    ACCESS_CONTROL, // CONTROL
+    ACCESS_HERE,    // CONTROL, and only from a program on this machine: as good as a shell
+};
+
 struct route {
     struct str path;
     unsigned methods; // enum request_method; HEAD goes where GET goes
-    bool open;        // needs no token
+    enum access access;
     route_fn *handle;
     const char *help;       // for the start page
     const char *parameters; // names, separated by blanks, those that are needed with a ! behind; NULL = none
 };
+enum { ROUTE_OPEN_BODY_MAX = 1024 };
 const struct route *routes_all(size_t *count);
 
 // Finds, checks and calls: the whole way from a request to an answer, but for answer_finish.
 void routes_answer(struct service *service, struct request *r, struct answer *a);
 
 // Whether a body is worth reading: false when the answer is known without it (no token, no such route…) and is in *a. Of the
-// request, everything but the body must be there.
-bool routes_admit(struct service *service, struct request *r, struct answer *a);
+// request, everything but the body must be there. *open says whether the route needs no token: then the body may have ROUTE_OPEN_BODY_MAX, and the answer takes no time.
+bool routes_admit(struct service *service, struct request *r, struct answer *a, bool *open);
 
 // native_data.c
 void native_nodes(struct service *service, struct request *r, struct answer *a);
@@ -129,6 +141,7 @@ void opentsdb_filters(struct service *service, struct request *r, struct answer 
 void opentsdb_version(struct service *service, struct request *r, struct answer *a);
 // native.c
 void native_status(struct service *service, struct request *r, struct answer *a);
+void native_proof(struct service *service, struct request *r, struct answer *a);
 void native_health(struct service *service, struct request *r, struct answer *a);
 void native_start_page(struct service *service, struct request *r, struct answer *a);
 

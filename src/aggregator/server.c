@@ -17,6 +17,8 @@
 #include "aggregator/workers.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_memory.h"
+#include "base/thread_signals.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -33,14 +35,23 @@ enum {
     // What the library needs per connection beside the headers' text: a node for each parameter and header, the read buffer's
     // slack, the answer's headers. Mapped, so that only what is used takes memory.
     POOL_EXTRA_BYTES = 128 * 1024,
-    SEND_TIMEOUT_S = 600, // for an answer, however slowly it is taken
-    TALK_TIMEOUT_S = 600, // between two pieces from a telnet client
-    STALL_EXTRA_S = 30,   // without any progress, beyond the query deadline
-    DRAIN_S = 5,          // for answers under way when the server stops
-    WORKERS_SPARE = 4,    // threads for short requests when as many are slow as may be
+    SEND_TIMEOUT_S = 600,     // for an answer, however slowly it is taken
+    TALK_TIMEOUT_S = 600,     // between two pieces from a telnet client
+    STALL_EXTRA_S = 30,       // without any progress, beyond the query deadline
+    DRAIN_S = 5,              // for answers under way when the server stops
+    UNPROVED_MAX = 64,        // connections that have shown no token yet, and are not those of our own user,
+    UNPROVED_PER_CLIENT = 16, // from one client of which no token is known,
+    UNPROVED_TIMEOUT_S = 5,   // and for how long
+    WORKERS_SPARE = 4,        // threads for short requests when as many are slow as may be
     OVERSIZE_FACTOR =
         4, // so many times the largest body is read and thrown away to be able to say that it was too large
 };
+
+// Dashboards ask again within a minute: what is kept for them goes later.
+static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
+// The account is half of what the process may take. Giving back costs milliseconds and page faults: only so near the bound.
+static const size_t NEAR_BYTES = 8 << 20;
+static const int64_t EASE_EVERY_NS = 100 * (int64_t)NS_PER_MS;
 
 static const struct aggregator_limits default_limits = {
     .body_bytes = 16u << 20,
@@ -62,11 +73,12 @@ struct aggregator {
     struct workers *workers;
     struct feeds *feeds;
     struct acceptor *acceptor;
-    struct wire_loop *loop; // the hub's
-    struct wire_bulk *bulk; // the hub's, or NULL
+    _Atomic int64_t eased_ns; // when malloc's memory was looked at last
+    struct wire_loop *loop;   // the hub's
+    struct wire_bulk *bulk;   // the hub's, or NULL
     int listening;
     int port;
-    char *token, *listen, *job, *agent_socket, *cors, *dump_node, *dump_dir;
+    char *listen, *job, *agent_socket, *cors, *dump_node, *dump_dir;
 };
 
 // One request on its way.
@@ -80,6 +92,7 @@ struct exchange {
     struct MHD_Connection *http;
     struct job job;
     bool began;
+    bool open;    // the route needs no token
     bool decided; // the answer is there, the body is only read to its end
     bool worked;  // the answer is there, finished, made by a worker
 };
@@ -88,7 +101,7 @@ static void free_exchange(struct exchange *x)
 {
     if (x->answer.stream)
         stream_close(x->answer.stream);
-    workers_let_go(&x->job, 0);
+    workers_let_all_go(&x->job);
     answer_free(&x->answer);
     buf_free(&x->body);
     request_free(&x->request);
@@ -111,6 +124,13 @@ static void add_headers(struct MHD_Response *response, const struct answer *a)
     if (a->content_type)
         MHD_add_response_header(response, "Content-Type", a->content_type);
     MHD_add_response_header(response, "Cache-Control", "no-store");
+    // No page may frame an answer, run a script in it, or include it (but for JSONP, which is made for that).
+    MHD_add_response_header(response, "Content-Security-Policy",
+                            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+                            "frame-ancestors 'none'");
+    MHD_add_response_header(response, "X-Frame-Options", "DENY");
+    if (!a->jsonp)
+        MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "Referrer-Policy", "no-referrer"); // an address may hold the token
     for (size_t i = 0; i < a->header_count; i++)
@@ -158,10 +178,17 @@ static void refuse_headers(struct exchange *x, const struct service *service)
     x->decided = true;
 }
 
+static size_t body_max(const struct exchange *x, const struct service *service)
+{
+    size_t limit = service->limits.body_bytes;
+    return x->open && limit > ROUTE_OPEN_BODY_MAX ? ROUTE_OPEN_BODY_MAX : limit;
+}
+
 static void refuse_size(struct exchange *x, const struct service *service)
 {
     struct error e = {0};
-    error_set(&e, -E2BIG, "the body is larger than %zu bytes (limit body_bytes)", service->limits.body_bytes);
+    error_set(&e, -E2BIG, "the body is larger than %zu bytes (%s)", body_max(x, service),
+              x->open ? "without a token" : "limit body_bytes");
     answer_failure(&x->answer, &e);
     x->decided = true;
 }
@@ -178,7 +205,7 @@ static enum MHD_Result begin(struct aggregator *g, struct exchange *x, struct MH
     read_headers(x, connection);
     answer_begin(&x->answer, service->limits.answer_bytes);
     const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-    bool too_large = text && str_to_u64(str_of(text), &length) && length > service->limits.body_bytes;
+    bool has_length = text && str_to_u64(str_of(text), &length), too_large;
     bool asks = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
     const union MHD_ConnectionInfo *size = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (size && size->header_size > service->limits.header_bytes) {
@@ -186,39 +213,67 @@ static enum MHD_Result begin(struct aggregator *g, struct exchange *x, struct MH
     } else if (request_parse_target(&x->request, x->request.target, &e) != 0) {
         answer_failure(&x->answer, &e);
         x->decided = true;
-    } else if (!routes_admit(service, &x->request, &x->answer)) {
+    } else if (!routes_admit(service, &x->request, &x->answer, &x->open)) {
         x->decided = true;
-    } else if (too_large) {
+    } else if (has_length && length > body_max(x, service)) {
         refuse_size(x, service);
     } else {
         answer_free(&x->answer);
         answer_begin(&x->answer, service->limits.answer_bytes);
     }
+    if (x->request.role)
+        connections_prove(service->connections, x->connection);
+    too_large = has_length && length > body_max(x, service);
     // A body that is small is read to its end all the same, for clients that read no answer before they have sent everything.
     if (x->decided && (too_large || asks))
         return send_answer(g, x, connection);
     return MHD_YES;
 }
 
+static void add_to_body(struct aggregator *g, struct exchange *x, const char *data, size_t size)
+{
+    struct error e = {0};
+    if (workers_hold_body(g->workers, &x->job, x->body.size + size, &e) == 0) {
+        buf_add(&x->body, data, size);
+        return;
+    }
+    buf_free(&x->body);
+    workers_let_all_go(&x->job);
+    answer_failure(&x->answer, &e);
+    x->decided = true;
+}
+
 static enum MHD_Result take_body(struct aggregator *g, struct exchange *x, const char *data, size_t *size)
 {
     size_t limit = g->service.limits.body_bytes;
     x->body_seen += *size;
-    if (!x->decided && x->body_seen > limit)
+    if (!x->decided && x->body_seen > body_max(x, &g->service))
         refuse_size(x, &g->service);
     if (!x->decided)
-        buf_add(&x->body, data, *size);
+        add_to_body(g, x, data, *size);
     *size = 0;
     return x->body_seen / OVERSIZE_FACTOR > limit || x->body.failed ? MHD_NO : MHD_YES;
 }
 
 // ---- in a worker
 
+static _Thread_local struct error refused; // why the answer that this thread makes may not grow
+
+static bool hold_answer(size_t bytes)
+{
+    return workers_hold_answer(bytes, &refused) == 0;
+}
+
 static void work_on(void *user)
 {
     struct exchange *x = user;
     struct error e = {0};
+    refused.code = 0;
+    x->answer.body.hold = hold_answer;
     routes_answer(&x->aggregator->service, &x->request, &x->answer);
+    x->answer.body.hold = NULL;
+    if (refused.code && x->answer.body.failed)
+        answer_failure(&x->answer, &refused);
     if (!x->answer.stream) {
         answer_finish(&x->answer, &x->request);
         if (workers_hold_answer(x->answer.body.capacity, &e) != 0)
@@ -234,22 +289,12 @@ static void wake(void *user)
     MHD_resume_connection(x->http);
 }
 
-static bool is_quick(const struct request *r)
-{
-    size_t count;
-    const struct route *all = routes_all(&count);
-    for (size_t i = 0; i < count; i++)
-        if (all[i].open && str_eq(all[i].path, r->path))
-            return true;
-    return false;
-}
-
 static enum MHD_Result answer(struct aggregator *g, struct exchange *x, struct MHD_Connection *connection)
 {
     connections_phase(g->service.connections, x->connection, PHASE_ANSWERING);
     x->request.arrived_ns = clock_monotonic_ns();
     x->request.body = buf_str(&x->body);
-    if (is_quick(&x->request)) {
+    if (x->open) {
         routes_answer(&g->service, &x->request, &x->answer);
         return send_answer(g, x, connection);
     }
@@ -293,7 +338,8 @@ static void *begin_exchange(void *user, const char *target, struct MHD_Connectio
     if (!x)
         return NULL;
     x->connection = info->socket_context;
-    x->request.local = connection_is_local(x->connection);
+    x->request.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    x->request.peer = *connection_peer(x->connection);
     x->request.target = arena_str(&x->request.arena, str_of(target));
     connections_phase(g->service.connections, x->connection, PHASE_READING);
     return x;
@@ -367,19 +413,18 @@ static struct aggregator_limits limits_of(const struct aggregator_limits *given)
 
 static int copy_options(struct aggregator *g, const struct aggregator_options *o, struct error *e)
 {
-    g->token = strdup(o->token ? o->token : "");
     g->listen = strdup(o->listen && *o->listen ? o->listen : "127.0.0.1");
     g->job = strdup(o->job ? o->job : "");
     g->agent_socket = strdup(o->agent_socket ? o->agent_socket : "");
     g->cors = strdup(o->cors ? o->cors : "");
     g->dump_node = strdup(o->dump_node ? o->dump_node : "");
     g->dump_dir = strdup(o->dump_dir ? o->dump_dir : "");
-    if (!g->cors || !g->dump_node || !g->dump_dir || !g->token || !g->listen || !g->job || !g->agent_socket)
+    if (!g->cors || !g->dump_node || !g->dump_dir || !g->listen || !g->job || !g->agent_socket)
         return error_set(e, -ENOMEM, "no memory for the server");
-    if (o->token && !auth_token_valid(str_of(g->token)))
-        return error_set(e, -EINVAL, "the token has to consist of 1 to 512 of A-Z a-z 0-9 - . _ ~");
+    if (o->token && !token_valid(str_of(o->token)))
+        return error_set(e, -EINVAL, "the token has to consist of 1 to %d of A-Z a-z 0-9 - . _ ~", TOKEN_MAX);
     g->service = (struct service){
-        .auth = {.token = str_of(g->token), .listen = str_of(g->listen), .tls = o->tls_cert != NULL},
+        .auth = {.listen = str_of(g->listen), .tls = o->tls_cert != NULL, .sessions = sessions_create()},
         .limits = limits_of(&o->limits),
         .resolve_alias = o->resolve_alias,
         .cors = str_of(g->cors),
@@ -395,7 +440,8 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .collector_user = o->collector_user,
         .started_ns = clock_monotonic_ns(),
     };
-    return 0;
+    auth_set_token(&g->service.auth, str_of(o->token ? o->token : ""));
+    return g->service.auth.sessions ? 0 : error_set(e, -ENOMEM, "no memory for the server");
 }
 
 static int read_tls(const struct aggregator_options *o, struct buf *cert, struct buf *key, struct error *e)
@@ -406,10 +452,8 @@ static int read_tls(const struct aggregator_options *o, struct buf *cert, struct
         return error_set(e, -EINVAL, "TLS needs both a certificate and its key: --tls-cert and --tls-key");
     if (MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
         return error_set(e, -ENOTSUP, "the HTTP library of this build cannot speak TLS");
-    int rc = secrets_check_private(o->tls_key, e);
-    if (!rc)
-        rc = secrets_read(o->tls_cert, cert, e);
-    return rc ? rc : secrets_read(o->tls_key, key, e);
+    int rc = secrets_read(o->tls_cert, SECRETS_PUBLIC, cert, e);
+    return rc ? rc : secrets_read(o->tls_key, SECRETS_PRIVATE, key, e);
 }
 
 static void give_connection(void *user, int fd, const struct sockaddr *address, socklen_t size)
@@ -424,6 +468,24 @@ static unsigned processors(void)
     return n < THREADS_MIN ? THREADS_MIN : n > THREADS_MAX ? THREADS_MAX : (unsigned)n;
 }
 
+// Behind each request: what malloc was given back for short-lived blocks does not pile up beside what is kept.
+static void ease(void *user)
+{
+    struct aggregator *g = user;
+    int64_t now_ns = clock_monotonic_ns(), before_ns = atomic_load(&g->eased_ns);
+    if (now_ns - before_ns < EASE_EVERY_NS || !atomic_compare_exchange_strong(&g->eased_ns, &before_ns, now_ns))
+        return;
+    if (own_memory_bytes() + NEAR_BYTES > 2 * g->service.memory.limit_bytes)
+        own_memory_give_back();
+}
+
+static void let_go(void *user)
+{
+    struct aggregator *g = user;
+    sources_let_go(g->service.sources);
+    own_memory_give_back();
+}
+
 static int start_workers(struct aggregator *g, struct error *e)
 {
     const struct aggregator_limits *limits = &g->service.limits;
@@ -432,11 +494,16 @@ static int start_workers(struct aggregator *g, struct error *e)
         .at_once = processors(),
         .slow_max = limits->slow_queries,
         .slow_after_ns = limits->slow_after_ns,
-        .memory_bytes = limits->total_memory_bytes,
+        .memory = &g->service.memory,
+        .idle_ns = IDLE_NS,
+        .idle = let_go,
+        .eased = ease,
+        .user = g,
     };
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // as for the library's threads, and those that workers start
+    g->service.memory.limit_bytes = limits->total_memory_bytes;
+    sources_charge(g->service.sources, &g->service.memory);
+    sigset_t before;
+    thread_signals_block(&before); // as for the library's threads, and those that workers start
     int rc = workers_create(&options, &g->workers, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     g->service.workers = g->workers;
@@ -449,9 +516,8 @@ static int start_daemon(struct aggregator *g, int fd, const char *cert, const ch
     unsigned thread_count = processors();
     unsigned stall_s = (unsigned)(limits->query_deadline_ns / NS_PER_S) + STALL_EXTRA_S;
     // The library's threads are to take no signals: those are the process' own business.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
                                    {MHD_OPTION_END, 0, NULL}};
@@ -494,8 +560,11 @@ static int expect_all(struct hub *hub, struct str hosts, struct error *e)
 
 static int start_hub(struct aggregator *g, const struct aggregator_hub *o, struct error *e)
 {
-    struct hub_options hub = {
-        .settings = {.job = g->service.job}, .address = o->address, .port = o->port, .host = str_of(o->host)};
+    struct hub_options hub = {.settings = {.job = g->service.job},
+                              .address = o->address,
+                              .port = o->port,
+                              .fd = o->fd,
+                              .host = str_of(o->host)};
     int rc = wire_key_read(o->key_file, hub.settings.key, e);
     if (!rc)
         rc = wire_loop_start(&g->loop, e);
@@ -521,7 +590,8 @@ static void free_aggregator(struct aggregator *g)
     connections_destroy(g->service.connections);
     sources_destroy(g->service.sources);
     dump_destroy(g->service.dump);
-    free(g->token);
+    sessions_destroy(g->service.auth.sessions);
+    explicit_bzero(&g->service.auth, sizeof g->service.auth);
     free(g->listen);
     free(g->job);
     free(g->agent_socket);
@@ -576,10 +646,14 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         rc = sources_create(options->paths, options->path_count, options->replay, &g->service.sources, e);
     if (!rc && (options->replay || options->as_if_now))
         rc = look_at_recordings(g, options, e);
-    if (!rc)
+    if (!rc && options->listen_fd)
+        rc = listen_take(options->listen_fd, &listener, e);
+    else if (!rc)
         rc = listen_on(options->listen, options->port, options->port_exact, !options->token, &listener, e);
-    if (!rc && options->token && options->token_file && !listener.loopback)
-        rc = secrets_check_private(options->token_file, e);
+    if (!rc && !listener.loopback && !options->tls_cert)
+        log_warning("listening on %s without TLS: whoever sees the network's traffic sees the token and the data; "
+                    "--tls-cert and --tls-key encrypt it, or listen on 127.0.0.1 and come through a tunnel",
+                    g->service.auth.listen.data);
     if (!rc) {
         int64_t idle_ns = g->service.limits.idle_timeout_ns;
         struct connection_options connections = {
@@ -589,6 +663,9 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
                            [PHASE_READING] = idle_ns,
                            [PHASE_TALKING] = (int64_t)TALK_TIMEOUT_S * NS_PER_S,
                            [PHASE_SENDING] = (int64_t)SEND_TIMEOUT_S * NS_PER_S},
+            .most_unproved = UNPROVED_MAX,
+            .most_unproved_per_client = UNPROVED_PER_CLIENT,
+            .unproved_timeout_ns = (int64_t)UNPROVED_TIMEOUT_S * NS_PER_S,
         };
         rc = connections_create(&connections, &g->service.connections, e);
     }

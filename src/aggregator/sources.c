@@ -293,6 +293,16 @@ int sources_create(const char *const *paths, size_t count, bool runs, struct sou
     return 0;
 }
 
+void sources_charge(struct sources *s, struct memory_account *account)
+{
+    query_cache_charge(s->cache, account);
+}
+
+void sources_let_go(struct sources *s)
+{
+    query_cache_shrink(s->cache, SIZE_MAX);
+}
+
 void sources_destroy(struct sources *s)
 {
     if (!s)

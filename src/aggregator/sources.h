@@ -8,11 +8,12 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/memory_account.h"
 #include "query/query.h"
 
 enum {
     SOURCES_FILES_MAX = 16384,        // more are left out, and counted
-    SOURCES_DECODED_BYTES = 64 << 20, // of points that no longer change, kept as they were decoded
+    SOURCES_DECODED_BYTES = 64 << 20, // of points that no longer change, kept as they were decoded, at most
 };
 
 struct sources;
@@ -22,6 +23,12 @@ struct source;
 // of recordings (runs/JOB/HOST.sonde), and where the files are of several jobs, each file's series carry a label "job" (where they have none of their own).
 int sources_create(const char *const *paths, size_t count, bool runs, struct sources **out, struct error *e);
 void sources_destroy(struct sources *s); // after all views
+
+// What is kept counts against the account (query_cache_charge). Before the first view.
+void sources_charge(struct sources *s, struct memory_account *account);
+
+// Lets go of all that is kept for the next request.
+void sources_let_go(struct sources *s);
 
 // Looks through the folders now. sources_open does it by itself when a second has passed.
 void sources_look(struct sources *s);

@@ -5,7 +5,7 @@
 
 void telnet_begin(struct telnet *t, struct service *service)
 {
-    *t = (struct telnet){.service = service, .admitted = !service->auth.token.size};
+    *t = (struct telnet){.service = service, .admitted = !auth_needs_token(&service->auth)};
 }
 
 void telnet_free(struct telnet *t)
@@ -34,10 +34,12 @@ static void auth(struct telnet *t, struct str line, struct buf *reply, struct bu
 {
     (void)points;
     str_word(&line);
-    if (auth_token_equal(t->service->auth.token, str_trim(line)))
+    enum role role = auth_role_of(&t->service->auth, str_trim(line));
+    if (role >= ROLE_WRITE)
         t->admitted = true;
     else
-        buf_add_str(reply, STR("auth: this is not the job's token\n"));
+        buf_add_str(reply, role ? STR("auth: this token may only view; sonde token --write prints one that may put\n")
+                                : STR("auth: this is not the job's token\n"));
 }
 
 static void version(struct telnet *t, struct str line, struct buf *reply, struct buf *points)
@@ -98,8 +100,9 @@ void telnet_feed(struct telnet *t, struct str piece, struct buf *reply, struct b
     while (piece.data && piece.size && !t->ended) {
         struct str line = str_cut(&piece, '\n');
         buf_add_str(&t->line, line);
-        if (t->line.size > TELNET_LINE_MAX || t->line.failed) {
-            buf_printf(reply, "error: a line may have %d bytes\n", TELNET_LINE_MAX);
+        size_t most = t->admitted ? TELNET_LINE_MAX : TELNET_LINE_OPEN_MAX;
+        if (t->line.size > most || t->line.failed) {
+            buf_printf(reply, "error: a line may have %zu bytes%s\n", most, t->admitted ? "" : " before auth");
             t->ended = true;
             return;
         }

@@ -1,14 +1,17 @@
 // telnet.h - OpenTSDB's telnet protocol: lines in, answers and lines for the agent out. No sockets.
 //
 //   put metric time value tag=value …   silent when it is taken; else "put: illegal argument: …"
-//   auth TOKEN                          has to come before put, where the server has a token
+//   auth TOKEN                          has to come before put, where the server has a token: the write or the control token
 //   version · stats · help · exit
 #ifndef SONDE_AGGREGATOR_TELNET_H
 #define SONDE_AGGREGATOR_TELNET_H
 
 #include "aggregator/routes.h"
 
-enum { TELNET_LINE_MAX = 65000 }; // bytes; a longer one ends the session
+enum {
+    TELNET_LINE_MAX = 65000,     // bytes; a longer one ends the session
+    TELNET_LINE_OPEN_MAX = 1024, // before a token
+};
 
 struct telnet {
     struct service *service;

@@ -30,7 +30,7 @@ struct workers {
     unsigned running_count, slow_count, queued;
     uint64_t answered, hung_up, refused_slow, refused_memory;
     _Atomic bool stop;
-    _Atomic size_t held_bytes;
+    int64_t idle_at_ns; // when the idle are told that they are; 0 = they have been
 };
 
 static _Thread_local struct job *current;
@@ -104,19 +104,17 @@ static int grow(struct workers *w, size_t *part, size_t bytes, struct error *e)
 {
     if (bytes <= *part)
         return 0;
-    size_t more = bytes - *part, before = atomic_fetch_add(&w->held_bytes, more);
-    if (before + more <= w->options.memory_bytes) {
+    if (memory_account_take(w->options.memory, bytes - *part)) {
         *part = bytes;
         return 0;
     }
-    atomic_fetch_sub(&w->held_bytes, more);
     pthread_mutex_lock(&w->lock);
     w->refused_memory++;
     pthread_mutex_unlock(&w->lock);
     return error_set(
         e, -EBUSY,
         "all requests together need more than %zu MiB (limit total_memory_bytes): ask again later, or for less",
-        w->options.memory_bytes >> 20);
+        w->options.memory->limit_bytes >> 20);
 }
 
 // One query after the other: what the largest needed stays held until the request has ended.
@@ -131,15 +129,33 @@ int workers_hold_answer(size_t bytes, struct error *e)
     return current ? grow(current->workers, &current->answer_bytes, bytes, e) : 0;
 }
 
+int workers_hold_body(struct workers *w, struct job *job, size_t bytes, struct error *e)
+{
+    job->workers = w;
+    return grow(w, &job->body_bytes, bytes, e);
+}
+
 void workers_let_go(struct job *job, size_t bytes)
 {
     if (!job->workers)
         return;
     // What an answer took beyond what was asked for is counted, if late.
-    atomic_fetch_add(&job->workers->held_bytes, bytes);
-    atomic_fetch_sub(&job->workers->held_bytes, job->query_bytes + job->answer_bytes);
+    struct memory_account *memory = job->workers->options.memory;
+    size_t held = job->query_bytes + job->answer_bytes;
+    if (bytes > held)
+        memory_account_add(memory, bytes - held);
+    else
+        memory_account_give(memory, held - bytes);
     job->query_bytes = 0;
     job->answer_bytes = bytes;
+}
+
+void workers_let_all_go(struct job *job)
+{
+    workers_let_go(job, 0);
+    if (job->workers)
+        memory_account_give(job->workers->options.memory, job->body_bytes);
+    job->body_bytes = 0;
 }
 
 // ---- who is slow
@@ -209,6 +225,17 @@ const struct query_watch *workers_watch(void)
 
 // ---- the queue
 
+// Nothing has run for a while. Under the lock, which it lets go of meanwhile.
+static void tell_idle(struct workers *w)
+{
+    if (!w->idle_at_ns || clock_monotonic_ns() < w->idle_at_ns)
+        return;
+    w->idle_at_ns = 0;
+    pthread_mutex_unlock(&w->lock);
+    w->options.idle(w->options.user);
+    pthread_mutex_lock(&w->lock);
+}
+
 // The next job that may run; waits for one. NULL: the end. Under the lock.
 static struct job *next_job(struct workers *w)
 {
@@ -228,6 +255,9 @@ static struct job *next_job(struct workers *w)
         w->idle++;
         if (w->running && w->queue) {
             condition_wait_until(&w->changed, &w->lock, next_ns);
+        } else if (!w->running && w->idle_at_ns) {
+            if (!condition_wait_until(&w->changed, &w->lock, w->idle_at_ns) && !w->running && !w->queue)
+                tell_idle(w);
         } else {
             pthread_cond_wait(&w->changed, &w->lock);
         }
@@ -256,6 +286,8 @@ static void note_ended(struct workers *w, struct job *job)
     w->running_count--;
     w->slow_count -= job->slow;
     w->answered++;
+    if (w->options.idle_ns)
+        w->idle_at_ns = clock_monotonic_ns() + w->options.idle_ns;
 }
 
 static void *work(void *user)
@@ -275,6 +307,8 @@ static void *work(void *user)
         note_ended(w, job);
         pthread_mutex_unlock(&w->lock);
         job->ended(job->user);
+        if (w->options.eased)
+            w->options.eased(w->options.user);
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
@@ -311,7 +345,7 @@ void workers_counts(struct workers *w, struct workers_counts *out)
         .running = w->running_count,
         .slow = w->slow_count,
         .queued = w->queued,
-        .held_bytes = atomic_load(&w->held_bytes),
+        .held_bytes = memory_account_held(w->options.memory),
         .answered = w->answered,
         .hung_up = w->hung_up,
         .refused_slow = w->refused_slow,

@@ -6,12 +6,14 @@
 // long ones. There are `threads_max` threads, and at most `slow_max` requests may be slow: one more is ended (-EBUSY, limit slow_queries), so that
 // threads are always left. The queue needs no bound of its own: each connection has one request under way, and the table of connections has one.
 //
-// A request whose client has hung up is ended at its next look (-ECANCELED). The memory of all requests, answers that are being
-// sent included, has one bound: past it a request is ended (-EBUSY, limit total_memory_bytes).
+// A request whose client has hung up is ended at its next look (-ECANCELED). The memory of all requests counts against one account: bodies
+// while they come, what queries need, answers until they are sent. Past its bound a request is ended (-EBUSY, limit total_memory_bytes).
+// When nothing has run for `idle_ns` the workers say so, so that the process can give back what it kept for the next request.
 #ifndef SONDE_AGGREGATOR_WORKERS_H
 #define SONDE_AGGREGATOR_WORKERS_H
 
 #include "base/error.h"
+#include "base/memory_account.h"
 #include "query/query.h"
 
 struct workers;
@@ -25,7 +27,7 @@ struct job {
     struct workers *workers;
     struct job *next, *previous;
     int64_t began_ns, looked_ns;
-    size_t query_bytes, answer_bytes;
+    size_t body_bytes, query_bytes, answer_bytes;
     bool slow, judged;
     _Atomic bool refused;
     struct query_watch watch;
@@ -35,7 +37,11 @@ struct workers_options {
     unsigned threads_max; // more than slow_max
     unsigned at_once, slow_max;
     int64_t slow_after_ns;
-    size_t memory_bytes; // of all requests
+    struct memory_account *memory;
+    int64_t idle_ns;           // 0: nobody is told
+    void (*idle)(void *user);  // once each time that nothing has run for so long
+    void (*eased)(void *user); // behind each request, its memory let go of; NULL: nobody is told
+    void *user;                // of both
 };
 
 // Starts the first thread; others come when they are needed.
@@ -55,8 +61,14 @@ const struct query_watch *workers_watch(void);
 // -EBUSY: the limit.
 int workers_hold_answer(size_t bytes, struct error *e);
 
-// The job's queries have ended, of its memory the answer's `bytes` are left: 0 when it is sent. Any thread.
+// Its body has come so far, or is about to. Before workers_put, any thread. -EBUSY: the limit.
+int workers_hold_body(struct workers *w, struct job *job, size_t bytes, struct error *e);
+
+// The job's queries have ended: of its memory the body and the answer's `bytes` are left. Any thread.
 void workers_let_go(struct job *job, size_t bytes);
+
+// All of the job's memory is let go of: its answer is sent, or it never ran.
+void workers_let_all_go(struct job *job);
 
 struct workers_counts {
     unsigned threads, running, slow, queued;

@@ -8,6 +8,8 @@
 #include <cpuid.h>
 #endif
 
+enum { SLOPE_OVER_NS = NS_PER_MS / 2 }; // over less than that, what the readings are off (some 20 ns) is too much of it
+
 bool clock_ticks_usable(void)
 {
 #if defined(__x86_64__)
@@ -30,44 +32,81 @@ bool clock_ticks_usable(void)
 #endif
 }
 
-static void read_pair(uint64_t *ticks, int64_t *ns)
+void clock_read_together(struct clock_reading *out)
 {
-    // The pair whose two counter readings lie closest was disturbed least.
-    uint64_t best = UINT64_MAX;
+    // The wall clock between two readings of boot time, those between two of the counter. The try that took least was disturbed least.
+    out->width_ns = INT64_MAX;
     for (int i = 0; i < 5; i++) {
-        uint64_t before = clock_ticks();
-        int64_t now = clock_realtime_ns();
-        uint64_t after = clock_ticks();
-        if (after - before < best) {
-            best = after - before;
-            *ticks = before + (after - before) / 2;
-            *ns = now;
-        }
+        uint64_t ticks = clock_ticks();
+        int64_t boot = clock_read_ns(CLOCK_BOOTTIME), real = clock_realtime_ns();
+        int64_t width = clock_read_ns(CLOCK_BOOTTIME) - boot;
+        uint64_t took = clock_ticks() - ticks;
+        if (width < out->width_ns)
+            *out = (struct clock_reading){ticks + took / 2, boot + width / 2, real, width};
     }
+}
+
+static void draw(struct clock_fit *fit, const struct clock_reading *now)
+{
+    double ticks = (double)(int64_t)(now->ticks - fit->first.ticks);
+    int64_t ns = now->boot_ns - fit->first.boot_ns;
+    if (ticks > 0 && ns >= SLOPE_OVER_NS)
+        fit->map.line.ns_per_tick = (double)ns / ticks;
+    fit->map.line.ticks0 = now->ticks;
+    fit->map.line.ns0 = now->boot_ns;
+    fit->fitted_ns = now->boot_ns;
+}
+
+void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first, const struct clock_reading *second)
+{
+    *fit = (struct clock_fit){.first = *first, .last = *second};
+    fit->map.set_after_ns = INT64_MIN;
+    fit->map.real_minus_boot_ns = (second->real_ns - second->boot_ns) & ~INT64_C(1);
+    fit->map.line.ns_per_tick = 1;
+    draw(fit, second);
 }
 
 void clock_fit_start(struct clock_fit *fit, unsigned settle_ms)
 {
-    read_pair(&fit->first_ticks, &fit->first_ns);
+    struct clock_reading first, second;
+    clock_read_together(&first);
     struct timespec wait = {settle_ms / 1000, (long)(settle_ms % 1000) * NS_PER_MS};
     nanosleep(&wait, NULL);
-    read_pair(&fit->ticks0, &fit->ns0);
-    uint64_t ticks = fit->ticks0 - fit->first_ticks;
-    fit->ns_per_tick = ticks ? (double)(fit->ns0 - fit->first_ns) / (double)ticks : 0;
+    clock_read_together(&second);
+    clock_fit_begin(fit, &first, &second);
 }
 
-void clock_fit_update(struct clock_fit *fit)
+static void take_jump(struct clock_fit *fit, const struct clock_reading *now)
 {
-    uint64_t ticks;
-    int64_t ns;
-    read_pair(&ticks, &ns);
-    int64_t off = ns - clock_fit_ns(fit, ticks);
-    if (llabs(off) > NS_PER_MS) {
-        fit->first_ticks = ticks;
-        fit->first_ns = ns;
-    } else if (ticks > fit->first_ticks) {
-        fit->ns_per_tick = (double)(ns - fit->first_ns) / (double)(ticks - fit->first_ticks);
-    }
-    fit->ticks0 = ticks;
-    fit->ns0 = ns;
+    struct clock_map *map = &fit->map;
+    map->before = map->line;
+    // A counter that has begun anew gives the old readings again: those that would lie ahead of now are from before.
+    map->before_until_ticks = now->ticks > fit->last.ticks ? fit->last.ticks : 0;
+    map->before_until_ns = now->boot_ns;
+    map->line.ticks0 = now->ticks;
+    map->line.ns0 = now->boot_ns;
+    fit->first = *now;
+    fit->fitted_ns = now->boot_ns;
+}
+
+static void take_offset(struct clock_fit *fit, const struct clock_reading *now)
+{
+    struct clock_map *map = &fit->map;
+    int64_t offset = now->real_ns - now->boot_ns, change = offset - map->real_minus_boot_ns;
+    if (llabs(change) <= now->width_ns + fit->last.width_ns + 1)
+        return; // both clocks are slewed alike: this is what the reading is off
+    map->real_minus_boot_before_ns = map->real_minus_boot_ns;
+    map->set_after_ns = fit->last.boot_ns;
+    map->real_minus_boot_ns = (offset & ~INT64_C(1)) | ((map->real_minus_boot_before_ns & 1) ^ (change < 0));
+}
+
+void clock_fit_take(struct clock_fit *fit, const struct clock_reading *now)
+{
+    int64_t fitted_over = fit->fitted_ns - fit->first.boot_ns;
+    if (llabs(now->boot_ns - clock_line_ns(&fit->map.line, now->ticks)) > NS_PER_MS)
+        take_jump(fit, now);
+    else if (now->boot_ns - fit->fitted_ns >= (fitted_over < NS_PER_S ? fitted_over : NS_PER_S))
+        draw(fit, now);
+    take_offset(fit, now);
+    fit->last = *now;
 }

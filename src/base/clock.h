@@ -41,31 +41,94 @@ static inline uint64_t clock_ticks(void)
 #endif
 }
 
-// Whether the counter runs at one rate, in all sleep states, the same on all processors: the processor says so (x86: CPUID
-// 80000007h EDX bit 8; aarch64: by architecture) and the kernel has not found it unstable. A few system calls; ask once.
+// Whether the counter runs at one rate, in all sleep states, the same on all processors: the
+// processor says so (x86: CPUID 80000007h EDX bit 8; aarch64: by architecture) and the kernel has
+// not found it unstable. A few system calls; ask once.
 bool clock_ticks_usable(void);
 
-// A line from ticks to nanoseconds since the epoch, fitted to the real-time clock and fitted again as that is slewed.
-// One thread at a time.
-struct clock_fit {
-    uint64_t ticks0; // both read at one moment…
-    int64_t ns0;
-    double ns_per_tick;
-    uint64_t first_ticks; // …and the first such pair, for the slope
-    int64_t first_ns;
+// Three clocks at one moment.
+struct clock_reading {
+    uint64_t ticks;
+    int64_t boot_ns;  // CLOCK_BOOTTIME: never steps, and runs on while the machine is suspended
+    int64_t real_ns;  // CLOCK_REALTIME
+    int64_t width_ns; // the moment is known to this: real_ns - boot_ns is no more exact
 };
 
-// Reads both clocks (best of a few tries, about 1 µs); the slope is measured over `settle_ms` milliseconds of waiting (1 gives 2e-5,
-// updates make it better with the time that they lie apart).
+// Best of a few tries, about 1 µs.
+void clock_read_together(struct clock_reading *out);
+
+struct clock_line {
+    uint64_t ticks0; // both read at one moment
+    int64_t ns0;
+    double ns_per_tick; // 0: no line
+};
+
+// A line that somebody else may have written gives any number, but no undefined behaviour.
+static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t ticks)
+{
+    const double limit = 4e18;
+    double ns = (double)(int64_t)(ticks - line->ticks0) * line->ns_per_tick;
+    if (__builtin_expect(!(ns > -limit && ns < limit), 0))
+        ns = ns > 0 ? limit : -limit;
+    return (int64_t)((uint64_t)line->ns0 + (uint64_t)(int64_t)ns);
+}
+
+// Turns ticks into boot time, and boot time into the time of day. A map is plain data: the same map
+// gives the same times in any process.
+//
+// The counter may stop or restart while a machine is suspended or migrated, and somebody may set
+// the wall clock. So a map remembers one step of each: what came before it keeps its old numbers.
+//
+// real_minus_boot_ns is even at first. It changes between even and odd when the wall clock is set
+// back: even boot times then never give the same time of day twice.
+struct clock_map {
+    struct clock_line line;            // ticks to boot time
+    struct clock_line before;          // until the last jump of the counter
+    uint64_t before_until_ticks;       // `before` holds up to here
+    int64_t before_until_ns;           // and never gives more than this
+    int64_t real_minus_boot_ns;        // since the wall clock was set last
+    int64_t real_minus_boot_before_ns; // until then
+    int64_t set_after_ns;              // the boot time of that step; INT64_MIN: there was none
+};
+
+// The boot time of a counter's reading. A reading that would be later than `now_ns` (boot time)
+// comes from before a jump.
+static inline int64_t clock_map_boot_ns(const struct clock_map *map, uint64_t ticks, int64_t now_ns)
+{
+    int64_t ns = clock_line_ns(&map->line, ticks);
+    if (__builtin_expect(map->before.ns_per_tick > 0 && (ticks <= map->before_until_ticks || ns > now_ns), 0)) {
+        int64_t then = clock_line_ns(&map->before, ticks);
+        if (then <= map->before_until_ns)
+            return then;
+    }
+    return ns;
+}
+
+// What the wall clock showed at a boot time.
+static inline int64_t clock_map_real_ns(const struct clock_map *map, int64_t boot_ns)
+{
+    int64_t offset = boot_ns <= map->set_after_ns ? map->real_minus_boot_before_ns : map->real_minus_boot_ns;
+    return (int64_t)((uint64_t)boot_ns + (uint64_t)offset);
+}
+
+// Keeps a map true. One thread at a time.
+struct clock_fit {
+    struct clock_map map;
+    struct clock_reading first, last; // the slope stands on `first` and the reading that drew the line
+    int64_t fitted_ns;                // when the line was drawn last, boot time
+};
+
+// Reads the clocks; the slope is measured over `settle_ms` milliseconds of waiting (1 gives 2e-5,
+// later readings make it better).
 void clock_fit_start(struct clock_fit *fit, unsigned settle_ms);
 
-// Reads both again; call it when twice the time has passed, in the end about once a second. A step of the real-time clock (> 1 ms off the line)
-// starts a new line with the old slope.
-void clock_fit_update(struct clock_fit *fit);
+// Begins with two readings, some time apart.
+void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first, const struct clock_reading *second);
 
-static inline int64_t clock_fit_ns(const struct clock_fit *fit, uint64_t ticks)
-{
-    return fit->ns0 + (int64_t)((double)(int64_t)(ticks - fit->ticks0) * fit->ns_per_tick);
-}
+// Takes a reading. Call it before ticks are converted, however often. The line is drawn anew
+// whenever twice the time has passed, in the end once a second; a jump of the counter (> 1 ms off
+// the line) begins a new line with the old slope; a wall clock that was set counts from the reading
+// before on.
+void clock_fit_take(struct clock_fit *fit, const struct clock_reading *now);
 
 #endif

@@ -1,8 +1,18 @@
 #include "base/error.h"
 
+#include "base/printable.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+// It may quote what others wrote, and a program may print it as it is.
+static void make_printable(struct error *e)
+{
+    char text[ERROR_TEXT_MAX];
+    printable_copy(text, sizeof text, str_of(e->text));
+    memcpy(e->text, text, sizeof text);
+}
 
 int error_set(struct error *e, int code, const char *format, ...)
 {
@@ -13,6 +23,7 @@ int error_set(struct error *e, int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(e->text, sizeof e->text, format, args);
     va_end(args);
+    make_printable(e);
     return code;
 }
 
@@ -28,5 +39,6 @@ int error_prefix(struct error *e, const char *format, ...)
     va_end(args);
     if (n >= 0 && (size_t)n < sizeof e->text)
         snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", old);
+    make_printable(e);
     return e->code;
 }

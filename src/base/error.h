@@ -14,7 +14,7 @@ struct error {
 };
 
 // Sets code and text (e may be NULL); returns `code`, so that `return error_set(e, -EINVAL, "…")` reads well.
-// Text longer than ERROR_TEXT_MAX is cut.
+// Text longer than ERROR_TEXT_MAX is cut; what cannot be printed in it is escaped (printable.h).
 int error_set(struct error *e, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 // Puts "context: " in front of the text that is there. Returns e's code (0 when e is NULL).

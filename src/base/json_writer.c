@@ -1,6 +1,7 @@
 #include "base/json_writer.h"
 
 #include "base/shortest.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -46,24 +47,6 @@ void json_end_array(struct json_writer *w)
     close_with(w, ']');
 }
 
-// Length of the valid UTF-8 sequence at s (no overlong forms, no surrogates), 0 when there is none.
-static size_t utf8_sequence(const unsigned char *s, size_t left)
-{
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    size_t n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (left < n)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool outside = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
-    return overlong || outside ? 0 : n;
-}
-
 static void quote(struct buf *out, struct str s)
 {
     static const char short_escape[128] = {
@@ -74,13 +57,17 @@ static void quote(struct buf *out, struct str s)
     while (i < s.size) {
         unsigned char c = (unsigned char)s.data[i];
         size_t n = utf8_sequence((const unsigned char *)s.data + i, s.size - i);
-        if (n && c >= 0x20 && !(c < 128 && short_escape[c])) {
+        // DEL and U+0080 to U+009F need no escape in JSON, but a terminal may obey them.
+        bool control = c == 0x7f || (n == 2 && utf8_is_control((const unsigned char *)s.data + i));
+        if (n && c >= 0x20 && !control && !(c < 128 && short_escape[c])) {
             i += n;
             continue;
         }
         buf_add(out, s.data + plain, i - plain);
         if (!n)
             buf_add_str(out, STR("\xef\xbf\xbd"));
+        else if (n == 2)
+            buf_printf(out, "\\u%04x", (unsigned char)s.data[++i]); // U+00NN is C2 NN
         else if (short_escape[c])
             buf_add(out, (char[]){'\\', short_escape[c]}, 2);
         else

@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/printable.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -17,23 +19,36 @@ void log_setup(enum log_level most, const char *who)
     atomic_store(&who_writes, who);
 }
 
+static void write_line(const char *word, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+static void write_line(const char *word, const char *format, va_list args)
+{
+    int saved = errno;
+    char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES];
+    int n = snprintf(line, sizeof line, "%s: %s", atomic_load(&who_writes), word);
+    if (vsnprintf(text, sizeof text, format, args) < 0)
+        text[0] = 0;
+    size_t size = (size_t)n + printable_copy(line + n, sizeof line - (size_t)n - 1, str_of(text));
+    line[size++] = '\n';
+    ssize_t written = write(STDERR_FILENO, line, size);
+    (void)written; // nobody is left to tell
+    errno = saved;
+}
+
+void log_say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line("", format, args);
+    va_end(args);
+}
+
 void log_line(enum log_level level, const char *format, ...)
 {
     static const char *const word[] = {"error: ", "warning: ", "", "debug: "};
     if ((int)level > atomic_load_explicit(&most_level, memory_order_relaxed))
         return;
-    int saved = errno;
-    char line[LINE_MAX_BYTES];
-    int n = snprintf(line, sizeof line, "%s: %s", atomic_load(&who_writes), word[level]);
     va_list args;
     va_start(args, format);
-    int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);
+    write_line(word[level], format, args);
     va_end(args);
-    n += m < 0 ? 0 : m;
-    if (n > (int)sizeof line - 2)
-        n = (int)sizeof line - 2;
-    line[n++] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, (size_t)n);
-    (void)written; // nobody is left to tell
-    errno = saved;
 }

@@ -41,9 +41,17 @@ uint64_t *map_get(const struct map *m, struct str key)
     return s->key.data ? &s->value : NULL;
 }
 
+bool map_reserve(struct map *m, size_t more)
+{
+    while ((m->count + more) * 4 > m->capacity * 3)
+        if (!grow(m))
+            return false;
+    return true;
+}
+
 uint64_t *map_add(struct map *m, struct str key, bool *added)
 {
-    if ((m->count + 1) * 4 > m->capacity * 3 && !grow(m))
+    if (!map_reserve(m, 1))
         return NULL;
     uint64_t hash = hash_bytes(key.data, key.size, 0);
     struct map_slot *s = find(m, key, hash);

@@ -29,6 +29,9 @@ uint64_t *map_get(const struct map *m, struct str key);
 // An empty key is a key; key.data may then be anything but NULL.
 uint64_t *map_add(struct map *m, struct str key, bool *added);
 
+// Room for so many more keys: until then map_add cannot fail. False: no memory.
+bool map_reserve(struct map *m, size_t more);
+
 // for (struct map_slot *s = map_next(m, NULL); s; s = map_next(m, s)) …; in no order.
 struct map_slot *map_next(const struct map *m, struct map_slot *after);
 

@@ -163,7 +163,7 @@ bool buf_reserve(struct buf *b, size_t more)
     size_t capacity = b->capacity ? b->capacity + b->capacity / 2 : 64;
     if (capacity < need + 1)
         capacity = need + 1;
-    char *data = realloc(b->data, capacity);
+    char *data = b->hold && !b->hold(capacity) ? NULL : realloc(b->data, capacity);
     if (!data) {
         b->failed = true;
         return false;

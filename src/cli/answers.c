@@ -2,6 +2,7 @@
 
 #include "aggregator/opentsdb_write.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "cli/columns.h"
 
 #include <math.h>
@@ -45,10 +46,11 @@ static void add_fraction(int64_t ns, int digits, char *out, size_t size)
 
 static void time_text(int64_t t_ns, int digits, bool local, char *out, size_t size)
 {
+    // Rounded down, also near INT64_MIN, from which nothing can be taken.
     int64_t ns = t_ns % NS_PER_S;
+    time_t seconds = (time_t)(t_ns / NS_PER_S - (ns < 0));
     if (ns < 0)
         ns += NS_PER_S;
-    time_t seconds = (time_t)((t_ns - ns) / NS_PER_S);
     struct tm parts;
     char fraction[16], date[40];
     if (local)
@@ -166,29 +168,34 @@ void answers_table(struct buf *out, const struct query_result *result, struct st
     else
         one_below_the_other(&table, result, digits);
     if (unit.size > 0)
-        buf_printf(out, "in %.*s\n", STR_ARG(unit));
+        printable_printf(out, "in %.*s", STR_ARG(unit));
+    if (unit.size > 0)
+        buf_add_char(out, '\n');
     columns_write(&table, out);
     columns_free(&table);
 }
 
 // ---------------------------------------------------------------- CSV
 
-static void add_field(struct buf *out, struct str s)
+static void add_field(struct buf *out, struct str text)
 {
+    struct buf field = {0};
+    printable_add(&field, text); // it has no line ends any more
+    struct str s = buf_str(&field);
     bool quoted = false;
     for (size_t i = 0; i < s.size; i++)
-        quoted |= strchr(",\"\r\n", s.data[i]) != NULL;
-    if (!quoted) {
-        buf_add_str(out, s);
-        return;
-    }
-    buf_add_char(out, '"');
+        quoted |= s.data[i] == ',' || s.data[i] == '"';
+    if (quoted)
+        buf_add_char(out, '"');
     for (size_t i = 0; i < s.size; i++) {
         if (s.data[i] == '"')
             buf_add_char(out, '"');
         buf_add_char(out, s.data[i]);
     }
-    buf_add_char(out, '"');
+    if (quoted)
+        buf_add_char(out, '"');
+    out->failed |= field.failed;
+    buf_free(&field);
 }
 
 static int by_text(const void *a, const void *b)

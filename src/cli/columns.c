@@ -1,5 +1,7 @@
 #include "cli/columns.h"
 
+#include "base/printable.h"
+
 #include <stdlib.h>
 
 static void end_cell(struct columns *c)
@@ -26,10 +28,12 @@ void columns_titles(struct columns *c, const char *const *titles, size_t count)
 
 void columns_cell(struct columns *c, const char *format, ...)
 {
+    size_t from = c->text.size;
     va_list args;
     va_start(args, format);
     buf_vprintf(&c->text, format, args);
     va_end(args);
+    printable_since(&c->text, from);
     end_cell(c);
 }
 

@@ -1,6 +1,7 @@
 // columns.h - text in aligned columns.
 //
 // Cells are added row by row, in the order of the titles; columns_write puts them out with two blanks between, each column as wide as its widest cell.
+// Cells are printable, whatever is put into them (base/printable.h).
 // Columns that hold nothing but numbers stand to the right. The last one is not padded.
 #ifndef SONDE_CLI_COLUMNS_H
 #define SONDE_CLI_COLUMNS_H

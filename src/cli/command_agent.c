@@ -2,6 +2,7 @@
 
 #include "agent/agent.h"
 #include "base/log.h"
+#include "base/own_memory.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -20,6 +21,8 @@ int command_agent(const struct options *o)
                               (error_set(&e, -EINVAL, "an agent at --telemetry-level 0 has nothing to do"), &e));
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde agent");
 
+    own_memory_set_up(OWN_MEMORY_MAPPED_SMALL);
+
     // In a job's folder job.json says what the file is told about itself.
     char path[FOLDER_PATH_MAX];
     struct job job;
@@ -37,6 +40,7 @@ int command_agent(const struct options *o)
     struct agent_options agent = {
         .folder = folder,
         .socket_path = socket_given ? options_text(o, OPT_SOCKET) : NULL,
+        .overflow_folder = options_text(o, OPT_OVERFLOW),
         .host = options_text(o, OPT_HOST),
         .job = known && o->value[OPT_JOB].source != FROM_FLAG ? job.id : options_text(o, OPT_JOB),
         .meta = meta,
@@ -47,6 +51,7 @@ int command_agent(const struct options *o)
         .scripts = options_text(o, OPT_SCRIPT),
         .script_folder = options_text(o, OPT_SCRIPT_FOLDER),
         .udp_port = options_int(o, OPT_UDP_PORT),
+        .memory_bytes = (size_t)options_number(o, OPT_AGENT_MEMORY),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),
         .window_s = options_number(o, OPT_WINDOW),
         .control_fd = control_fd,

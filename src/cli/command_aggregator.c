@@ -2,6 +2,7 @@
 #include "cli/serve.h"
 
 #include "base/log.h"
+#include "base/own_memory.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -10,20 +11,24 @@
 int command_aggregator(const struct options *o)
 {
     struct error e;
-    struct buf token = {0};
-    // SONDE_TOKEN_FILE in the environment is that of the job around us; by hand only the flag counts.
-    bool token_given = o->value[OPT_TOKEN_FILE].source == FROM_FLAG;
+    char token[TOKEN_TEXT_MAX];
     int control_fd = options_int(o, OPT_CONTROL_FD);
+    own_memory_set_up(OWN_MEMORY_MAPPED_SERVER);
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde aggregator");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);
-    int status = serve_token(token_given ? options_text(o, OPT_TOKEN_FILE) : NULL, &token, &e);
+    const int handed[] = {options_int(o, OPT_LISTEN_FD), options_int(o, OPT_HUB_FD)};
+    for (size_t i = 0; i < sizeof handed / sizeof *handed; i++)
+        if (handed[i])
+            fcntl(handed[i], F_SETFD, FD_CLOEXEC);
+    int status = serve_token(o, token, &e);
     const char *key_file = options_text(o, OPT_KEY_FILE), *host = options_text(o, OPT_HOST);
     char own[JOB_HOST_MAX + 1];
     job_host(own);
     struct aggregator_hub hub = {
         .address = options_text(o, OPT_HUB_LISTEN),
         .port = options_int(o, OPT_HUB_PORT),
+        .fd = options_int(o, OPT_HUB_FD),
         .key_file = key_file,
         .host = host ? host : own,
         .expect = options_text(o, OPT_EXPECT),
@@ -37,8 +42,8 @@ int command_aggregator(const struct options *o)
             .path_count = (size_t)o->argument_count,
             .listen = options_text(o, OPT_LISTEN),
             .port = options_int(o, OPT_PORT),
-            .token = buf_cstr(&token),
-            .token_file = token_given ? options_text(o, OPT_TOKEN_FILE) : NULL,
+            .listen_fd = options_int(o, OPT_LISTEN_FD),
+            .token = token,
             .cors = options_text(o, OPT_CORS_ORIGIN),
             .tls_cert = options_text(o, OPT_TLS_CERT),
             .tls_key = options_text(o, OPT_TLS_KEY),
@@ -54,9 +59,10 @@ int command_aggregator(const struct options *o)
             .hub = key_file ? &hub : NULL,
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
         };
-        status = control_fd >= 0 ? aggregator_run(&aggregator, control_fd, &e) : serve_by_hand(&aggregator, &e);
+        status = control_fd >= 0 ? aggregator_run(&aggregator, control_fd, &e)
+                                 : serve_by_hand(&aggregator, options_text(o, OPT_TOKEN_FILE), &e);
     }
-    buf_free(&token);
+    explicit_bzero(token, sizeof token);
     // Whoever holds the control socket has been told there.
     if (status < 0 && control_fd < 0)
         return command_failed(EXIT_FAILED, &e);

@@ -3,8 +3,10 @@
 // Whatever is asked for becomes samples (round, member, value), which are played to detect.h round by round.
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/detect_evidence.h"
 #include "cli/question.h"
 
+#include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "cli/answers.h"
@@ -32,9 +34,14 @@ struct sample {
 struct record {
     struct str host;            // empty: its series carry none
     int64_t spans;              // so many have been counted
-    bool bad;                   // now: slow or silent
-    int64_t since_ns, until_ns; // of the last time that it was
-    unsigned rounds;            // in which it was, in all
+    bool bad;                   // now: slow, or silent with evidence
+    bool ended;                 // it gives no more values, and nothing shows that it should
+    bool was_silent;            // what it was the last time that it was bad
+    int64_t since_ns, until_ns; // of that time
+    unsigned rounds;            // in which it was bad, in all
+    // Rounds without a value, now: they count when it gives values again, or something shows that it should.
+    unsigned missed;
+    int64_t missed_since_ns, missed_until_ns;
 };
 
 struct work {
@@ -48,6 +55,9 @@ struct work {
     struct record *records; // by member
     size_t records_capacity;
     size_t rounds;
+    struct str metric; // or the span's name
+    int64_t start_ns, end_ns;
+    struct evidence *evidence; // by member; NULL: nobody is silent
     struct error *e;
     int status;
 };
@@ -76,6 +86,14 @@ static struct str member_name(struct work *w, const struct store_label *labels, 
     char *copy = arena_strdup(&w->arena, buf_str(&name));
     buf_free(&name);
     return copy ? str_of(copy) : (struct str){0};
+}
+
+// Of what was not a sample itself: the number of a member that is known.
+static long known_member(void *user, const struct store_label *labels, size_t count)
+{
+    struct work *w = user;
+    struct str name = member_name(w, labels, count);
+    return name.data ? detect_find(w->detect, name) : -1;
 }
 
 // Its number, or -1 with the reason in w->status.
@@ -159,18 +177,25 @@ static int take_metric(struct work *w, const struct recordings *r, struct query 
 {
     struct query_result result;
     struct str asked = q->metric;
+    bool groups = w->by_count == 0;
     question_resolve(r, q);
     int status = question_range(w->o, r, q, w->e);
     if (status == 0)
         status = query_run(q, r->snapshots, r->count, NULL, &w->arena, &result, w->e);
     if (status == -ENOENT)
         question_unknown(r, asked, w->e);
+    w->metric = q->metric;
+    w->start_ns = q->start_ns;
+    w->end_ns = q->end_ns;
     for (size_t i = 0; i < (status == 0 ? result.count : 0) && w->status == 0; i++) {
         const struct query_series *s = &result.series[i];
         long member = find_member(w, s->tags, s->tag_count);
         for (size_t k = 0; k < s->count && w->status == 0; k++)
             add_sample(w, (struct sample){s->t_ns[k], s->t_ns[k], (size_t)member, s->values[k]});
     }
+    // An expression's groups: by their keys what was recorded is told apart, too.
+    for (size_t i = 0; status == 0 && result.count && groups && i < result.series[0].tag_count && i < BY_MAX; i++)
+        w->by[w->by_count++] = result.series[0].tags[i].key;
     return status < 0 ? status : w->status;
 }
 
@@ -202,6 +227,9 @@ static int take_spans(struct work *w, const struct recordings *r, const char *na
         range.start_ns = INT64_MIN;
     if (!options_text(w->o, OPT_END))
         range.end_ns = INT64_MAX;
+    w->metric = str_of(name);
+    w->start_ns = range.start_ns;
+    w->end_ns = range.end_ns;
     for (size_t i = 0; i < r->count && status == 0 && w->status == 0; i++)
         status = store_events(r->snapshots[i], range.start_ns, range.end_ns, take_span, &search);
     return status < 0 ? status : w->status;
@@ -217,9 +245,32 @@ static int by_round(const void *a, const void *b)
     return (x->member > y->member) - (x->member < y->member);
 }
 
-static bool is_bad(const struct detect_verdict *v)
+static void add_bad(struct record *r, unsigned rounds, int64_t since_ns, int64_t until_ns, bool silent)
 {
-    return v->state == DETECT_SLOW || v->state == DETECT_SILENT;
+    if (!r->bad || r->was_silent != silent)
+        r->since_ns = since_ns;
+    r->until_ns = until_ns;
+    r->rounds += rounds;
+    r->bad = true;
+    r->was_silent = silent;
+}
+
+// What the round that has just ended says of a member.
+static void note_round(struct record *r, const struct detect_verdict *v, int64_t t_ns)
+{
+    if (v->state == DETECT_SILENT) {
+        r->missed_since_ns = r->missed ? r->missed_since_ns : t_ns;
+        r->missed_until_ns = t_ns;
+        r->missed++;
+        return;
+    }
+    if (r->missed) // it is back: it should have given values all the time
+        add_bad(r, r->missed, r->missed_since_ns, r->missed_until_ns, true);
+    r->missed = 0;
+    if (v->state == DETECT_SLOW)
+        add_bad(r, 1, t_ns, t_ns, false);
+    else
+        r->bad = false;
 }
 
 static void play(struct work *w)
@@ -235,18 +286,45 @@ static void play(struct work *w)
         }
         detect_round(w->detect);
         w->rounds++;
-        for (size_t i = 0; i < detect_members(w->detect); i++) {
-            struct record *record = &w->records[i];
-            bool was_bad = record->bad;
-            record->bad = is_bad(detect_verdict_of(w->detect, i));
-            if (!record->bad)
-                continue;
-            if (!was_bad)
-                record->since_ns = t_ns;
-            record->until_ns = t_ns;
-            record->rounds++;
-        }
+        for (size_t i = 0; i < detect_members(w->detect); i++)
+            note_round(&w->records[i], detect_verdict_of(w->detect, i), t_ns);
     }
+}
+
+// A member that gives no more values hangs, or has ended: the recordings show which.
+static int conclude(struct work *w, const struct recordings *r)
+{
+    size_t members = detect_members(w->detect), silent = 0;
+    for (size_t i = 0; i < members; i++)
+        silent += w->records[i].missed > 0;
+    if (!silent)
+        return 0;
+    struct evidence_question question = {
+        .recordings = r,
+        .detect = w->detect,
+        .metric = w->metric,
+        .spans = options_flag(w->o, OPT_SPAN),
+        .start_ns = w->start_ns,
+        .end_ns = w->end_ns,
+        .patience_ns = (int64_t)(options_number(w->o, OPT_EVERY) * options_int(w->o, OPT_PERSISTENCE) * NS_PER_S),
+        .member_of = known_member,
+        .user = w,
+    };
+    w->evidence = calloc(members, sizeof *w->evidence);
+    int status = w->evidence ? evidence_gather(&question, w->evidence) : -ENOMEM;
+    if (status < 0)
+        return error_set(w->e, status, "no memory");
+    for (size_t i = 0; i < members; i++) {
+        struct record *record = &w->records[i];
+        if (!record->missed)
+            continue;
+        record->ended = !w->evidence[i].should_go_on;
+        if (record->ended)
+            record->bad = false;
+        else
+            add_bad(record, record->missed, record->missed_since_ns, record->missed_until_ns, true);
+    }
+    return 0;
 }
 
 // ---------------------------------------------------------------- the answer
@@ -255,6 +333,19 @@ static const char *const states[] = {
     [DETECT_WAITING] = "too few values", [DETECT_GOOD] = "good", [DETECT_SUSPECT] = "suspect", [DETECT_SLOW] = "slow",
     [DETECT_SILENT] = "silent",
 };
+
+static const char *state_of(const struct work *w, size_t member)
+{
+    const struct record *record = &w->records[member];
+    if (record->bad || !record->rounds)
+        return record->ended ? "ended" : states[detect_verdict_of(w->detect, member)->state];
+    return record->was_silent ? "was silent" : "was slow";
+}
+
+static const char *evidence_of(const struct work *w, size_t member)
+{
+    return w->evidence ? w->evidence[member].text : "";
+}
 
 // How many times as long it takes; not known: a dash.
 static void ratio_cell(struct columns *table, double ratio)
@@ -267,9 +358,10 @@ static void ratio_cell(struct columns *table, double ratio)
 
 static void answer_table(const struct work *w, struct buf *out)
 {
-    static const char *const titles[] = {"member", "state", "of others", "of own best", "of noise", "since", "rounds"};
+    static const char *const titles[] = {"member",   "state", "of others", "of own best",
+                                         "of noise", "since", "rounds",    "evidence"};
     struct columns table = {0};
-    columns_titles(&table, titles, sizeof titles / sizeof *titles);
+    columns_titles(&table, titles, sizeof titles / sizeof *titles - !w->evidence);
     for (size_t i = 0; i < detect_members(w->detect); i++) {
         const struct detect_verdict *v = detect_verdict_of(w->detect, i);
         const struct record *record = &w->records[i];
@@ -277,12 +369,14 @@ static void answer_table(const struct work *w, struct buf *out)
         if (record->rounds)
             answers_local_time(record->since_ns, 0, since, sizeof since);
         columns_cell(&table, "%.*s", STR_ARG(detect_name(w->detect, i)));
-        columns_cell(&table, "%s", !record->bad && record->rounds ? "was slow" : states[v->state]);
+        columns_cell(&table, "%s", state_of(w, i));
         ratio_cell(&table, v->peers);
         ratio_cell(&table, v->own);
         columns_cell(&table, v->state == DETECT_WAITING ? "-" : "%.1f", v->score);
         columns_cell(&table, "%s", since);
         columns_cell(&table, "%u", record->rounds);
+        if (w->evidence)
+            columns_cell(&table, "%s", evidence_of(w, i));
     }
     columns_write(&table, out);
     columns_free(&table);
@@ -301,7 +395,9 @@ static void answer_json(const struct work *w, struct buf *out)
         json_begin_object(&j);
         json_key_string(&j, "member", detect_name(w->detect, i));
         json_key_string(&j, "host", record->host);
-        json_key_string(&j, "state", str_of(states[v->state]));
+        json_key_string(&j, "state", str_of(record->ended ? "ended" : states[v->state]));
+        if (*evidence_of(w, i))
+            json_key_string(&j, "evidence", str_of(evidence_of(w, i)));
         json_key(&j, STR("peers"));
         json_put_double(&j, v->peers);
         json_key(&j, STR("own"));
@@ -409,10 +505,12 @@ int command_detect(const struct options *o)
     } else {
         opened = true;
         if (r.what[0])
-            fprintf(stderr, "sonde: %s\n", r.what);
+            log_say("%s", r.what);
         status = spans ? take_spans(&w, &r, o->arguments[0]) : take_metric(&w, &r, &q);
-        if (status == 0)
+        if (status == 0) {
             play(&w);
+            status = conclude(&w, &r);
+        }
         code = status < 0 ? command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e) : answer(&w);
         question_report_damage(&r);
     }
@@ -421,6 +519,7 @@ int command_detect(const struct options *o)
     detect_destroy(w.detect);
     free(w.samples);
     free(w.records);
+    free(w.evidence);
     arena_free(&w.arena);
     return code;
 }

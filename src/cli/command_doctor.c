@@ -9,7 +9,10 @@
 #include "cli/sources_here.h"
 
 #include "base/clock.h"
+#include "base/exchange.h"
+#include "base/printable.h"
 #include "collect/collect.h"
+#include "emit/segment.h"
 #include "launch/folder.h"
 #include "launch/runs.h"
 #include "wire/bulk.h"
@@ -319,6 +322,31 @@ static void check_run_folder(const struct options *o, struct finding *f)
         rmdir(base);
 }
 
+// In a job, whether what programs emit here reaches its agent.
+static void check_job(const struct options *o, struct finding *f)
+{
+    (void)o;
+    const char *path = getenv("SONDE_SOCKET"), *slash = path ? strrchr(path, '/') : NULL;
+    char folder[FOLDER_SOCKET_MAX + 1];
+    if (!slash || slash == path || strlen(path) > FOLDER_SOCKET_MAX) {
+        find(f, OK, "this is not inside a job of sonde run");
+        return;
+    }
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    if (access(folder, F_OK) != 0) {
+        find(f, MISSING, "%s is not here, so nothing that programs emit is recorded: the job is over, or %s", folder,
+             SEGMENT_FOLDER_HINT);
+        return;
+    }
+    int fd = exchange_open(path);
+    if (fd < 0)
+        find(f, MISSING, "no agent answers at %s: %s", path, strerror(-fd));
+    else
+        find(f, OK, "its agent answers at %s", path);
+    if (fd >= 0)
+        close(fd);
+}
+
 static void check_runs_folder(const struct options *o, struct finding *f)
 {
     struct error e;
@@ -368,6 +396,7 @@ static const struct {
     {"fabric", check_fabric},
     {"HTTP port", check_port},
     {"run folder", check_run_folder},
+    {"job", check_job},
     {"recordings", check_runs_folder},
     {"allocation", check_scheduler},
 };
@@ -377,8 +406,10 @@ static void write_line(struct buf *out, const char *name, const struct finding *
     static const char *const words[] = {[OK] = "ok", [NO] = "no", [MISSING] = "missing"};
     static const char *const colours[] = {[OK] = COLOUR_GREEN, [NO] = COLOUR_YELLOW, [MISSING] = COLOUR_RED};
     bool coloured = colour_wanted(STDOUT_FILENO);
-    buf_printf(out, "%s%-8s%s %-16s %s\n", coloured ? colours[f->verdict] : "", words[f->verdict],
-               coloured ? COLOUR_OFF : "", name, f->words);
+    buf_printf(out, "%s%-8s%s %-16s ", coloured ? colours[f->verdict] : "", words[f->verdict],
+               coloured ? COLOUR_OFF : "", name);
+    printable_add(out, str_of(f->words));
+    buf_add_char(out, '\n');
 }
 
 // A line for the sources of node metrics that work, and one for each that does not, GPUs apart: they have checks of their own.
@@ -394,10 +425,17 @@ static void write_sources(struct buf *out)
         write_line(out, "node metrics", &f);
         return;
     }
+    double share = 0;
+    const struct source_here *dearest = sources;
     for (int i = 0; i < count; i++) {
         if (sources[i].gives)
             buf_printf(&names, "%s%.*s", gives++ ? ", " : "", STR_ARG(sources[i].name));
+        share += sources[i].core_share;
+        dearest = sources[i].core_share > dearest->core_share ? &sources[i] : dearest;
     }
+    if (gives)
+        buf_printf(&names, "; at their rates they take %.2g %% of a core, %.*s %.2g %% of it", 100 * share,
+                   STR_ARG(dearest->name), 100 * dearest->core_share);
     find(&f, gives ? OK : MISSING, "%s", gives ? buf_cstr(&names) : "no source gives anything");
     write_line(out, "node metrics", &f);
     buf_free(&names);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "client/http.h"
 #include "launch/runs.h"
 #include "launch/summary.h"
@@ -234,9 +235,11 @@ static int report(const struct options *o, const struct asked *a, struct error *
     size_t whole = count_whole(files), absent = name_absent(all);
     struct buf out = {0};
     if (options_flag(o, OPT_JSON))
-        buf_printf(&out, "%.*s\n", STR_ARG(buf_str(&a->answer.body)));
+        printable_printf(&out, "%.*s", STR_ARG(buf_str(&a->answer.body)));
     else if (whole)
         print_table(files, &out);
+    if (options_flag(o, OPT_JSON))
+        buf_add_char(&out, '\n');
     if (whole && !options_flag(o, OPT_JSON) && !options_flag(o, OPT_QUIET))
         print_sums(files, whole, &out);
     json_decref(all);

@@ -5,9 +5,8 @@
 
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "store/inspect.h"
-
-#include <stdio.h>
 
 static const char *const states[] = {[STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
 
@@ -23,7 +22,8 @@ static void add_text(struct buf *out, const char *path, const struct store_inspe
     char first[64], last[64];
     answers_local_time(i->first_ns, 3, first, sizeof first);
     answers_local_time(i->last_ns, 3, last, sizeof last);
-    buf_printf(out, "%s\n", path);
+    printable_add(out, str_of(path));
+    buf_add_char(out, '\n');
     buf_printf(out, "  state   %s, format %u.%u\n", states[i->state], i->major, i->minor);
     if (i->values > 0)
         buf_printf(out, "  time    %s to %s\n", first, last);
@@ -50,10 +50,11 @@ static void add_text(struct buf *out, const char *path, const struct store_inspe
         columns_write(&table, out);
     columns_free(&table);
     if (i->damage.blocks)
-        buf_printf(out, "  damage  %llu blocks, %llu bytes: %s\n", (ull)i->damage.blocks, (ull)i->damage.bytes,
-                   i->damage.first);
+        printable_printf(out, "  damage  %llu blocks, %llu bytes: %s", (ull)i->damage.blocks, (ull)i->damage.bytes,
+                         i->damage.first);
     else
-        buf_printf(out, "  damage  none\n");
+        buf_printf(out, "  damage  none");
+    buf_add_char(out, '\n');
 }
 
 static void add_json(struct json_writer *w, const char *path, const struct store_inspection *i)
@@ -121,7 +122,7 @@ int command_inspect(const struct options *o)
     if (recordings_find(o, o->arguments, (size_t)o->argument_count, &r, &e) < 0)
         return command_failed(EXIT_FAILED, &e);
     if (r.what[0])
-        fprintf(stderr, "sonde: %s\n", r.what);
+        log_say("%s", r.what);
     struct buf out = {0};
     struct json_writer w = json_to(&out);
     bool json = options_flag(o, OPT_JSON);

@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "base/exchange.h"
 #include "base/log.h"
+#include "emit/segment.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -35,9 +36,23 @@ static int find_socket(const struct options *o, char out[FOLDER_SOCKET_MAX + 1],
     return 0;
 }
 
+static bool folder_is_here(const char *socket_path)
+{
+    char folder[FOLDER_SOCKET_MAX + 1];
+    snprintf(folder, sizeof folder, "%s", socket_path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = 0;
+    return !slash || slash == folder || access(folder, F_OK) == 0;
+}
+
 static int send_to(const char *path, struct str lines, int more, struct buf *reply, struct error *e)
 {
     int fd = exchange_open(path);
+    if (fd == -ENOENT && !folder_is_here(path))
+        return error_set(e, fd,
+                         "no agent answers at %s: its job is over, or the folder is not to be seen from here. %s", path,
+                         SEGMENT_FOLDER_HINT);
     if (fd < 0)
         return error_set(e, fd, "no agent answers at %s: %s", path,
                          fd == -ENOENT || fd == -ECONNREFUSED ? "its job is over" : strerror(-fd));

@@ -231,7 +231,7 @@ int command_query(const struct options *o)
         return command_failed(EXIT_FAILED, &e);
     }
     if (r.what[0])
-        fprintf(stderr, "sonde: %s\n", r.what);
+        log_say("%s", r.what);
     int code;
     if (listing) {
         code = list(o, &r);

@@ -48,24 +48,21 @@ static int find_paths(const struct options *o, struct recordings *found, const c
 int command_replay(const struct options *o)
 {
     struct error e;
-    struct buf token = {0};
+    char token[TOKEN_TEXT_MAX];
     struct recordings found;
     const char **paths;
     size_t count;
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
-    // SONDE_TOKEN_FILE in the environment is that of the job around us.
-    bool token_given = o->value[OPT_TOKEN_FILE].source == FROM_FLAG;
     int status = find_paths(o, &found, &paths, &count, &e);
     if (status == 0)
-        status = serve_token(token_given ? options_text(o, OPT_TOKEN_FILE) : NULL, &token, &e);
+        status = serve_token(o, token, &e);
     if (status == 0) {
         struct aggregator_options replay = {
             .paths = paths ? paths : (const char *const *)found.paths,
             .path_count = count,
             .listen = options_text(o, OPT_LISTEN),
             .port = options_int(o, OPT_PORT),
-            .token = buf_cstr(&token),
-            .token_file = token_given ? options_text(o, OPT_TOKEN_FILE) : NULL,
+            .token = token,
             .cors = options_text(o, OPT_CORS_ORIGIN),
             .tls_cert = options_text(o, OPT_TLS_CERT),
             .tls_key = options_text(o, OPT_TLS_KEY),
@@ -77,10 +74,10 @@ int command_replay(const struct options *o)
         };
         if (found.what[0])
             log_line(LOG_INFO, "%s", found.what);
-        status = serve_by_hand(&replay, &e);
+        status = serve_by_hand(&replay, options_text(o, OPT_TOKEN_FILE), &e);
     }
     recordings_close(&found);
     free(paths);
-    buf_free(&token);
+    explicit_bzero(token, sizeof token);
     return status < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
 }

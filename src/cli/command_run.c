@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "launch/allocation.h"
@@ -5,6 +6,8 @@
 #include "wire/bulk.h"
 
 #include <errno.h>
+
+enum { DAY_S = 86400 };
 
 // What options say together.
 static int check_together(const struct options *o, struct error *e)
@@ -55,12 +58,18 @@ int command_run(const struct options *o)
         .config = options_text(o, OPT_CONFIG),
         .record = no_record ? NULL : options_text(o, OPT_RECORD),
         .runs = options_text(o, OPT_RUNS),
+        .runs_limits = {.bytes = (uint64_t)options_number(o, OPT_RUNS_SIZE),
+                        .age_ns = (int64_t)(options_number(o, OPT_RUNS_AGE) * DAY_S * NS_PER_S)},
+        .keep = options_flag(o, OPT_KEEP),
         .no_record = no_record,
         .cors = options_text(o, OPT_CORS_ORIGIN),
+        .aggregator_memory_bytes = (uint64_t)options_number(o, OPT_AGGREGATOR_MEMORY),
+        .agent_memory_bytes = (uint64_t)options_number(o, OPT_AGENT_MEMORY),
         .query_memory_bytes = (uint64_t)options_number(o, OPT_QUERY_MEMORY),
         .query_deadline_s = options_number(o, OPT_QUERY_DEADLINE),
         .node_deadline_s = options_number(o, OPT_NODE_DEADLINE),
         .connections = options_int(o, OPT_CONNECTIONS),
+        .token_file = options_text(o, OPT_TOKEN_FILE),
         .tls_cert = options_text(o, OPT_TLS_CERT),
         .tls_key = options_text(o, OPT_TLS_KEY),
         .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),

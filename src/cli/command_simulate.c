@@ -7,9 +7,9 @@
 int command_simulate(const struct options *o)
 {
     struct error e = {0};
-    struct buf token = {0};
+    char token[TOKEN_TEXT_MAX];
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
-    int status = serve_token(NULL, &token, &e);
+    int status = serve_token(o, token, &e);
     if (status < 0)
         return command_failed(EXIT_FAILED, &e);
     struct simulate_options simulate = {
@@ -25,7 +25,7 @@ int command_simulate(const struct options *o)
             {
                 .listen = options_text(o, OPT_LISTEN),
                 .port = options_int(o, OPT_PORT),
-                .token = buf_cstr(&token),
+                .token = token,
                 .cors = options_text(o, OPT_CORS_ORIGIN),
                 .job = "simulation",
                 .level = 4,
@@ -37,6 +37,6 @@ int command_simulate(const struct options *o)
     int code = simulate_run(&simulate, &e);
     if (e.code)
         log_error("%s", e.text);
-    buf_free(&token);
+    explicit_bzero(token, sizeof token);
     return code;
 }

@@ -1,9 +1,12 @@
 #include "cli/columns.h"
 #include "cli/commands.h"
 
+#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "launch/job.h"
+#include "launch/job_memory.h"
 #include "launch/summary.h"
 #include "launch/tunnel.h"
 
@@ -12,18 +15,29 @@
 
 enum { COMMAND_SHOWN_MAX = 60 };
 
-// The URL with the token that opens it; empty when there is none.
+// The URL with the view token; empty when there is none.
 static void full_url(const struct job *j, char *out, size_t size)
 {
-    char path[FOLDER_PATH_MAX + 16];
-    struct buf token = {0};
+    char path[FOLDER_PATH_MAX + 16], control[TOKEN_TEXT_MAX], view[TOKEN_TEXT_MAX];
     snprintf(path, sizeof path, "%s/token", j->folder);
     out[0] = 0;
-    if (j->url[0] && folder_read(path, 256, &token, NULL) == 0) {
-        token.size = strcspn(buf_cstr(&token), "\r\n");
-        snprintf(out, size, "%s/?token=%s", j->url, buf_cstr(&token));
-    }
-    buf_free(&token);
+    if (!j->url[0] || token_read(path, false, control, NULL) != 0)
+        return;
+    token_of_role(str_of(control), ROLE_VIEW, view);
+    snprintf(out, size, "%s/?token=%s", j->url, view);
+}
+
+static void write_memory_json(struct json_writer *w, const struct job *j)
+{
+    struct job_memory m;
+    job_memory_read(j->pid, &m);
+    json_key(w, STR("memory"));
+    json_begin_object(w);
+    json_key_u64(w, "agent_bytes", m.agent_bytes);
+    json_key_u64(w, "agent_limit_bytes", m.agent_limit_bytes);
+    json_key_u64(w, "aggregator_bytes", m.aggregator_bytes);
+    json_key_u64(w, "aggregator_limit_bytes", m.aggregator_limit_bytes);
+    json_end_object(w);
 }
 
 static void write_json(struct buf *out, const struct job *jobs, size_t count)
@@ -51,6 +65,7 @@ static void write_json(struct buf *out, const struct job *jobs, size_t count)
         json_key_string(&w, "url_with_token", str_of(url));
         json_key_string(&w, "token_file", str_of(token_file));
         json_key_string(&w, "tunnel", str_of(tunnel));
+        write_memory_json(&w, j);
         if (known) {
             json_key_u64(&w, "points", s.points);
             json_key_u64(&w, "series", s.series);
@@ -107,8 +122,9 @@ static void write_cut_off(struct buf *out, const char *job, const struct summary
     for (size_t i = 0; i < s->cut_off_count; i++) {
         char since[32];
         time_text(s->cut_off[i].since_ns, since);
-        buf_printf(out, "%s: %s on %s has not answered since %s and is left out\n", job, s->cut_off[i].source,
-                   s->cut_off[i].host, since);
+        printable_printf(out, "%s: %s on %s has not answered since %s and is left out", job, s->cut_off[i].source,
+                         s->cut_off[i].host, since);
+        buf_add_char(out, '\n');
     }
 }
 
@@ -117,8 +133,29 @@ static void write_failing(struct buf *out, const char *job, const struct summary
     for (size_t i = 0; i < s->failing_count; i++) {
         char since[32];
         time_text(s->failing[i].since_ns, since);
-        buf_printf(out, "%s: %s (on %s, since %s)\n", job, s->failing[i].text, s->failing[i].host, since);
+        printable_printf(out, "%s: %s (on %s, since %s)", job, s->failing[i].text, s->failing[i].host, since);
+        buf_add_char(out, '\n');
     }
+}
+
+static void write_share(struct buf *out, const char *name, uint64_t bytes, uint64_t limit_bytes)
+{
+    static const double MIB = 1 << 20;
+    if (bytes && limit_bytes)
+        buf_printf(out, "%s %.1f of %.0f MiB, ", name, (double)bytes / MIB, (double)limit_bytes / MIB);
+}
+
+// What the job's memory pays for on this machine.
+static void write_memory(struct buf *out, const struct job *j)
+{
+    struct job_memory m;
+    job_memory_read(j->pid, &m);
+    if (!m.agent_bytes && !m.aggregator_bytes)
+        return;
+    buf_printf(out, "%s: memory: ", j->id);
+    write_share(out, "agent", m.agent_bytes, m.agent_limit_bytes);
+    write_share(out, "aggregator", m.aggregator_bytes, m.aggregator_limit_bytes);
+    buf_add_str(out, STR("beside the mapped recording\n"));
 }
 
 // Under the table, where the browser is likely to be elsewhere.
@@ -142,6 +179,7 @@ static void write_table(struct buf *out, const struct job *jobs, size_t count)
         bool known = summary_add_folder(j->folder, &s, NULL) == 0;
         full_url(j, url, sizeof url);
         time_text(j->start_ns, since);
+        write_memory(&notes, j);
         write_cut_off(&notes, j->id, &s);
         write_failing(&notes, j->id, &s);
         write_tunnel(&notes, j);

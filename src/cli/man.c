@@ -152,6 +152,14 @@ static void markdown_command(struct buf *out, enum command_id command)
         buf_add_char(out, '\n');
 }
 
+static const struct rank_row {
+    const char *rank, *size, *guard, *launchers;
+} rank_rows[] = {
+#define RANK_SOURCE(rank, size, guard, launchers) {rank, size, #guard, launchers},
+#include "emit/rank_sources.def"
+#undef RANK_SOURCE
+};
+
 void help_markdown(struct buf *out)
 {
     buf_printf(out, "# The sonde command\n\n"
@@ -170,6 +178,25 @@ void help_markdown(struct buf *out)
         add_cell(out, unused_keys[i].why);
         buf_printf(out, " |\n");
     }
+    buf_printf(out,
+               "\n## Ranks\n\n"
+               "What a program emits carries the tag `rank`, if its launcher gave it one. Where several launchers did, "
+               "the innermost counts, which started the process: torchrun's under `srun torchrun`, Open MPI's in "
+               "`mpirun python`, srun's where a rank starts `srun`. The environments of the processes above tell which "
+               "that is; where they do not, the first of this table counts. `SONDE_TAGS=rank=N` overrides all.\n\n"
+               "| variable | launcher | counts |\n|---|---|---|\n");
+    for (size_t i = 0; i < sizeof rank_rows / sizeof *rank_rows; i++) {
+        buf_printf(out, "| `%s` | ", rank_rows[i].rank);
+        add_cell(out, rank_rows[i].launchers);
+        buf_printf(out, " | ");
+        if (strcmp(rank_rows[i].guard, "RANK_PAIR") == 0)
+            buf_printf(out, "with a larger `%s`", rank_rows[i].size);
+        else if (strcmp(rank_rows[i].guard, "RANK_STEP") == 0)
+            buf_printf(out, "in a job step, not in a batch script");
+        buf_printf(out, " |\n");
+    }
+    buf_printf(out, "\n`LOCAL_RANK` is no rank of the job and is not read. Dask's workers have "
+                    "names, no numbers ([dask.md](dask.md)).\n");
     buf_printf(out, "\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
     for (size_t i = 0; i < exit_row_count; i++) {
         buf_printf(out, "| %d | ", exit_rows[i].code);

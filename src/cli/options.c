@@ -318,9 +318,7 @@ int options_parse_flags(enum command_id command, int argc, char **argv, struct o
     o->command = command;
     *wants_help = false;
     set_defaults(o);
-    o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
-    if (!o->arguments)
-        return error_set(e, -ENOMEM, "out of memory");
+    o->arguments = argv;
     bool only_arguments = false;
     for (int i = 0; i < argc; i++) {
         if (only_arguments || !is_option(argv[i])) {
@@ -340,6 +338,8 @@ int options_parse_flags(enum command_id command, int argc, char **argv, struct o
             return 0;
         }
     }
+    if (o->argument_count < argc)
+        argv[o->argument_count] = NULL;
     if (o->argument_count < row->least)
         return error_set(e, -EINVAL, "something is missing: sonde %s %s", row->name, row->arguments);
     if (o->argument_count > row->most)
@@ -385,8 +385,6 @@ int options_complete(struct options *o, struct error *e)
 
 void options_free(struct options *o)
 {
-    free(o->arguments);
-    o->arguments = NULL;
     for (int id = 0; id < OPT_COUNT; id++) {
         free(o->value[id].owned);
         o->value[id] = (struct option_value){0};

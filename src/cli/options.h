@@ -101,12 +101,13 @@ struct option_value {
 struct options {
     enum command_id command;
     struct option_value value[OPT_COUNT];
-    char **arguments; // what is no option; ends with NULL
+    char **arguments; // what is no option, moved to argv's beginning; ends with NULL
     int argument_count;
 };
 
-// Reads argv behind the command's name into *o, which is cleared first; defaults are filled in. -EINVAL with one line for a person.
-// The texts stay argv's. *wants_help: --help was there, and nothing else was looked at.
+// Reads argv (argc words, then NULL) behind the command's name into *o, which is cleared first; defaults are filled in.
+// -EINVAL with one line for a person. The texts stay argv's, and so does the array: `sonde run` takes no memory here, so
+// that it can still become its command when there is none. *wants_help: --help was there, and nothing else was looked at.
 int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o, bool *wants_help,
                         struct error *e);
 

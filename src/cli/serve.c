@@ -2,45 +2,38 @@
 
 #include "base/clock.h"
 #include "collect/collect.h"
-#include "launch/folder.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/random.h>
+#include <string.h>
+#include <unistd.h>
 
-enum { TOKEN_FILE_MAX = 4096, TOKEN_BYTES = 32 };
+enum { QUERY_MEMORY_BYTES = 256 << 20 };
 
-int serve_token(const char *path, struct buf *out, struct error *e)
+int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error *e)
 {
-    if (path) {
-        int status = folder_read(path, TOKEN_FILE_MAX, out, e);
-        if (status < 0)
-            return status;
-        out->size = strcspn(buf_cstr(out), "\r\n");
-        if (out->size == 0)
-            return error_set(e, -EINVAL, "%s holds no token", path);
-        return 0;
-    }
-    unsigned char bytes[TOKEN_BYTES];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return error_set(e, -errno, "cannot make a token: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof bytes; i++)
-        buf_printf(out, "%02x", bytes[i]);
-    return 0;
+    const char *path = options_text(o, OPT_TOKEN_FILE);
+    return path ? token_read(path, true, out, e) : token_make(out, e);
 }
 
 struct aggregator_limits serve_limits(const struct options *o)
 {
+    // A recording's reader is not in the job: without a word of the user it has the server's own limits.
+    bool in_job = o->command == COMMAND_RUN || o->command == COMMAND_AGGREGATOR;
+    bool query_given = in_job || o->value[OPT_QUERY_MEMORY].source > FROM_DEFAULT;
+    bool all_given = in_job || o->value[OPT_AGGREGATOR_MEMORY].source > FROM_DEFAULT;
+    size_t query = query_given ? (size_t)options_number(o, OPT_QUERY_MEMORY) : 0;
+    size_t all = all_given ? (size_t)options_number(o, OPT_AGGREGATOR_MEMORY) / 2 : 0;
     return (struct aggregator_limits){
         .connections = (unsigned)options_int(o, OPT_CONNECTIONS),
         .node_deadline_ns = (int64_t)(options_number(o, OPT_NODE_DEADLINE) * NS_PER_S),
         .query_deadline_ns = (int64_t)(options_number(o, OPT_QUERY_DEADLINE) * NS_PER_S),
-        .query_memory_bytes = (size_t)options_number(o, OPT_QUERY_MEMORY),
+        .query_memory_bytes = query_given || !all_given || all > QUERY_MEMORY_BYTES ? query : all,
+        .total_memory_bytes = all_given && all < query ? query : all,
     };
 }
 
-int serve_by_hand(const struct aggregator_options *options, struct error *e)
+int serve_by_hand(const struct aggregator_options *options, bool from_file, struct error *e)
 {
     sigset_t ends;
     sigemptyset(&ends);
@@ -52,8 +45,11 @@ int serve_by_hand(const struct aggregator_options *options, struct error *e)
     if (status < 0)
         return status;
     bool v6 = strchr(options->listen, ':') != NULL;
-    fprintf(stderr, "sonde: http%s://%s%s%s:%d/?token=%s\n", options->tls_cert ? "s" : "", v6 ? "[" : "",
-            options->listen, v6 ? "]" : "", aggregator_port(aggregator), options->token);
+    char view[TOKEN_TEXT_MAX];
+    bool shown = !from_file || isatty(STDERR_FILENO);
+    token_of_role(str_of(options->token), ROLE_VIEW, view);
+    fprintf(stderr, "sonde: http%s://%s%s%s:%d%s%s\n", options->tls_cert ? "s" : "", v6 ? "[" : "", options->listen,
+            v6 ? "]" : "", aggregator_port(aggregator), shown ? "/?token=" : "", shown ? view : "");
     int number;
     sigwait(&ends, &number);
     aggregator_stop(aggregator);

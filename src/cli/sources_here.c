@@ -25,10 +25,15 @@ int sources_here(struct source_here out[SOURCES_HERE_MAX], struct error *e)
         for (size_t i = 0; i < collect_set_count(c); i++) {
             struct collect_set set;
             collect_get_set(c, i, &set);
+            int64_t begun = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
             bool gives = collect_sample(c, i, clock_realtime_ns(), values) > 0;
-            for (int k = 0; k < count; k++)
-                if (str_eq(out[k].name, set.source))
-                    out[k].gives = gives;
+            double cost = (double)(clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) - begun);
+            for (int k = 0; k < count; k++) {
+                if (!str_eq(out[k].name, set.source))
+                    continue;
+                out[k].gives = gives;
+                out[k].core_share = cost / (double)set.rate_ns;
+            }
         }
     }
     for (int i = 0; i < count; i++) {

@@ -11,6 +11,7 @@ struct source_here {
     struct str name;
     char missing[256]; // why it gives nothing, or not all that it could; "" when it does
     bool gives;        // something
+    double core_share; // processor time of one sample over the time between two
 };
 
 // Asks each source once or twice, as an agent at level 4 does. How many there are, or a negative errno.

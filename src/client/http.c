@@ -1,6 +1,8 @@
 #include "client/http.h"
 
+#include "aggregator/tokens.h"
 #include "base/clock.h"
+#include "client/proved.h"
 #include "launch/job.h"
 
 #include <curl/curl.h>
@@ -13,13 +15,13 @@
 #include <unistd.h>
 
 enum {
-    TOKEN_MAX = 4096,      // bytes of a token file
     WORDS_MAX = 64 * 1024, // bytes of an error's answer that are kept
 };
 
 struct http_client {
     char *url; // without a slash at the end
     char *token;
+    bool token_given;      // by the caller, for whatever stands at the address: a tunnel, a proxy
     bool from_environment; // by SONDE_URL: on other nodes it may not be reached
     pid_t pid;             // who opened the connection
     CURL *easy;
@@ -35,15 +37,13 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "out of memory");
 }
 
-// The first line of a token file.
 static int read_token(const char *path, char **out, struct error *e)
 {
-    struct buf text;
-    int rc = folder_read(path, TOKEN_MAX, &text, e);
-    if (rc < 0)
+    char token[TOKEN_TEXT_MAX];
+    if (token_read(path, false, token, e) < 0)
         return error_prefix(e, "the job's token");
-    *out = strndup(buf_cstr(&text), strcspn(buf_cstr(&text), "\r\n"));
-    buf_free(&text);
+    *out = strdup(token);
+    explicit_bzero(token, sizeof token);
     return *out ? 0 : no_memory(e);
 }
 
@@ -115,10 +115,12 @@ static int locate(struct http_client *c, const char *url, const char *token, str
     if (token && *token && !(c->token = strdup(token)))
         return no_memory(e);
     bool given = url && *url;
+    c->token_given = c->token != NULL;
     if (!given && !(own && *own))
         return find_job(c, id, e);
     c->from_environment = !given;
     int rc = take_url(c, given ? url : own, e);
+    c->token_given |= given && c->token;
     return rc || c->token ? rc : find_token(c, e);
 }
 
@@ -168,6 +170,7 @@ int http_client_create_like(const struct http_client *other, struct http_client 
     if (!c)
         return done(c, -ENOMEM, out);
     c->from_environment = other->from_environment;
+    c->token_given = other->token_given;
     c->url = strdup(other->url);
     c->token = other->token ? strdup(other->token) : NULL;
     return done(c, c->url && (c->token || !other->token) ? 0 : no_memory(e), out);
@@ -205,6 +208,8 @@ struct transfer {
     struct buf *body; // the answer's, or who follows a stream
     bool stream;
     int stopped; // -EFBIG, -ENOMEM
+    int64_t connect_by_ns;
+    struct error unproved; // why the server is not given the token; code 0: it may be
     char words[CURL_ERROR_SIZE];
 };
 
@@ -243,6 +248,30 @@ static size_t on_header(char *data, size_t one, size_t size, void *user)
         t->answer->missing = strndup(value.data, value.size);
     }
     return size;
+}
+
+// libcurl wants a connection: one to a server that knows the token, so that it can be sent there.
+static curl_socket_t on_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)purpose;
+    struct transfer *t = user;
+    struct error e;
+    int fd = proved_connect(&address->addr, address->addrlen, str_of(t->client->token), !t->client->token_given,
+                            t->connect_by_ns, &e);
+    if (fd >= 0)
+        return fd;
+    if (e.code == -EACCES || e.code == -ETIMEDOUT)
+        t->unproved = e;
+    snprintf(t->words, sizeof t->words, "%.*s", (int)sizeof t->words - 1, e.text);
+    return CURL_SOCKET_BAD;
+}
+
+static int on_opened(void *user, curl_socket_t fd, curlsocktype purpose)
+{
+    (void)user;
+    (void)fd;
+    (void)purpose;
+    return CURL_SOCKOPT_ALREADY_CONNECTED;
 }
 
 // The connection of a parent stays the parent's: what it says there would disturb it.
@@ -303,6 +332,13 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     long whole_ms = timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
     curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS,
                      whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : (long)HTTP_CONNECT_TIMEOUT_MS);
+    if (c->token && *c->token && strncasecmp(c->url, "http://", strlen("http://")) == 0) {
+        int64_t patience_ms = whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : HTTP_CONNECT_TIMEOUT_MS;
+        t->connect_by_ns = clock_monotonic_ns() + patience_ms * NS_PER_MS;
+        curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+        curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETDATA, t);
+        curl_easy_setopt(c->easy, CURLOPT_SOCKOPTFUNCTION, on_opened);
+    }
     if (t->stream) {
         curl_easy_setopt(c->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
         curl_easy_setopt(c->easy, CURLOPT_LOW_SPEED_TIME, (long)HTTP_SILENCE_MS / 1000);
@@ -371,6 +407,8 @@ static int transport_failed(const struct transfer *t, CURLcode code, struct erro
 {
     const struct http_client *c = t->client;
     const char *words = t->words[0] ? t->words : curl_easy_strerror(code);
+    if (t->unproved.code)
+        return error_set(e, t->unproved.code, "%s", t->unproved.text);
     switch (code) {
     case CURLE_COULDNT_CONNECT:
         return not_reached(c, -ECONNREFUSED, words, e);

@@ -249,6 +249,7 @@ int collect_create(const struct collect_options *options, struct collect **out, 
         }
         *s = (struct source){.kind = kinds[i], .options = &c->options, .generation = 1};
         s->rate_ns = rate_of(c, kinds[i], &choices[i]);
+        s->rate_asked = choices[i].rate_s > 0;
         failed = series_begin(s);
         if (failed)
             break;
@@ -327,7 +328,9 @@ int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values)
     int given = 0;
     for (size_t i = 0; i < s->count; i++)
         given += !store_is_missing(values[i]);
-    if (s->changed && series_make(s) == 0)
+    if (s->changed && s->kind->remake)
+        s->kind->remake(s);
+    else if (s->changed && series_make(s) == 0)
         s->generation++;
     if (failed)
         return failed;

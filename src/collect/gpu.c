@@ -21,20 +21,23 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/log.h"
-#include "collect/source.h"
+#include "collect/procfile.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
     GPUS_MAX = 64,
     SYMBOL_MAX = 64,
     THREAD_STACK_BYTES = 1 << 20,
-    OWN_LABELS_MAX = 3, // gpu, uuid, mig
+    OWN_LABELS_MAX = 5, // gpu, uuid, mig; of a process also pid, command
 };
 static const int64_t START_WAIT_NS = NS_PER_S;
 static const int64_t CLOSE_WAIT_NS = NS_PER_S;
@@ -86,6 +89,8 @@ struct gpus {
     unsigned listed; // GPUs that were open when the series were made
     struct arena memory;
     int64_t wait_ns;
+    int proc; // a descriptor of /proc; -1 = none
+    struct job_mark job;
 };
 
 // ---- what the ways have alike ----
@@ -155,6 +160,8 @@ static void let_go(struct gpus *n)
         n->way->stop(n->library, lost);
     free(n->gpus);
     free(n->root);
+    if (n->proc >= 0)
+        close(n->proc);
     arena_free(&n->memory);
     pthread_cond_destroy(&n->changed);
     pthread_mutex_destroy(&n->lock);
@@ -194,6 +201,7 @@ static struct gpu_answer sample_devices(const struct gpus *n, struct gpu *gpu)
         struct gpu_device *d = &gpu->devices[i];
         for (int row = 0; row < GPU_ROWS; row++)
             d->values[row] = store_missing();
+        d->holder_count = 0;
         struct gpu_answer each = n->way->sample(n->library, d);
         if (each.lost)
             return each;
@@ -349,11 +357,32 @@ static const struct store_label *make_labels(struct source *s, struct arena *mem
     return labels;
 }
 
+// One series for each of the job's processes that holds memory of it. `own`: the device's own labels.
+static bool add_holders(struct source *s, struct gpus *n, struct gpu_device *d, struct store_label own[OWN_LABELS_MAX])
+{
+    for (size_t i = 0; i < d->known_count; i++) {
+        struct gpu_holder *holder = &d->known[i];
+        char pid[24];
+        size_t count;
+        holder->place = -1;
+        if (!holder->of_job)
+            continue;
+        snprintf(pid, sizeof pid, "%" PRIu64, holder->pid);
+        own[OWN_LABELS_MAX - 2] = (struct store_label){STR("pid"), str_of(pid)};
+        own[OWN_LABELS_MAX - 1] = (struct store_label){STR("command"), str_of(holder->command)};
+        const struct store_label *labels = make_labels(s, &n->memory, own, OWN_LABELS_MAX, &count);
+        if (!labels)
+            return false;
+        holder->place = add_series(s, METRIC_PROCESS_GPU_MEMORY, labels, count);
+    }
+    return true;
+}
+
 static bool add_device(struct source *s, struct gpus *n, struct gpu *gpu, struct gpu_device *d)
 {
     char index[12];
     snprintf(index, sizeof index, "%u", gpu->index);
-    const struct store_label own[OWN_LABELS_MAX] = {
+    struct store_label own[OWN_LABELS_MAX] = {
         {STR("gpu"), str_of(index)}, {STR("uuid"), str_of(d ? d->uuid : "")}, {STR("mig"), str_of(d ? d->part : "")}};
     size_t count;
     const struct store_label *labels = make_labels(s, &n->memory, own, OWN_LABELS_MAX, &count);
@@ -365,7 +394,7 @@ static bool add_device(struct source *s, struct gpus *n, struct gpu *gpu, struct
         enum metric_symbol symbol = (enum metric_symbol)(GPU_ROW_FIRST + row);
         d->place[row] = d->listed[row] && symbol != METRIC_GPU_UP ? add_series(s, symbol, labels, count) : (int16_t)-1;
     }
-    return true;
+    return !d || add_holders(s, n, d, own);
 }
 
 // Under the lock. Series for what is open now; a GPU that is still opening, or never opened, has gpu_up only. gpu_count stands first.
@@ -375,7 +404,7 @@ static int make_series(struct source *s, struct gpus *n)
                                       {STR("library"), str_of(n->way ? n->way->name : "")}};
     size_t most = 1;
     for (unsigned i = 0; i < n->gpu_count; i++)
-        most += 1 + (n->gpus[i].state == GPU_OPENING ? 0 : n->gpus[i].device_count * GPU_ROWS);
+        most += 1 + (n->gpus[i].state == GPU_OPENING ? 0 : n->gpus[i].device_count * (GPU_ROWS + GPU_HOLDERS_MAX));
     struct collect_series *series = malloc(most * sizeof *series);
     if (!series)
         return source_fail(s, -ENOMEM, "no memory");
@@ -444,6 +473,8 @@ static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
         return source_fail(s, -ENOMEM, "no memory");
     }
     n->vendor = vendor;
+    n->proc = procfile_folder(s, "/proc");
+    job_mark_set(&n->job, s->options->job);
     pthread_mutex_init(&n->lock, NULL);
     condition_init(&n->changed);
     n->users = 1;
@@ -469,20 +500,68 @@ static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
     return failed;
 }
 
+static const struct gpu_holder *find_holder(const struct gpu_holder *holders, size_t count, uint64_t pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (holders[i].pid == pid)
+            return &holders[i];
+    return NULL;
+}
+
+// Whether the process is of the job, and its name: read once.
+static void look_at_holder(const struct gpus *n, struct gpu_holder *holder)
+{
+    char path[32], text[1024];
+    holder->of_job = n->proc >= 0 && job_process_has(n->proc, holder->pid, &n->job);
+    if (!holder->of_job)
+        return;
+    snprintf(path, sizeof path, "%" PRIu64 "/stat", holder->pid);
+    int fd = openat(n->proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : pread(fd, text, sizeof text, 0);
+    if (fd >= 0)
+        close(fd);
+    job_process_command((struct str){text, got > 0 ? (size_t)got : 0}, holder->command);
+}
+
+// The job's processes that came or went change the series, for the samples to come.
+static void take_holders(struct source *s, const struct gpus *n, struct gpu_device *d, double *values)
+{
+    for (size_t i = 0; i < d->holder_count; i++) {
+        struct gpu_holder *holder = &d->holders[i];
+        const struct gpu_holder *known = find_holder(d->known, d->known_count, holder->pid);
+        if (known) {
+            double bytes = holder->bytes;
+            *holder = *known;
+            holder->bytes = bytes;
+        } else {
+            look_at_holder(n, holder);
+            s->changed |= holder->of_job;
+        }
+        if (holder->place >= 0)
+            values[holder->place] = holder->bytes;
+    }
+    for (size_t i = 0; i < d->known_count; i++)
+        s->changed |= d->known[i].of_job && !find_holder(d->holders, d->holder_count, d->known[i].pid);
+    memcpy(d->known, d->holders, d->holder_count * sizeof *d->known);
+    d->known_count = d->holder_count;
+}
+
 // Under the lock. What the idle GPU said last goes to its places.
-static void take_values(struct gpu *gpu, double *values)
+static void take_values(struct source *s, const struct gpus *n, struct gpu *gpu, double *values)
 {
     gpu->fresh = false;
     for (size_t i = 0; i < gpu->device_count; i++) {
-        const struct gpu_device *d = &gpu->devices[i];
+        struct gpu_device *d = &gpu->devices[i];
         for (int row = 0; row < GPU_ROWS; row++)
             if (d->place[row] >= 0)
                 values[d->place[row]] = d->values[row];
+        if (s->place[METRIC_PROCESS_GPU_MEMORY - s->first_row] >= 0)
+            take_holders(s, n, d, values);
     }
 }
 
 // Under the lock. Asks the idle ones, and waits for those that were prompt so far.
-static void ask(struct gpus *n, double *values)
+static void ask(struct source *s, struct gpus *n, double *values)
 {
     int64_t now_ns = clock_monotonic_ns();
     for (unsigned i = 0; i < n->gpu_count; i++) {
@@ -490,7 +569,7 @@ static void ask(struct gpus *n, double *values)
         if (gpu->state != GPU_IDLE)
             continue;
         if (gpu->fresh)
-            take_values(gpu, values);
+            take_values(s, n, gpu, values);
         gpu->state = GPU_ASKED;
         gpu->asked_ns = now_ns;
         pthread_cond_signal(&gpu->asked);
@@ -528,7 +607,7 @@ static void gather(struct source *s, struct gpus *n, double *values)
         bool up = gpu->state == GPU_ASKED || (gpu->state == GPU_IDLE && !gpu->answer.down);
         int64_t silent_ns = gpu->state == GPU_ASKED || gpu->state == GPU_OPENING ? now_ns - gpu->asked_ns : 0;
         if (gpu->state == GPU_IDLE) {
-            take_values(gpu, values);
+            take_values(s, n, gpu, values);
             gpu->late = gpu->answered_ns - gpu->asked_ns > n->wait_ns;
         } else if (gpu->state == GPU_ASKED) {
             gpu->late = true;
@@ -561,11 +640,21 @@ static int gpus_sample(struct source *s, double *values)
         result = make_series(s, n);
         result = result ? result : source_fail(s, -EAGAIN, "more %s GPUs have come up", n->vendor->name);
     } else {
-        ask(n, values);
+        ask(s, n, values);
         gather(s, n, values);
     }
     pthread_mutex_unlock(&n->lock);
     return result;
+}
+
+static int gpus_remake(struct source *s)
+{
+    struct gpus *n = s->state;
+    pthread_mutex_lock(&n->lock);
+    s->changed = false;
+    int failed = make_series(s, n);
+    pthread_mutex_unlock(&n->lock);
+    return failed;
 }
 
 // ---- the vendors ----
@@ -594,7 +683,7 @@ static int open_intel(struct source *s)
 #define GPUS(label, opener)                                                                            \
     {                                                                                                  \
         .name = {label, sizeof label - 1}, .open = opener, .sample = gpus_sample, .close = gpus_close, \
-        .own_series = true,                                                                            \
+        .remake = gpus_remake, .own_series = true,                                                     \
     }
 
 const struct source_kind source_nvidia = GPUS("gpu-nvidia", open_nvidia);

@@ -12,6 +12,7 @@
 #define SONDE_COLLECT_GPU_H
 
 #include "collect/catalogue.h"
+#include "collect/job_process.h"
 
 enum {
     GPU_ROW_FIRST = METRIC_GPU_UP, // the catalogue's rows of one GPU, in the catalogue's order
@@ -19,8 +20,9 @@ enum {
     GPU_UUID_SIZE = 96,
     GPU_PARTS_MAX = 16, // MIG instances a GPU; the driver's own limit is 7 today
     GPU_WORDS_MAX = 160,
-    GPU_WHY_MAX = 256, // of all the ways of a vendor
-    GPU_WAYS_MAX = 2,  // of a vendor
+    GPU_WHY_MAX = 256,    // of all the ways of a vendor
+    GPU_WAYS_MAX = 2,     // of a vendor
+    GPU_HOLDERS_MAX = 64, // processes with memory of a GPU, or of a part, that are told apart
 };
 
 // What came of asking a GPU.
@@ -30,17 +32,32 @@ struct gpu_answer {
     const char *words; // a constant: what is wrong; NULL = nothing
 };
 
+// A process that holds memory of a GPU.
+struct gpu_holder {
+    uint64_t pid;
+    double bytes;
+
+    // gpu.c's:
+    bool of_job;
+    int16_t place; // of its series in the set, -1 = none
+    char command[JOB_COMMAND_SIZE];
+};
+
 // One GPU, or a part of it that has metrics of its own. Used by one thread at a time.
 struct gpu_device {
     char uuid[GPU_UUID_SIZE];
-    char part[12];           // "" or, of a part, its index in its GPU (tag mig)
-    bool off[GPU_ROWS];      // never to be had; what is not off after the first sample gets a series
-    double values[GPU_ROWS]; // by row - GPU_ROW_FIRST; missing before each sample
-    void *own;               // the way's
+    char part[12];                              // "" or, of a part, its index in its GPU (tag mig)
+    bool off[GPU_ROWS];                         // never to be had; what is not off after the first sample gets a series
+    double values[GPU_ROWS];                    // by row - GPU_ROW_FIRST; missing before each sample
+    struct gpu_holder holders[GPU_HOLDERS_MAX]; // pid and bytes, where the way knows them; none before each sample
+    size_t holder_count;
+    void *own; // the way's
 
     // gpu.c's:
     bool listed[GPU_ROWS];
-    int16_t place[GPU_ROWS]; // of each row's series in the set, -1 = none
+    int16_t place[GPU_ROWS];                  // of each row's series in the set, -1 = none
+    struct gpu_holder known[GPU_HOLDERS_MAX]; // as they were taken last
+    size_t known_count;
 };
 
 struct gpu_way {

@@ -145,6 +145,11 @@ static int read_processes(const struct nvml *nvml, struct nvidia_device *d)
         uint64_t memory = nvml->processes ? d->processes[i].memory : d->processes_v1[i].memory;
         known = known && memory != NVML_NOT_AVAILABLE;
         bytes += memory;
+        if (memory != NVML_NOT_AVAILABLE && d->gpu->holder_count < GPU_HOLDERS_MAX)
+            d->gpu->holders[d->gpu->holder_count++] =
+                (struct gpu_holder){.pid = nvml->processes ? d->processes[i].pid : d->processes_v1[i].pid,
+                                    .bytes = (double)memory,
+                                    .place = -1};
     }
     put(d, METRIC_GPU_PROCESSES, count);
     if (known)

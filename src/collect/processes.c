@@ -1,24 +1,37 @@
-// processes.c - the processes of this user and of this job: how many, their threads, memory and processor time.
+// processes.c - the processes of this user and of this job: how many, their threads, memory, processor time and I/O.
 //
-// Three steps, each only when it is needed:
+// Four steps, each only when it is needed:
 //
-//   look    one read of /proc/loadavg: "0.41 0.12 0.04 1/93 7740" holds the number of threads and the last process number given out. When both
-//           are as at the last walk nobody has come or gone, and the counts still hold. (One that ends here while another begins in another
-//           container could hide behind each other: a walk is made every WALK_MAX_NS all the same.)
-//   walk    getdents64 over /proc. A process is known by its number and the number of its folder's inode, which the kernel makes anew for a new
-//           process: no file of a known one is touched. A new one costs an fstatat (the owner of /proc/PID is the process's user) and, when
-//           it is ours, a look into its environment for the job.
-//   details for each of ours, one pread of /proc/PID/stat. That file is kept open, up to FILES_MAX of them; reading it fails when the process has
-//           ended, even if its number has come back.
+//   look     one read of /proc/loadavg: "0.41 0.12 0.04 1/93 7740" holds the number of threads and
+//            the last process number given out. When both are as at the last walk, no process has
+//            come or gone, and the counts still hold. (A process that ends here while another begins
+//            in another container could hide it: a walk is made every WALK_MAX_NS all the same.)
+//   walk     getdents64 over /proc. A process is known by its number and the number of its folder's
+//            inode, which the kernel makes anew for a new process: no file of a known one is touched.
+//            A new one costs an fstatat (the owner of /proc/PID is the process's user) and, when it
+//            is ours, a look into its environment for the job, and at its parent.
+//   details  for each of ours, one pread of /proc/PID/stat. That file is kept open, up to FILES_MAX
+//            of them; reading it fails when the process has ended, even if its number has come back.
+//   shown    the job's processes that have series of their own: a pread of /proc/PID/stat and one of
+//            /proc/PID/io each, at every sample.
 //
-// Walks and details cost time in proportion to what runs; both are measured, and are so seldom that they take at most 1/WALK_SHARE and
-// 1/DETAILS_SHARE of a processor (at least every PERIOD_MAX_NS). Where counts would be out of date they are missing.
+// Walks and details cost time in proportion to what runs on the node; both are measured, and at the
+// source's own rate they take at most 1/WALK_SHARE and 1/DETAILS_SHARE of a processor (at least every
+// PERIOD_MAX_NS). Where counts would be out of date they are missing. A rate that the user asks for is
+// kept instead, and one line says what it costs when that is more than 1/COST_SHARE of a processor.
 //
-// At level 4 the job's processes that used most processor time since the last details, and those with most memory, SHOWN_EACH of both, get series of
-// their own, which they keep until they end; at most SHOWN_MAX at a time and SHOWN_EVER in all.
+// A process of the job is shown from the second time that it is read until it ends: one that lives
+// shorter than two samples gets no series. Of more than SHOWN_MAX, those that used most processor time
+// since the last details and those with most memory are shown, SHOWN_EACH of both at a time; at most
+// SHOWN_EVER in all, and the reason of the source says when that is reached.
 //
-// The processor time is a counter: what a process used since the last details is added, so a process that ends takes nothing away.
+//   arithmetic: 256 × 2 preads of some 2 µs in 2 s are 0.05 % of a core; a job of 4 processes, 0.001 %
+//
+// The processor time is a counter: what a process used since it was read last is added, so a process
+// that ends takes nothing away.
 #include "base/clock.h"
+#include "base/log.h"
+#include "collect/job_process.h"
 #include "collect/procfile.h"
 
 #include <dirent.h>
@@ -35,34 +48,44 @@ enum {
     PROCESSES_FIRST = 256,
     LIST_SIZE = 32768,
     STAT_SIZE = 1024, // a line of /proc/PID/stat is at most about 400 bytes
-    ENVIRON_CHUNK = 16384,
-    ENVIRON_MAX = 1 << 20,
-    FILES_MAX = 256, // kept open
-    LOOK_AGAIN = 64, // walks after which the owner of a known process is looked at again
-    JOB_LOOKS = 3,   // walks in which the environment of a new process is read: it may not have called exec yet
+    FILES_MAX = 512,  // kept open: stat of each of ours, io of each that is shown
+    IO_SIZE = 512,    // /proc/PID/io is at most about 200 bytes
+    LOOK_AGAIN = 64,  // walks after which the owner of a known process is looked at again
+    JOB_LOOKS = 3,    // walks in which the environment of a new process is read: it may not have called exec yet
     WALK_SHARE = 20000,
     DETAILS_SHARE = 20000,
     SHOWN_EACH = 10,
-    SHOWN_MAX = 64,
-    SHOWN_EVER = 1024,
-    COMMAND_SIZE = 17, // the kernel keeps 15 bytes; kernel threads may have 16
+    SHOWN_MAX = 256, // the ranks of a large node
+    SHOWN_EVER = 4096,
+    COST_SHARE = 3333, // 0.03 % of a processor, the agent's budget
+    COST_SAMPLES = 10, // over which the cost is measured
 };
 #define PERIOD_MAX_NS (INT64_C(10) * NS_PER_S)
 #define WALK_MAX_NS (INT64_C(2) * NS_PER_S)
 
-static const char JOB_VARIABLE[] = "SONDE_JOB=";
-
 // Numbers behind the closing bracket of /proc/PID/stat, counted from the state letter as 0.
-enum { STAT_UTIME = 11, STAT_STIME = 12, STAT_THREADS = 17, STAT_START = 19, STAT_RSS = 21, STAT_NEEDED = 22 };
+enum {
+    STAT_STATE = 0,
+    STAT_PARENT = 1,
+    STAT_UTIME = 11,
+    STAT_STIME = 12,
+    STAT_THREADS = 17,
+    STAT_START = 19,
+    STAT_RSS = 21,
+    STAT_NEEDED = 22
+};
 
 struct process {
     uint64_t pid, inode;
     uint64_t start, ticks;         // start distinguishes two processes that had the same number; 0 = no details yet
-    int stat;                      // its /proc/PID/stat; -1 = not kept open
-    uint64_t used, pages, threads; // used: ticks between the last two details
-    char command[COMMAND_SIZE];
+    int stat, io;                  // its /proc/PID/stat and /proc/PID/io; -1 = not kept open
+    uint64_t used, pages, threads; // used: ticks since the last details of all
+    uint64_t parent, read_bytes, write_bytes;
+    char command[JOB_COMMAND_SIZE];
     bool ours, of_job, shown, picked;
-    uint8_t job_looks;
+    bool zombie;   // it has ended, and its parent has not asked how: only its processor time is left
+    bool io_known; // the two numbers of bytes are of this sample
+    uint8_t job_looks, reads;
 };
 
 enum group { OWN, JOB, GROUPS };
@@ -78,7 +101,7 @@ struct processes {
     int folder;
     struct procfile loadavg; // fd < 0: not there, so every sample walks
     double ticks_per_second, page_bytes;
-    char job[256];              // "SONDE_JOB=…" with its NUL; "" = there is none
+    struct job_mark job;        // "" = there is none
     struct process *last, *now; // ascending by pid
     size_t last_count, capacity, files;
     size_t count[GROUPS]; // at the last walk
@@ -86,10 +109,11 @@ struct processes {
     uint64_t walks, threads, last_pid; // of loadavg at the last walk
     bool valid;                        // the last walk went through
     bool unsure;                       // a process of ours may be of the job yet
-    size_t shown_ever;
+    size_t shown_count, shown_ever;
+    int64_t cost_ns; // of the samples so far
+    unsigned samples;
     int64_t walked_ns, walk_due_ns, details_due_ns;
     char list[LIST_SIZE] __attribute__((aligned(16)));
-    char environ[ENVIRON_CHUNK];
 };
 
 // This thread's: what it waits for others on a busy node costs nobody anything.
@@ -98,9 +122,11 @@ static int64_t cpu_time_ns(void)
     return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// How long to leave it alone after what was begun then and is done now.
-static int64_t wait_after(int64_t begun_ns, int share)
+// How long to leave it alone after what was begun then and is done now. A rate that the user asks for is kept.
+static int64_t wait_after(const struct source *s, int64_t begun_ns, int share)
 {
+    if (s->rate_asked)
+        return 0;
     int64_t wait = (cpu_time_ns() - begun_ns) * share;
     return wait < PERIOD_MAX_NS ? wait : PERIOD_MAX_NS;
 }
@@ -139,13 +165,19 @@ static bool parse_pid(const char *name, uint64_t *pid)
     return text.size && text.data[0] != '0' && str_to_u64(text, pid);
 }
 
-static void close_stat(struct processes *p, struct process *process)
+static void close_file(struct processes *p, int *file)
 {
-    if (process->stat < 0)
+    if (*file < 0)
         return;
-    close(process->stat);
-    process->stat = -1;
+    close(*file);
+    *file = -1;
     p->files--;
+}
+
+static void close_files(struct processes *p, struct process *process)
+{
+    close_file(p, &process->stat);
+    close_file(p, &process->io);
 }
 
 // The process as it was at the last walk, or NULL. *at: all before have smaller numbers.
@@ -158,31 +190,6 @@ static struct process *find_known(struct processes *p, size_t *at, uint64_t pid)
     return *at < p->last_count && p->last[*at].pid == pid ? &p->last[*at] : NULL;
 }
 
-// Whether "SONDE_JOB=id" stands in what the process was started with.
-static bool is_of_job(struct processes *p, uint64_t pid)
-{
-    char path[32];
-    size_t wanted = strlen(p->job) + 1, kept = 0; // with the NUL behind it
-    bool found = false;
-    snprintf(path, sizeof path, "%" PRIu64 "/environ", pid);
-    int fd = openat(p->folder, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    for (off_t offset = 0; offset < ENVIRON_MAX && !found;) {
-        ssize_t got = pread(fd, p->environ + kept, sizeof p->environ - kept, offset);
-        if (got <= 0)
-            break;
-        size_t size = kept + (size_t)got;
-        const char *hit = memmem(p->environ, size, p->job, wanted);
-        found = hit && ((hit == p->environ && offset == 0) || (hit > p->environ && hit[-1] == 0));
-        offset += got;
-        kept = size < wanted ? size : wanted; // one byte more than could be its beginning: what stands in front of it
-        memmove(p->environ, p->environ + size - kept, kept);
-    }
-    close(fd);
-    return found;
-}
-
 // Looks at a process that is not known, or not lately. False: it is gone.
 static bool look_at(struct processes *p, const char *name, uid_t uid, struct process *process)
 {
@@ -193,12 +200,30 @@ static bool look_at(struct processes *p, const char *name, uid_t uid, struct pro
     return true;
 }
 
-static void look_for_job(struct processes *p, struct process *process)
+static int read_stat(struct processes *p, struct process *process, uint64_t numbers[STAT_NEEDED]);
+
+// A child of the job is of the job, also where its environment was cleared or cannot be read. `listed` of this walk so far.
+static bool is_child_of_job(struct processes *p, struct process *process, size_t listed)
 {
-    if (!process->ours || process->of_job || !p->job[0] || process->job_looks >= JOB_LOOKS)
+    uint64_t numbers[STAT_NEEDED];
+    if (read_stat(p, process, numbers) != 0)
+        return false;
+    for (size_t i = listed; i-- > 0;)
+        if (p->now[i].pid == numbers[STAT_PARENT])
+            return p->now[i].of_job;
+    for (size_t i = 0; i < p->last_count; i++) // listed behind its child: known from the last walk
+        if (p->last[i].pid == numbers[STAT_PARENT])
+            return p->last[i].of_job;
+    return false;
+}
+
+static void look_for_job(struct processes *p, struct process *process, size_t listed)
+{
+    if (!process->ours || process->of_job || !p->job.text[0] || process->job_looks >= JOB_LOOKS ||
+        process->pid == (uint64_t)getpid()) // sonde is not the job
         return;
     process->job_looks++;
-    process->of_job = is_of_job(p, process->pid) && process->pid != (uint64_t)getpid(); // sonde is not the job
+    process->of_job = job_process_has(p->folder, process->pid, &p->job) || is_child_of_job(p, process, listed);
     p->unsure |= !process->of_job && process->job_looks < JOB_LOOKS;
 }
 
@@ -233,7 +258,7 @@ static void take_over(struct processes *p, size_t count)
     if (!ascending) // only a recorded tree comes in another order
         qsort(p->now, count, sizeof *p->now, by_pid);
     for (size_t i = 0; i < p->last_count; i++)
-        close_stat(p, &p->last[i]); // of those that are gone; the others' have moved on
+        close_files(p, &p->last[i]); // of those that are gone; the others' have moved on
     struct process *swap = p->last;
     p->last = p->now;
     p->now = swap;
@@ -260,18 +285,21 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
                 return failed;
             struct process *known = find_known(p, &at, pid), *process = &p->now[*count];
             bool same = known && known->inode == entry->d_ino;
-            *process = (struct process){.pid = pid, .inode = entry->d_ino, .stat = -1};
+            *process = (struct process){.pid = pid, .inode = entry->d_ino, .stat = -1, .io = -1};
             if (same) {
                 *process = *known;
             } else if (known) { // the kernel forgot the inode, or it is another process: the start will tell
                 process->start = known->start;
                 process->ticks = known->ticks;
+                process->used = known->used;
+                process->shown = known->shown;
+                process->reads = known->reads;
             }
             if ((!same || (p->walks + pid) % LOOK_AGAIN == 0) && !look_at(p, entry->d_name, s->options->uid, process))
                 continue;
             if (same)
-                known->stat = -1; // it has moved on
-            look_for_job(p, process);
+                known->stat = known->io = -1; // they have moved on
+            look_for_job(p, process, *count);
             ++*count;
         }
     }
@@ -287,10 +315,10 @@ static int walk(struct source *s)
     p->walks++;
     p->walked_ns = s->instant_ns;
     // The first walks, which look at all environments, are no measure of the next ones.
-    p->walk_due_ns = s->instant_ns + (p->walks <= JOB_LOOKS ? 0 : wait_after(begun, WALK_SHARE));
+    p->walk_due_ns = s->instant_ns + (p->walks <= JOB_LOOKS ? 0 : wait_after(s, begun, WALK_SHARE));
     p->valid = failed == 0;
     for (size_t i = 0; failed && i < count; i++)
-        close_stat(p, &p->now[i]); // the last walk's list stays
+        close_files(p, &p->now[i]); // the last walk's list stays
     if (failed)
         return source_fail(s, failed, "cannot list /proc: %s", strerror(-failed));
     take_over(p, count);
@@ -299,6 +327,9 @@ static int walk(struct source *s)
         p->count[OWN] += p->last[i].ours;
         p->count[JOB] += p->last[i].ours && p->last[i].of_job;
     }
+    p->shown_count = 0;
+    for (size_t i = 0; i < count; i++)
+        p->shown_count += p->last[i].shown;
     return 0;
 }
 
@@ -313,91 +344,121 @@ static bool parse_stat(struct str line, uint64_t numbers[STAT_NEEDED])
     struct str rest = str_slice(line, (size_t)(bracket - line.data) + 1, line.size);
     for (int i = 0; i < STAT_NEEDED; i++) {
         struct str word = str_word(&rest);
-        numbers[i] = 0;
-        bool needed = i == STAT_UTIME || i == STAT_STIME || i == STAT_THREADS || i == STAT_START || i == STAT_RSS;
+        numbers[i] = i == STAT_STATE && word.size ? (unsigned char)word.data[0] : 0;
+        bool needed = i == STAT_PARENT || i == STAT_UTIME || i == STAT_STIME || i == STAT_THREADS || i == STAT_START ||
+                      i == STAT_RSS;
         if (needed && !str_to_u64(word, &numbers[i]))
             return false;
     }
     return true;
 }
 
-// What stands in the brackets; bytes that would look strange in a tag become '_'.
-static void take_command(struct process *process, struct str line)
+// Reads a file of the process from its beginning; keeps it open when there is room. The size, or a negative errno:
+// -ESRCH or -ENOENT when the process is gone.
+static ssize_t read_file(struct processes *p, const struct process *process, int *file, const char *name, char *text,
+                         size_t size)
 {
-    const char *open = line.size ? memchr(line.data, '(', line.size) : NULL,
-               *close = line.size ? memrchr(line.data, ')', line.size) : NULL;
-    size_t size = open && close > open ? (size_t)(close - open - 1) : 0;
-    if (size >= COMMAND_SIZE)
-        size = COMMAND_SIZE - 1;
-    for (size_t i = 0; i < size; i++) {
-        char c = open[1 + i];
-        bool plain =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || memchr("_.:/-+", c, 6);
-        process->command[i] = plain ? c : '_';
+    int fd = *file;
+    if (fd < 0) {
+        char path[32];
+        snprintf(path, sizeof path, "%" PRIu64 "/%s", process->pid, name);
+        fd = openat(p->folder, path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return -errno;
     }
-    process->command[size] = 0;
+    ssize_t got = pread(fd, text, size, 0);
+    if (got < 0)
+        got = -errno;
+    if (*file >= 0)
+        return got;
+    bool keep = got > 0 && p->files < FILES_MAX;
+    if (!keep)
+        close(fd);
+    *file = keep ? fd : -1;
+    p->files += keep;
+    return got;
 }
 
 // 0, or a negative errno: -ESRCH or -ENOENT when it is gone.
 static int read_stat(struct processes *p, struct process *process, uint64_t numbers[STAT_NEEDED])
 {
-    char text[STAT_SIZE], path[32];
-    int stat = process->stat;
-    if (stat < 0) {
-        snprintf(path, sizeof path, "%" PRIu64 "/stat", process->pid);
-        stat = openat(p->folder, path, O_RDONLY | O_CLOEXEC);
-        if (stat < 0)
-            return -errno;
+    char text[STAT_SIZE];
+    ssize_t got = read_file(p, process, &process->stat, "stat", text, sizeof text);
+    if (got < 0)
+        return (int)got;
+    struct str line = {text, (size_t)got};
+    if (!parse_stat(line, numbers)) {
+        close_file(p, &process->stat);
+        return -EBADMSG;
     }
-    ssize_t got = pread(stat, text, sizeof text, 0);
-    int failed = got < 0 ? -errno : parse_stat((struct str){text, (size_t)got}, numbers) ? 0 : -EBADMSG;
-    if (!failed && process->of_job)
-        take_command(process, (struct str){text, (size_t)got});
-    if (process->stat < 0) {
-        bool keep = failed == 0 && p->files < FILES_MAX;
-        if (!keep)
-            close(stat);
-        process->stat = keep ? stat : -1;
-        p->files += keep;
-    }
-    return failed;
+    if (process->of_job)
+        job_process_command(line, process->command);
+    return 0;
 }
 
-struct sums {
-    size_t read, gone;
-    uint64_t threads, pages;
-};
-
-static void add_process(struct processes *p, struct process *process, struct sums sums[GROUPS])
+// What it used since it was read last goes into the sums of processor time. 0, or as read_stat.
+static int read_process(struct processes *p, struct process *process)
 {
     uint64_t numbers[STAT_NEEDED];
     int failed = read_stat(p, process, numbers);
-    for (int group = OWN; group <= (process->of_job ? JOB : OWN); group++) {
-        struct sums *sum = &sums[group];
-        sum->gone += failed == -ESRCH || failed == -ENOENT;
-        if (failed)
-            continue;
-        uint64_t ticks = numbers[STAT_UTIME] + numbers[STAT_STIME];
-        uint64_t before = process->start == numbers[STAT_START] ? process->ticks : 0;
-        sum->read++;
-        sum->threads += numbers[STAT_THREADS];
-        sum->pages += numbers[STAT_RSS];
+    if (failed) {
+        process->shown = false;
+        return failed;
+    }
+    bool same = process->start == numbers[STAT_START];
+    uint64_t ticks = numbers[STAT_UTIME] + numbers[STAT_STIME], before = same ? process->ticks : 0;
+    for (int group = OWN; group <= (process->of_job ? JOB : OWN); group++)
         if (ticks > before)
             p->ticks_total[group] += ticks - before;
-    }
-    process->shown = process->shown && !failed;
-    if (!failed) {
-        uint64_t ticks = numbers[STAT_UTIME] + numbers[STAT_STIME];
-        bool same = process->start == numbers[STAT_START];
-        process->used = same && ticks > process->ticks ? ticks - process->ticks : same ? 0 : ticks;
-        process->pages = numbers[STAT_RSS];
-        process->threads = numbers[STAT_THREADS];
-        process->start = numbers[STAT_START];
-        process->ticks = ticks;
-    }
+    process->reads = !same ? 1 : process->reads < UINT8_MAX ? (uint8_t)(process->reads + 1) : process->reads;
+    process->shown = process->shown && same && process->of_job;
+    process->used = (same ? process->used : 0) + (ticks > before ? ticks - before : 0);
+    process->zombie = numbers[STAT_STATE] == 'Z' || numbers[STAT_STATE] == 'X';
+    process->pages = numbers[STAT_RSS];
+    process->threads = numbers[STAT_THREADS];
+    process->start = numbers[STAT_START];
+    process->ticks = ticks;
+    return 0;
 }
 
-// ---- one by one, at level 4 ----
+// "read_bytes: 4096": what came from and went to storage, as pidstat counts it. Other users' and hardened processes' is not readable.
+static void read_io(struct processes *p, struct process *process)
+{
+    char text[IO_SIZE];
+    ssize_t got = read_file(p, process, &process->io, "io", text, sizeof text);
+    struct str rest = {text, got > 0 ? (size_t)got : 0}, line;
+    unsigned found = 0;
+    while (scan_line(&rest, &line)) {
+        struct str name = str_cut(&line, ':');
+        uint64_t number;
+        if (!line.data || !str_to_u64(str_trim(line), &number))
+            continue;
+        if (str_eq(name, STR("read_bytes"))) {
+            process->read_bytes = number;
+            found |= 1;
+        } else if (str_eq(name, STR("write_bytes"))) {
+            process->write_bytes = number;
+            found |= 2;
+        }
+    }
+    process->io_known = found == 3;
+}
+
+// ---- one by one ----
+
+static bool may_be_shown(const struct process *process)
+{
+    return process->of_job && process->reads > 1 && !process->shown;
+}
+
+static void show(struct processes *p, struct process *process)
+{
+    if (p->shown_count >= SHOWN_MAX || p->shown_ever >= SHOWN_EVER)
+        return;
+    process->shown = true;
+    p->shown_count++;
+    p->shown_ever++;
+}
 
 // Of the job's processes that are not picked yet the one that used most, or holds most; NULL when none does.
 static struct process *greatest(const struct processes *p, bool by_memory)
@@ -415,12 +476,8 @@ static struct process *greatest(const struct processes *p, bool by_memory)
     return best;
 }
 
-static void put_shown(struct source *s, double *values)
+static void show_greatest(struct processes *p)
 {
-    struct processes *p = s->state;
-    size_t shown = 0;
-    for (size_t i = 0; i < p->last_count; i++)
-        shown += p->last[i].shown;
     for (int by_memory = 0; by_memory < 2; by_memory++) {
         for (size_t i = 0; i < p->last_count; i++)
             p->last[i].picked = false;
@@ -429,67 +486,149 @@ static void put_shown(struct source *s, double *values)
             if (!process)
                 break;
             process->picked = true;
-            if (process->shown || shown >= SHOWN_MAX || p->shown_ever >= SHOWN_EVER)
-                continue;
-            process->shown = true;
-            shown++;
-            p->shown_ever++;
+            if (may_be_shown(process))
+                show(p, process);
         }
     }
-    for (size_t i = 0; i < p->last_count; i++) {
-        const struct process *process = &p->last[i];
-        if (!process->shown)
-            continue;
-        char pid[24];
-        snprintf(pid, sizeof pid, "%" PRIu64, process->pid);
-        ptrdiff_t instance = source_instance(s, str_of(pid), str_of(process->command));
-        if (instance < 0)
-            continue;
-        source_put_at(s, values, instance, METRIC_PROCESS_CPU, (double)process->ticks / p->ticks_per_second);
-        source_put_at(s, values, instance, METRIC_PROCESS_RESIDENT, (double)process->pages * p->page_bytes);
-        source_put_at(s, values, instance, METRIC_PROCESS_THREADS, (double)process->threads);
-    }
-    source_forget_unseen(s);
 }
 
+// After details of all, so that what they used is of the same time. Where there is room for all, all are shown.
+static void choose_shown(struct processes *p)
+{
+    if (p->count[JOB] > SHOWN_MAX)
+        show_greatest(p);
+    else
+        for (size_t i = 0; i < p->last_count; i++)
+            if (may_be_shown(&p->last[i]))
+                show(p, &p->last[i]);
+    for (size_t i = 0; i < p->last_count; i++)
+        p->last[i].used = 0;
+}
+
+static void put_process(struct source *s, double *values, const struct process *process)
+{
+    const struct processes *p = s->state;
+    char pid[24];
+    snprintf(pid, sizeof pid, "%" PRIu64, process->pid);
+    ptrdiff_t instance = source_instance(s, str_of(pid), str_of(process->command));
+    if (instance < 0)
+        return;
+    source_put_at(s, values, instance, METRIC_PROCESS_CPU, (double)process->ticks / p->ticks_per_second);
+    if (process->zombie)
+        return;
+    source_put_at(s, values, instance, METRIC_PROCESS_RESIDENT, (double)process->pages * p->page_bytes);
+    source_put_at(s, values, instance, METRIC_PROCESS_THREADS, (double)process->threads);
+    if (process->io_known) {
+        source_put_at(s, values, instance, METRIC_PROCESS_READ, (double)process->read_bytes);
+        source_put_at(s, values, instance, METRIC_PROCESS_WRITE, (double)process->write_bytes);
+    }
+}
+
+static void put_shown(struct source *s, double *values)
+{
+    struct processes *p = s->state;
+    p->shown_count = 0;
+    for (size_t i = 0; i < p->last_count; i++) {
+        struct process *process = &p->last[i];
+        if (!process->shown)
+            continue;
+        p->shown_count++;
+        read_io(p, process);
+        put_process(s, values, process);
+    }
+    source_forget_unseen(s);
+    if (p->shown_ever == SHOWN_EVER)
+        source_fail(s, 0, "%d processes have had series of their own: new ones get none", SHOWN_EVER);
+}
+
+// ---- the whole ----
+
+// Of all of ours; puts the sums.
 static void put_details(struct source *s, double *values)
 {
     struct processes *p = s->state;
-    struct sums sums[GROUPS] = {0};
+    struct {
+        size_t read, gone;
+        uint64_t threads, pages;
+    } sums[GROUPS] = {0};
     int64_t begun = cpu_time_ns();
-    for (size_t i = 0; i < p->last_count; i++)
-        if (p->last[i].ours)
-            add_process(p, &p->last[i], sums);
-    for (int group = OWN; group <= (p->job[0] ? JOB : OWN); group++) {
+    for (size_t i = 0; i < p->last_count; i++) {
+        struct process *process = &p->last[i];
+        if (!process->ours)
+            continue;
+        int failed = read_process(p, process);
+        for (int group = OWN; group <= (process->of_job ? JOB : OWN); group++) {
+            sums[group].gone += failed == -ESRCH || failed == -ENOENT;
+            sums[group].read += !failed;
+            sums[group].threads += failed ? 0 : process->threads;
+            sums[group].pages += failed ? 0 : process->pages;
+        }
+    }
+    for (int group = OWN; group <= (p->job.text[0] ? JOB : OWN); group++) {
         if (sums[group].read + sums[group].gone < p->count[group])
             continue; // a sum over some of them is not the sum
         source_put(s, values, group_rows[group].threads, (double)sums[group].threads);
         source_put(s, values, group_rows[group].resident, (double)sums[group].pages * p->page_bytes);
         source_put(s, values, group_rows[group].cpu, (double)p->ticks_total[group] / p->ticks_per_second);
     }
-    if (s->tagged_rows)
-        put_shown(s, values);
-    p->details_due_ns = s->instant_ns + wait_after(begun, DETAILS_SHARE);
+    p->details_due_ns = s->instant_ns + wait_after(s, begun, DETAILS_SHARE);
+}
+
+// Those of the job that are shown, or will be when they are read once more.
+static void read_shown(struct processes *p)
+{
+    for (size_t i = 0; i < p->last_count; i++) {
+        struct process *process = &p->last[i];
+        if (process->shown || (process->of_job && process->ours && process->reads < 2 && p->count[JOB] <= SHOWN_MAX))
+            read_process(p, process);
+    }
+}
+
+static void put_each(struct source *s, double *values, bool details)
+{
+    struct processes *p = s->state;
+    if (!details)
+        read_shown(p);
+    if (details || p->count[JOB] <= SHOWN_MAX)
+        choose_shown(p);
+    put_shown(s, values);
+}
+
+// What the user asked for is done, and what it costs is said, once.
+static void say_cost(struct source *s, int64_t cost_ns)
+{
+    struct processes *p = s->state;
+    p->cost_ns += cost_ns;
+    if (++p->samples != COST_SAMPLES)
+        return;
+    double share = (double)p->cost_ns / COST_SAMPLES / (double)s->rate_ns;
+    if (share * COST_SHARE > 1)
+        log_warning("reading the processes every %g s, as --collect asks, takes %.2f %% of a core on this node",
+                    (double)s->rate_ns / NS_PER_S, 100 * share);
 }
 
 static int processes_sample(struct source *s, double *values)
 {
     struct processes *p = s->state;
-    int64_t now = s->instant_ns;
+    int64_t now = s->instant_ns, begun = s->rate_asked ? cpu_time_ns() : 0;
     bool unchanged =
         is_unchanged(p, s) && p->valid && !p->unsure && now >= p->walked_ns && now < p->walked_ns + WALK_MAX_NS;
+    bool walks = !unchanged && is_due(now, p->walk_due_ns);
     s->reason[0] = 0; // without /proc/loadavg every sample walks
-    if (!unchanged && !is_due(now, p->walk_due_ns)) {
-        p->valid = false; // until the next walk
-        return 0;
-    }
-    int failed = unchanged ? 0 : walk(s);
+    int failed = walks ? walk(s) : 0;
     if (failed)
         return failed;
-    for (int group = OWN; group <= (p->job[0] ? JOB : OWN); group++)
+    if (!unchanged && !walks)
+        p->valid = false; // until the next walk
+    for (int group = OWN; p->valid && group <= (p->job.text[0] ? JOB : OWN); group++)
         source_put(s, values, group_rows[group].processes, (double)p->count[group]);
-    if (is_due(now, p->details_due_ns))
+    bool details = p->valid && is_due(now, p->details_due_ns);
+    if (details)
         put_details(s, values);
+    if (s->tagged_rows && p->job.text[0])
+        put_each(s, values, details);
+    if (s->rate_asked)
+        say_cost(s, cpu_time_ns() - begun);
     return 0;
 }
 
@@ -497,7 +636,7 @@ static void processes_close(struct source *s)
 {
     struct processes *p = s->state;
     for (size_t i = 0; i < p->last_count; i++)
-        close_stat(p, &p->last[i]);
+        close_files(p, &p->last[i]);
     procfile_close(&p->loadavg);
     close(p->folder);
     free(p->last);
@@ -526,10 +665,7 @@ static int processes_open(struct source *s)
     p->last = last;
     p->now = now;
     p->capacity = PROCESSES_FIRST;
-    const char *job = s->options->job ? s->options->job : "";
-    int size = snprintf(p->job, sizeof p->job, "%s%s", JOB_VARIABLE, job);
-    if (!job[0] || size < 0 || (size_t)size >= sizeof p->job)
-        p->job[0] = 0;
+    job_mark_set(&p->job, s->options->job);
     procfile_open(&p->loadavg, s, "/proc/loadavg");
     s->state = p;
     return 0;
@@ -543,5 +679,5 @@ const struct source_kind source_processes = {
     .close = processes_close,
     .keys = {"pid", "command"},
     .tagged_from = METRIC_PROCESS_CPU,
-    .tagged_to = METRIC_PROCESS_THREADS,
+    .tagged_to = METRIC_PROCESS_WRITE,
 };

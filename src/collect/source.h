@@ -33,6 +33,9 @@ struct source_kind {
 
     void (*close)(struct source *s);
 
+    // Of a kind with own_series that sets s->changed in `sample`: makes its series anew, for the samples to come. NULL: it never does.
+    int (*remake)(struct source *s);
+
     // Tagged rows: [tagged_from, tagged_to] of the catalogue; keys[0] = NULL when there are none.
     const char *keys[SOURCE_TAGS_MAX];
     enum metric_symbol tagged_from, tagged_to;
@@ -62,6 +65,7 @@ struct source {
     bool open;
     char reason[SOURCE_REASON_MAX]; // "" while it gives all its values
     int64_t rate_ns;                // between two samples
+    bool rate_asked;                // by the user, for this source: it is kept, whatever it costs
     int64_t instant_ns;             // of the sample that is being taken; not for sources apart
     enum metric_symbol first_row;
     size_t row_count;

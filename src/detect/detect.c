@@ -97,11 +97,17 @@ static bool grow(struct detect *d)
     return true;
 }
 
+long detect_find(const struct detect *d, struct str name)
+{
+    const uint64_t *known = map_get(&d->numbers, name);
+    return known ? (long)*known : -1;
+}
+
 long detect_member(struct detect *d, struct str name)
 {
-    uint64_t *known = map_get(&d->numbers, name);
-    if (known)
-        return (long)*known;
+    long known = detect_find(d, name);
+    if (known >= 0)
+        return known;
     if (d->count == DETECT_MEMBERS_MAX || !grow(d))
         return -1;
     char *copy = malloc(name.size + 1);

@@ -74,6 +74,7 @@ void detect_destroy(struct detect *d);
 
 // The member of that name, made when there is none. Its number, from 0 in the order of their making, or -1: no memory, or too many.
 long detect_member(struct detect *d, struct str name);
+long detect_find(const struct detect *d, struct str name); // -1: there is none
 size_t detect_members(const struct detect *d);
 struct str detect_name(const struct detect *d, size_t member);
 

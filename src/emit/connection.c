@@ -1,18 +1,23 @@
-// connection.c - the socket to the agent: a HELLO with the segment, then doorbells. Nothing here waits.
+// connection.c - the socket to the agent: a HELLO with the segment, then doorbells. Only the first HELLO of a process may
+// wait, and only for an agent whose queue of connections is full: a short program would be over before it is found.
 //
-// The program may have closed our descriptor (daemons close all of them) and the number may be another file's by now, so
-// its inode is compared before every use.
+// The program may have closed our descriptors (daemons close all of them) and their numbers may be other files' by now, so
+// the inode is compared before every use. Whoever listens at the agent's path gets a HELLO only if it is a process of our
+// own user: when a job has ended, another user may have made its folder again.
 #include "base/clock.h"
 #include "emit/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { QUEUE_WAIT_MS = 100 };
 enum { FIRST_FREE_FD = 3 }; // 0, 1, 2 may be closed, and opened again by the program as its own
 
 int emit_high_fd(int fd)
@@ -30,20 +35,39 @@ uint64_t emit_inode(int fd)
     return fd >= 0 && fstat(fd, &st) == 0 ? st.st_ino : 0;
 }
 
-void emit_close(int *fd, uint64_t inode)
+bool emit_is_open(const struct emit_file *f)
 {
-    if (inode && emit_inode(*fd) == inode)
-        close(*fd);
-    *fd = -1;
+    return f->fd >= 0 && f->inode && emit_inode(f->fd) == f->inode;
 }
 
-static bool send_hello(int fd, int segment_fd)
+void emit_close(struct emit_file *f)
 {
-    struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC, .version = SEGMENT_VERSION};
+    if (emit_is_open(f))
+        close(f->fd);
+    f->fd = -1;
+}
+
+// The descriptor of the segment that the agent may have; the caller closes it. A new one: with the program's own, an agent
+// could write.
+static int descriptor_to_pass(const struct emit_segment *s)
+{
+    char path[64];
+    if (s->sealed)
+        return fcntl(s->file.fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", s->file.fd);
+    return emit_high_fd(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+static bool send_hello(const struct emit_process *p, int fd, int segment_fd)
+{
+    const int fds[] = {segment_fd, p->segment.agent_file.fd};
+    struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC,
+                                  .version = SEGMENT_VERSION,
+                                  .moves = atomic_load_explicit(&p->header->moves, memory_order_relaxed)};
     struct iovec piece = {&hello, sizeof hello};
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(sizeof fds)];
     } control;
     memset(&control, 0, sizeof control);
     struct msghdr message = {
@@ -51,31 +75,79 @@ static bool send_hello(int fd, int segment_fd)
     struct cmsghdr *c = CMSG_FIRSTHDR(&message);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &segment_fd, sizeof segment_fd);
+    c->cmsg_len = CMSG_LEN(sizeof fds);
+    memcpy(CMSG_DATA(c), fds, sizeof fds);
     return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof hello;
 }
 
-void emit_connect(struct emit_process *p)
+// Whether the listener that we have reached is a process of our own user.
+static bool is_own(int fd)
 {
-    emit_close(&p->socket_fd, p->socket_inode);
-    if (!p->segment_inode || emit_inode(p->segment_fd) != p->segment_inode)
-        return; // the program has closed it: an agent that has it goes on, no other one can get it
-    int fd = emit_high_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (fd < 0)
-        return;
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return false;
+    if (peer.uid == geteuid())
+        return true;
+    errno = EPERM;
+    return false;
+}
+
+// 0, or an errno.
+static int try_connect(const struct emit_process *p, int fd)
+{
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, p->socket_path, sizeof address.sun_path);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0 || !send_hello(fd, p->segment_fd)) {
-        if (!p->said_no_agent)
-            emit_say("no agent at %s yet (%s); it will find this program when it starts", p->socket_path,
-                     strerror(errno));
-        p->said_no_agent = true;
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0 || !is_own(fd))
+        return errno;
+    int segment_fd = descriptor_to_pass(&p->segment);
+    if (segment_fd < 0)
+        return errno;
+    int failed = send_hello(p, fd, segment_fd) ? 0 : errno;
+    close(segment_fd);
+    return failed;
+}
+
+// A socket whose connect() waits for room in the listener's queue, or not at all. All else says MSG_DONTWAIT.
+static int make_socket(bool wait)
+{
+    struct timeval most = {.tv_usec = QUEUE_WAIT_MS * 1000};
+    int fd = emit_high_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0));
+    if (fd >= 0 && wait && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) != 0) {
         close(fd);
-        return;
+        return -1;
     }
-    p->socket_inode = emit_inode(fd);
-    p->socket_fd = fd;
+    return fd;
+}
+
+bool emit_is_connected(const struct emit_process *p)
+{
+    char byte;
+    return emit_is_open(&p->socket) && recv(p->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+int emit_connect(struct emit_process *p, bool wait)
+{
+    emit_close(&p->socket);
+    if (!emit_is_open(&p->segment.file) || !emit_is_open(&p->segment.agent_file))
+        return EBADF; // the program has closed them: an agent that has them goes on, no other one can get them
+    int fd = make_socket(wait);
+    if (fd < 0)
+        return errno;
+    int failed = try_connect(p, fd);
+    if (failed == 0) {
+        p->socket = (struct emit_file){fd, emit_inode(fd)};
+        return 0;
+    }
+    close(fd);
+    if (!p->said_no_agent && failed == EPERM)
+        emit_say("another user listens at %s: nothing is handed over; start the job again with sonde run",
+                 p->socket_path);
+    else if (!p->said_no_agent)
+        emit_say("no agent at %s yet (%s); it will find this program when it starts", p->socket_path, strerror(failed));
+    p->said_no_agent = true;
+    return failed;
 }
 
 void emit_connection_tend(struct emit_process *p)
@@ -85,24 +157,20 @@ void emit_connection_tend(struct emit_process *p)
     if (now < due || !atomic_compare_exchange_strong_explicit(&p->connect_after_ns, &due, now + NS_PER_S,
                                                               memory_order_relaxed, memory_order_relaxed))
         return;
-    if (pthread_mutex_trylock(&p->lock) != 0)
+    if (!emit_trylock(p))
         return; // another time
-    char byte;
-    bool there = p->socket_fd >= 0 && emit_inode(p->socket_fd) == p->socket_inode &&
-                 recv(p->socket_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    if (!there)
-        emit_connect(p);
-    pthread_mutex_unlock(&p->lock);
+    if (!emit_is_connected(p))
+        emit_connect(p, false);
+    emit_unlock(p);
 }
 
 void emit_bell(struct emit_process *p)
 {
-    if (atomic_load_explicit(&p->agent->asleep, memory_order_relaxed) && pthread_mutex_trylock(&p->lock) == 0) {
-        if (atomic_exchange_explicit(&p->agent->asleep, 0, memory_order_relaxed) && p->socket_fd >= 0 &&
-            emit_inode(p->socket_fd) == p->socket_inode && send(p->socket_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
-            errno != EAGAIN && errno != EWOULDBLOCK)
-            emit_close(&p->socket_fd, p->socket_inode);
-        pthread_mutex_unlock(&p->lock);
+    if (atomic_load_explicit(&p->agent->asleep, memory_order_relaxed) && emit_trylock(p)) {
+        if (atomic_exchange_explicit(&p->agent->asleep, 0, memory_order_relaxed) && emit_is_open(&p->socket) &&
+            send(p->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+            emit_close(&p->socket);
+        emit_unlock(p);
     }
     emit_connection_tend(p);
 }

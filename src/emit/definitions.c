@@ -17,9 +17,12 @@ enum {
                            SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 2 + SEGMENT_UNIT_MAX + 2 +
                            SEGMENT_TEXT_MAX + 8,
     GROUP_BYTES_MAX = DEFINITION_FIXED + 4 + 4 * SEGMENT_GROUP_MAX + 8,
+    RESERVE_STEP = 64 << 10,
 };
 
 _Static_assert(GROUP_BYTES_MAX <= DEFINITION_BYTES_MAX, "one bound for all");
+_Static_assert(DEFINITION_BYTES_MAX < RESERVE_STEP && SEGMENT_DEFINITIONS_BYTES % RESERVE_STEP == 0,
+               "a step is enough");
 
 static uint16_t group_members[SEGMENT_DEFINITIONS_MAX]; // by handle; 0 for metrics
 
@@ -27,12 +30,32 @@ struct draft {
     char *start, *at;
 };
 
+// Room for one more definition of any size, and for its gauge cell.
+static bool reserve_next(struct emit_process *p)
+{
+    if (p->definitions_bytes + DEFINITION_BYTES_MAX > p->definitions_reserved) {
+        if (!emit_reserve(&p->segment.file, p->at.definitions + p->definitions_reserved, RESERVE_STEP))
+            return false;
+        p->definitions_reserved += RESERVE_STEP;
+    }
+    if ((p->definitions + 1) * sizeof(double) > p->gauges_reserved) {
+        if (!emit_reserve(&p->segment.file, p->at.gauges + p->gauges_reserved, SEGMENT_PAGE))
+            return false;
+        p->gauges_reserved += SEGMENT_PAGE;
+    }
+    return true;
+}
+
 static bool draft_begin(struct emit_process *p, struct draft *d, enum segment_what what, unsigned kind, int level,
                         unsigned tags)
 {
     if (p->definitions >= SEGMENT_DEFINITIONS_MAX ||
         SEGMENT_DEFINITIONS_BYTES - p->definitions_bytes < DEFINITION_BYTES_MAX) {
         errno = ENOSPC;
+        return false;
+    }
+    if (!reserve_next(p)) {
+        errno = ENOMEM;
         return false;
     }
     d->start = p->base + p->at.definitions + p->definitions_bytes;
@@ -151,7 +174,7 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
     }
     struct sonde_tag tags[SEGMENT_TAGS_MAX];
     unsigned tag_count = sorted_tags(&m, tags);
-    pthread_mutex_lock(&p->lock);
+    emit_lock(p);
     struct draft d;
     int64_t handle = -1;
     if (draft_begin(p, &d, SEGMENT_METRIC, (unsigned)m.kind, m.level < 1 ? 1 : m.level, tag_count)) {
@@ -163,7 +186,7 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
         d.at = emit_put_str(d.at, emit_cut(str_of(m.help ? m.help : ""), SEGMENT_TEXT_MAX));
         handle = draft_publish(p, &d, identity);
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
     if (handle < 0)
         refuse(p, "metric", m.name, errno == ENOMEM ? "no memory" : "this process has too many");
     return handle < 0 ? 0 : (sonde_handle)handle;
@@ -195,7 +218,7 @@ sonde_handle sonde_group(const sonde_handle *metrics, size_t count)
         refuse(p, "group", "", "it has more than 4096 metrics");
         return 0;
     }
-    pthread_mutex_lock(&p->lock);
+    emit_lock(p);
     struct draft d;
     int64_t handle = -1;
     if (draft_begin(p, &d, SEGMENT_GROUP, 0, 0, 0)) {
@@ -207,7 +230,7 @@ sonde_handle sonde_group(const sonde_handle *metrics, size_t count)
         if (handle >= 0)
             group_members[handle] = (uint16_t)count;
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
     if (handle < 0)
         refuse(p, "group", "", errno == ENOMEM ? "no memory" : "this process has too many definitions");
     return handle < 0 ? 0 : (sonde_handle)handle;

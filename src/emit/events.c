@@ -1,7 +1,8 @@
 // events.c - spans and annotations.
 //
-// The open spans of a thread are a stack in its slot: what a span's end needs to write a whole record. A begin that
-// finds no room there (64 deep, or 64 KiB of tags) is not recorded, but counted, so that its end does not end another.
+// Each slot has a stack with the open spans of its thread, in the program's own memory, made at the first span: what a
+// span's end needs to write a whole record. A begin that finds no room there (64 deep, or 64 KiB of tags) is not recorded,
+// but counted, so that its end does not end another.
 #include "base/clock.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
@@ -10,8 +11,10 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
+    STACK_BYTES = 64 << 10,
     DEPTH_MAX = 64,
     FRAME_FIXED = 24,
     TEXT_BYTES_MAX = 4 + SEGMENT_TEXT_MAX + SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 8
@@ -20,16 +23,34 @@ enum {
 // A frame: start, id, parent, text as in the record.
 struct span_stack {
     uint32_t depth;
-    uint32_t unrecorded; // begun on top of a full stack
     uint32_t ends[DEPTH_MAX];
-    char frames[SEGMENT_SPANS_BYTES - 8 - 4 * DEPTH_MAX];
+    char frames[STACK_BYTES - 4 - 4 * DEPTH_MAX];
 };
 
-_Static_assert(sizeof(struct span_stack) == SEGMENT_SPANS_BYTES, "it fills its part of the slot");
+_Static_assert(sizeof(struct span_stack) == STACK_BYTES, "whole pages");
 
-static struct span_stack *stack_of(struct ring *r)
+// By slot. The thread that has the slot uses it alone.
+static struct {
+    struct span_stack *stack; // NULL: no span was begun here
+    uint32_t unrecorded;      // begun on top of a full stack, or without memory for one
+} open_spans[SEGMENT_SLOTS_MAX];
+
+void emit_spans_forget(uint32_t slot)
 {
-    return (struct span_stack *)(void *)((char *)r + SLOT_SPANS);
+    open_spans[slot].unrecorded = 0;
+    if (open_spans[slot].stack)
+        open_spans[slot].stack->depth = 0;
+}
+
+// NULL: no memory.
+static struct span_stack *stack_of(const struct ring *r)
+{
+    struct span_stack **stack = &open_spans[r->index].stack;
+    if (!*stack) {
+        void *fresh = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        *stack = fresh == MAP_FAILED ? NULL : fresh;
+    }
+    return *stack;
 }
 
 static void refuse(void)
@@ -71,7 +92,7 @@ static void put_event(enum segment_type type, unsigned flags, uint64_t start, ui
                       uint64_t parent, const char *text, size_t text_bytes)
 {
     size_t bytes = SEGMENT_EVENT_WORDS * 8 + text_bytes;
-    struct ring *r = emit_room(bytes, 1);
+    struct ring *r = emit_room_if_needed(bytes, 1);
     if (!r)
         return;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
@@ -92,9 +113,10 @@ void sonde_span_begin_tags(const char *name, const struct sonde_tag *tags, size_
         return;
     uint64_t start = emit_time(r);
     struct span_stack *s = stack_of(r);
-    uint32_t used = s->depth ? s->ends[s->depth - 1] : 0;
-    if (s->unrecorded || s->depth == DEPTH_MAX || sizeof s->frames - used < FRAME_FIXED + TEXT_BYTES_MAX) {
-        s->unrecorded++;
+    uint32_t used = s && s->depth ? s->ends[s->depth - 1] : 0;
+    if (!s || open_spans[r->index].unrecorded || s->depth == DEPTH_MAX ||
+        sizeof s->frames - used < FRAME_FIXED + TEXT_BYTES_MAX) {
+        open_spans[r->index].unrecorded++;
         refuse();
         return;
     }
@@ -115,12 +137,12 @@ void sonde_span_end(void)
     struct ring *r = emit_on() ? emit_ring(0) : NULL;
     if (!r)
         return;
-    struct span_stack *s = stack_of(r);
-    if (s->unrecorded) {
-        s->unrecorded--;
+    struct span_stack *s = open_spans[r->index].stack;
+    if (open_spans[r->index].unrecorded) {
+        open_spans[r->index].unrecorded--;
         return;
     }
-    if (!s->depth)
+    if (!s || !s->depth)
         return; // an end without a begin, or begun before a fork
     uint32_t end_of_frame = s->ends[--s->depth], at = s->depth ? s->ends[s->depth - 1] : 0;
     uint64_t start, id, parent;

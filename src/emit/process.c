@@ -12,19 +12,91 @@
 #include "sonde.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { MARK_CLEARED = 0, MARK_OURS = 1, MARK_FORKED = 2 };
 
-struct emit_process emit_process = {.lock = PTHREAD_MUTEX_INITIALIZER, .segment_fd = -1, .socket_fd = -1};
+struct emit_process emit_process = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .segment = {.file = {.fd = -1}, .agent_file = {.fd = -1}}, .socket = {.fd = -1}};
 struct ring emit_no_ring;
 __thread struct ring *emit_self = &emit_no_ring;
 
 static pthread_key_t thread_ends;
+
+// Past pthread_sigmask(), which never blocks the signal that glibc cancels threads with. Its handler does not always ask
+// whether the thread is cancellable by now (glibc 2.36), so to disable cancellation is not enough. Signals of faults stay
+// deliverable: the kernel ends a process that has blocked them.
+static uint64_t change_signals(int how, uint64_t set)
+{
+    uint64_t before = 0;
+    syscall(SYS_rt_sigprocmask, how, &set, &before, sizeof set);
+    return before;
+}
+
+static struct emit_interrupts disable_interrupts(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    struct emit_interrupts before;
+    uint64_t all = UINT64_MAX;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        all &= ~(UINT64_C(1) << (faults[i] - 1));
+    before.signals = change_signals(SIG_BLOCK, all);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before.cancel_state);
+    return before;
+}
+
+static void restore_interrupts(struct emit_interrupts before)
+{
+    int unused;
+    pthread_setcancelstate(before.cancel_state, &unused);
+    change_signals(SIG_SETMASK, before.signals);
+}
+
+void emit_lock(struct emit_process *p)
+{
+    struct emit_interrupts before = disable_interrupts();
+    pthread_mutex_lock(&p->lock);
+    p->holder = before;
+}
+
+bool emit_trylock(struct emit_process *p)
+{
+    struct emit_interrupts before = disable_interrupts();
+    bool taken = pthread_mutex_trylock(&p->lock) == 0;
+    if (taken)
+        p->holder = before;
+    else
+        restore_interrupts(before);
+    return taken;
+}
+
+void emit_unlock(struct emit_process *p)
+{
+    struct emit_interrupts before = p->holder;
+    pthread_mutex_unlock(&p->lock);
+    restore_interrupts(before);
+}
+
+void emit_say(const char *format, ...)
+{
+    char text[ERROR_TEXT_MAX];
+    va_list args;
+    if (!emit_process.log)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    struct emit_interrupts before = disable_interrupts(); // an application does not expect to be cancelled in here
+    log_line(LOG_WARNING, "%s", text);
+    restore_interrupts(before);
+}
 
 static struct ring *slot(const struct emit_process *p, uint32_t i)
 {
@@ -32,12 +104,13 @@ static struct ring *slot(const struct emit_process *p, uint32_t i)
 }
 
 // All but the definitions.
-static void fill_header(const struct emit_process *p, char *base)
+static void fill_header(const struct emit_process *p, const struct emit_segment *s)
 {
-    struct segment_header *h = (struct segment_header *)(void *)base;
+    struct segment_header *h = (struct segment_header *)(void *)s->base;
     h->version = SEGMENT_VERSION;
     h->pid = (uint32_t)getpid();
     h->start_ticks = process_start_ticks("/proc/self/stat");
+    h->agent_inode = s->agent_file.inode;
     h->bytes = p->at.bytes;
     h->ring_bytes = p->ring_bytes;
     h->slots = p->slots;
@@ -47,11 +120,19 @@ static void fill_header(const struct emit_process *p, char *base)
     h->magic = SEGMENT_MAGIC;
 }
 
-static void adopt_base(struct emit_process *p, char *base)
+static void use_segment(struct emit_process *p, const struct emit_segment *s)
 {
-    p->base = base;
-    p->header = (struct segment_header *)(void *)base;
-    p->agent = (struct segment_agent *)(void *)(base + p->at.agent);
+    p->segment = *s;
+    p->base = s->base;
+    p->header = (struct segment_header *)(void *)s->base;
+    p->agent = s->agent;
+}
+
+static void close_descriptors(struct emit_process *p)
+{
+    emit_close(&p->socket);
+    emit_close(&p->segment.file);
+    emit_close(&p->segment.agent_file);
 }
 
 // In a child, with the lock: its own segment in the place of the parent's.
@@ -59,31 +140,30 @@ static bool start_in_child(struct emit_process *p)
 {
     emit_self = &emit_no_ring;
     atomic_store(&p->cells_end, 0);
-    emit_close(&p->socket_fd, p->socket_inode);
-    emit_close(&p->segment_fd, p->segment_inode);
+    close_descriptors(p);
     struct error e;
+    struct emit_segment fresh;
     uint32_t slots = p->slots;
-    size_t bytes = p->at.bytes;
-    char *fresh = emit_segment_create(p, &p->segment_fd, &e);
-    if (fresh && p->slots == slots) {
-        fill_header(p, fresh);
-        memcpy(fresh + p->at.definitions, p->base + p->at.definitions, p->definitions_bytes);
-        struct segment_header *h = (struct segment_header *)(void *)fresh;
+    if (emit_segment_create(p, &fresh, &e) == 0 && p->slots == slots &&
+        emit_reserve(&fresh.file, p->at.definitions, p->definitions_reserved) &&
+        emit_reserve(&fresh.file, p->at.gauges, p->gauges_reserved)) {
+        fill_header(p, &fresh);
+        memcpy(fresh.base + p->at.definitions, p->base + p->at.definitions, p->definitions_bytes);
+        struct segment_header *h = (struct segment_header *)(void *)fresh.base;
         atomic_store_explicit(&h->definitions_bytes, p->definitions_bytes, memory_order_release);
-        if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->base) != MAP_FAILED) {
-            p->segment_inode = emit_inode(p->segment_fd);
+        if (mremap(fresh.base, fresh.bytes, fresh.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->base) != MAP_FAILED) {
+            munmap(p->agent, SEGMENT_AGENT_BYTES);
+            fresh.base = p->base;
+            use_segment(p, &fresh);
+            memset(p->ring_reserved, 0, sizeof p->ring_reserved);
             atomic_store(&p->slots_free, p->slots);
             atomic_store(&p->cells_end, p->definitions);
             atomic_store(p->mark, MARK_OURS);
-            emit_connect(p);
+            emit_connect(p, true);
             return true;
         }
     }
-    if (fresh) {
-        munmap(fresh, p->at.bytes);
-        close(p->segment_fd);
-        p->segment_fd = -1;
-    }
+    emit_segment_destroy(&fresh);
     // Not enough memory, descriptors, address space. Nothing may go into the parent's segment, so this process is off.
     emit_say("off in the forked process %d: cannot make its shared memory", (int)getpid());
     atomic_store(&p->state, EMIT_OFF);
@@ -92,12 +172,12 @@ static bool start_in_child(struct emit_process *p)
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&emit_process.lock);
+    emit_lock(&emit_process);
 }
 
 static void after_fork_in_parent(void)
 {
-    pthread_mutex_unlock(&emit_process.lock);
+    emit_unlock(&emit_process);
 }
 
 static void after_fork_in_child(void)
@@ -107,10 +187,9 @@ static void after_fork_in_child(void)
         emit_self = &emit_no_ring;
         atomic_store(&p->cells_end, 0);
         atomic_store(p->mark, MARK_FORKED);
-        emit_close(&p->socket_fd, p->socket_inode);
-        emit_close(&p->segment_fd, p->segment_inode);
+        close_descriptors(p);
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
 }
 
 // Before the lock is taken for the first time: a fork() beside that waits for it, rather than leave a child with a lock that nobody holds.
@@ -121,6 +200,11 @@ static void watch_forks(void)
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
 }
 
+// For ThreadSanitizer in an application. It sees what a library copies with memcpy(), but not the library's atomics, and so
+// takes two threads that have a slot one after the other for a race. It exports these; elsewhere they are NULL.
+extern void __tsan_acquire(void *at) __attribute__((weak, visibility("default")));
+extern void __tsan_release(void *at) __attribute__((weak, visibility("default")));
+
 static void thread_has_ended(void *unused)
 {
     (void)unused;
@@ -128,6 +212,8 @@ static void thread_has_ended(void *unused)
     if (r == &emit_no_ring || atomic_load(emit_process.mark) != MARK_OURS)
         return;
     emit_self = &emit_no_ring;
+    if (__tsan_release)
+        __tsan_release(r);
     atomic_store_explicit(&r->used, false, memory_order_release);
     atomic_fetch_add(&emit_process.slots_free, 1);
 }
@@ -190,20 +276,19 @@ static bool start(struct emit_process *p)
     madvise(mark, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
     p->mark = mark;
     atomic_store(p->mark, MARK_OURS);
-    char *base = emit_segment_create(p, &p->segment_fd, &e);
-    if (!base) {
+    struct emit_segment segment;
+    if (emit_segment_create(p, &segment, &e) != 0) {
         emit_say("off: %s", e.text);
         return false;
     }
-    p->segment_inode = emit_inode(p->segment_fd);
-    adopt_base(p, base);
-    fill_header(p, base);
+    use_segment(p, &segment);
+    fill_header(p, &segment);
     atomic_store(&p->slots_free, p->slots);
     if (!emit_define_process(p)) {
         emit_say("off: no memory");
         return false;
     }
-    emit_connect(p);
+    emit_connect(p, true);
     return true;
 }
 
@@ -217,8 +302,8 @@ bool emit_on(void)
     if (state == EMIT_NEW)
         watch_forks();
     if (mark != MARK_CLEARED)
-        pthread_mutex_lock(&p->lock); // the first call of all; it waits for no more than another one
-    else if (pthread_mutex_trylock(&p->lock) != 0)
+        emit_lock(p); // the first call of all; it waits for no more than another one
+    else if (!emit_trylock(p))
         return false; // a bare clone() may have left it locked for ever
     state = atomic_load(&p->state);
     if (state == EMIT_NEW) {
@@ -229,7 +314,7 @@ bool emit_on(void)
     } else if (state == EMIT_ON && atomic_load(p->mark) != MARK_OURS) {
         state = start_in_child(p) ? EMIT_ON : EMIT_OFF;
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
     return state == EMIT_ON;
 }
 
@@ -241,14 +326,15 @@ int sonde_connect(const char *socket_path, int level)
     if (strlen(socket_path) >= sizeof p->socket_path)
         return -ENAMETOOLONG;
     bool on = emit_on(); // also has a forked child get what is its own
-    pthread_mutex_lock(&p->lock);
+    emit_lock(p);
     bool same = on && strcmp(p->socket_path, socket_path) == 0;
     if (!same)
         snprintf(p->socket_path, sizeof p->socket_path, "%s", socket_path);
     if (on && !same) {
         memcpy(p->header->socket_path, p->socket_path, sizeof p->socket_path);
+        atomic_fetch_add_explicit(&p->header->moves, 1, memory_order_release);
         p->said_no_agent = false;
-        emit_connect(p);
+        emit_connect(p, true);
     } else if (!on && !p->base) { // handles of another segment would mean nothing in this one
         p->level = level;
         on = start(p);
@@ -256,7 +342,7 @@ int sonde_connect(const char *socket_path, int level)
             p->level = 0;
         atomic_store_explicit(&p->state, on ? EMIT_ON : EMIT_OFF, memory_order_release);
     }
-    pthread_mutex_unlock(&p->lock);
+    emit_unlock(p);
     return on ? 0 : -ENOMEM;
 }
 
@@ -267,11 +353,15 @@ static struct ring *claim(struct emit_process *p)
         if (i < atomic_load_explicit(&p->header->slots_used, memory_order_relaxed) &&
             atomic_load_explicit(&r->used, memory_order_acquire))
             continue;
+        if (__tsan_acquire)
+            __tsan_acquire(r);
+        if (!emit_reserve(&p->segment.file, (size_t)((char *)r - p->base), SEGMENT_PAGE))
+            return NULL;
         // The head goes on from where the last thread left it, and so do the cells: nothing is lost in between.
         r->mask = p->ring_bytes - 1;
         r->index = i;
         r->ticks = p->header->clock == SEGMENT_CLOCK_TICKS;
-        memset((char *)r + SLOT_SPANS, 0, SEGMENT_LINE); // no open spans
+        emit_spans_forget(i);
         atomic_store_explicit(&r->used, true, memory_order_relaxed);
         atomic_fetch_sub(&p->slots_free, 1);
         if (i >= atomic_load_explicit(&p->header->slots_used, memory_order_relaxed))
@@ -290,15 +380,18 @@ struct ring *emit_ring(uint64_t points)
         return emit_self;
     struct ring *r = NULL;
     if (atomic_load_explicit(&p->slots_free, memory_order_relaxed)) {
-        pthread_mutex_lock(&p->lock);
+        emit_lock(p);
         r = claim(p);
-        pthread_mutex_unlock(&p->lock);
+        if (r) {
+            emit_self = r;
+            pthread_setspecific(thread_ends, r); // so that thread_has_ended is called
+        }
+        emit_unlock(p);
     }
     if (!r) {
-        atomic_fetch_add_explicit(&p->header->dropped_slots, points, memory_order_relaxed);
+        if (points)
+            atomic_fetch_add_explicit(&p->header->dropped, points, memory_order_relaxed);
         return NULL;
     }
-    emit_self = r;
-    pthread_setspecific(thread_ends, r); // so that thread_has_ended is called
     return r;
 }

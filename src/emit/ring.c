@@ -2,14 +2,45 @@
 //
 // A point is: one comparison with `limit`, the clock, three stores, and the store of head that publishes them. `limit` is the
 // least of three marks, so that one comparison answers all of "is there room, does it fit before the ring's end, is it time to
-// look whether the agent sleeps". A thread that has no ring yet has emit_no_ring, whose limit is 0. Whatever is rare is in emit_room().
+// look whether the agent sleeps, or has gone". A thread that has no ring yet has emit_no_ring, whose limit is 0. Whatever is rare is in emit_room().
 #include "emit/ring.h"
 
 #include "sonde.h"
 
 #include <string.h>
 
-enum { POINT_BYTES = 24, MARKS_PER_RING = 4 };
+enum {
+    POINT_BYTES = 24,
+    LOOK_MS = 100, // a thread that emits looks about so often for the agent, to connect again after a restart
+    STEP_MIN = 64, // bytes; a look takes as long as some points
+    STEP_MAX = 8192,
+    RESERVE_BYTES = SEGMENT_RING_MIN,
+};
+
+// How far the ring may be written until the next look: one that is slow looks at every record.
+static uint64_t next_step(struct ring *r)
+{
+    uint32_t now_ms = (uint32_t)(clock_read_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_MS);
+    if (now_ms - r->looked_ms >= LOOK_MS)
+        r->step = 0;
+    else if (r->step < STEP_MAX)
+        r->step = r->step < STEP_MIN ? STEP_MIN : r->step * 2;
+    r->looked_ms = now_ms;
+    return r->step;
+}
+
+// Has memory set aside for the first `end` bytes of the ring's data, in steps. False: there is none.
+static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
+{
+    uint64_t *reserved = &p->ring_reserved[r->index];
+    size_t data = (size_t)((const char *)r - p->base) + SLOT_DATA;
+    while (*reserved < end && *reserved <= r->mask) {
+        if (!emit_reserve(&p->segment.file, data + *reserved, RESERVE_BYTES))
+            return false;
+        *reserved += RESERVE_BYTES;
+    }
+    return true;
+}
 
 __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t points)
 {
@@ -26,7 +57,9 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
     uint64_t pad = to_end < bytes ? to_end : 0;
     if (used >= size / 2)
         emit_bell(p);
-    if (size - used < pad + bytes) {
+    else
+        emit_connection_tend(p);
+    if (size - used < pad + bytes || !reserve_data(p, r, head + pad + bytes)) {
         atomic_store_explicit(&r->dropped, atomic_load_explicit(&r->dropped, memory_order_relaxed) + points,
                               memory_order_relaxed);
         r->limit = head;
@@ -38,10 +71,12 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
         emit_publish(r, head);
         to_end = size;
     }
-    uint64_t mark = head + size / MARKS_PER_RING;
+    uint64_t mark = head + next_step(r);
     uint64_t limit = tail + size;
     if (limit > head + to_end)
         limit = head + to_end;
+    if (p->ring_reserved[r->index] < size && limit > p->ring_reserved[r->index])
+        limit = p->ring_reserved[r->index];
     r->limit = limit > mark ? mark : limit;
     if (r->limit < head + bytes)
         r->limit = head + bytes;
@@ -69,16 +104,9 @@ void sonde_put_point(sonde_handle metric, double value)
     emit_publish(r, head + POINT_BYTES);
 }
 
-// For what is not worth a path of its own.
-static struct ring *room_if_needed(size_t bytes, uint64_t points)
-{
-    struct ring *r = emit_self;
-    return atomic_load_explicit(&r->head, memory_order_relaxed) + bytes > r->limit ? emit_room(bytes, points) : r;
-}
-
 void sonde_put_point_at(sonde_handle metric, double value, int64_t time_ns)
 {
-    struct ring *r = room_if_needed(POINT_BYTES, 1);
+    struct ring *r = emit_room_if_needed(POINT_BYTES, 1);
     if (!r)
         return;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
@@ -93,7 +121,7 @@ static void put_row(sonde_handle group, const double *values, unsigned flags, in
 {
     unsigned count = emit_group_members(group);
     size_t bytes = 16 + 8 * (size_t)count;
-    struct ring *r = count ? room_if_needed(bytes, count) : NULL;
+    struct ring *r = count ? emit_room_if_needed(bytes, count) : NULL;
     if (!r)
         return;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
@@ -116,16 +144,72 @@ void sonde_put_row_at(sonde_handle group, const double *values, int64_t time_ns)
 
 // Cells ------------------------------------------------------------------------------------------------
 
-__attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double amount)
+// A page at a time: the agent looks no further, so it makes no pages that nobody has written.
+static uint32_t cells_end_for(sonde_handle metric)
 {
     enum { CELLS_A_PAGE = SEGMENT_PAGE / 8 };
-    struct ring *r = emit_ring(0);
-    if (!r || metric >= atomic_load_explicit(&emit_process.cells_end, memory_order_acquire))
+    return (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
+}
+
+// False for NaN and the infinities. A sum that has become one of them would never be a number again.
+static inline bool is_finite(double sum)
+{
+    return sum - sum == 0;
+}
+
+__attribute__((noinline, cold)) static void refuse_amount(void)
+{
+    atomic_fetch_add_explicit(&emit_process.header->dropped, 1, memory_order_relaxed);
+}
+
+static bool reserve_cells(struct emit_process *p, size_t area, uint32_t from, uint32_t end)
+{
+    return emit_reserve(&p->segment.file, area + from * sizeof(double), (end - from) * sizeof(double));
+}
+
+// All threads that found no slot share these cells.
+static void add_to_common(struct emit_process *p, sonde_handle metric, double amount)
+{
+    uint32_t end = cells_end_for(metric), known = atomic_load_explicit(&p->header->common_end, memory_order_relaxed);
+    if (known < end && !reserve_cells(p, p->at.common, known, end)) {
+        refuse_amount();
         return;
-    // A page at a time: the agent looks no further, so it makes no pages that nobody has written.
-    uint32_t end = (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
-    if (end > atomic_load_explicit(&r->cells_end, memory_order_relaxed))
+    }
+    while (known < end && !atomic_compare_exchange_weak_explicit(&p->header->common_end, &known, end,
+                                                                 memory_order_release, memory_order_relaxed))
+        ;
+    _Atomic uint64_t *cell = (_Atomic uint64_t *)(void *)(p->base + p->at.common) + metric;
+    uint64_t before = atomic_load_explicit(cell, memory_order_relaxed), after;
+    do {
+        double sum;
+        memcpy(&sum, &before, sizeof sum);
+        sum += amount;
+        if (!is_finite(sum)) {
+            refuse_amount();
+            return;
+        }
+        memcpy(&after, &sum, sizeof after);
+    } while (!atomic_compare_exchange_weak_explicit(cell, &before, after, memory_order_relaxed, memory_order_relaxed));
+}
+
+__attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double amount)
+{
+    struct emit_process *p = &emit_process;
+    struct ring *r = emit_ring(0);
+    if (!emit_on() || metric >= atomic_load_explicit(&p->cells_end, memory_order_acquire))
+        return;
+    if (!r) {
+        add_to_common(p, metric, amount);
+        return;
+    }
+    uint32_t end = cells_end_for(metric), known = atomic_load_explicit(&r->cells_end, memory_order_relaxed);
+    if (end > known) {
+        if (!reserve_cells(p, (size_t)((char *)r - p->base) + SLOT_CELLS, known, end)) {
+            refuse_amount();
+            return;
+        }
         atomic_store_explicit(&r->cells_end, end, memory_order_release);
+    }
     sonde_cell_add(metric, amount);
 }
 
@@ -138,7 +222,11 @@ void sonde_cell_add(sonde_handle metric, double amount)
     }
     // No other thread writes it, and an aligned double is stored whole: volatile is all that is needed for the agent to see it.
     volatile double *cell = (volatile double *)(void *)((char *)r + SLOT_CELLS) + metric;
-    *cell = *cell + amount;
+    double sum = *cell + amount;
+    if (__builtin_expect(!is_finite(sum), 0))
+        refuse_amount();
+    else
+        *cell = sum;
 }
 
 __attribute__((noinline, cold)) static bool set_slow(sonde_handle metric)
@@ -164,13 +252,13 @@ uint64_t sonde_dropped(void)
     struct emit_process *p = &emit_process;
     if (!emit_on())
         return 0;
-    uint64_t sum = atomic_load_explicit(&p->header->dropped_slots, memory_order_relaxed);
+    uint64_t sum = atomic_load_explicit(&p->header->dropped, memory_order_relaxed);
     uint32_t used = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
     for (uint32_t i = 0; i < used; i++) {
         struct ring *r = (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);
         sum += atomic_load_explicit(&r->dropped, memory_order_relaxed);
     }
-    return sum;
+    return sum + emit_unheard_values(p);
 }
 
 int sonde_level(void)

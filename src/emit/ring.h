@@ -9,6 +9,13 @@
 // is full, or there is none; `points` are counted as dropped.
 struct ring *emit_room(size_t bytes, uint64_t points);
 
+// The same; asks only where the room that is known does not do.
+static inline struct ring *emit_room_if_needed(size_t bytes, uint64_t points)
+{
+    struct ring *r = emit_self;
+    return atomic_load_explicit(&r->head, memory_order_relaxed) + bytes > r->limit ? emit_room(bytes, points) : r;
+}
+
 static inline uint64_t emit_time(const struct ring *r)
 {
     return __builtin_expect(r->ticks, 1) ? clock_ticks() : (uint64_t)clock_realtime_ns();

@@ -1,26 +1,33 @@
 // segment.h - the memory that a program shares with the agent of its node, byte by byte.
 //
-// One sparse memfd a process, named "sonde", sealed against a change of its size. The program maps all of it for writing; the
-// agent maps all of it read-only, and only the agent's area for writing. Pages are made when they are touched, so the size
-// below is address space, not memory. Shared by emit (which writes it) and ingest (which believes nothing in it).
+// Each process has two memfds, both sealed against a change of their size. Both sides map each of them whole, from
+// offset 0: an offset would have to be a multiple of the page size, which is 64 KiB on some machines.
+//
+// The segment, "sonde": the program writes it, and nobody else can. The program seals it against every later mapping for
+// writing (F_SEAL_FUTURE_WRITE); before Linux 5.1 it passes a read-only descriptor instead, and the file's mode keeps other
+// users from opening it again. Everything that the program relies on lies here: heads, limits, masks, sizes.
+// The kernel makes pages when they are touched, so the sizes below are address space, not memory.
+// Emit writes it; ingest reads it and believes nothing in it.
 //
 //    0 ┌─────────────────────────────┐
-//      │ header              4 KiB   │ struct segment_header: fixed at creation, and a few numbers that grow
-// 4096 ├─────────────────────────────┤
-//      │ agent's area                │ struct segment_agent: the only part the agent writes: asleep, one tail a slot
+//      │ header             64 KiB   │ struct segment_header: fixed at creation, and a few numbers that grow
 //      ├─────────────────────────────┤
 //      │ definitions        64 MiB   │ what the handles mean; append-only
 //      ├─────────────────────────────┤
 //      │ gauge cells         1 MiB   │ one 64-bit word a handle: bits of the double XOR STORE_MISSING_BITS, so 0 = never set
 //      ├─────────────────────────────┤
+//      │ common counter cells 1 MiB  │ one double a handle, added to atomically by all threads that found no slot
+//      ├─────────────────────────────┤
 //      │ slot 0                      │ one a thread
 //      │  ├ struct ring      4 KiB   │ head, limit, drops
-//      │  ├ spans           64 KiB   │ the thread's open spans; private to the program
 //      │  ├ counter cells    1 MiB   │ one double a handle, added to by this thread alone; the agent sums over slots
 //      │  └ data        ring_bytes   │ records
 //      ├─────────────────────────────┤
 //      │ slot 1 …                    │
 //      └─────────────────────────────┘
+//
+// The agent's area, "sonde-agent": struct segment_agent, 64 KiB. The agent writes it, and so may whoever gets its descriptor.
+// The program takes what it reads there for a hint: a wrong tail costs points, never memory outside of the ring.
 //
 // Definitions. Handles count from 1 in the order of the definitions; number 0 says what the process itself is. Each starts on a
 // multiple of 8 and is written whole before `definitions_bytes` is raised over it (release):
@@ -46,8 +53,9 @@
 //    A time is what header.clock says; with SEGMENT_TIME_NS in flags it is ns since the epoch, given by the caller.
 //
 // HELLO, program → agent, the first thing on a connection to the agent's Unix socket (SOCK_STREAM): struct segment_hello in
-// one sendmsg with the segment's descriptor (SCM_RIGHTS). No text protocol begins with its first byte. Every byte that follows
-// is a doorbell: "a ring is filling up, and you said that you sleep". The agent sends nothing back.
+// one sendmsg with two descriptors (SCM_RIGHTS): the segment's, then the agent's area's. The program sends it only to a
+// listener of its own user. No text protocol begins with its first byte. Every byte that follows is a doorbell: "a ring is
+// filling up, and you said that you sleep". The agent sends nothing back. An agent of another version closes the connection.
 #ifndef SONDE_EMIT_SEGMENT_H
 #define SONDE_EMIT_SEGMENT_H
 
@@ -57,14 +65,22 @@
 
 #define SEGMENT_MAGIC UINT64_C(0x67657365646e6f73)       // "sondeseg"
 #define SEGMENT_HELLO_MAGIC UINT64_C(0x0a1a65646e6f737f) // "\x7fsonde\x1a\n"
+// What to do where a program, or sonde put, does not see the folder of the job.
+#define SEGMENT_FOLDER_HINT                                                                                          \
+    "In a container, bind the folder above it (apptainer --bind DIR, podman or docker -v DIR:DIR); where TMPDIR is " \
+    "private, give sonde run a --run-dir that both see"
+
 #define SEGMENT_NAME "sonde"
-#define SEGMENT_LINK "/memfd:sonde (deleted)" // how /proc/PID/fd shows it
+#define SEGMENT_AGENT_NAME "sonde-agent"
+#define SEGMENT_LINK "/memfd:sonde (deleted)" // how /proc/PID/fd shows them
+#define SEGMENT_AGENT_LINK "/memfd:sonde-agent (deleted)"
 
 enum {
-    SEGMENT_VERSION = 1,
+    SEGMENT_VERSION = 2,
     SEGMENT_PAGE = 4096,
-    SEGMENT_LINE = 64,      // bytes of a cache line
-    SEGMENT_PATH_MAX = 108, // a Unix socket's path with its NUL
+    SEGMENT_PAGE_MAX = 65536, // the largest page of the machines that we know
+    SEGMENT_LINE = 64,        // bytes of a cache line
+    SEGMENT_PATH_MAX = 108,   // a Unix socket's path with its NUL
     SEGMENT_DEFINITIONS_MAX = 131072,
     SEGMENT_DEFINITIONS_BYTES = 64 << 20,
     SEGMENT_SLOTS_MIN = 4,
@@ -72,7 +88,6 @@ enum {
     SEGMENT_RING_MIN = 128 << 10,
     SEGMENT_RING_MAX = 64 << 20,
     SEGMENT_RING_DEFAULT = 1 << 20,
-    SEGMENT_SPANS_BYTES = 64 << 10,
     SEGMENT_RECORD_WORDS_MAX = 8191, // just under 64 KiB, half of the smallest ring
     SEGMENT_GROUP_MAX = 4096,        // members; the store's limit of a set
     SEGMENT_TAGS_MAX = 16,
@@ -80,6 +95,7 @@ enum {
     SEGMENT_UNIT_MAX = 32,
     SEGMENT_KEY_MAX = 128,
     SEGMENT_VALUE_MAX = 1024,
+    SEGMENT_CONVERSION_WORDS = 16,
     SEGMENT_TEXT_MAX = 4096, // an annotation, a help text
 };
 
@@ -110,24 +126,35 @@ struct segment_header {
     uint32_t slots;
     uint32_t level;
     uint32_t clock;
-    uint32_t reserved;
-    char socket_path[SEGMENT_PATH_MAX]; // whose agent this is for
+    _Atomic uint32_t moves; // how often the program has gone over to another agent; raised behind socket_path
+    char socket_path[SEGMENT_PATH_MAX]; // whose agent this is for; up to here alike in all versions
+    uint64_t agent_inode;               // of the agent's area, for an agent that looks through /proc/PID/fd
 
     // Written by the program as it runs, read by the agent.
     _Alignas(SEGMENT_LINE) _Atomic uint64_t definitions_bytes; // published with release
     _Atomic uint32_t slots_used;                               // slots from here on were never touched
     _Atomic uint64_t refused;                                  // definitions and tags over a limit or with a bad name
-    _Atomic uint64_t dropped_slots;                            // points of threads that found no slot
+    _Atomic uint64_t dropped;    // values lost outside of the rings: of threads without a slot, and what is no number
+    _Atomic uint32_t common_end; // handles from here on were never added to in the common cells
 };
 
 struct segment_agent {
     // 1: the agent sleeps; the program that makes it 0 rings. One bell a sleep.
     _Alignas(SEGMENT_LINE) _Atomic uint32_t asleep;
-    // How far the agents so far have read what is counted elsewhere, for the next one: header.dropped_slots, header.refused, ring.dropped.
-    _Atomic uint64_t dropped_slots, refused;
+    _Atomic uint32_t attached; // agents that have taken this segment so far; 0: what was emitted may never be read
+    // How far the agents so far have read what is counted elsewhere, for the next one: the header's counts, ring.dropped.
+    _Atomic uint64_t dropped, refused;
+    // How the agent turns the times of the records between a ring's `bytes` and `claimed` into those that it stores
+    // (ingest/conversion.h). The next agent repeats it: a record that is stored twice has the same time twice, and is one.
+    _Alignas(SEGMENT_LINE) _Atomic uint64_t conversion[SEGMENT_CONVERSION_WORDS];
     struct {
         _Alignas(SEGMENT_LINE) _Atomic uint64_t bytes; // what the agent has taken
         _Atomic uint64_t dropped;
+        _Atomic uint64_t claimed; // what it was taking when it was killed: up to here
+        struct {
+            _Atomic uint64_t bytes;  // that of the two counts whose `bytes` is the ring's
+            _Atomic uint64_t newest; // of the points before it: theirs are earlier
+        } newest[2];
     } tails[];
 };
 
@@ -141,6 +168,8 @@ struct ring {
     uint32_t index;             // of the slot
     _Atomic uint64_t dropped;   // points (a row of n counts n), spans and notes that did not fit
     uint64_t spans;             // ever begun here: makes ids
+    uint32_t looked_ms;         // the producer's own: when it last looked whether the agent is there
+    uint32_t step;              // so many bytes later it looks again
     bool ticks;                 // header.clock, close at hand
     _Atomic bool used;          // a thread has it
 };
@@ -148,12 +177,12 @@ struct ring {
 struct segment_hello {
     uint64_t magic;
     uint32_t version;
-    uint32_t reserved;
+    uint32_t moves; // header.moves: of two agents, the one that got the last HELLO reads on
 };
 
-_Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header has one page");
+_Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is in the first page of any size");
 _Static_assert(sizeof(struct ring) == SEGMENT_LINE, "what the hot path touches is one cache line");
-_Static_assert(sizeof(struct segment_agent) == SEGMENT_LINE &&
+_Static_assert(sizeof(struct segment_agent) == SEGMENT_LINE + 8 * SEGMENT_CONVERSION_WORDS &&
                    sizeof(((struct segment_agent *)0)->tails[0]) == SEGMENT_LINE,
                "the agent's words do not share lines");
 _Static_assert(SEGMENT_RECORD_WORDS_MAX * 8 * 2 <= SEGMENT_RING_MIN, "a pad and a record fit into any ring");
@@ -166,23 +195,25 @@ _Static_assert((SEGMENT_EVENT_WORDS + 1) * 8 + 4 + SEGMENT_TEXT_MAX +
 // Offsets in the segment and, within a slot, from its struct ring.
 enum {
     SEGMENT_CELLS_BYTES = SEGMENT_DEFINITIONS_MAX * 8,
-    SLOT_SPANS = SEGMENT_PAGE,
-    SLOT_CELLS = SLOT_SPANS + SEGMENT_SPANS_BYTES,
+    SLOT_CELLS = SEGMENT_PAGE,
     SLOT_DATA = SLOT_CELLS + SEGMENT_CELLS_BYTES,
+    SEGMENT_AGENT_BYTES = SEGMENT_PAGE_MAX,
 };
 
+_Static_assert(sizeof(struct segment_agent) + SEGMENT_SLOTS_MAX * SEGMENT_LINE <= SEGMENT_AGENT_BYTES,
+               "the agent's area has room for the tails of all slots");
+
 struct segment_layout {
-    size_t agent, agent_bytes, definitions, gauges, slots, slot_bytes, bytes;
+    size_t definitions, gauges, common, slots, slot_bytes, bytes;
 };
 
 static inline struct segment_layout segment_layout(uint32_t slots, uint64_t ring_bytes)
 {
     struct segment_layout l;
-    l.agent = SEGMENT_PAGE;
-    l.agent_bytes = (SEGMENT_LINE * ((size_t)slots + 1) + SEGMENT_PAGE - 1) / SEGMENT_PAGE * SEGMENT_PAGE;
-    l.definitions = l.agent + l.agent_bytes;
+    l.definitions = SEGMENT_PAGE_MAX;
     l.gauges = l.definitions + SEGMENT_DEFINITIONS_BYTES;
-    l.slots = l.gauges + SEGMENT_CELLS_BYTES;
+    l.common = l.gauges + SEGMENT_CELLS_BYTES;
+    l.slots = l.common + SEGMENT_CELLS_BYTES;
     l.slot_bytes = SLOT_DATA + (size_t)ring_bytes;
     l.bytes = l.slots + l.slot_bytes * slots;
     return l;

@@ -1,6 +1,7 @@
 // tags.c - which names and tags are valid (as the store has it), and the tags that everything from this process carries.
 #include "emit/tags.h"
 #include "emit/process.h"
+#include "emit/rank.h"
 
 #include <stdlib.h>
 
@@ -29,25 +30,6 @@ struct str emit_cut(struct str s, size_t bytes)
     while (bytes > 0 && ((unsigned char)s.data[bytes] & 0xc0) == 0x80)
         bytes--;
     return str_slice(s, 0, bytes);
-}
-
-// Where launchers put the rank; the first that is set counts. Slurm's comes last: it is also set where srun starts mpirun.
-static const char *const rank_variables[] = {
-    "PMIX_RANK",    "OMPI_COMM_WORLD_RANK", "PMI_RANK",       "MV2_COMM_WORLD_RANK",
-    "MPT_MPI_RANK", "PALS_RANKID",          "FLUX_TASK_RANK", "SLURM_PROCID",
-};
-
-enum { RANK_DIGITS_MAX = 20 };
-
-static const char *rank_of_process(void)
-{
-    for (size_t i = 0; i < sizeof rank_variables / sizeof *rank_variables; i++) {
-        const char *text = secure_getenv(rank_variables[i]);
-        uint64_t rank;
-        if (text && strlen(text) <= RANK_DIGITS_MAX && str_to_u64(str_of(text), &rank))
-            return text;
-    }
-    return NULL;
 }
 
 unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct emit_tag_store *store, unsigned *refused)
@@ -87,7 +69,7 @@ unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct em
         has_rank = has_rank || strcmp(tag.key, "rank") == 0;
         tags[count++] = tag;
     }
-    const char *rank = rank_of_process();
+    const char *rank = emit_rank();
     if (rank && !has_rank)
         tags[count++] = (struct sonde_tag){"rank", rank};
     return count;

@@ -28,7 +28,7 @@ struct emit_tag_store {
     char text[EMIT_TAG_TEXT_MAX]; // what the tags point into
 };
 
-// SONDE_TAGS, and `rank` where MPI or Slurm give one and SONDE_TAGS does not. Returns how many, at most SEGMENT_TAGS_MAX - 1; *refused is
+// SONDE_TAGS, and `rank` where a launcher gives one (rank.h) and SONDE_TAGS does not. Returns how many, at most SEGMENT_TAGS_MAX - 1; *refused is
 // raised by those that are bad.
 unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct emit_tag_store *store, unsigned *refused);
 

@@ -63,8 +63,17 @@ static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
             return false;
     }
     p->definitions[definition].has_cell = true;
+    c->values[c->count] = store_missing();
     c->definitions[c->count++] = definition;
     return true;
+}
+
+// Adds the counter cells at `area`, those of handles below `end`, to the sums.
+static void add_cells(struct program *p, const char *area, uint32_t end)
+{
+    const volatile double *cell = (const volatile double *)(const volatile void *)area;
+    for (uint32_t i = 0; i < end && i < p->definition_count; i++)
+        p->cells.sums[i] += cell[i];
 }
 
 // Reads the program's cells; new ones join the list.
@@ -79,12 +88,10 @@ static void read_cells(struct ingest *in, struct program *p)
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
     for (uint32_t s = 0; s < used && s < p->slots; s++) {
         const char *slot = p->base + p->at.slots + p->at.slot_bytes * s;
-        const volatile double *cell = (const volatile double *)(const volatile void *)(slot + SLOT_CELLS);
-        uint32_t end =
-            atomic_load_explicit(&((const struct ring *)(const void *)slot)->cells_end, memory_order_acquire);
-        for (uint32_t i = 0; i < end && i < p->definition_count; i++)
-            c->sums[i] += cell[i];
+        add_cells(p, slot + SLOT_CELLS,
+                  atomic_load_explicit(&((const struct ring *)(const void *)slot)->cells_end, memory_order_acquire));
     }
+    add_cells(p, p->base + p->at.common, atomic_load_explicit(&h->common_end, memory_order_acquire));
     const volatile uint64_t *gauge = (const volatile uint64_t *)(const volatile void *)(p->base + p->at.gauges);
     for (uint32_t i = 1; i < p->definition_count; i++) {
         if (p->definitions[i].state != DEFINITION_METRIC)
@@ -99,8 +106,18 @@ static void read_cells(struct ingest *in, struct program *p)
         else if (!d->has_sum)
             c->sums[i] = store_missing(); // set to that
     }
-    for (size_t k = 0; k < c->count; k++)
-        c->values[k] = c->sums[c->definitions[k]];
+    // A counter that was set to what is no number keeps its last value: totals that other programs add to would be lost.
+    for (size_t k = 0; k < c->count; k++) {
+        double value = c->sums[c->definitions[k]];
+        if (p->definitions[c->definitions[k]].kind != STORE_COUNTER || isfinite(value))
+            c->values[k] = value;
+    }
+}
+
+// A total that grows by `more`, or stays what it is where that would make it infinite.
+static double total_of(double total, double more)
+{
+    return isfinite(total + more) ? total + more : total;
 }
 
 // What the recording held of it.
@@ -136,9 +153,10 @@ static void accumulate(struct ingest *in, struct program *p)
             a->sum = d->kind == STORE_COUNTER ? a->gone : store_missing();
         }
         if (!store_is_missing(p->cells.values[k]))
-            a->sum = d->kind == STORE_COUNTER ? a->sum + p->cells.values[k] : p->cells.values[k];
+            a->sum = d->kind == STORE_COUNTER ? total_of(a->sum, p->cells.values[k]) : p->cells.values[k];
         bool new = a >= in->accumulators + in->accumulators_begun;
-        if (new && !store_is_missing(p->cells.values[k]) && p->start_ns + TICKS_NS <= a->recorded_ns)
+        if (new && !store_is_missing(p->cells.values[k]) &&
+            clock_map_real_ns(&in->fit.map, p->start_ns) + TICKS_NS <= a->recorded_ns)
             a->lived += p->cells.values[k];
         if (a->owner == INGEST_NOBODY) {
             a->owner = p->id;
@@ -181,6 +199,8 @@ size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_gone)
     size_t cells = 0;
     in->epoch++;
     for (size_t i = 0; i < in->program_count; i++) {
+        if (!in->programs[i]->owned)
+            continue;
         read_cells(in, in->programs[i]);
         accumulate(in, in->programs[i]);
     }
@@ -201,7 +221,7 @@ void cells_let_go(struct ingest *in, struct program *p)
         const struct definition *d = &p->definitions[p->cells.definitions[k]];
         struct accumulator *a = accumulator(in, d->series);
         if (d->kind == STORE_COUNTER && !store_is_missing(p->cells.values[k]))
-            a->gone += p->cells.values[k];
+            a->gone = total_of(a->gone, p->cells.values[k]);
         if (a->owner == p->id)
             a->owner = INGEST_NOBODY;
     }

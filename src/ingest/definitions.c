@@ -60,9 +60,10 @@ static void define_metric(struct ingest *in, struct program *p, const struct sto
     if (m->level > in->level)
         d->state = DEFINITION_OFF;
     else if (ingest_labels(in, p, tags, count, all, &all_count) && store_define_metric(in->store, m, &metric) == 0 &&
-             store_define_series(in->store, metric, all, all_count, &d->series) == 0)
+             store_define_series(in->store, metric, all, all_count, &d->series) == 0) {
         d->state = DEFINITION_METRIC;
-    else
+        turns_define(in, p, d->series);
+    } else
         d->state = DEFINITION_LIMIT;
 }
 

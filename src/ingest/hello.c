@@ -1,5 +1,6 @@
 // hello.c - takes a program's HELLO (emit/segment.h) and its descriptor off a socket. The peer may send anything.
 #include "ingest/hello.h"
+#include "base/log.h"
 #include "emit/segment.h"
 
 #include <errno.h>
@@ -7,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// Takes the message and its descriptor. Descriptors that nobody asked for are closed.
-static int receive(int socket, struct segment_hello *hello, int *fd)
+// Takes the message and its descriptors, and closes those that are too many.
+static int receive(int socket, struct segment_hello *hello, struct ingest_descriptors *out)
 {
     enum { FDS_MAX = 8 };
     struct iovec piece = {hello, sizeof *hello};
@@ -19,7 +20,6 @@ static int receive(int socket, struct segment_hello *hello, int *fd)
     struct msghdr message = {
         .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    *fd = -1;
     if (n < 0)
         return -errno;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
@@ -28,18 +28,25 @@ static int receive(int socket, struct segment_hello *hello, int *fd)
         for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
             int one;
             memcpy(&one, CMSG_DATA(c) + at, sizeof one);
-            if (*fd < 0)
-                *fd = one;
+            if (out->segment < 0)
+                out->segment = one;
+            else if (out->agent_area < 0)
+                out->agent_area = one;
             else
                 close(one);
         }
     }
-    return n == (ssize_t)sizeof *hello && *fd >= 0 ? 0 : -EPROTO;
+    if (n != (ssize_t)sizeof *hello || hello->magic != SEGMENT_HELLO_MAGIC)
+        return -EPROTO;
+    if (hello->version != SEGMENT_VERSION)
+        return -EPROTONOSUPPORT;
+    out->moves = hello->moves;
+    return out->segment >= 0 && out->agent_area >= 0 ? 0 : -EPROTO;
 }
 
-int ingest_receive_hello(int socket, int *segment_fd, pid_t *pid)
+int ingest_receive_hello(int socket, struct ingest_descriptors *fds, pid_t *pid)
 {
-    *segment_fd = -1;
+    *fds = (struct ingest_descriptors){.segment = -1, .agent_area = -1};
     *pid = 0;
     unsigned char first;
     ssize_t n = recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -55,15 +62,22 @@ int ingest_receive_hello(int socket, int *segment_fd, pid_t *pid)
         return -errno;
     if (peer.uid != geteuid())
         return -EPERM;
-    struct segment_hello hello;
-    int r = receive(socket, &hello, segment_fd);
-    if (r == 0 && (hello.magic != SEGMENT_HELLO_MAGIC || hello.version != SEGMENT_VERSION))
-        r = -EPROTO;
-    if (r != 0 && *segment_fd >= 0) {
-        close(*segment_fd);
-        *segment_fd = -1;
-    }
+    struct segment_hello hello = {0};
+    int r = receive(socket, &hello, fds);
+    if (r != 0)
+        ingest_descriptors_close(fds);
     static pid_t invisible = 0;
     *pid = peer.pid > 0 ? peer.pid : --invisible;
     return r;
+}
+
+void ingest_warn_version(pid_t pid)
+{
+    static bool warned;
+    if (!warned)
+        log_warning(
+            "process %ld is linked with a libsonde of another version, and this agent cannot read its data: link "
+            "the program with the libsonde of this sonde (%s); more such programs are not listed",
+            (long)pid, SONDE_VERSION);
+    warned = true;
 }

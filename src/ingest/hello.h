@@ -2,19 +2,23 @@
 #ifndef SONDE_INGEST_HELLO_H
 #define SONDE_INGEST_HELLO_H
 
-#include <sys/types.h>
+#include "ingest/ingest.h"
 
 // Looks at the first bytes of a connection (non-blocking Unix stream socket). Returns
-//   0         it was a HELLO and is taken off the socket; *segment_fd is the caller's, *pid the peer's as the kernel says it. A peer in a
+//   0         it was a HELLO and is taken off the socket; *fds are the caller's, *pid the peer's as the kernel says it. A peer in a
 //             pid namespace that we cannot see has none: *pid is then a negative number that is nobody else's.
 //             Pass both to ingest_attach(); when that says -EBUSY (we have found it already) the connection is good as well.
 //             Every byte that comes later is a doorbell: read and throw away what there is, and call ingest_drain(). At the end
 //             of the connection call ingest_hangup(in, *pid).
 //   -EAGAIN   nothing has come yet: wait for more
 //   -ENOMSG   something else, which is left on the socket: text
-//   -EPROTO   began like a HELLO and is none, or of another version: close the connection
+//   -EPROTO   began like a HELLO and is none: close the connection
+//   -EPROTONOSUPPORT  the HELLO of another version: close the connection, call ingest_warn_version()
 //   -EPERM    the peer is another user: close the connection
 //   -ENOTCONN the peer has gone
-int ingest_receive_hello(int socket, int *segment_fd, pid_t *pid);
+int ingest_receive_hello(int socket, struct ingest_descriptors *fds, pid_t *pid);
+
+// Logs once that programs are linked with another version of libsonde.
+void ingest_warn_version(pid_t pid);
 
 #endif

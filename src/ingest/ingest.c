@@ -4,10 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// The line is off by what reading the clocks is (some 20 ns), times what has passed since it was fitted, over what it was fitted over. So it is fitted
-// again whenever twice the time has passed, until that is REFIT_MAX_NS: a start need not wait, and no point is ever more than that off.
 enum { CLOCK_SETTLE_MS = 1 };
-static const int64_t REFIT_MAX_NS = NS_PER_S;
 
 bool ingest_grow(void *array, size_t *capacity, size_t wanted, size_t each)
 {
@@ -58,16 +55,17 @@ int ingest_create(struct store *store, const struct ingest_options *options, str
     in->programs_max = options->programs_max ? options->programs_max : INGEST_PROGRAMS_MAX_DEFAULT;
     in->recorded = options->recorded;
     in->recorded_user = options->recorded_user;
+    in->turns = 1;
+    in->turns_taken = calloc(in->programs_max, sizeof *in->turns_taken);
     in->points = malloc(INGEST_BATCH_POINTS * sizeof *in->points);
     in->socket_path = options->socket_path ? strdup(options->socket_path) : NULL;
-    if (!in->points || !copy_labels(in, options->labels, options->label_count) ||
+    if (!in->points || !in->turns_taken || !copy_labels(in, options->labels, options->label_count) ||
         (options->socket_path && !in->socket_path)) {
         ingest_destroy(in);
         return error_set(e, -ENOMEM, "no memory for the ingest");
     }
-    in->created_at_ns = clock_monotonic_ns();
     clock_fit_start(&in->fit, CLOCK_SETTLE_MS);
-    in->checked_at_ns = in->fitted_at_ns = clock_monotonic_ns();
+    in->checked_at_ns = clock_monotonic_ns();
     *out = in;
     return 0;
 }
@@ -88,6 +86,8 @@ void ingest_destroy(struct ingest *in)
     free(in->socket_path);
     free(in->label_text);
     free(in->accumulator_of);
+    free(in->definers);
+    free(in->turns_taken);
     free(in->accumulators);
     free(in);
 }
@@ -117,17 +117,18 @@ bool ingest_labels(const struct ingest *in, const struct program *p, const struc
 size_t ingest_drain(struct ingest *in, double *fullest)
 {
     double full = 0;
-    int64_t now = clock_monotonic_ns(), fitted_over = in->fitted_at_ns - in->created_at_ns;
-    if (now - in->fitted_at_ns >= (fitted_over < REFIT_MAX_NS ? fitted_over : REFIT_MAX_NS)) {
-        in->fitted_at_ns = now;
-        clock_fit_update(&in->fit);
-    }
+    int64_t now = clock_monotonic_ns();
+    struct clock_reading reading;
+    clock_read_together(&reading);
+    clock_fit_take(&in->fit, &reading);
     if (now - in->checked_at_ns >= NS_PER_S) {
         in->checked_at_ns = now;
         for (size_t i = 0; i < in->program_count; i++)
             program_look(in->programs[i]);
     }
     size_t points = 0;
+    for (size_t i = 0; i < in->program_count; i++)
+        program_definitions(in, in->programs[i]); // who shares a series is known before any point is stored
     // Whether a program is gone was known before its rings are read: what it wrote is all there now.
     for (size_t i = 0; i < in->program_count; i++)
         points += program_drain(in, in->programs[i], &full);

@@ -39,25 +39,38 @@ struct ingest_stats {
 int ingest_create(struct store *store, const struct ingest_options *options, struct ingest **out, struct error *e);
 void ingest_destroy(struct ingest *in); // drains once more
 
-// Takes over a program's segment (src/emit/segment.h). The descriptor is closed by this call or when the program is gone.
-// `pid` is the peer's as the kernel said it. -EBUSY: this one is attached already; -EPROTO: not a segment; -ENFILE: programs_max.
-int ingest_attach(struct ingest *in, int segment_fd, pid_t pid);
+// The two descriptors that a program shares (src/emit/segment.h).
+struct ingest_descriptors {
+    int segment, agent_area; // -1 = none
+    uint32_t moves;          // how often the program had gone over to another agent (sonde_connect) when it passed them
+};
 
-// Finds programs that started before this agent, or were left behind by one that died: looks through /proc for segments of our user with our
-// socket's path. Returns how many it attached.
+void ingest_descriptors_close(struct ingest_descriptors *fds);
+
+// Takes over a program's segment. This call closes the descriptors. `pid` is the peer's as the kernel said it.
+// -EBUSY: this segment is attached already; -EPROTO: not a segment; -EPROTONOSUPPORT: of another version of sonde;
+// -ENFILE: programs_max.
+int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid);
+
+// Finds programs that started before this agent, or were left behind by one that died: looks through /proc for segments of our user and our
+// socket, also in containers. Returns how many it attached.
 int ingest_adopt(struct ingest *in);
 
 // Takes what is in the rings into the store. Returns how many points; a program that has exited is drained to its end and let go.
 // *fullest (may be NULL) is how full the fullest ring was, 0..1: the caller comes back sooner when it was high.
 size_t ingest_drain(struct ingest *in, double *fullest);
 
-// The program with this pid has hung up its socket: look at once whether it is gone.
+// The program with this pid has closed its connection: look at once whether it is gone. A program that we cannot see (a negative pid) is let
+// go with its connection, also if it has run another program or was only told to close all descriptors; it may connect again.
 void ingest_hangup(struct ingest *in, pid_t pid);
 
 // Records all cells at t_ns: counters summed over threads and programs (those gone included), gauges as they are.
 size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);
 
 void ingest_get_stats(const struct ingest *in, struct ingest_stats *out);
+
+// What programs have dropped, as far as it was counted so far, is in the recording: the next agent need not count it again.
+void ingest_counts_recorded(struct ingest *in);
 
 // Text: OpenTSDB ("put m ts v k=v"), StatsD ("m:1|c|@0.1|#k:v"), Influx ("m,k=v f=1 ts"), plain ("m 0.5 k=v"), told apart line by line.
 struct ingest_lines;

@@ -2,8 +2,8 @@
 #ifndef SONDE_INGEST_INGEST_INTERNAL_H
 #define SONDE_INGEST_INGEST_INTERNAL_H
 
-#include "base/clock.h"
 #include "emit/segment.h"
+#include "ingest/conversion.h"
 #include "ingest/ingest.h"
 
 enum {
@@ -57,21 +57,30 @@ struct program {
     int pidfd;            // -1 = gone, or none could be had
     bool gone;            // seen dead: the next drain is the last
     bool warned;          // that it writes nonsense
+    bool warned_ahead;    // that its times are ahead
     dev_t device;
-    ino_t inode;
+    ino_t inode, agent_inode;
     uint64_t salt;    // makes span ids of programs differ
-    int64_t start_ns; // no record is older
+    int64_t start_ns; // boot time; no record is older
     uint32_t clock, slots;
     uint64_t ring_bytes;
     struct segment_layout at;
     const char *base; // all of it, read-only
     struct segment_agent *agent;
-    size_t agent_bytes;
+    int lock_fd;    // the agent's area once more: who holds its lock reads the segment; -1 = it could not be opened
+    bool owned;     // we hold the lock, and the members below are what the agent before us has left
+    uint32_t moves; // header.moves when the program handed itself over to us
 
-    uint64_t *tails;   // ours; those in the segment are for the program and for the next agent
-    uint64_t *dropped; // as last read, by slot
-    int64_t *newest;   // time of the last point or row, by slot
-    uint64_t dropped_slots, refused;
+    uint64_t *tails;              // ours; those in the segment are for the program and for the next agent
+    uint64_t *dropped;            // as last read, by slot
+    int64_t *newest;              // time of the last point or row by the program's clock, by slot
+    uint64_t lost, refused;       // header.dropped, header.refused as last read
+    uint8_t *commits;             // which of the two counts in the segment was written last, by slot
+    struct conversion conversion; // of this drain; at first, of the agent before us
+    bool shares;                  // another program defines one of its series: it has a turn (conversion.h)
+    uint32_t turn;
+    uint64_t sharing_seen; // in->sharing when that was looked at
+    bool interrupted;      // that was killed in its drain: what it had claimed is taken by its conversion
 
     size_t definitions_at; // bytes read
     bool definitions_bad;  // they made no sense; no more are read
@@ -116,10 +125,12 @@ struct ingest {
     bool closing; // in the last drain
 
     struct clock_fit fit;
-    int64_t now_ns;             // of this drain
-    int64_t created_at_ns;      // monotonic, as the next two
-    int64_t fitted_at_ns;       // when the clocks were read last
-    int64_t checked_at_ns;      // when programs were looked at last
+    uint32_t *definers; // by series: programs that define it
+    size_t definers_capacity;
+    uint64_t sharing;           // how often a series has got a second one
+    uint8_t *turns_taken;       // by turn; programs_max of them
+    uint32_t turns;             // a power of two above all that were ever taken
+    int64_t checked_at_ns;      // when programs were looked at last, monotonic
     struct store_point *points; // INGEST_BATCH_POINTS
     size_t point_count;
 
@@ -143,6 +154,7 @@ bool ingest_labels(const struct ingest *in, const struct program *p, const struc
 // programs.c
 void program_free(struct program *p);
 void program_look(struct program *p);    // sets gone
+int program_own(struct program *p);      // 0; -EBUSY: another agent still reads it; -ENOMEM
 size_t programs_gone(struct ingest *in); // lets go of them
 
 // definitions.c: reads what is new.
@@ -150,7 +162,16 @@ void program_definitions(struct ingest *in, struct program *p);
 
 void program_warn(struct program *p, const char *what); // once a program
 
+// turns.c
+void turns_define(struct ingest *in, struct program *p, uint32_t series); // p defines it
+void turns_let_go(struct ingest *in, struct program *p);                  // all that it has defined
+// Those of the program's rings in use, in p->conversion. True: they have changed.
+bool turns_share(struct ingest *in, struct program *p, uint32_t rings);
+bool turns_valid(const struct conversion *c);
+
 // rings.c
+bool program_resume(struct program *p);  // where the agent before us has stopped; false: no memory
+void program_counted(struct program *p); // the next agent need not count again what was counted so far
 size_t program_drain(struct ingest *in, struct program *p, double *fullest);
 void ingest_flush_points(struct ingest *in);
 

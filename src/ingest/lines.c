@@ -14,8 +14,8 @@
 
 enum { ANSWERS_MAX = 100 };
 
-// A point far in the future would make everything else too old to keep. A clock may be wrong by this much.
-#define FUTURE_MAX_NS (INT64_C(3600) * NS_PER_S)
+// A time further ahead than this comes from a mistake (a wrong unit, a wrong date), not from a clock: the sender is told.
+#define MISTAKE_NS (INT64_C(3600) * NS_PER_S)
 
 // One for all connections of an agent.
 struct ingest_lines_state {
@@ -142,11 +142,20 @@ static void count_refusal(struct ingest *in, int code)
         in->stats.dropped_store++;
 }
 
+// The time of the line: its own, or now. One that is ahead of the wall clock is put to now (conversion.h says why).
+static int64_t time_of_line(struct ingest *in, const struct line *line)
+{
+    if (line->has_time && line->t_ns <= clock_realtime_ns() + INGEST_FUTURE_MAX_NS)
+        return line->t_ns;
+    in->stats.clamped += line->has_time;
+    return stamp_now(in->lines);
+}
+
 static bool take_annotation(struct ingest *in, struct line *line)
 {
     struct store_label labels[2 * STORE_LABELS_MAX];
     struct store_event event = {.kind = STORE_ANNOTATION, .text = line->annotation, .labels = labels};
-    event.start_ns = event.end_ns = line->has_time ? line->t_ns : stamp_now(in->lines);
+    event.start_ns = event.end_ns = time_of_line(in, line);
     event.label_count = all_labels(in, line, labels);
     int failed = store_append_event(in->store, &event);
     if (!failed)
@@ -161,7 +170,7 @@ static bool take_items(struct ingest *in, struct line *line)
     struct ingest_lines_state *state = in->lines;
     bool all = true;
     int64_t t_ns = 0;
-    if (line->has_time && line->t_ns > clock_realtime_ns() + FUTURE_MAX_NS)
+    if (line->has_time && line->t_ns > clock_realtime_ns() + MISTAKE_NS)
         return line_fail(line, "the time is more than an hour in the future");
     if (line->annotation.size)
         return take_annotation(in, line);
@@ -174,7 +183,7 @@ static bool take_items(struct ingest *in, struct line *line)
         else if (!failed) {
             // Values of one line are of one moment, unless they are of one series.
             if (t_ns == 0 || str_eq(item->name, item[-1].name))
-                t_ns = line->has_time ? line->t_ns : stamp_now(state);
+                t_ns = time_of_line(in, line);
             failed = store_append(in->store, series, t_ns, item->value);
         }
         if (failed) {

@@ -1,11 +1,12 @@
 // programs.c - programs come, are found, are watched, and go.
 //
-// What makes a descriptor a segment that can be mapped without fear: it is a memfd of tmpfs (a hole in one of hugetlbfs may raise SIGBUS),
-// sealed against shrinking (reading behind its end would), its size is what its header says, and that follows from two bounded numbers.
-// They are read once.
+// A descriptor can be mapped without fear if it is a memfd of tmpfs (a hole in one of hugetlbfs may raise SIGBUS), is sealed
+// against shrinking (reading behind its end would), and has the size that its header gives, which follows from two bounded
+// numbers. They are read once. The agent's area has one fixed size.
 #include "base/hash.h"
 #include "base/log.h"
 #include "emit/process_start.h"
+#include "ingest/hello.h"
 #include "ingest/ingest_internal.h"
 
 #include <dirent.h>
@@ -51,8 +52,29 @@ static bool maps_segment(const struct program *p)
     return found;
 }
 
+// Whether the program has gone over to another agent (sonde_connect).
+static bool has_moved(const struct program *p)
+{
+    const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
+    return atomic_load_explicit(&h->moves, memory_order_acquire) != p->moves;
+}
+
+// A program that moves has two agents for a while. Both would take what lies between the tail and the head, so the second
+// waits until the first has let go. The kernel drops the lock of an agent that is killed.
+int program_own(struct program *p)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (p->owned)
+        return 0;
+    if (p->lock_fd >= 0 && fcntl(p->lock_fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES))
+        return -EBUSY;
+    p->owned = program_resume(p);
+    return p->owned ? 0 : -ENOMEM;
+}
+
 void program_look(struct program *p)
 {
+    p->gone = p->gone || has_moved(p);
     struct pollfd f = {p->pidfd, POLLIN, 0};
     if (p->pidfd >= 0)
         p->gone = p->gone || poll(&f, 1, 0) > 0;
@@ -88,7 +110,9 @@ void program_free(struct program *p)
     if (p->base)
         munmap((void *)(uintptr_t)p->base, p->at.bytes);
     if (p->agent)
-        munmap(p->agent, p->agent_bytes);
+        munmap(p->agent, SEGMENT_AGENT_BYTES);
+    if (p->lock_fd >= 0)
+        close(p->lock_fd);
     if (p->pidfd >= 0)
         close(p->pidfd);
     cells_free(&p->cells);
@@ -97,6 +121,7 @@ void program_free(struct program *p)
     free(p->tails);
     free(p->newest);
     free(p->dropped);
+    free(p->commits);
     free(p);
 }
 
@@ -117,26 +142,44 @@ size_t programs_gone(struct ingest *in)
             continue;
         }
         cells_let_go(in, p);
+        turns_let_go(in, p);
+        program_counted(p); // it may live on with another agent
         program_free(p);
         in->programs[i] = in->programs[--in->program_count];
     }
     return cells;
 }
 
+// Whether what the descriptor names cannot shrink under a mapping of it.
+static bool is_mappable(int fd, struct stat *st)
+{
+    struct statfs fs;
+    int seals = fcntl(fd, F_GET_SEALS);
+    return fstat(fd, st) == 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC && seals >= 0 &&
+           (seals & F_SEAL_SHRINK);
+}
+
+// The fixed part of the header. 0, -EPROTO, or -EPROTONOSUPPORT: of another version.
+static int read_header(int fd, struct segment_header *h)
+{
+    enum { FIXED = offsetof(struct segment_header, definitions_bytes) };
+    if (pread(fd, h, FIXED, 0) != FIXED || h->magic != SEGMENT_MAGIC)
+        return -EPROTO;
+    return h->version == SEGMENT_VERSION ? 0 : -EPROTONOSUPPORT;
+}
+
 // Reads the fixed part of the header once, and maps what it describes.
 static int map_segment(struct program *p, int fd)
 {
     struct stat st;
-    struct statfs fs;
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC || seals < 0 ||
-        !(seals & F_SEAL_SHRINK) || st.st_size < SEGMENT_PAGE)
-        return -EPROTO;
     struct segment_header h;
-    ssize_t n = pread(fd, &h, offsetof(struct segment_header, definitions_bytes), 0);
-    if (n != (ssize_t)offsetof(struct segment_header, definitions_bytes) || h.magic != SEGMENT_MAGIC ||
-        h.version != SEGMENT_VERSION || h.slots < SEGMENT_SLOTS_MIN || h.slots > SEGMENT_SLOTS_MAX ||
-        h.ring_bytes < SEGMENT_RING_MIN || h.ring_bytes > SEGMENT_RING_MAX || (h.ring_bytes & (h.ring_bytes - 1)))
+    if (!is_mappable(fd, &st) || st.st_size < (off_t)sizeof h)
+        return -EPROTO;
+    int r = read_header(fd, &h);
+    if (r != 0)
+        return r;
+    if (h.slots < SEGMENT_SLOTS_MIN || h.slots > SEGMENT_SLOTS_MAX || h.ring_bytes < SEGMENT_RING_MIN ||
+        h.ring_bytes > SEGMENT_RING_MAX || (h.ring_bytes & (h.ring_bytes - 1)))
         return -EPROTO;
     p->at = segment_layout(h.slots, h.ring_bytes);
     if ((uint64_t)st.st_size != p->at.bytes)
@@ -146,73 +189,113 @@ static int map_segment(struct program *p, int fd)
     p->clock = h.clock;
     p->device = st.st_dev;
     p->inode = st.st_ino;
+    p->agent_inode = h.agent_inode;
     void *base = mmap(NULL, p->at.bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED)
         return -ENOMEM;
     p->base = base;
-    void *agent = mmap(NULL, p->at.agent_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)p->at.agent);
-    if (agent == MAP_FAILED)
-        return -errno;
-    p->agent = agent;
-    p->agent_bytes = p->at.agent_bytes;
     return 0;
 }
 
-static void watch(struct program *p)
+static int map_agent_area(struct program *p, int fd)
 {
+    struct stat st;
+    if (!is_mappable(fd, &st) || st.st_size != SEGMENT_AGENT_BYTES || st.st_dev != p->device ||
+        st.st_ino != p->agent_inode)
+        return -EPROTO;
+    void *agent = mmap(NULL, SEGMENT_AGENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (agent == MAP_FAILED)
+        return -errno;
+    p->agent = agent;
+    // An open file of its own, as the lock belongs to that: the program and the other agent share the one that was passed.
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    p->lock_fd = open(path, O_RDWR | O_CLOEXEC);
+    return 0;
+}
+
+// From clock ticks since boot to boot time; a second earlier, as ticks are coarse. A start that cannot be is ignored.
+static int64_t start_of(uint64_t start_ticks)
+{
+    int64_t up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
+    int64_t since_boot =
+        hz > 0 && start_ticks < (uint64_t)(INT64_MAX / NS_PER_S) ? (int64_t)start_ticks * (NS_PER_S / hz) : 0;
+    return (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
+}
+
+static void watch(struct program *p, uint64_t start_ticks)
+{
+    p->start_ns = start_of(0); // of one that we cannot see nothing is known
     if (p->pid <= 0)
         return;
     p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     if (p->pidfd < 0 && errno == ESRCH)
         p->gone = true;
-    uint64_t now = start_ticks_of(p->pid);
-    if (now && p->start_ticks && now != p->start_ticks) // another process by now: this one is gone
+    p->start_ticks = start_ticks_of(p->pid);
+    p->start_ns = start_of(p->start_ticks);
+    // Not the start that it says: another process by now, and this one is gone; or it lives in a time namespace.
+    if (p->start_ticks && start_ticks && p->start_ticks != start_ticks && !maps_segment(p))
         p->gone = true;
-    p->start_ticks = now;
 }
 
-// From clock ticks since boot to the time of day; a second earlier, as ticks are coarse. A start that cannot be is ignored.
-static int64_t start_of(uint64_t start_ticks)
+// It has connected, and may be known already by a process that only holds what it made (ingest_adopt), or by a connection of before. The end of
+// this connection, and of this process, is what counts.
+static void watch_anew(struct program *p, pid_t pid)
 {
-    int64_t now = clock_realtime_ns(), up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
-    int64_t since_boot =
-        hz > 0 && start_ticks < (uint64_t)(INT64_MAX / NS_PER_S) ? (int64_t)start_ticks * (NS_PER_S / hz) : 0;
-    return now - up + (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
+    if (p->pid == pid)
+        return;
+    if (p->pidfd >= 0)
+        close(p->pidfd);
+    p->pidfd = -1;
+    p->gone = false;
+    p->pid = pid;
+    watch(p, ((const volatile struct segment_header *)(const volatile void *)p->base)->start_ticks);
 }
 
-static int attach(struct ingest *in, struct program *p, int fd)
+static int attach(struct ingest *in, struct program *p, struct ingest_descriptors fds, bool connected)
 {
-    int r = map_segment(p, fd);
+    int r = map_segment(p, fds.segment);
+    if (r == 0)
+        r = map_agent_area(p, fds.agent_area);
     if (r != 0)
         return r;
-    for (size_t i = 0; i < in->program_count; i++)
-        if (in->programs[i]->inode == p->inode && in->programs[i]->device == p->device)
-            return -EBUSY;
+    for (size_t i = 0; i < in->program_count; i++) {
+        struct program *known = in->programs[i];
+        if (known->inode != p->inode || known->device != p->device)
+            continue;
+        if (connected)
+            watch_anew(known, p->pid);
+        if ((int32_t)(fds.moves - known->moves) > 0) // it has come back from another agent before we let go of it
+            known->moves = fds.moves;
+        known->gone = false;
+        program_look(known);
+        return -EBUSY;
+    }
     const volatile struct segment_header *h = (const volatile struct segment_header *)(const volatile void *)p->base;
-    p->start_ticks = h->start_ticks;
-    p->start_ns = start_of(p->start_ticks);
-    p->salt = hash_u64((uint64_t)h->pid << 32 ^ p->start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
-    p->tails = calloc(p->slots, sizeof *p->tails);
-    p->newest = calloc(p->slots, sizeof *p->newest);
-    p->dropped = calloc(p->slots, sizeof *p->dropped);
-    if (!p->tails || !p->newest || !p->dropped ||
+    uint64_t start_ticks = h->start_ticks;
+    p->salt = hash_u64((uint64_t)h->pid << 32 ^ start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
+    p->moves = fds.moves;
+    if (program_own(p) == -ENOMEM ||
         !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1, sizeof(struct program *)))
         return -ENOMEM;
-    uint32_t used = h->slots_used;
-    for (uint32_t i = 0; i < used && i < p->slots; i++) { // where the agent before us has stopped
-        p->tails[i] = atomic_load_explicit(&p->agent->tails[i].bytes, memory_order_relaxed) & ~UINT64_C(7);
-        p->dropped[i] = atomic_load_explicit(&p->agent->tails[i].dropped, memory_order_relaxed);
-    }
-    p->dropped_slots = atomic_load_explicit(&p->agent->dropped_slots, memory_order_relaxed);
-    p->refused = atomic_load_explicit(&p->agent->refused, memory_order_relaxed);
-    watch(p);
+    watch(p, start_ticks);
     p->id = in->next_id++;
     in->programs[in->program_count++] = p;
     in->stats.programs_total++;
+    atomic_fetch_add_explicit(&p->agent->attached, 1, memory_order_relaxed);
     return 0;
 }
 
-int ingest_attach(struct ingest *in, int segment_fd, pid_t pid)
+void ingest_descriptors_close(struct ingest_descriptors *fds)
+{
+    if (fds->segment >= 0)
+        close(fds->segment);
+    if (fds->agent_area >= 0)
+        close(fds->agent_area);
+    fds->segment = fds->agent_area = -1;
+}
+
+static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_t pid, bool connected)
 {
     int r = in->program_count >= in->programs_max ? -ENFILE : 0;
     struct program *p = r == 0 ? calloc(1, sizeof *p) : NULL;
@@ -220,50 +303,116 @@ int ingest_attach(struct ingest *in, int segment_fd, pid_t pid)
         r = -ENOMEM;
     if (p) {
         p->pid = pid;
-        p->pidfd = -1;
-        r = attach(in, p, segment_fd);
+        p->pidfd = p->lock_fd = -1;
+        r = attach(in, p, fds, connected);
     }
-    close(segment_fd); // the mapping is enough
+    ingest_descriptors_close(&fds); // the mappings are enough
     if (r != 0 && p)
         program_free(p);
     return r;
 }
 
-// A segment for our socket, made by the very process that has it open (children may have inherited it).
-static bool is_ours(const struct ingest *in, int fd, pid_t pid)
+int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid)
 {
-    struct segment_header h;
-    ssize_t n = pread(fd, &h, offsetof(struct segment_header, definitions_bytes), 0);
-    return n == (ssize_t)offsetof(struct segment_header, definitions_bytes) && h.magic == SEGMENT_MAGIC &&
-           h.pid == (uint32_t)pid &&
-           (!in->socket_path || strncmp(h.socket_path, in->socket_path, sizeof h.socket_path) == 0);
+    return attach_program(in, fds, pid, true);
 }
 
-static int adopt_from(struct ingest *in, pid_t pid)
+// The next memfd of this name in a /proc/PID/fd, opened; -1: there is no more.
+static int next_memfd(DIR *folder, const char *link, int flags)
 {
-    char path[64], link[64];
-    int found = 0, looked = 0;
+    char text[64];
+    int looked = 0, fd = -1;
+    for (struct dirent *entry; fd < 0 && looked < ADOPT_FDS_MAX && (entry = readdir(folder)); looked++) {
+        ssize_t n = readlinkat(dirfd(folder), entry->d_name, text, sizeof text);
+        if (n == (ssize_t)strlen(link) && memcmp(text, link, (size_t)n) == 0)
+            fd = openat(dirfd(folder), entry->d_name, flags | O_CLOEXEC | O_NONBLOCK);
+    }
+    return fd;
+}
+
+// The agent's area with this inode; -1: the process has closed it.
+static int open_agent_area(const char *folder_path, uint64_t inode)
+{
+    struct stat st;
+    int fd = -1;
+    DIR *d = opendir(folder_path);
+    while (d && (fd = next_memfd(d, SEGMENT_AGENT_LINK, O_RDWR)) >= 0 && (fstat(fd, &st) != 0 || st.st_ino != inode))
+        close(fd);
+    if (d)
+        closedir(d);
+    return fd;
+}
+
+// The number that the process has for itself, in the innermost of its PID namespaces; 0: it is not to be seen.
+static uint32_t own_pid_of(pid_t pid)
+{
+    char path[64], line[256];
+    unsigned own = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (strncmp(line, "NSpid:", strlen("NSpid:")) != 0)
+            continue;
+        const char *last = line + strlen("NSpid:");
+        for (const char *at = last; *at; at++)
+            if ((*at == '\t' || *at == ' ') && at[1] >= '0' && at[1] <= '9')
+                last = at;
+        own = (unsigned)strtoul(last, NULL, 10);
+        break;
+    }
+    if (f)
+        fclose(f);
+    return own;
+}
+
+// Whether the path, as the process sees it, is our socket. In a container it may have another name there.
+static bool is_our_socket(const struct ingest *in, pid_t pid, const char *path)
+{
+    char there[64 + SEGMENT_PATH_MAX];
+    struct stat ours, theirs;
+    if (!in->socket_path || strcmp(path, in->socket_path) == 0)
+        return true;
+    snprintf(there, sizeof there, "/proc/%d/root%s", (int)pid, path);
+    return stat(in->socket_path, &ours) == 0 && stat(there, &theirs) == 0 && S_ISSOCK(theirs.st_mode) &&
+           ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+// Children may have inherited what their parent has open: who made it is looked for first, and others have it only where that one is gone.
+enum whose { MADE_BY_IT, HELD_BY_IT };
+
+static bool is_ours(const struct ingest *in, int fd, pid_t pid, enum whose whose, struct segment_header *h)
+{
+    int r = read_header(fd, h);
+    h->socket_path[sizeof h->socket_path - 1] = 0;
+    if (r == -EPROTO || (h->pid == own_pid_of(pid)) != (whose == MADE_BY_IT) || !is_our_socket(in, pid, h->socket_path))
+        return false;
+    if (r != 0)
+        ingest_warn_version(pid);
+    return r == 0;
+}
+
+static int adopt_from(struct ingest *in, pid_t pid, enum whose whose)
+{
+    char path[64];
+    int found = 0;
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     DIR *d = opendir(path);
     if (!d)
         return 0;
-    for (struct dirent *entry; looked < ADOPT_FDS_MAX && (entry = readdir(d)); looked++) {
-        ssize_t n = readlinkat(dirfd(d), entry->d_name, link, sizeof link);
-        if (n != (ssize_t)strlen(SEGMENT_LINK) || memcmp(link, SEGMENT_LINK, (size_t)n) != 0)
-            continue;
-        int fd = openat(dirfd(d), entry->d_name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-        if (fd < 0)
-            continue;
-        if (is_ours(in, fd, pid))
-            found += ingest_attach(in, fd, pid) == 0;
+    struct segment_header h;
+    for (struct ingest_descriptors fds; (fds.segment = next_memfd(d, SEGMENT_LINK, O_RDONLY)) >= 0;) {
+        fds.agent_area = is_ours(in, fds.segment, pid, whose, &h) ? open_agent_area(path, h.agent_inode) : -1;
+        fds.moves = h.moves;
+        if (fds.agent_area >= 0)
+            found += attach_program(in, fds, pid, false) == 0;
         else
-            close(fd);
+            close(fds.segment);
     }
     closedir(d);
     return found;
 }
 
-int ingest_adopt(struct ingest *in)
+static int adopt_all(struct ingest *in, enum whose whose)
 {
     DIR *d = opendir("/proc");
     int found = 0;
@@ -274,8 +423,14 @@ int ingest_adopt(struct ingest *in)
         int64_t pid;
         if (str_to_i64(str_of(entry->d_name), &pid) && fstatat(dirfd(d), entry->d_name, &st, 0) == 0 &&
             st.st_uid == geteuid())
-            found += adopt_from(in, (pid_t)pid);
+            found += adopt_from(in, (pid_t)pid, whose);
     }
     closedir(d);
     return found;
+}
+
+int ingest_adopt(struct ingest *in)
+{
+    int found = adopt_all(in, MADE_BY_IT);
+    return found + adopt_all(in, HELD_BY_IT);
 }

@@ -7,9 +7,11 @@
 // The fast case is a point: header word, time, value, a look into the table of definitions, and a struct store_point in the batch.
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "ingest/ingest_internal.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 enum {
     PUBLISH_BYTES = 128 << 10, // how often a busy program learns that there is room again
@@ -33,38 +35,63 @@ static uint64_t read_word(const uint64_t *at)
     return *(const volatile uint64_t *)at;
 }
 
-static int64_t clamp_time(struct ingest *in, const struct program *p, int64_t t)
+// What is needed to take the records of one ring.
+struct taking {
+    struct ingest *in;
+    struct program *p;
+    struct conversion_source source;
+    int64_t newest;    // of the points so far, by the source's clock
+    int64_t future_ns; // a time that is given with a point and is later cannot be
+};
+
+static int64_t clock_of(struct taking *t, uint64_t word)
 {
-    in->stats.clamped++;
-    return t < p->start_ns ? p->start_ns : in->now_ns;
+    bool clamped = false;
+    int64_t ns = conversion_clock_ns(&t->p->conversion, &t->source, word, &clamped);
+    if (__builtin_expect(clamped, 0))
+        t->in->stats.clamped++;
+    return ns;
 }
 
-// A time as the program's clock gives it. One that cannot be is put to the nearest that can.
-static int64_t time_of(struct ingest *in, const struct program *p, uint64_t word, unsigned flags)
+// The time of a span's end or of an annotation.
+static int64_t moment_of(struct taking *t, uint64_t word, unsigned flags)
 {
-    if (flags & SEGMENT_TIME_NS)
-        return (int64_t)word;
-    int64_t t = p->clock == SEGMENT_CLOCK_TICKS ? clock_fit_ns(&in->fit, word) : (int64_t)word;
-    if (__builtin_expect(t < p->start_ns || t > in->now_ns + NS_PER_S, 0))
-        return clamp_time(in, p, t);
-    return t;
+    return flags & SEGMENT_TIME_NS ? (int64_t)word
+                                   : conversion_real_ns(&t->p->conversion, &t->source, clock_of(t, word));
 }
 
-// The same for what is stored under its time, where a second one at the same time would take the place of the first. Processors read their cycle counter
-// ahead of other work, so two calls in a row may carry the same nanosecond: the later one is one later. (A clock that was set back is followed.)
-static int64_t own_time_of(struct ingest *in, const struct program *p, int64_t *newest, uint64_t word, unsigned flags)
+__attribute__((noinline, cold)) static int64_t too_far_ahead(struct taking *t)
 {
-    int64_t t = time_of(in, p, word, flags);
-    if (flags & SEGMENT_TIME_NS)
-        return t;
-    if (__builtin_expect(t <= *newest && *newest - t < NS_PER_MS, 0))
-        t = *newest + 1;
-    return *newest = t;
+    t->in->stats.clamped++;
+    if (!t->p->warned_ahead)
+        log_warning(
+            "process %d emits at times that are ahead of this node's clock by more than %d s: they are put to now",
+            (int)t->p->pid, (int)(INGEST_FUTURE_MAX_NS / NS_PER_S));
+    t->p->warned_ahead = true;
+    return conversion_now_ns(&t->p->conversion, &t->source);
 }
 
-static void take_row(struct ingest *in, const struct program *p, int64_t *newest, const uint64_t *data, unsigned flags,
-                     uint64_t words, uint32_t handle)
+// The time of a point. False: it cannot be told from another one, and is lost.
+static bool time_of(struct taking *t, uint64_t word, unsigned flags, int64_t *out)
 {
+    const struct conversion *c = &t->p->conversion;
+    int64_t ns;
+    if (flags & SEGMENT_TIME_NS) {
+        *out = (int64_t)word;
+        if (*out <= t->future_ns)
+            return true;
+        ns = too_far_ahead(t);
+    } else {
+        ns = clock_of(t, word);
+    }
+    return conversion_distinct_ns(c, &t->source, ns, &t->newest, out);
+}
+
+static void take_row(struct taking *t, const uint64_t *data, unsigned flags, uint64_t words, uint32_t handle)
+{
+    struct ingest *in = t->in;
+    const struct program *p = t->p;
+    int64_t when;
     double values[SEGMENT_GROUP_MAX], row[SEGMENT_GROUP_MAX];
     const struct definition *d = handle < p->definition_count ? &p->definitions[handle] : NULL;
     if (d && d->state == DEFINITION_OFF)
@@ -80,15 +107,18 @@ static void take_row(struct ingest *in, const struct program *p, int64_t *newest
     memcpy(values, data + 2, g->members * sizeof *values);
     for (uint32_t i = 0; i < g->columns; i++)
         row[i] = values[g->from[i]];
-    if (store_append_row(in->store, g->set, own_time_of(in, p, newest, read_word(data + 1), flags), row) == 0)
+    if (!time_of(t, read_word(data + 1), flags, &when))
+        in->stats.dropped_limit += g->columns;
+    else if (store_append_row(in->store, g->set, when, row) == 0)
         in->stats.points += g->columns;
     else
         in->stats.dropped_store += g->columns;
 }
 
-static void take_event(struct ingest *in, const struct program *p, const uint64_t *data, unsigned type, unsigned flags,
-                       uint64_t words)
+static void take_event(struct taking *t, const uint64_t *data, unsigned type, unsigned flags, uint64_t words)
 {
+    struct ingest *in = t->in;
+    const struct program *p = t->p;
     uint64_t copy[SEGMENT_RECORD_WORDS_MAX];
     memcpy(copy, data, words * 8);
     struct store_label own[SEGMENT_TAGS_MAX], all[STORE_LABELS_MAX];
@@ -104,8 +134,8 @@ static void take_event(struct ingest *in, const struct program *p, const uint64_
         return;
     }
     struct store_event e = {.kind = type == SEGMENT_NOTE ? STORE_ANNOTATION : STORE_SPAN, .text = text, .labels = all};
-    e.start_ns = time_of(in, p, copy[1], flags);
-    e.end_ns = type == SEGMENT_SPAN_BEGIN ? INT64_MAX : time_of(in, p, copy[2], flags);
+    e.start_ns = moment_of(t, copy[1], flags);
+    e.end_ns = type == SEGMENT_SPAN_BEGIN ? INT64_MAX : moment_of(t, copy[2], flags);
     if (e.end_ns < e.start_ns)
         e.end_ns = e.start_ns;
     if (e.kind == STORE_SPAN) {
@@ -142,8 +172,7 @@ static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
 }
 
 // One record that is no point. False: it makes no sense.
-static bool take_record(struct ingest *in, const struct program *p, int64_t *newest, const uint64_t *data,
-                        uint64_t word, uint64_t words)
+static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, uint64_t words)
 {
     unsigned type = word & 0xff, flags = word >> 8 & 0xff;
     switch (type) {
@@ -152,35 +181,92 @@ static bool take_record(struct ingest *in, const struct program *p, int64_t *new
     case SEGMENT_ROW:
         if (words < 3)
             return false;
-        take_row(in, p, newest, data, flags, words, (uint32_t)(word >> 32));
+        take_row(t, data, flags, words, (uint32_t)(word >> 32));
         return true;
     case SEGMENT_SPAN_BEGIN:
     case SEGMENT_SPAN_END:
     case SEGMENT_NOTE:
         if (words <= SEGMENT_EVENT_WORDS || words > SEGMENT_RECORD_WORDS_MAX)
             return false;
-        take_event(in, p, data, type, flags, words);
+        take_event(t, data, type, flags, words);
         return true;
     default:
         return false;
     }
 }
 
-static void publish_tail(struct program *p, uint32_t slot, uint64_t tail)
+// What lies before `tail` is in the store; the program may overwrite it.
+static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_t newest)
 {
+    unsigned commit = p->commits[slot] ^= 1;
+    // Killed between any two of these stores, the tail has its count still or already.
+    atomic_store_explicit(&p->agent->tails[slot].newest[commit].newest, (uint64_t)newest, memory_order_relaxed);
+    atomic_store_explicit(&p->agent->tails[slot].newest[commit].bytes, tail, memory_order_release);
     p->tails[slot] = tail;
+    p->newest[slot] = newest;
     // Release: all reads of what lies before it are done.
     atomic_store_explicit(&p->agent->tails[slot].bytes, tail, memory_order_release);
+}
+
+// Of this drain, for the next agent. No ring has claimed records then.
+static void publish_conversion(struct program *p)
+{
+    uint64_t words[SEGMENT_CONVERSION_WORDS] = {0};
+    _Static_assert(sizeof p->conversion <= sizeof words, "the agent's area has room for a conversion");
+    memcpy(words, &p->conversion, sizeof p->conversion);
+    for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
+        atomic_store_explicit(&p->agent->conversion[i], words[i], memory_order_relaxed);
+}
+
+bool program_resume(struct program *p)
+{
+    p->tails = calloc(p->slots, sizeof *p->tails);
+    p->newest = calloc(p->slots, sizeof *p->newest);
+    p->dropped = calloc(p->slots, sizeof *p->dropped);
+    p->commits = calloc(p->slots, sizeof *p->commits);
+    if (!p->tails || !p->newest || !p->dropped || !p->commits)
+        return false;
+    p->lost = atomic_load_explicit(&p->agent->dropped, memory_order_relaxed);
+    p->refused = atomic_load_explicit(&p->agent->refused, memory_order_relaxed);
+    for (uint32_t i = 0; i < p->slots; i++) {
+        uint64_t bytes = atomic_load_explicit(&p->agent->tails[i].bytes, memory_order_relaxed);
+        uint64_t claimed = atomic_load_explicit(&p->agent->tails[i].claimed, memory_order_relaxed);
+        p->tails[i] = bytes & ~UINT64_C(7);
+        p->dropped[i] = atomic_load_explicit(&p->agent->tails[i].dropped, memory_order_relaxed);
+        p->interrupted = p->interrupted || (claimed != bytes && claimed - bytes <= p->ring_bytes);
+        for (unsigned k = 0; k < 2; k++) {
+            int64_t newest = (int64_t)atomic_load_explicit(&p->agent->tails[i].newest[k].newest, memory_order_relaxed);
+            if (atomic_load_explicit(&p->agent->tails[i].newest[k].bytes, memory_order_relaxed) == bytes &&
+                newest >= p->newest[i] && newest <= INT64_MAX / 2) {
+                p->newest[i] = newest;
+                p->commits[i] = (uint8_t)k;
+            }
+        }
+    }
+    uint64_t words[SEGMENT_CONVERSION_WORDS];
+    for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
+        words[i] = atomic_load_explicit(&p->agent->conversion[i], memory_order_relaxed);
+    memcpy(&p->conversion, words, sizeof p->conversion);
+    if (!turns_valid(&p->conversion) || !conversion_sane(&p->conversion)) { // no agent wrote that
+        p->conversion = (struct conversion){.lanes = 1, .unit = 1};
+        p->interrupted = false;
+    }
+    return true;
 }
 
 static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, const struct ring *r, uint64_t head)
 {
     const char *base = (const char *)r + SLOT_DATA;
     uint64_t tail = p->tails[slot], mask = p->ring_bytes - 1, published = tail;
-    int64_t newest = p->newest[slot];
+    const struct conversion *c = &p->conversion;
+    struct taking t = {in,
+                       p,
+                       {p->clock == SEGMENT_CLOCK_TICKS, 2 * (slot * c->unit + c->turn) & (c->lanes - 1)},
+                       p->newest[slot],
+                       clock_map_real_ns(&c->map, c->now_ns) + INGEST_FUTURE_MAX_NS};
     if (head - tail > p->ring_bytes || head % 8) {
         in->stats.dropped_corrupt += head - tail > p->ring_bytes ? p->ring_bytes / 8 : (head - tail) / 8;
-        publish_tail(p, slot, head & ~UINT64_C(7));
+        publish_tail(p, slot, head & ~UINT64_C(7), t.newest);
         program_warn(p, "a ring's head");
         return;
     }
@@ -197,11 +283,12 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
             const struct definition *d = handle < p->definition_count ? &p->definitions[handle] : NULL;
             if (__builtin_expect(d && d->state == DEFINITION_METRIC, 1)) {
                 struct store_point *point = &in->points[in->point_count];
-                point->t_ns = own_time_of(in, p, &newest, when, word >> 8 & 0xff);
                 memcpy(&point->value, &bits, sizeof bits);
                 point->series = d->series;
-                if (++in->point_count == INGEST_BATCH_POINTS)
-                    ingest_flush_points(in);
+                if (__builtin_expect(!time_of(&t, when, word >> 8 & 0xff, &point->t_ns), 0))
+                    in->stats.dropped_limit++;
+                else
+                    in->point_count++;
             } else if (d && d->state == DEFINITION_LIMIT) {
                 in->stats.dropped_limit++;
             } else if (!d || d->state != DEFINITION_OFF) {
@@ -209,13 +296,16 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
             }
         } else if ((word & 0xff) == SEGMENT_SPAN_BEGIN && ends_soon(p, base, tail, words, head)) {
             // what its end says is stored
-        } else if (!take_record(in, p, &newest, data, word, words)) {
+        } else if (!take_record(&t, data, word, words)) {
             break;
         }
         tail += words * 8;
-        if (tail - published >= PUBLISH_BYTES) {
+        // After every flush, so that the next agent takes little again; and at once behind an annotation, which would be there twice.
+        if (__builtin_expect(in->point_count == INGEST_BATCH_POINTS || tail - published >= PUBLISH_BYTES ||
+                                 (word & 0xff) == SEGMENT_NOTE,
+                             0)) {
             ingest_flush_points(in); // in the store before the program may overwrite it
-            publish_tail(p, slot, tail);
+            publish_tail(p, slot, tail, t.newest);
             published = tail;
         }
     }
@@ -224,46 +314,122 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
         program_warn(p, "a record");
     }
     ingest_flush_points(in);
-    p->newest[slot] = newest;
-    publish_tail(p, slot, head);
+    publish_tail(p, slot, head, t.newest);
 }
 
-// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as nothing. `told` is where the
-// next agent will find what this one has counted.
-static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count, _Atomic uint64_t *told)
+// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as nothing.
+static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count)
 {
     enum { PLAUSIBLE_SHIFT = 48 };
     uint64_t now = atomic_load_explicit(count, memory_order_relaxed), more = now - *last;
     if (!more || in->closing) // nobody will read our numbers any more: they are left for the next agent
         return 0;
     *last = now;
-    atomic_store_explicit(told, now, memory_order_relaxed);
     return more >> PLAUSIBLE_SHIFT ? 0 : more;
+}
+
+void program_counted(struct program *p)
+{
+    if (!p->owned)
+        return;
+    for (uint32_t slot = 0; slot < p->slots; slot++)
+        if (atomic_load_explicit(&p->agent->tails[slot].dropped, memory_order_relaxed) != p->dropped[slot])
+            atomic_store_explicit(&p->agent->tails[slot].dropped, p->dropped[slot], memory_order_relaxed);
+    atomic_store_explicit(&p->agent->dropped, p->lost, memory_order_relaxed);
+    atomic_store_explicit(&p->agent->refused, p->refused, memory_order_relaxed);
+}
+
+void ingest_counts_recorded(struct ingest *in)
+{
+    for (size_t i = 0; i < in->program_count; i++)
+        program_counted(in->programs[i]);
+}
+
+static const struct ring *ring_of(const struct program *p, uint32_t slot)
+{
+    return (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * slot);
+}
+
+// Its rings have other turns than before: what each stores from here on is later than what all had stored.
+static void begin_turns(struct program *p)
+{
+    int64_t newest = 0;
+    for (uint32_t i = 0; i < p->slots; i++)
+        newest = p->newest[i] > newest ? p->newest[i] : newest;
+    for (uint32_t i = 0; i < p->slots; i++)
+        publish_tail(p, i, p->tails[i], newest);
+}
+
+// How far each ring in use is written; those that are begun meanwhile hold nothing that is older. Returns how many are in use.
+static uint32_t read_heads(struct program *p, uint64_t heads[SEGMENT_SLOTS_MAX])
+{
+    const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
+    uint32_t used = 0, now;
+    // Again until none is new: a thread whose ring we have not seen reads its clock after all heads that we have.
+    while ((now = atomic_load_explicit(&h->slots_used, memory_order_acquire)) > used && used < p->slots) {
+        used = now < p->slots ? now : p->slots;
+        for (uint32_t i = 0; i < used; i++) {
+            // Acquire: the records before head, and the definitions they name, are there.
+            heads[i] = atomic_load_explicit(&ring_of(p, i)->head, memory_order_acquire);
+        }
+    }
+    return used;
+}
+
+// The agent before us was killed while it took records. Those that it may have stored are stored once more, at the same times.
+static void repeat_claimed(struct ingest *in, struct program *p, const uint64_t *heads, uint32_t used)
+{
+    program_definitions(in, p);
+    for (uint32_t i = 0; i < used; i++) {
+        uint64_t claimed = atomic_load_explicit(&p->agent->tails[i].claimed, memory_order_relaxed);
+        if (claimed != p->tails[i] && claimed - p->tails[i] <= heads[i] - p->tails[i] &&
+            heads[i] - p->tails[i] <= p->ring_bytes)
+            drain_slot(in, p, i, ring_of(p, i), claimed);
+    }
+    p->interrupted = false;
+}
+
+// By the clocks as they are now; a round over many full rings may take its time.
+static void begin_conversion(struct ingest *in, struct program *p, uint32_t used)
+{
+    p->conversion.map = in->fit.map;
+    p->conversion.start_ns = p->start_ns;
+    p->conversion.now_ns = clock_read_ns(CLOCK_BOOTTIME);
+    if (turns_share(in, p, used))
+        begin_turns(p);
+    publish_conversion(p);
 }
 
 size_t program_drain(struct ingest *in, struct program *p, double *fullest)
 {
+    if (program_own(p) != 0)
+        return 0;
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
-    uint64_t before = in->stats.points;
-    in->now_ns = clock_realtime_ns(); // a round over many full rings may take its time
-    uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
-    if (used > p->slots)
-        used = p->slots;
-    for (uint32_t i = 0; i < used; i++) {
-        const struct ring *r = (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * i);
-        // Acquire: the records before head, and the definitions they name, are there.
-        uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
-        in->stats.dropped_full += growth(in, &p->dropped[i], &r->dropped, &p->agent->tails[i].dropped);
-        if (head == p->tails[i])
-            continue;
+    uint64_t before = in->stats.points, heads[SEGMENT_SLOTS_MAX];
+    uint32_t used = read_heads(p, heads);
+    bool any = false;
+    if (__builtin_expect(p->interrupted, 0))
+        repeat_claimed(in, p, heads, used);
+    for (uint32_t i = 0; i < used; i++)
+        any = any || heads[i] != p->tails[i];
+    if (any) {
         program_definitions(in, p);
-        double full = (double)(head - p->tails[i]) / (double)p->ring_bytes;
+        begin_conversion(in, p, used);
+    }
+    for (uint32_t i = 0; i < used; i++) {
+        const struct ring *r = ring_of(p, i);
+        in->stats.dropped_full += growth(in, &p->dropped[i], &r->dropped);
+        if (heads[i] == p->tails[i])
+            continue;
+        double full = (double)(heads[i] - p->tails[i]) / (double)p->ring_bytes;
         if (full > *fullest)
             *fullest = full < 1 ? full : 1;
-        drain_slot(in, p, i, r, head);
+        // Release: the conversion is there. What is stored from here on is claimed.
+        atomic_store_explicit(&p->agent->tails[i].claimed, heads[i], memory_order_release);
+        drain_slot(in, p, i, r, heads[i]);
     }
-    in->stats.dropped_full += growth(in, &p->dropped_slots, &h->dropped_slots, &p->agent->dropped_slots);
-    in->stats.dropped_limit += growth(in, &p->refused, &h->refused, &p->agent->refused);
+    in->stats.dropped_full += growth(in, &p->lost, &h->dropped);
+    in->stats.dropped_limit += growth(in, &p->refused, &h->refused);
     if (!atomic_load_explicit(&p->agent->asleep, memory_order_relaxed))
         atomic_store_explicit(&p->agent->asleep, 1, memory_order_relaxed);
     return in->stats.points - before;

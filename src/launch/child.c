@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,14 @@ void child_command_add(struct child_command *c, const char *format, ...)
     c->argv[c->argc] = NULL;
 }
 
+int child_command_hand(struct child_command *c, int fd)
+{
+    c->failed = c->failed || c->handed_count == CHILD_HANDED_MAX || fd < CHILD_HIGH_FD;
+    if (!c->failed)
+        c->handed[c->handed_count++] = fd;
+    return CHILD_HANDED_FD + c->handed_count - 1;
+}
+
 void child_command_free(struct child_command *c)
 {
     for (int i = 0; i < c->argc; i++)
@@ -55,6 +64,7 @@ static void close_from(unsigned first)
 static _Noreturn void become(struct child_command *command, int control, pid_t parent)
 {
     forked_begin(parent, SIGTERM);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error to count, no reason to die
     setsid();
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
@@ -63,7 +73,9 @@ static _Noreturn void become(struct child_command *command, int control, pid_t p
         fcntl(control, F_SETFD, 0);
     else
         dup2(control, CHILD_CONTROL_FD);
-    close_from(CHILD_CONTROL_FD + 1);
+    for (int i = 0; i < command->handed_count; i++)
+        dup2(command->handed[i], CHILD_HANDED_FD + i);
+    close_from((unsigned)(CHILD_HANDED_FD + command->handed_count));
     if (chdir("/") < 0)
         _exit(1);
     // Everything it has to know is in its arguments.

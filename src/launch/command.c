@@ -118,26 +118,26 @@ static int cannot_run(const char *name, int code, struct error *e)
 int command_become(char *const *command, const struct command_environment *env, struct error *e)
 {
     char **arguments = command_arguments(command);
-    if (!arguments)
-        return error_set(e, -ENOMEM, "out of memory");
+    char *const *words = arguments ? arguments : command; // without memory: as it stands
     set_environment(env);
-    execvp(arguments[0], arguments);
-    int status = cannot_run(arguments[0], errno, e);
+    execvp(words[0], words);
+    int status = cannot_run(words[0], errno, e);
     command_arguments_free(arguments);
     return status;
 }
 
 // The child says through a pipe that closes on exec why it could not become the command: nothing read means that it did.
 pid_t command_start(char *const *command, const struct command_environment *env, const struct signals *signals,
-                    struct error *e)
+                    bool *unstarted, struct error *e)
 {
     int failure[2];
+    *unstarted = true;
     char **arguments = command_arguments(command);
     if (!arguments)
         return error_set(e, -ENOMEM, "out of memory");
     if (pipe2(failure, O_CLOEXEC) < 0) {
         command_arguments_free(arguments);
-        return error_set(e, -errno, "cannot run %s: %s", command[0], strerror(errno));
+        return error_set(e, -errno, "cannot make a pipe for %s: %s", command[0], strerror(errno));
     }
     pid_t self = getpid(), pid = fork();
     if (pid == 0) {
@@ -153,6 +153,7 @@ pid_t command_start(char *const *command, const struct command_environment *env,
         _exit(LAUNCH_NOT_FOUND);
     }
     int code = pid < 0 ? errno : 0;
+    *unstarted = pid < 0;
     close(failure[1]);
     if (pid > 0) {
         ssize_t n;
@@ -165,7 +166,9 @@ pid_t command_start(char *const *command, const struct command_environment *env,
             code = 0;
     }
     close(failure[0]);
-    if (code != 0)
+    if (*unstarted)
+        pid = error_set(e, -code, "cannot make a process for %s: %s", command[0], strerror(code));
+    else if (code != 0)
         pid = cannot_run(arguments[0], code, e);
     command_arguments_free(arguments);
     return pid;

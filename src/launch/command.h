@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "launch/signals.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -27,9 +28,10 @@ void command_environment_free(struct command_environment *env);
 char **command_arguments(char *const *command);
 void command_arguments_free(char **arguments);
 
-// Starts it, in our process group, so that the terminal's signals reach it; it gets SIGTERM if we die. The pid, or a negative errno with words when it could not be executed.
+// Starts it, in our process group, so that the terminal's signals reach it; it gets SIGTERM if we die. Returns the pid, or
+// a negative errno with words: *unstarted says that no process could be made for it, else it could not be executed.
 pid_t command_start(char *const *command, const struct command_environment *env, const struct signals *signals,
-                    struct error *e);
+                    bool *unstarted, struct error *e);
 
 // Becomes it. Returns only on failure, with a negative errno and words.
 int command_become(char *const *command, const struct command_environment *env, struct error *e);

@@ -61,11 +61,10 @@ int folder_make_private(const char *path, struct error *e)
 {
     if (mkdir(path, 0700) < 0 && errno != EEXIST) {
         int code = errno;
-        if (code != ENOENT)
-            return error_set(e, -code, "cannot make folder %s: %s", path, strerror(code));
-        int status = folder_make_all(path, e);
-        if (status < 0)
-            return status;
+        if (code != ENOENT || folder_make_all(path, NULL) < 0)
+            return error_set(e, -code,
+                             "cannot make folder %s: %s; set TMPDIR or --run-dir to one that you can write in", path,
+                             strerror(code));
     }
     return folder_open_private(path, e);
 }
@@ -156,7 +155,24 @@ bool folder_is_recording(const char *name)
 
 // ---------------------------------------------------------------- removing
 
-static int remove_in(int parent, const char *name, int depth)
+// The number of the mount that a descriptor lies on. A bind mount of the same file system has
+// another number, though the same device. -1: /proc does not tell.
+static int mount_of(int fd)
+{
+    char path[64], line[128];
+    int id = -1;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "mnt_id: %d", &id) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return id;
+}
+
+// `mount`: that of the folder at depth 0, which nothing within may leave.
+static int remove_in(int parent, const char *name, int depth, int mount)
 {
     if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
         return 0;
@@ -167,6 +183,11 @@ static int remove_in(int parent, const char *name, int depth)
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
+    int here = mount_of(fd);
+    if (depth > 0 && here != mount) {
+        close(fd);
+        return -EXDEV;
+    }
     DIR *folder = fdopendir(fd);
     if (!folder) {
         int code = errno;
@@ -177,19 +198,21 @@ static int remove_in(int parent, const char *name, int depth)
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        int one = remove_in(fd, entry->d_name, depth + 1);
+        int one = remove_in(fd, entry->d_name, depth + 1, here);
         if (one < 0)
             status = one;
     }
     closedir(folder);
-    if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT && status == 0)
+    if (status == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
         status = -errno;
     return status;
 }
 
 int folder_remove(const char *path, struct error *e)
 {
-    int status = remove_in(AT_FDCWD, path, 0);
+    int status = remove_in(AT_FDCWD, path, 0, -1);
+    if (status == -EXDEV)
+        return error_set(e, status, "cannot remove %s: another file system is mounted in it; unmount it first", path);
     if (status < 0)
         return error_set(e, status, "cannot remove %s: %s", path, strerror(-status));
     return 0;

@@ -47,7 +47,8 @@ int folder_read(const char *path, size_t limit, struct buf *out, struct error *e
 // Whether a file of this name holds a node's data: it ends in ".sonde" and is not hidden.
 bool folder_is_recording(const char *name);
 
-// Removes a folder and all in it. Links are removed, not followed. 0 also when it was not there.
+// Removes a folder and all in it. Links are removed, not followed. A file system that is mounted
+// in it stays, and with it the folder (-EXDEV). 0 also when the folder was not there.
 int folder_remove(const char *path, struct error *e);
 
 #endif

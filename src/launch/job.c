@@ -192,6 +192,10 @@ int job_write(const struct job *j, const char *folder, const char *name, struct 
         json_key_i64(&w, "exit_code", j->exit_code);
         json_key_i64(&w, "agent_restarts", j->agent_restarts);
     }
+    if (j->keep)
+        json_key_bool(&w, "keep", true);
+    if (j->emitted != JOB_EMITTED_UNKNOWN)
+        json_key_bool(&w, "emitted", j->emitted == JOB_EMITTED);
     json_end_object(&w);
     buf_add_char(&text, '\n');
     int status =
@@ -239,6 +243,10 @@ int job_read(const char *path, struct job *j, struct error *e)
     j->end_ns = take_number(root, "end_ns", 0);
     j->exit_code = (int)take_number(root, "exit_code", -1);
     j->agent_restarts = (int)take_number(root, "agent_restarts", 0);
+    j->keep = json_is_true(json_object_get(root, "keep"));
+    const json_t *emitted = json_object_get(root, "emitted");
+    if (json_is_boolean(emitted))
+        j->emitted = json_is_true(emitted) ? JOB_EMITTED : JOB_EMITTED_NOTHING;
     json_decref(root);
     if (!j->command)
         return error_set(e, -ENOMEM, "out of memory");

@@ -7,6 +7,7 @@
 
 #include "launch/folder.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -23,6 +24,8 @@ enum {
 #define JOB_FILE "job.json"
 #define JOB_RUN_FILE "run.json"
 
+enum job_emitted { JOB_EMITTED_UNKNOWN, JOB_EMITTED_NOTHING, JOB_EMITTED };
+
 struct job {
     char id[JOB_ID_MAX + 1];
     char host[JOB_HOST_MAX + 1];
@@ -36,6 +39,8 @@ struct job {
     double rate_s;
     int exit_code; // of the command; -1 while it runs
     int agent_restarts;
+    bool keep;                // --keep: the recording is never removed to make room
+    enum job_emitted emitted; // whether the user's programs put anything into the recording
 };
 
 // Clears it; frees what it owns.

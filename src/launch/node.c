@@ -154,6 +154,8 @@ static int start_agent(struct node *n, struct error *e)
     child_command_add(&c, "--socket=%s/agent.sock", n->job.folder);
     child_command_add(&c, "--host=%s", n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
+    if (n->job.record[0])
+        child_command_add(&c, "--overflow-folder=%s", n->job.record);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     for (size_t i = 0; i < n->told.argument_count; i++)
         child_command_add(&c, "%s", n->told.arguments[i]);

@@ -5,6 +5,7 @@
 #include "launch/gather.h"
 #include "launch/placement.h"
 #include "launch/reach.h"
+#include "launch/substitute.h"
 #include "wire/tree.h"
 
 #include <errno.h>
@@ -92,6 +93,13 @@ int nodes_find(const struct nodes_options *options, const struct job *job, struc
     n->o = options;
     n->job = job;
     int status = allocation_find(options->hosts, options->hostfile, &n->allocation, e);
+    if (status < 0 && status != -ENOMEM && !options->hosts && !options->hostfile && !options->strict) {
+        // The batch system's mistake, not the user's.
+        log_warning("the job's nodes are not known: %s; there is telemetry of this node only (--hosts names others)",
+                    e->text);
+        n->allocation = (struct allocation){.here = true};
+        status = 0;
+    }
     size_t count = n->allocation.kind == ALLOCATION_LOCAL ? 1 : n->allocation.hosts.count;
     if (status == 0)
         status = restart_init(&n->restart, &options->rules, count, e);
@@ -198,7 +206,7 @@ static void on_event(void *user, size_t node, enum node_event event, const char 
         relay_changed(n, node, atoi(words), atoi(words) == 0);
         break;
     case NODE_EVENT_WORDS:
-        fprintf(stderr, "sonde: node %s: %s\n", name_of(n, node), words);
+        log_say("node %s: %s", name_of(n, node), words);
         break;
     }
 }
@@ -481,6 +489,29 @@ int nodes_check(const struct nodes *n, struct error *e)
 
 // ---------------------------------------------------------------- attempts
 
+char **nodes_substitute(const struct nodes *n, const char *hostfile, char *const *command)
+{
+    char count[24];
+    snprintf(count, sizeof count, "%zu", nodes_count(n));
+    const char *const values[] = {
+        [SUBSTITUTE_NODELIST] = n->list,
+        [SUBSTITUTE_HOSTS] = n->words,
+        [SUBSTITUTE_HOSTFILE] = hostfile,
+        [SUBSTITUTE_NNODES] = count,
+    };
+    return substitute(command, values);
+}
+
+bool nodes_hostfile_text(const struct nodes *n, struct buf *out)
+{
+    struct str rest = str_of(n->list);
+    while (rest.data) {
+        buf_add_str(out, str_cut(&rest, ','));
+        buf_add_char(out, '\n');
+    }
+    return !out->failed;
+}
+
 int nodes_begin(struct nodes *n, struct error *e)
 {
     restart_begin(&n->restart);
@@ -490,13 +521,10 @@ int nodes_begin(struct nodes *n, struct error *e)
     if (status < 0)
         return status;
     struct buf text = {0};
-    struct str rest = str_of(n->list);
-    while (rest.data) {
-        buf_add_str(&text, str_cut(&rest, ','));
-        buf_add_char(&text, '\n');
-    }
-    status = text.failed ? error_set(e, -ENOMEM, "out of memory")
-                         : folder_write(n->job->folder, "hostfile", buf_str(&text), false, e);
+    if (!nodes_hostfile_text(n, &text))
+        status = error_set(e, -ENOMEM, "out of memory");
+    else if (n->job->folder[0])
+        status = folder_write(n->job->folder, "hostfile", buf_str(&text), false, e);
     buf_free(&text);
     if (n->placement)
         placement_tell_hosts(n->placement, n->list);
@@ -690,6 +718,6 @@ void nodes_report(const struct nodes *n)
                         n->job->record, n->job->folder);
     }
     if (elsewhere.size > 0 && !n->o->quiet)
-        fprintf(stderr, "sonde: recorded on the other nodes: %s\n", buf_cstr(&elsewhere));
+        log_say("recorded on the other nodes: %s", buf_cstr(&elsewhere));
     buf_free(&elsewhere);
 }

@@ -7,6 +7,7 @@
 #ifndef SONDE_LAUNCH_NODES_H
 #define SONDE_LAUNCH_NODES_H
 
+#include "base/str.h"
 #include "launch/job.h"
 #include "launch/restart.h"
 #include "launch/wanted.h"
@@ -28,7 +29,8 @@ struct nodes_options {
     bool quiet, verbose;
 };
 
-// Finds out which nodes there are. 0 or a negative errno with words. `options` outlives it.
+// Finds out which nodes there are. 0, or a negative errno with words: an option is wrong, or -ENOMEM. What the batch system
+// says wrongly costs a line and the other nodes' telemetry, unless the run is strict. `options` outlives it.
 int nodes_find(const struct nodes_options *options, const struct job *job, struct nodes **out, struct error *e);
 void nodes_close(struct nodes *n);
 
@@ -64,7 +66,14 @@ bool nodes_running(const struct nodes *n);
 // With --strict: whether all nodes have come up; else an error that names those that have not.
 int nodes_check(const struct nodes *n, struct error *e);
 
-// An attempt begins: writes FOLDER/hostfile here and on the nodes. 0 or a negative errno with words.
+// The command's words with the nodes that take part in the places of {nodelist}, {hosts}, {hostfile} and {nnodes}
+// (substitute.h); the caller frees them with substitute_free. NULL: no memory.
+char **nodes_substitute(const struct nodes *n, const char *hostfile, char *const *command);
+
+// The nodes that take part, a line each. False: no memory.
+bool nodes_hostfile_text(const struct nodes *n, struct buf *out);
+
+// An attempt begins: writes FOLDER/hostfile here (unless there is no folder) and on the nodes. 0 or a negative errno with words.
 int nodes_begin(struct nodes *n, struct error *e);
 int nodes_restarts(const struct nodes *n);     // SONDE_RESTART
 bool nodes_restartable(const struct nodes *n); // the rules know of restarts at all

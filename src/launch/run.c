@@ -1,5 +1,7 @@
 #include "launch/run.h"
 
+#include "aggregator/listen.h"
+#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/attempt.h"
@@ -9,6 +11,7 @@
 #include "launch/folder.h"
 #include "launch/job.h"
 #include "launch/nodes.h"
+#include "launch/plain.h"
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/substitute.h"
@@ -28,7 +31,6 @@
 #include <unistd.h>
 
 enum {
-    TOKEN_BYTES = 32,
     PATH_BYTES = FOLDER_PATH_MAX + 128,
     // A signal that comes later than this after the command's end is meant for us: it has hit us alone.
     HURRY_AFTER_MS = 500,
@@ -47,19 +49,23 @@ struct launch {
     int lock_fd;
     char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX]; // runs: empty unless the recording goes there
     char socket[PATH_BYTES], token_file[PATH_BYTES], hostfile[PATH_BYTES];
-    char token[2 * TOKEN_BYTES + 1];
-    char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1];   // of the hub; empty without other nodes
-    int hub_port;                                             // 0: not known yet
+    char token[TOKEN_TEXT_MAX];
+    char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1]; // of the hub; empty without other nodes
+    int hub_port;                                           // 0: not known yet
+    int listening, hub_listening; // for every aggregator: their ports are ours as long as we run (listen.h); -1: none
     char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX]; // absolute: the aggregator goes to another folder
     struct child agent, aggregator;
     int agent_starts, aggregator_starts;
-    bool up;       // the start is over: what is there can be named to others
-    pid_t command; // 0 before it starts and after it has ended
+    int hostfile_fd; // where it is in memory; -1: it is a file
+    bool up;         // the start is over: what is there can be named to others
+    pid_t command;   // 0 before it starts and after it has ended
     int command_status;
     int64_t ended_ns; // CLOCK_MONOTONIC
     int interrupted;  // the signal that came before the command was started
     bool hurry;       // the user does not want to wait for the end of the agent
     bool end_asked;   // somebody wants the command to end: it is not started again
+    bool unstarted;   // the command could not be forked, for `why`: we become it
+    struct error why;
     struct nodes *nodes;
     struct wanted wanted;
     struct tunnel tunnel;
@@ -69,7 +75,7 @@ struct launch {
 static int start_agent(struct launch *l, struct error *e);
 static int start_aggregator(struct launch *l, struct error *e);
 
-// ---------------------------------------------------------------- before the command: what must work
+// ---------------------------------------------------------------- before the command: places
 
 static int find_file(const char *path, char out[FOLDER_PATH_MAX], struct error *e)
 {
@@ -90,38 +96,56 @@ static bool holds_recording(const struct launch *l, const char *place)
     return runs_is_run(place) || access(file, F_OK) == 0;
 }
 
-static int find_places(struct launch *l, struct error *e)
+// A folder that a recording can be written into, and that holds none.
+static int check_record_place(const struct launch *l, const char *place, bool own, struct error *e)
 {
-    int status = find_file(l->o->tls_cert, l->tls_cert, e);
-    if (status == 0)
-        status = find_file(l->o->tls_key, l->tls_key, e);
-    if (status == 0)
-        status = folder_base_path(l->o->run_dir, l->base, e);
-    if (status < 0)
-        return status;
-    if (l->o->no_record)
-        return 0;
-    char *place = l->o->record ? l->job.record : l->runs;
-    status = runs_path(l->o->record ? l->o->record : l->o->runs, place, e);
-    if (status == 0)
-        status = folder_make_all(place, e);
+    int status = folder_make_all(place, e);
     if (status == 0)
         status = folder_check_writable(place, e);
-    if (status == 0 && l->o->record && holds_recording(l, place))
-        return error_set(e, -EEXIST, "%s holds a recording already: choose another folder for --record, or remove it",
-                         place);
-    if (status < 0)
-        error_prefix(e, "there is no place for the recording (--record DIR or --no-record changes it)");
+    if (status == 0 && own && holds_recording(l, place))
+        status = error_set(e, -EEXIST, "%s holds a recording already", place);
     return status;
+}
+
+// The recording goes where --record says, else among the kept runs, else nowhere: the command does not wait for a place.
+static int find_record_place(struct launch *l, struct error *e)
+{
+    struct error first = {0};
+    if (l->o->no_record)
+        return 0;
+    if (l->o->record) {
+        int status = runs_path(l->o->record, l->job.record, &first);
+        if (status == 0)
+            status = check_record_place(l, l->job.record, true, &first);
+        if (status == 0)
+            return 0;
+        l->job.record[0] = 0;
+    }
+    int status = runs_path(l->o->runs, l->runs, e);
+    if (status == 0)
+        status = check_record_place(l, l->runs, false, e);
+    if (status < 0)
+        l->runs[0] = 0;
+    if (l->o->nodes.strict && (l->o->record || status < 0)) {
+        if (l->o->record)
+            *e = first;
+        error_prefix(e, "there is no place for the recording (--record DIR or --no-record changes it)");
+        return -EROFS;
+    }
+    if (status < 0)
+        log_warning("no recording is kept: %s; --record DIR or SONDE_RUNS names another place",
+                    first.code ? first.text : e->text);
+    else if (l->o->record)
+        log_warning("%s: the recording goes to %s instead; --record DIR names another place", first.text, l->runs);
+    return 0;
 }
 
 static int make_token(struct launch *l, struct error *e)
 {
-    unsigned char bytes[TOKEN_BYTES];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return error_set(e, -errno, "cannot make a token: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(l->token + 2 * i, 3, "%02x", bytes[i]);
+    const char *fixed = l->o->token_file;
+    int rc = fixed ? token_read(fixed, true, l->token, e) : token_make(l->token, e);
+    if (rc)
+        return rc;
     char line[sizeof l->token + 1];
     snprintf(line, sizeof line, "%s\n", l->token);
     return folder_write(l->job.folder, "token", str_of(line), false, e);
@@ -187,7 +211,10 @@ static int start_agent(struct launch *l, struct error *e)
     }
     child_command_add(&c, "--window=%.17g", l->o->window_s);
     child_command_add(&c, "--size-limit=%llu", (unsigned long long)l->o->size_limit_bytes);
+    child_command_add(&c, "--agent-memory=%llu", (unsigned long long)l->o->agent_memory_bytes);
     child_command_add(&c, "--udp-port=%d", l->o->udp_port);
+    if (l->job.record[0])
+        child_command_add(&c, "--overflow-folder=%s", l->job.record);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
@@ -228,13 +255,51 @@ static void on_aggregator_line(void *user, const char *line)
         on_collector(l, rest);
 }
 
+// Above what a child finds its descriptors under.
+static int move_up(struct listener *listener, int *out, struct error *e)
+{
+    int status = 0;
+    *out = fcntl(listener->fd, F_DUPFD_CLOEXEC, CHILD_HIGH_FD);
+    if (*out < 0)
+        status = error_set(e, -errno, "cannot keep the port %d: %s", listener->port, strerror(errno));
+    close(listener->fd);
+    return status;
+}
+
+static int listen_for_aggregator(struct launch *l, struct error *e)
+{
+    struct listener listener;
+    int status = listen_on(l->o->listen, l->o->port, false, false, &listener, e);
+    if (status == 0)
+        status = move_up(&listener, &l->listening, e);
+    if (status == 0 && l->key[0])
+        status = listen_for_nodes(nodes_address(l->nodes), &listener, e);
+    if (status == 0 && l->key[0])
+        status = move_up(&listener, &l->hub_listening, e);
+    return status;
+}
+
+// Nobody answers there any more.
+static void refuse_clients(const struct launch *l)
+{
+    if (l->listening >= 0)
+        listen_refuse(l->listening);
+    if (l->hub_listening >= 0)
+        listen_refuse(l->hub_listening);
+}
+
 static int start_aggregator(struct launch *l, struct error *e)
 {
     struct child_command c = {0};
+    if (l->aggregator_starts++ == 0) {
+        int status = listen_for_aggregator(l, e);
+        if (status < 0)
+            return error_prefix(e, "the aggregator cannot work");
+    }
     child_command_add(&c, "sonde");
     child_command_add(&c, "aggregator");
     child_command_add(&c, "--listen=%s", l->o->listen);
-    child_command_add(&c, "--port=%d", l->o->port);
+    child_command_add(&c, "--listen-fd=%d", child_command_hand(&c, l->listening));
     child_command_add(&c, "--token-file=%s", l->token_file);
     if (l->o->tls_cert)
         child_command_add(&c, "--tls-cert=%s", l->tls_cert);
@@ -245,6 +310,7 @@ static int start_aggregator(struct launch *l, struct error *e)
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--query-memory=%llu", (unsigned long long)l->o->query_memory_bytes);
+    child_command_add(&c, "--aggregator-memory=%llu", (unsigned long long)l->o->aggregator_memory_bytes);
     child_command_add(&c, "--query-deadline=%g", l->o->query_deadline_s);
     child_command_add(&c, "--node-deadline=%g", l->o->node_deadline_s);
     child_command_add(&c, "--connections=%d", l->o->connections);
@@ -263,8 +329,7 @@ static int start_aggregator(struct launch *l, struct error *e)
         child_command_add(&c, "--key-file=%s", l->key_file);
         child_command_add(&c, "--host=%s", nodes_own_name(l->nodes));
         child_command_add(&c, "--transport=%s", l->o->nodes.transport);
-        child_command_add(&c, "--hub-port=%d",
-                          l->hub_port); // one that is started again listens where the nodes look for it
+        child_command_add(&c, "--hub-fd=%d", child_command_hand(&c, l->hub_listening));
         if (nodes_address(l->nodes))
             child_command_add(&c, "--hub-listen=%s", nodes_address(l->nodes));
     }
@@ -274,7 +339,6 @@ static int start_aggregator(struct launch *l, struct error *e)
     l->aggregator.take = on_aggregator_line;
     l->aggregator.user = l;
     child_command_free(&c);
-    l->aggregator_starts++;
     return status;
 }
 
@@ -311,11 +375,15 @@ static void on_lost(struct launch *l, struct child *c, int starts, int (*start)(
     child_status_text(c->status, how, sizeof how);
     if (child_refused(c)) {
         log_warning("the %s cannot work: %s; the command goes on without it", c->what, c->line + strlen("error "));
+        if (c == &l->aggregator)
+            refuse_clients(l);
         return;
     }
     if (starts > LAUNCH_RESTARTS_MAX) {
         log_warning("the %s has ended again (%s) and is not started any more; the command goes on without it", c->what,
                     how);
+        if (c == &l->aggregator)
+            refuse_clients(l);
         return;
     }
     log_warning("the %s has ended (%s); starting it again", c->what, how);
@@ -456,6 +524,7 @@ static void start_nodes(struct launch *l)
     add_node_argument(l, "--rate=%.17g", l->o->rate_s);
     add_node_argument(l, "--window=%.17g", l->o->window_s);
     add_node_argument(l, "--size-limit=%llu", (unsigned long long)l->o->size_limit_bytes);
+    add_node_argument(l, "--agent-memory=%llu", (unsigned long long)l->o->agent_memory_bytes);
     add_node_argument(l, "--udp-port=%d", l->o->udp_port);
     if (l->o->verbose)
         add_node_argument(l, "--verbose");
@@ -492,7 +561,15 @@ static void say_where(const struct launch *l)
 {
     if (l->o->quiet || !l->job.url[0] || !(l->o->verbose || isatty(STDERR_FILENO)))
         return;
-    fprintf(stderr, "sonde: job %s: %s/?token=%s (sonde status shows it again)\n", l->job.id, l->job.url, l->token);
+    // Not into the logs of batch jobs, which others may read.
+    char view[TOKEN_TEXT_MAX];
+    token_of_role(str_of(l->token), ROLE_VIEW, view);
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "sonde: job %s: %s/?token=%s (sonde status shows it again)\n", l->job.id, l->job.url, view);
+    else
+        fprintf(stderr,
+                "sonde: job %s: %s (on %s, sonde status shows the address with a token, sonde token the token)\n",
+                l->job.id, l->job.url, l->job.host);
     char line[TUNNEL_LINE_MAX];
     if (tunnel_needed() && tunnel_line(&l->job, line))
         fprintf(stderr, "sonde: to open it on another machine, there first: %s\n", line);
@@ -518,20 +595,6 @@ static void set_environment(const struct launch *l, struct command_environment *
         command_set(env, "SONDE_HUB", "%d", l->hub_port);
 }
 
-// The command with what it says about its nodes. NULL: no memory.
-static char **command_words(const struct launch *l)
-{
-    char count[24];
-    snprintf(count, sizeof count, "%zu", nodes_count(l->nodes));
-    const struct substitution with[] = {
-        {"{nodelist}", nodes_list(l->nodes)},
-        {"{hosts}", nodes_words(l->nodes)},
-        {"{hostfile}", l->hostfile},
-        {"{nnodes}", count},
-    };
-    return substitute(l->o->command, with, sizeof with / sizeof with[0]);
-}
-
 static bool is_telemetry(void *user, pid_t child)
 {
     const struct launch *l = user;
@@ -555,26 +618,40 @@ static void stop_command(struct launch *l)
     }
 }
 
+static void use_hostfile_in_memory(struct launch *l)
+{
+    if (l->hostfile_fd >= 0)
+        close(l->hostfile_fd);
+    l->hostfile_fd = plain_hostfile(l->nodes, l->hostfile);
+}
+
 // Runs the command once, to its end. Returns the exit code.
 static int run_attempt(struct launch *l)
 {
     struct command_environment env = {0};
     struct error e;
-    if (nodes_begin(l->nodes, &e) < 0)
-        log_warning("%s", e.text);
+    if (nodes_begin(l->nodes, &e) < 0) {
+        log_warning("%s; the command finds its hostfile in memory", e.text);
+        use_hostfile_in_memory(l);
+    }
     tell_expected_now(l);
     if (nodes_restartable(l->nodes) && child_runs(&l->agent))
         attempt_annotate(l->socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
     set_environment(l, &env);
-    char **words = command_words(l);
+    char **words = nodes_substitute(l->nodes, l->hostfile, l->o->command);
     l->ended_ns = 0;
-    pid_t pid = words ? command_start(words, &env, &l->signals, &e) : error_set(&e, -ENOMEM, "out of memory");
+    l->unstarted = !words;
+    pid_t pid =
+        words ? command_start(words, &env, &l->signals, &l->unstarted, &e) : error_set(&e, -ENOMEM, "out of memory");
     substitute_free(words);
     command_environment_free(&env);
     if (nodes_restarts(l->nodes) == 0)
         l->job.start_ns = clock_realtime_ns();
     if (pid < 0) {
-        log_error("%s", e.text);
+        if (!l->unstarted)
+            log_error("%s", e.text);
+        else
+            l->why = e;
         l->ended_ns = clock_monotonic_ns();
         l->job.end_ns = clock_realtime_ns();
         return command_failure_code(pid);
@@ -594,6 +671,8 @@ static int run_command(struct launch *l)
         descendants_adopt();
     while (true) {
         int code = run_attempt(l);
+        if (l->unstarted)
+            return code;
         int64_t ended_ns = l->ended_ns;
         l->ended_ns = 0; // until it is over, a signal means that it shall be
         while (!l->end_asked && !l->interrupted && !nodes_command_ended(l->nodes, code, ended_ns))
@@ -632,7 +711,7 @@ static void gather(struct launch *l)
     while (nodes_gather(l->nodes, tell_aggregator, l, words, sizeof words) && l->aggregator.state == CHILD_READY &&
            !l->hurry) {
         if (words[0])
-            fprintf(stderr, "sonde: %s\n", words);
+            log_say("%s", words);
         turn(l, clock_monotonic_ns() + (int64_t)LOOK_SELDOM_MS * NS_PER_MS);
     }
 }
@@ -693,6 +772,8 @@ static void print_summary(const struct launch *l, const struct summary *s)
     summary_duration_text(l->job.end_ns - l->job.start_ns, duration, sizeof duration);
     fprintf(stderr, "sonde: ran %s; %llu points in %llu series, %llu dropped", duration, (unsigned long long)s->points,
             (unsigned long long)s->series, (unsigned long long)s->dropped);
+    if (s->retired)
+        fprintf(stderr, "; the %llu oldest were removed (--size-limit, --window)", (unsigned long long)s->retired);
     if (s->damaged_blocks)
         fprintf(stderr, "; %llu blocks are damaged", (unsigned long long)s->damaged_blocks);
     fputc('\n', stderr);
@@ -714,12 +795,31 @@ static void print_summary(const struct launch *l, const struct summary *s)
 
 static void print_where(const struct launch *l, const struct summary *s)
 {
-    const char *path = l->o->record ? l->job.record : l->job.id;
-    fprintf(stderr, "sonde: recorded in %s\n", l->job.record);
-    fprintf(stderr, "sonde: try: sonde query --list %s", path);
-    if (s->cpu_percent.count)
-        fprintf(stderr, "; sonde query 'avg:1s-avg:cpu_percent' %s", path);
-    fputc('\n', stderr);
+    const char *path = l->runs[0] ? l->job.id : l->job.record;
+    log_say("recorded in %s", l->job.record);
+    log_say("try: sonde query --list %s%s%s", path,
+            s->cpu_percent.count ? "; sonde query 'avg:1s-avg:cpu_percent' " : "", s->cpu_percent.count ? path : "");
+}
+
+// Old recordings make room for the new one, and it is said which.
+static void make_room(const struct launch *l)
+{
+    struct runs_removed removed = {0};
+    struct error e;
+    if (!l->runs[0])
+        return;
+    int status = runs_prune(l->runs, &l->o->runs_limits, clock_realtime_ns(), l->job.record, &removed, &e);
+    char bytes[32], words[ERROR_TEXT_MAX];
+    summary_bytes_text((double)removed.bytes, bytes, sizeof bytes);
+    snprintf(words, sizeof words, "removed %zu recording%s, %s (--keep, --runs-size and --runs-age say what stays): %s",
+             removed.count, removed.count == 1 ? "" : "s", bytes, buf_cstr(&removed.names));
+    if (removed.worthy)
+        log_warning("%s", words);
+    else if (removed.count && !l->o->quiet)
+        log_say("%s", words);
+    buf_free(&removed.names);
+    if (status < 0)
+        log_warning("%s", e.text);
 }
 
 // What the run leaves behind: a summary, a recording, nothing else.
@@ -728,6 +828,8 @@ static void conclude(struct launch *l)
     struct summary summary = {0};
     struct error e;
     bool recorded = summary_add_folder(l->job.folder, &summary, &e) == 0;
+    // What the programs of other nodes emitted is in their files.
+    l->job.emitted = summary.emitted ? JOB_EMITTED : nodes_others(l->nodes) ? JOB_EMITTED_UNKNOWN : JOB_EMITTED_NOTHING;
     if (!l->o->quiet && recorded)
         print_summary(l, &summary);
     else if (!recorded)
@@ -744,82 +846,144 @@ static void conclude(struct launch *l)
     if (kept && folder_remove(l->job.folder, &e) < 0)
         log_warning("%s", e.text);
     sweep_dead_jobs(l->base);
-    static const struct runs_limits limits = {RUNS_KEPT_MAX, RUNS_BYTES_MAX};
-    if (l->runs[0] && runs_prune(l->runs, &limits, l->job.record, &e) < 0)
-        log_warning("%s", e.text);
+    make_room(l);
     rmdir(l->base); // when it was the last
 }
 
-// The command has not been started, and will not be.
-static int run_nothing(struct launch *l, int code)
+static void remove_folders(const struct launch *l)
 {
-    stop_telemetry(l, false);
     folder_remove(l->job.folder, NULL);
     rmdir(l->base);
-    return code;
+}
+
+// What there is of telemetry ends; nothing of the run stays.
+static void end_unused(struct launch *l)
+{
+    stop_telemetry(l, false);
+    remove_folders(l);
+}
+
+// --strict: the command does not start unless all of telemetry did.
+static int check_strict(const struct launch *l, struct error *e)
+{
+    const struct child *both[] = {&l->agent, &l->aggregator};
+    for (size_t i = 0; i < 2 && l->o->nodes.strict; i++)
+        if (both[i]->state != CHILD_READY)
+            return error_set(e, -EAGAIN, "the %s does not run, and the run is --strict", both[i]->what);
+    return nodes_check(l->nodes, e);
+}
+
+static int become_command(struct launch *l, struct error *e)
+{
+    signals_restore(&l->signals);
+    return plain_run(l->o, l->nodes, e);
 }
 
 static int run_with_telemetry(struct launch *l, struct error *e)
 {
     start_telemetry(l);
-    if (l->interrupted)
-        return run_nothing(l, LAUNCH_SIGNALLED + l->interrupted);
-    if (nodes_check(l->nodes, e) < 0)
-        return run_nothing(l, 1);
+    if (l->interrupted) {
+        end_unused(l);
+        return LAUNCH_SIGNALLED + l->interrupted;
+    }
+    if (check_strict(l, e) < 0) {
+        end_unused(l);
+        return LAUNCH_FAILED;
+    }
     say_where(l);
     l->job.exit_code = run_command(l);
+    if (l->unstarted) { // what telemetry takes may be what the command lacks
+        log_warning("%s; telemetry ends, so that the command can take this process", l->why.text);
+        end_unused(l);
+        return become_command(l, e);
+    }
     stop_telemetry(l, true);
     l->job.agent_restarts = l->agent_starts > 0 ? l->agent_starts - 1 : 0;
     conclude(l);
     return l->job.exit_code;
 }
 
-static int run_plain(const struct launch_options *o)
+// There is nowhere to put telemetry. The command runs all the same, by the rules of restarts where there are some.
+static int run_without_telemetry(struct launch *l, struct error *e)
 {
-    struct command_environment env = {0};
-    struct error e;
-    command_set(&env, "SONDE_LEVEL", "0");
-    int status = command_become(o->command, &env, &e);
-    log_error("%s", e.text);
-    command_environment_free(&env);
-    return command_failure_code(status);
+    if (l->o->nodes.strict)
+        return LAUNCH_FAILED;
+    log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
+                "sonde doctor says what to mend",
+                e->text);
+    e->code = 0;
+    if (!nodes_restartable(l->nodes))
+        return become_command(l, e);
+    use_hostfile_in_memory(l);
+    int code = run_command(l);
+    return l->unstarted ? become_command(l, e) : code;
+}
+
+// A wrong option is the user's to mend: nothing is started.
+static int check_options(struct launch *l, struct error *e)
+{
+    int status = find_file(l->o->tls_cert, l->tls_cert, e);
+    return status == 0 ? find_file(l->o->tls_key, l->tls_key, e) : status;
+}
+
+static int run_checked(struct launch *l, struct error *e)
+{
+    int status = folder_base_path(l->o->run_dir, l->base, e);
+    if (status == 0)
+        status = find_record_place(l, e);
+    if (status == 0)
+        status = make_run_folder(l, e);
+    if (status == 0)
+        return run_with_telemetry(l, e);
+    if (l->job.folder[0])
+        remove_folders(l);
+    l->job.folder[0] = l->job.record[0] = l->socket[0] = l->token_file[0] = l->hostfile[0] = 0;
+    return run_without_telemetry(l, e);
 }
 
 int launch_run(const struct launch_options *options, struct error *e)
 {
+    e->code = 0;
     if (options->level == 0)
-        return run_plain(options);
+        return plain_run(options, NULL, e);
     struct launch *l = calloc(1, sizeof *l);
-    if (!l) {
-        error_set(e, -ENOMEM, "out of memory");
-        return 1;
+    // First the signals: one that comes between the steps must not leave a folder behind.
+    int status = l ? signals_open(&l->signals, e) : error_set(e, -ENOMEM, "out of memory");
+    if (status < 0) {
+        free(l);
+        if (options->nodes.strict)
+            return LAUNCH_FAILED;
+        log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
+                    "sonde doctor says what to mend",
+                    e->text);
+        return plain_run(options, NULL, e);
     }
     l->o = options;
     tunnel_init(&l->tunnel, options->tunnel_node, options->tunnel_port);
-    l->lock_fd = l->agent.control = l->aggregator.control = -1;
+    l->lock_fd = l->agent.control = l->aggregator.control = l->listening = l->hub_listening = l->hostfile_fd = -1;
+    l->agent.what = "agent";
+    l->aggregator.what = "aggregator";
     l->job.start_ns = clock_realtime_ns();
     l->job.pid = getpid();
     l->job.level = options->level;
     l->job.rate_s = options->rate_s;
     l->job.exit_code = -1;
+    l->job.keep = options->keep;
     l->job.command = job_command_text(options->command);
     job_host(l->job.host);
-    // First the signals: one that comes between the steps must not leave a folder behind.
-    int code = 1, status = signals_open(&l->signals, e);
-    if (status == 0) {
-        status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
-        if (status == 0)
-            status = find_places(l, e);
-        if (status == 0)
-            status = make_run_folder(l, e);
-        if (status == 0)
-            code = run_with_telemetry(l, e);
-        else if (l->job.folder[0])
-            folder_remove(l->job.folder, NULL);
-        signals_close(&l->signals);
-    }
-    if (l->lock_fd >= 0)
-        close(l->lock_fd);
+    status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
+    if (status == 0)
+        status = check_options(l, e);
+    int code = LAUNCH_WRONG_OPTION;
+    if (status == 0)
+        code = run_checked(l, e);
+    else if (!l->nodes && status == -ENOMEM && !options->nodes.strict)
+        code = become_command(l, e);
+    signals_close(&l->signals);
+    const int ours[] = {l->lock_fd, l->listening, l->hub_listening, l->hostfile_fd};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (ours[i] >= 0)
+            close(ours[i]);
     nodes_close(l->nodes);
     wanted_free(&l->wanted);
     for (size_t i = 0; i < NODE_ARGUMENTS_MAX; i++)

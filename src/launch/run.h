@@ -7,13 +7,15 @@
 // Once it is ready, the aggregator may say on its control descriptor: "reboot HOST,HOST" (start the command again without these nodes; the list may be empty), and
 // "collector …" (wire/collector_line.h): handed on to all agents, and kept for those that come later.
 //
-// What cannot be set up before the command starts (a folder that cannot be written) is an error. After that telemetry never stands in the command's
-// way: what fails is said in one line, and the command goes on. An agent that dies is started again and takes up its file.
+// Telemetry never keeps the command from running: one line says what failed and what is lost, and the command runs with
+// what is left of telemetry, or without any (plain.h). --strict turns that around: then nothing runs. A wrong option is
+// the user's error, and nothing runs either. An agent that dies is started again and takes up its file.
 #ifndef SONDE_LAUNCH_RUN_H
 #define SONDE_LAUNCH_RUN_H
 
 #include "base/error.h"
 #include "launch/nodes.h"
+#include "launch/runs.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,6 +34,8 @@ struct launch_options {
     const char *config;  // file that the options came from; NULL = none. Told to the command
     const char *record;  // folder for the recording; NULL = among the kept runs
     const char *runs;    // where those are; NULL = the default
+    struct runs_limits runs_limits;
+    bool keep; // the recording is never removed to make room
     bool no_record;
     bool dragon_compatible;
     bool open_hub;                    // nodes that we do not start may join; the command is told the port
@@ -39,8 +43,11 @@ struct launch_options {
     int tunnel_port;                  // 0 = the server's own
     const char *dump_node, *dump_dir; // where `sonde dump` puts its files; NULL = not said
     const char *cors;                 // origins whose pages may read over HTTP; NULL: none
-    const char *tls_cert, *tls_key;   // the HTTP server speaks TLS; both or neither
-    uint64_t query_memory_bytes;      // limits of the HTTP server
+    const char *token_file; // with the control token; made when it is not there; NULL = a token for this job alone
+    const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
+    uint64_t query_memory_bytes;    // limits of the HTTP server
+    uint64_t aggregator_memory_bytes;
+    uint64_t agent_memory_bytes; // of each node's agent
     double query_deadline_s, node_deadline_s;
     int connections;
     bool quiet, verbose;
@@ -52,12 +59,15 @@ enum {
     LAUNCH_START_TIMEOUT_MS = 10000, // for agent and aggregator to say "ready"
     LAUNCH_RESTARTS_MAX = 5,         // of the agent, of the aggregator
     LAUNCH_GAVE_UP = 1,              // the command was stopped and cannot be started again
+    LAUNCH_FAILED = 1,               // --strict, and telemetry cannot start
+    LAUNCH_WRONG_OPTION = 2,
     LAUNCH_NOT_EXECUTABLE = 126,
     LAUNCH_NOT_FOUND = 127,
     LAUNCH_SIGNALLED = 128,
 };
 
-// The exit code: the command's, or 1 with e set when nothing was started.
+// The exit code: the command's. LAUNCH_FAILED, LAUNCH_WRONG_OPTION: nothing was started, and e says why. e->code is 0
+// when there is nothing to say.
 int launch_run(const struct launch_options *options, struct error *e);
 
 #endif

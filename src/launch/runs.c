@@ -1,5 +1,7 @@
 #include "launch/runs.h"
 
+#include "base/clock.h"
+#include "launch/run.h"
 #include "store/read.h"
 
 #include <dirent.h>
@@ -57,15 +59,15 @@ bool runs_is_run(const char *folder)
 
 // ---------------------------------------------------------------- keeping
 
-// Across file systems: a whole copy under another name first.
+// Across file systems: a whole copy first, under a name that nobody else can have put there.
 static int copy_file(const char *from, const char *to, struct error *e)
 {
     char draft[FOLDER_PATH_MAX + 8];
-    snprintf(draft, sizeof draft, "%s.new", to);
+    snprintf(draft, sizeof draft, "%s.XXXXXX", to);
     int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (in < 0)
         return error_set(e, -errno, "cannot read %s: %s", from, strerror(errno));
-    int out = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int out = mkostemp(draft, O_CLOEXEC);
     if (out < 0) {
         int code = errno;
         close(in);
@@ -111,15 +113,17 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
     if (!folder)
         return error_set(e, -errno, "cannot read folder %s: %s", run_folder, strerror(errno));
     for (struct dirent *entry = readdir(folder); entry && status == 0; entry = readdir(folder)) {
-        char from[FOLDER_PATH_MAX + 256], into[FOLDER_PATH_MAX + 256];
+        char from[FOLDER_PATH_MAX + 256], into[FOLDER_PATH_MAX + 256], place[FOLDER_PATH_MAX];
         if (!folder_is_recording(entry->d_name))
             continue;
         snprintf(from, sizeof from, "%s/%s", run_folder, entry->d_name);
         snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
         if (strlen(into) >= FOLDER_PATH_MAX)
             status = error_set(e, -ENAMETOOLONG, "the path %.80s… is too long", into);
+        else if (realpath(from, place)) // an agent without space leaves a link to where it went on (agent/overflow.h)
+            status = move_file(place, into, e);
         else
-            status = move_file(from, into, e);
+            status = error_set(e, -errno, "cannot find %s: %s", from, strerror(errno));
     }
     closedir(folder);
     return status;
@@ -164,6 +168,14 @@ static int newest_first(const void *a, const void *b)
     return (x->start_ns < y->start_ns) - (x->start_ns > y->start_ns);
 }
 
+static int grade_of(const struct job *j)
+{
+    bool is_short = j->end_ns && j->end_ns - j->start_ns < RUNS_SHORT_S * (int64_t)NS_PER_S;
+    bool nothing = j->emitted == JOB_EMITTED_NOTHING;
+    bool unstarted = j->exit_code == LAUNCH_NOT_FOUND || j->exit_code == LAUNCH_NOT_EXECUTABLE;
+    return is_short && nothing ? 2 + unstarted : is_short || nothing;
+}
+
 // Ours: a folder, no link, that belongs to us and carries our run.json.
 static bool look_at(const char *runs, const char *name, struct runs_entry *out)
 {
@@ -177,6 +189,8 @@ static bool look_at(const char *runs, const char *name, struct runs_entry *out)
     struct job j;
     bool is = job_read(path, &j, NULL) == 0;
     out->start_ns = j.start_ns;
+    out->grade = grade_of(&j);
+    out->keep = j.keep;
     job_free(&j);
     if (is)
         out->bytes = folder_bytes(out->path);
@@ -241,23 +255,50 @@ bool runs_being_written(const char *path)
     return live;
 }
 
-int runs_prune(const char *runs, const struct runs_limits *limits, const char *spare, struct error *e)
+// Where removing begins: the highest grade, and in it the oldest.
+static int first_to_go(const void *a, const void *b)
+{
+    const struct runs_entry *x = a, *y = b;
+    if (x->grade != y->grade)
+        return (x->grade < y->grade) - (x->grade > y->grade);
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns, const char *spare,
+               struct runs_removed *removed, struct error *e)
 {
     struct runs_entry *list;
-    size_t count;
+    size_t count, minor = 0;
     int status = runs_list(runs, &list, &count, e);
+    if (status < 0)
+        return status;
     uint64_t bytes = 0;
-    int removed = 0;
-    for (size_t i = 0; status == 0 && i < count; i++) {
-        bytes += list[i].bytes;
-        if (i < limits->kept && bytes <= limits->bytes)
+    for (size_t i = 0; i < count; i++) {
+        bytes += list[i].keep ? 0 : list[i].bytes;
+        minor += !list[i].keep && list[i].grade >= 2;
+    }
+    if (count > 0)
+        qsort(list, count, sizeof *list, first_to_go);
+    enum { TOO_OLD, TOO_MANY, TOO_MUCH, REASONS };
+    for (size_t turn = 0; turn < REASONS * count && status == 0; turn++) {
+        struct runs_entry *one = &list[turn % count];
+        size_t reason = turn / count;
+        bool goes = (reason == TOO_OLD && limits->age_ns && now_ns - one->start_ns > limits->age_ns) ||
+                    (reason == TOO_MANY && one->grade >= 2 && minor > RUNS_MINOR_MAX) ||
+                    (reason == TOO_MUCH && limits->bytes && bytes > limits->bytes);
+        if (!goes || one->keep || (spare && strcmp(one->path, spare) == 0) || runs_being_written(one->path))
             continue;
-        if ((spare && strcmp(list[i].path, spare) == 0) || runs_being_written(list[i].path))
-            continue;
-        status = folder_remove(list[i].path, e);
-        bytes -= list[i].bytes;
-        removed++;
+        status = folder_remove(one->path, e);
+        if (status < 0)
+            break;
+        bytes -= one->bytes;
+        minor -= one->grade >= 2;
+        removed->count++;
+        removed->worthy += one->grade < 2;
+        removed->bytes += one->bytes;
+        buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "", strrchr(one->path, '/') + 1);
+        one->keep = true; // it is gone: no later reason asks about it
     }
     free(list);
-    return status < 0 ? status : removed;
+    return status;
 }

@@ -1,7 +1,19 @@
 // runs.h - the recordings that are kept: ~/.local/state/sonde/runs/JOB/{HOST.sonde, run.json}.
 //
-// A run is moved here when it is over (renamed, or across file systems copied, synced and renamed, so that a file is whole or not there), and the
-// newest RUNS_KEPT_MAX within RUNS_BYTES_MAX stay. Only what carries our run.json, belongs to us and is not being written is ever removed.
+// A run is moved here when it is over (renamed, or across file systems copied, synced and renamed, so that a file is whole
+// or not there). What goes to make room, in this order:
+//
+//   1. runs older than the age limit
+//   2. of minor runs (short, and the user's programs emitted nothing) all but the newest RUNS_MINOR_MAX
+//   3. while the recordings take more than the size limit: the oldest run of the highest grade
+//
+//   grade 3  failed to start (exit code 126 or 127, short, nothing emitted)
+//         2  minor
+//         1  short, or nothing emitted
+//         0  the others; also those of which nothing is known
+//
+// Only what carries our run.json, belongs to us and is not being written is ever removed; never a run of --keep, which
+// does not count against the limits either.
 #ifndef SONDE_LAUNCH_RUNS_H
 #define SONDE_LAUNCH_RUNS_H
 
@@ -9,8 +21,8 @@
 #include "launch/job.h"
 
 enum {
-    RUNS_KEPT_MAX = 20,
-    RUNS_BYTES_MAX = 1 << 30,
+    RUNS_MINOR_MAX = 20,
+    RUNS_SHORT_S = 10,           // a run that lasts less is short
     RUNS_LOOKED_AT_MAX = 100000, // entries of the folder
 };
 
@@ -32,17 +44,28 @@ int runs_join(const struct job *j, const char *run_folder, const char *to, bool 
 bool runs_being_written(const char *folder);
 
 struct runs_limits {
-    size_t kept;
-    uint64_t bytes;
+    uint64_t bytes; // of all recordings; 0: no limit
+    int64_t age_ns; // since a run began; 0: no limit
 };
 
-// Removes the oldest beyond the limits, never `spare` (the newest; may be NULL). Returns how many were removed, or a negative errno.
-int runs_prune(const char *runs, const struct runs_limits *limits, const char *spare, struct error *e);
+// What was removed. A loss of grade 0 or 1 is worth a warning.
+struct runs_removed {
+    size_t count, worthy; // worthy: of grade 0 and 1
+    uint64_t bytes;
+    struct buf names; // separated by ", "; the caller frees it
+};
+
+// Removes what is beyond the limits, never `spare` (the newest; may be NULL), and says in *removed what: zero-initialise it.
+// 0 or a negative errno with words.
+int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns, const char *spare,
+               struct runs_removed *removed, struct error *e);
 
 struct runs_entry {
     char path[FOLDER_PATH_MAX];
     int64_t start_ns;
     uint64_t bytes;
+    int grade;
+    bool keep;
 };
 
 // The recordings in `runs`, newest first; the caller frees *out, which is NULL when there is none.

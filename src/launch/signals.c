@@ -18,8 +18,9 @@ int signals_open(struct signals *s, struct error *e)
     s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->fd < 0)
         return error_set(e, -errno, "cannot take signals: %s", strerror(errno));
-    // A reader of our messages that has gone must not take the command down with us.
+    // Neither a reader of our messages that has gone nor a limit on files (RLIMIT_FSIZE) ends us: write() says so, too.
     sigaddset(&set, SIGPIPE);
+    sigaddset(&set, SIGXFSZ);
     sigprocmask(SIG_BLOCK, &set, &s->before);
     return 0;
 }
@@ -32,6 +33,13 @@ void signals_close(struct signals *s)
 
 void signals_restore(const struct signals *s)
 {
+    // What our own writes have raised is not for the command, which may be executed in this very process.
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGPIPE);
+    sigaddset(&ours, SIGXFSZ);
+    while (sigtimedwait(&ours, NULL, &(struct timespec){0}) > 0)
+        continue;
     sigprocmask(SIG_SETMASK, &s->before, NULL);
 }
 

@@ -4,33 +4,68 @@
 
 #include <stdlib.h>
 
-static char *replace(const char *word, const struct substitution *with, size_t count)
-{
-    struct buf out = {.limit = SUBSTITUTE_WORD_MAX};
-    while (*word) {
-        size_t i = 0;
-        while (i < count && strncmp(word, with[i].name, strlen(with[i].name)) != 0)
-            i++;
-        if (i < count) {
-            buf_add_str(&out, str_of(with[i].value));
-            word += strlen(with[i].name);
-        } else {
-            buf_add_char(&out, *word++);
-        }
+static const struct name {
+    struct str whole, anywhere, escaped;
+} names[SUBSTITUTE_COUNT] = {
+#define NAME(text)                                                      \
+    {                                                                   \
+        STR("{" text "}"), STR("{sonde:" text "}"), STR("{{" text "}}") \
     }
-    char *text = out.failed ? NULL : strdup(buf_cstr(&out));
-    buf_free(&out);
-    return text;
+    [SUBSTITUTE_NODELIST] = NAME("nodelist"),
+    [SUBSTITUTE_HOSTS] = NAME("hosts"),
+    [SUBSTITUTE_HOSTFILE] = NAME("hostfile"),
+    [SUBSTITUTE_NNODES] = NAME("nnodes"),
+#undef NAME
+};
+
+// The part of a word that a placeholder may be the whole of: the word, or an option's value
+// (--name=VALUE, -nVALUE).
+static struct str place_of(const char *word)
+{
+    const char *equals = word[0] == '-' ? strchr(word, '=') : NULL;
+    if (word[0] == '-' && word[1] && word[1] != '-' && word[2] == '{')
+        return str_of(word + 2);
+    return str_of(equals ? equals + 1 : word);
 }
 
-char **substitute(char *const *words, const struct substitution *with, size_t count)
+// The placeholder that the text begins with; SUBSTITUTE_COUNT: none.
+static size_t placeholder_at(struct str text)
+{
+    size_t i = 0;
+    while (i < SUBSTITUTE_COUNT && !str_starts(text, names[i].anywhere))
+        i++;
+    return i;
+}
+
+static void replace(const char *word, const char *const values[SUBSTITUTE_COUNT], struct buf *out)
+{
+    struct str place = place_of(word), rest = str_of(word);
+    for (size_t i = 0; i < SUBSTITUTE_COUNT; i++) {
+        bool whole = str_eq(place, names[i].whole), escaped = str_eq(place, names[i].escaped);
+        if (!whole && !escaped)
+            continue;
+        buf_add_str(out, str_slice(rest, 0, rest.size - place.size));
+        buf_add_str(out, whole ? str_of(values[i]) : names[i].whole);
+        return;
+    }
+    while (rest.size > 0) {
+        size_t i = placeholder_at(rest), taken = i < SUBSTITUTE_COUNT ? names[i].anywhere.size : 1;
+        buf_add_str(out, i < SUBSTITUTE_COUNT ? str_of(values[i]) : str_slice(rest, 0, 1));
+        rest = str_slice(rest, taken, rest.size);
+    }
+}
+
+char **substitute(char *const *words, const char *const values[SUBSTITUTE_COUNT])
 {
     size_t size = 0;
     while (words[size])
         size++;
     char **out = calloc(size + 1, sizeof *out);
     for (size_t i = 0; out && i < size; i++) {
-        out[i] = replace(words[i], with, count);
+        struct buf text = {.limit = SUBSTITUTE_WORD_MAX};
+        replace(words[i], values, &text);
+        out[i] = text.failed ? NULL : strdup(buf_cstr(&text));
+        buf_free(&text);
         if (!out[i]) {
             substitute_free(out);
             return NULL;
@@ -44,4 +79,14 @@ void substitute_free(char **words)
     for (size_t i = 0; words && words[i]; i++)
         free(words[i]);
     free(words);
+}
+
+bool substitute_wanted(char *const *words)
+{
+    for (; *words; words++)
+        for (size_t i = 0; i < SUBSTITUTE_COUNT; i++)
+            if (str_eq(place_of(*words), names[i].whole) || str_eq(place_of(*words), names[i].escaped) ||
+                strstr(*words, names[i].anywhere.data))
+                return true;
+    return false;
 }

@@ -1,6 +1,8 @@
 #include "launch/summary.h"
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "collect/collect.h"
 #include "launch/folder.h"
 #include "store/read.h"
 
@@ -84,8 +86,19 @@ static double counted(struct store_snapshot *s, uint32_t series)
     return total;
 }
 
-static void add_snapshot(struct store_snapshot *s, struct summary *out)
+// Whether a program put the metric in: the agent's are in the catalogue.
+static bool is_emitted(const struct store_metric *metric)
 {
+    const struct collect_metric *own = collect_find(metric->name);
+    return !own || !str_eq(own->metric.name, metric->name); // not by an alias
+}
+
+// *dropped: as it was recorded.
+static void add_snapshot(struct store_snapshot *s, struct summary *out, uint64_t *dropped)
+{
+    const struct store_metric *each;
+    for (uint32_t id = 0; !out->emitted && (each = store_metric_get(s, id)); id++)
+        out->emitted = is_emitted(each);
     size_t series_count = store_series_count(s);
     out->series += series_count;
     for (uint32_t id = 0; id < series_count; id++) {
@@ -102,7 +115,7 @@ static void add_snapshot(struct store_snapshot *s, struct summary *out)
         if (str_eq(metric->name, STR("memory_total_bytes")))
             out->memory_total_bytes = fmax(out->memory_total_bytes, last_value(s, id));
         else if (str_eq(metric->name, STR("sonde_dropped_total")))
-            out->dropped += (uint64_t)counted(s, id);
+            *dropped += (uint64_t)counted(s, id);
     }
 }
 
@@ -144,6 +157,9 @@ static void take_failing(const struct store_event *event, struct summary *out)
 static bool take_event(const struct store_event *event, void *user)
 {
     struct summary *out = user;
+    bool of_telemetry =
+        tag_of(event, STR("failing")).size || tag_of(event, STR("cut_off")).size || tag_of(event, STR("attempt")).size;
+    out->emitted |= event->kind != STORE_ANNOTATION || !of_telemetry;
     if (event->kind == STORE_ANNOTATION)
         take_failing(event, out);
     struct str said = tag_of(event, STR("cut_off")), host = tag_of(event, STR("host")),
@@ -175,12 +191,18 @@ int summary_add_file(const char *path, struct summary *out, struct error *e)
         return status;
     struct store_snapshot *snapshot = store_snapshot_open(reader);
     if (snapshot) {
-        add_snapshot(snapshot, out);
+        uint64_t dropped = 0;
+        add_snapshot(snapshot, out, &dropped);
         store_events(snapshot, INT64_MIN, INT64_MAX, take_event, out);
         store_snapshot_close(snapshot);
         struct store_damage damage;
         store_reader_damage(reader, &damage);
         out->damaged_blocks += damage.blocks;
+        // The header has the same and what could not be recorded any more; a copy has only what was recorded.
+        struct store_losses losses;
+        store_reader_losses(reader, &losses);
+        out->dropped += losses.dropped > dropped ? losses.dropped : dropped;
+        out->retired += losses.retired;
     } else {
         status = error_set(e, -ENOMEM, "out of memory");
     }
@@ -193,19 +215,28 @@ int summary_add_folder(const char *folder, struct summary *out, struct error *e)
     DIR *entries = opendir(folder);
     if (!entries)
         return error_set(e, -errno, "cannot read folder %s: %s", folder, strerror(errno));
-    int status = -ENOENT;
-    error_set(e, -ENOENT, "nothing is recorded in %s", folder);
+    bool any = false, failed = false;
+    int status = error_set(e, -ENOENT, "nothing is recorded in %s", folder);
     for (struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
         char path[FOLDER_PATH_MAX + 256];
         if (!folder_is_recording(entry->d_name))
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        status = summary_add_file(path, out, e);
-        if (status < 0)
-            break;
+        struct error why = {0};
+        int added = summary_add_file(path, out, &why);
+        any = any || added == 0;
+        if (added == 0)
+            continue;
+        // The others are read all the same. The caller reports the last one, if nothing can be read.
+        if (failed)
+            log_warning("left out: %s", e->text);
+        failed = true;
+        status = error_set(e, added, "%s", why.text);
     }
     closedir(entries);
-    return status;
+    if (any && failed)
+        log_warning("left out: %s", e->text);
+    return any ? 0 : status;
 }
 
 void summary_duration_text(int64_t ns, char *out, size_t size)

@@ -5,6 +5,8 @@
 #include "query/decoded.h"
 
 #include "base/hash.h"
+#include "base/memory_account.h"
+#include "base/own_memory.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +15,8 @@
 
 enum {
     SLOTS = 1 << 14, // chains are short: 64 MiB hold a few thousand series of files, some ten thousand of blocks
-    LATEST = 256,    // files and blocks whose latest time stamps are remembered
+    RECLAIM_BYTES = 4 << 20,
+    LATEST = 256, // files and blocks whose latest time stamps are remembered
 };
 
 struct times {
@@ -37,6 +40,7 @@ struct kept {
 struct query_cache {
     pthread_mutex_t lock;
     size_t limit_bytes, bytes;
+    struct memory_account *account; // NULL: nobody counts
     struct kept *slots[SLOTS], *newest, *oldest;
     struct times *latest[LATEST]; // uses none of them
 };
@@ -50,6 +54,25 @@ int query_cache_create(size_t limit_bytes, struct query_cache **out)
     c->limit_bytes = limit_bytes;
     pthread_mutex_init(&c->lock, NULL);
     return 0;
+}
+
+static void add_bytes(struct query_cache *c, size_t bytes)
+{
+    c->bytes += bytes;
+    if (c->account)
+        memory_account_add(c->account, bytes);
+}
+
+static void take_bytes_off(struct query_cache *c, size_t bytes)
+{
+    c->bytes -= bytes;
+    if (c->account)
+        memory_account_give(c->account, bytes);
+}
+
+static bool is_over(struct query_cache *c)
+{
+    return c->bytes > c->limit_bytes || (c->account && memory_account_is_over(c->account));
 }
 
 static void free_entry(struct decoded_entry *entry)
@@ -69,7 +92,7 @@ static void let_times_go(struct query_cache *c, struct times *times)
 {
     if (--times->users)
         return;
-    c->bytes -= times_bytes(times);
+    take_bytes_off(c, times_bytes(times));
     if (*times->latest == times)
         *times->latest = NULL;
     free(times->t_ns);
@@ -79,7 +102,7 @@ static void let_times_go(struct query_cache *c, struct times *times)
 // Likewise.
 static void free_kept(struct query_cache *c, struct kept *k)
 {
-    c->bytes -= k->bytes;
+    take_bytes_off(c, k->bytes);
     let_times_go(c, k->times);
     free(k->entry.runs);
     free(k->entry.values);
@@ -176,7 +199,7 @@ static struct times *share_times(struct query_cache *c, uint64_t store, struct d
     if (times)
         let_times_go(c, times);
     if (own) {
-        c->bytes += times_bytes(own);
+        add_bytes(c, times_bytes(own));
         *latest = own;
     }
     pthread_mutex_unlock(&c->lock);
@@ -198,16 +221,41 @@ void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series, struct
     struct kept *before = *slot_of(c, store, series);
     if (before)
         drop(c, before);
-    c->bytes += k->bytes;
-    while (c->oldest && c->bytes > c->limit_bytes)
+    add_bytes(c, k->bytes);
+    while (c->oldest && is_over(c))
         drop(c, c->oldest);
-    if (c->bytes <= c->limit_bytes) {
+    if (!is_over(c)) {
         *slot_of(c, store, series) = k;
         put_first(c, k);
     } else {
         free_kept(c, k);
     }
     pthread_mutex_unlock(&c->lock);
+}
+
+void query_cache_shrink(struct query_cache *c, size_t bytes)
+{
+    pthread_mutex_lock(&c->lock);
+    size_t wanted = c->bytes > bytes ? c->bytes - bytes : 0;
+    while (c->oldest && c->bytes > wanted)
+        drop(c, c->oldest);
+    pthread_mutex_unlock(&c->lock);
+}
+
+// Entries are small blocks: what they leave is the request's only when malloc has given it back, which takes a millisecond. So it is done in large steps.
+static void reclaim(void *user, size_t bytes)
+{
+    size_t before = query_cache_bytes(user);
+    query_cache_shrink(user, bytes > RECLAIM_BYTES ? bytes : RECLAIM_BYTES);
+    if (query_cache_bytes(user) < before)
+        own_memory_give_back();
+}
+
+void query_cache_charge(struct query_cache *c, struct memory_account *account)
+{
+    c->account = account;
+    account->reclaim = reclaim;
+    account->user = c;
 }
 
 size_t query_cache_bytes(struct query_cache *c)

@@ -172,6 +172,12 @@ int query_cache_create(size_t limit_bytes, struct query_cache **out);
 void query_cache_destroy(struct query_cache *c);
 size_t query_cache_bytes(struct query_cache *c); // in use
 
+// What it keeps counts against the account, too, which also asks it to make room. Once, before it is used; the account outlives it.
+struct memory_account;
+void query_cache_charge(struct query_cache *c, struct memory_account *account);
+// Lets go of what has not been asked for longest, until `bytes` less are kept or nothing is that is not in use.
+void query_cache_shrink(struct query_cache *c, size_t bytes);
+
 struct query_series {
     struct str metric;
     const struct store_label *tags; // sorted by key

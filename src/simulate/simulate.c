@@ -1,5 +1,6 @@
 #include "simulate/simulate.h"
 
+#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/command.h"
@@ -100,7 +101,7 @@ static int choose_parts(struct simulation *s, struct error *e)
 
 static int make_folders(struct simulation *s, struct error *e)
 {
-    char token[256];
+    char token[TOKEN_TEXT_MAX + 1];
     int rc = folder_base_path(NULL, s->base, e);
     int fd = rc ? rc : folder_make_private(s->base, e);
     if (fd < 0)
@@ -311,7 +312,9 @@ static void say_where(const struct simulation *s)
             "sonde: %zu nodes × %zu metrics every %g s, %zu relay%s, %zu process%s; at most %.1f MiB a node in %s\n",
             s->o->nodes, s->o->metrics, s->o->rate_s, relays, relays == 1 ? "" : "s", s->part_count,
             s->part_count == 1 ? "" : "es", (double)simulated_file_bytes(s->o->metrics) / (1 << 20), s->folder);
-    fprintf(stderr, "sonde: %s/?token=%s\n", s->url, s->o->serve.token);
+    char view[TOKEN_TEXT_MAX];
+    token_of_role(str_of(s->o->serve.token), ROLE_VIEW, view);
+    fprintf(stderr, "sonde: %s/?token=%s\n", s->url, view);
 }
 
 static int start_command(struct simulation *s, struct error *e)
@@ -322,7 +325,8 @@ static int start_command(struct simulation *s, struct error *e)
     command_set(&env, "SONDE_URL", "%s", s->url);
     command_set(&env, "SONDE_TOKEN_FILE", "%s", s->token_file);
     command_set(&env, "SONDE_JOB", "%s", s->o->serve.job);
-    pid_t pid = command_start(s->o->command, &env, &s->signals, e);
+    bool unstarted;
+    pid_t pid = command_start(s->o->command, &env, &s->signals, &unstarted, e);
     command_environment_free(&env);
     if (pid < 0)
         s->exit_code = command_failure_code((int)pid);

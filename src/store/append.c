@@ -34,7 +34,7 @@ static void publish(struct store *s, struct tail *tail, uint32_t used, int64_t t
 
 static bool too_old(const struct store *s, int64_t t_ns)
 {
-    return s->window_ns && s->newest_ns >= INT64_MIN + s->window_ns && t_ns < s->newest_ns - s->window_ns;
+    return t_ns < window_start(s);
 }
 
 int space_failed(struct store *s, int rc)
@@ -141,7 +141,7 @@ int store_append_row(struct store *s, uint32_t id, int64_t t_ns, const double *v
         s->stats.refused_old += count;
         return -ERANGE;
     }
-    int rc = spilling(s) ? -ENOSPC : append_row(s, id, t_ns, values);
+    int rc = is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : append_row(s, id, t_ns, values);
     if (space_error(rc))
         rc = spill_row(s, id, t_ns, values);
     if (rc) {
@@ -193,7 +193,7 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
     }
     if (store_is_missing(value))
         return 0;
-    int rc = spilling(s) ? -ENOSPC : append_point(s, series, t_ns, value);
+    int rc = is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : append_point(s, series, t_ns, value);
     if (space_error(rc))
         rc = spill_point(s, series, t_ns, value);
     if (rc) {
@@ -208,11 +208,10 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
 // thought is left to store_append.
 static size_t append_run(struct store *s, const struct store_point *points, size_t count)
 {
-    if (spilling(s) || s->points.slot == EXTENT_NO_SLOT)
+    if (is_cut(s) || spilling(s) || s->points.slot == EXTENT_NO_SLOT)
         return 0;
     size_t room = s->points.room - s->points.used, n = 0, taken = 0;
-    int64_t newest = s->newest_ns,
-            oldest = s->window_ns && newest >= INT64_MIN + s->window_ns ? newest - s->window_ns : INT64_MIN;
+    int64_t newest = s->newest_ns, oldest = window_start(s);
     uint8_t *to = s->file.base + s->points.offset + s->points.used * sizeof(struct point_record);
     for (; n < count && taken < room; n++) {
         const struct store_point *p = &points[n];
@@ -279,7 +278,7 @@ int store_append_event(struct store *s, const struct store_event *event)
     }
     struct buf b = {0};
     event_put(&b, event);
-    rc = b.failed ? -ENOMEM : spilling(s) ? -ENOSPC : append_event(s, buf_str(&b));
+    rc = b.failed ? -ENOMEM : is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : append_event(s, buf_str(&b));
     if (space_error(rc))
         rc = spill_event(s, buf_str(&b));
     buf_free(&b);

@@ -11,7 +11,7 @@ enum { CACHE_BYTES_MAX = 128 << 20 };
 
 static size_t slot_of(const struct cache *c, enum cache_kind kind, const void *of, uint32_t part)
 {
-    uint64_t h = hash_u64((uint64_t)(uintptr_t)of + ((uint64_t)part << 2 | kind) * 0x9e3779b97f4a7c15u);
+    uint64_t h = hash_u64((uint64_t)(uintptr_t)of + ((uint64_t)part << 3 | kind) * 0x9e3779b97f4a7c15u);
     size_t mask = c->capacity - 1, i = h & mask;
     while (c->items[i] && (c->items[i]->of != of || c->items[i]->part != part || c->items[i]->kind != kind))
         i = (i + 1) & mask;

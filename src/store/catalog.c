@@ -10,7 +10,6 @@ enum {
     PACK_LEVEL = 19,
     PACK_LEVEL_LARGE = 6,
     PACK_LARGE_BYTES = 4 << 20, // from here on time matters more
-    UNPACKED_BYTES_MAX = 1 << 30,
 };
 
 static void put(struct buf *out, enum catalog_type type, struct buf *payload)
@@ -140,6 +139,8 @@ uint32_t catalog_next_id(struct catalog_entry *entry, uint32_t *previous)
 
 int catalog_pack(struct str entries, struct buf *out)
 {
+    if (entries.size > STORE_CATALOG_BYTES_MAX)
+        return -EFBIG;
     size_t bound = ZSTD_compressBound(entries.size);
     buf_u64(out, entries.size);
     buf_u64(out, 0);
@@ -161,7 +162,7 @@ int catalog_unpack(const uint8_t *packed, size_t size, uint8_t **entries, size_t
     uint64_t raw_size = bytes_u64(&in);
     uint32_t crc = bytes_u32(&in), stored = bytes_u32(&in);
     struct str frame = bytes_take(&in, stored);
-    if (in.failed || crc != crc32c(0, frame.data, frame.size) || raw_size > UNPACKED_BYTES_MAX)
+    if (in.failed || crc != crc32c(0, frame.data, frame.size) || raw_size > STORE_CATALOG_BYTES_MAX)
         return -EBADMSG;
     uint8_t *raw = malloc(raw_size + 1);
     if (!raw)

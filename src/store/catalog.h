@@ -46,7 +46,7 @@ int catalog_next(struct bytes *in, struct catalog_entry *out);
 uint32_t catalog_next_id(struct catalog_entry *entry, uint32_t *previous);
 
 // A catalog at rest, as a closed file has it: u64 size unpacked, u32 crc32c of what follows, u32 size of what follows, a zstd frame. Both
-// results are malloc'ed. 0, -EBADMSG, -ENOMEM.
+// results are malloc'ed. 0, -EBADMSG, -ENOMEM. Packing more than STORE_CATALOG_BYTES_MAX, which no reader would unpack: -EFBIG.
 int catalog_pack(struct str entries, struct buf *out);
 int catalog_unpack(const uint8_t *packed, size_t size, uint8_t **entries, size_t *entries_size);
 

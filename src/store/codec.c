@@ -12,18 +12,14 @@
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 enum {
     RUN_LENGTH = 64,   // values a run, on average, from which on hot columns are runs: 0.16 bytes a value
     BOUND_BYTES = 128, // for headers
     CONSTANT_START = 64,
+    STACK_VALUES = 2048, // longer columns are encoded with scratch of their own
 };
-
-// The scratch: half a megabyte a thread, of which only what is used becomes resident.
-static _Thread_local union {
-    int64_t wholes[CODEC_VALUES_MAX];
-    double values[CODEC_VALUES_MAX];
-} scratch;
 
 static const char *const names[CODEC_COUNT] = {"constant", "runs", "integer", "decimal", "bits", "plain"};
 
@@ -155,17 +151,24 @@ size_t codec_bound(size_t n)
     return hot > cold ? hot : cold;
 }
 
+// A thread-local scratch would be cleared, and so be resident, in every thread of the process.
+static size_t encode_numbers(const double *values, size_t n, int64_t *scratch, uint8_t *out)
+{
+    uint8_t code;
+    size_t misses = codec_wholes(values, n, &code, scratch);
+    return misses != SIZE_MAX ? codec_integer_encode(values, scratch, n, code, misses, out)
+                              : codec_bits_encode(values, n, scratch, out);
+}
+
 static size_t encode_hot(const double *values, size_t n, size_t changes, uint8_t *out)
 {
     if (changes <= n / RUN_LENGTH)
         return codec_runs_encode(values, n, out);
-    uint8_t code;
-    size_t size = SIZE_MAX;
-    size_t misses = codec_wholes(values, n, &code, scratch.wholes);
-    if (misses != SIZE_MAX)
-        size = codec_integer_encode(values, scratch.wholes, n, code, misses, out);
-    else
-        size = codec_bits_encode(values, n, scratch.wholes, out);
+    int64_t few[STACK_VALUES];
+    int64_t *scratch = n <= STACK_VALUES ? few : malloc(n * sizeof *scratch);
+    size_t size = scratch ? encode_numbers(values, n, scratch, out) : SIZE_MAX;
+    if (scratch != few)
+        free(scratch);
     return size <= n * sizeof values[0] ? size : encode_raw(CODEC_PLAIN, values, n, out);
 }
 

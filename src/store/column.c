@@ -39,21 +39,27 @@ static void copy_block(void *to, const uint8_t *from, size_t bytes)
 }
 
 // The writer raises the generation before it writes anything else there; so if it is still the old one after the
-// copy, the copy is of the old content.
-static bool current(const struct segment_entry *entry, uint32_t generation)
+// copy, the copy is of the old content. Where the entry's page is gone, reading it is what notes that; where only the end of
+// the block is gone, in the page that the file ends in now, the witness is.
+static int standing(const struct segment_entry *entry, uint32_t generation, struct remains *remains, uint64_t end)
 {
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&entry->generation, __ATOMIC_RELAXED) == generation;
+    atomic_thread_fence(memory_order_acquire);
+    bool same = __atomic_load_n(&entry->generation, __ATOMIC_RELAXED) == generation;
+    const volatile uint8_t *witness = atomic_load_explicit(&remains->witness, memory_order_relaxed);
+    if (*witness != atomic_load_explicit(&remains->value, memory_order_relaxed))
+        remains_look(remains);
+    uint64_t lost = map_guard_lost(&remains->lost);
+    return same && lost >= end ? 0 : lost == MAP_GUARD_NOTHING_LOST ? -ESTALE : -EBADMSG;
 }
 
-bool block_current(const struct block_ref *b)
+int block_standing(const struct block_ref *b)
 {
-    return current(b->entry, b->generation);
+    return standing(b->entry, b->generation, b->remains, b->offset + b->header.size);
 }
 
-bool tail_current(const struct view_tail *t)
+int tail_standing(const struct view_tail *t)
 {
-    return current(t->entry, t->generation);
+    return standing(t->entry, t->generation, t->remains, t->offset + t->size);
 }
 
 const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t from, size_t size, int *rc)
@@ -71,7 +77,9 @@ const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t 
         return NULL;
     }
     copy_block(s->scratch.data, b->bytes + from - early, words);
-    *rc = block_current(b) ? 0 : -ESTALE;
+    *rc = block_standing(b);
+    if (*rc == -EBADMSG)
+        reader_report(s->reader, b->offset, b->header.size, "a block that was cut off");
     return *rc ? NULL : (const uint8_t *)s->scratch.data + early;
 }
 
@@ -101,8 +109,10 @@ static uint32_t crc_part(const struct block_ref *b, size_t from, size_t size)
 
 static int checked(struct store_reader *r, struct block_ref *b, bool ok, unsigned flag, const char *what)
 {
-    if (!block_current(b))
-        return -ESTALE;
+    int rc = block_standing(b);
+    if (rc == -ESTALE)
+        return rc;
+    ok = ok && !rc;
     __atomic_fetch_or(&b->state, ok ? flag : BLOCK_DAMAGED, __ATOMIC_RELAXED);
     if (!ok && r)
         reader_report(r, b->offset, b->header.size, what);
@@ -205,16 +215,18 @@ static int group_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t 
             high = middle;
     }
     bool there = low < h->columns && word_at(ids + 4 * (size_t)low) == series;
-    if (!there)
-        return block_current(b) ? -ENOENT : -ESTALE;
+    int rc = block_standing(b);
+    if (rc || !there)
+        return rc ? rc : -ENOENT;
     const uint8_t *offsets = ids + 4 * ((size_t)h->columns + low);
     uint32_t from = word_at(offsets), to = word_at(offsets + 4);
-    if (!block_current(b))
-        return -ESTALE;
+    rc = block_standing(b);
+    if (rc)
+        return rc;
     if (from > to || to > h->data_bytes)
         return malformed(s, b);
     // The summaries are in the data.
-    int rc = block_check(s->reader, b, true);
+    rc = block_check(s->reader, b, true);
     if (rc)
         return rc;
     size_t head = sizeof(struct group_head) + sizeof(struct group_summary), size = to - from;
@@ -242,8 +254,9 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id, str
         return -ENOENT;
     struct column_entry stored;
     copy_words(&stored, b->bytes + sizeof *h + 8 + id * sizeof stored, sizeof stored);
-    if (!block_current(b))
-        return -ESTALE;
+    rc = block_standing(b);
+    if (rc)
+        return rc;
     rc = block_entry_of_column(h, &stored, out);
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
@@ -271,9 +284,9 @@ static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache
         return 0;
     const struct block_header *h = &b->header;
     uint32_t time_bytes = word_at(b->bytes + sizeof *h);
-    if (!block_current(b))
-        return -ESTALE;
-    int rc;
+    int rc = block_standing(b);
+    if (rc)
+        return rc;
     const uint8_t *stored = block_copy(s, b, sizeof *h + h->directory_bytes, time_bytes, &rc);
     int64_t *t = rc ? NULL : malloc(h->rows * sizeof *t);
     if (rc || !t)

@@ -1,57 +1,108 @@
 // define.c - metrics, series and sets by name: the writer's side of the catalog.
+//
+// The catalog only grows, so nothing may get into it that is refused afterwards. A definition goes through these steps; only the last one
+// changes anything that the file or later definitions see, and it cannot fail:
+//
+//   check names ─▶ admit (limits, then room in the file or the spill) ─▶ reserve memory ─▶ commit (write all entries, remember them)
 #include "base/hash.h"
+#include "base/log.h"
 #include "store/catalog.h"
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 // ── The log ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-int catalog_write(struct store *s, struct str entry)
+int catalog_make_room(struct store *s, size_t bytes)
 {
-    struct segment_entry *e = s->catalog_slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog_slot);
-    if (e && e->kind != SEGMENT_CATALOG)
-        e = NULL; // packed: the log goes on behind it
-    if (!e || e->size - e->used < entry.size) {
-        uint64_t size = e ? e->size * 2 : CATALOG_SEGMENT_BYTES;
-        if (size > CATALOG_SEGMENT_BYTES_MAX)
-            size = CATALOG_SEGMENT_BYTES_MAX;
-        if (size < entry.size)
-            size = entry.size;
-        int slot = extent_allocate(&s->file, SEGMENT_CATALOG, 0, s->catalog_sequence + 1, size);
-        if (slot < 0)
-            return space_failed(s, slot);
-        s->catalog_slot = slot;
-        s->catalog_sequence++;
-        e = extent_entry(&s->file, slot);
-    }
-    memcpy(s->file.base + e->offset + e->used, entry.data, entry.size);
-    store_io_step(s->io, "define");
-    extent_publish(e, e->used + entry.size);
-    struct superblock *sb = extents_super(&s->file);
-    __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
+    const struct segment_entry *e = s->catalog_slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog_slot);
+    if (e && (e->kind != SEGMENT_CATALOG || s->catalog_ended))
+        e = NULL; // packed, or a hole: the log goes on behind it
+    if (e && e->size - e->used >= bytes)
+        return 0;
+    uint64_t size = e ? e->size * 2 : CATALOG_SEGMENT_BYTES;
+    if (size > CATALOG_SEGMENT_BYTES_MAX)
+        size = CATALOG_SEGMENT_BYTES_MAX;
+    if (size < bytes)
+        size = bytes;
+    int slot = extent_allocate(&s->file, SEGMENT_CATALOG, 0, s->catalog_sequence + 1, size);
+    if (slot < 0)
+        return space_failed(s, slot);
+    s->catalog_slot = slot;
+    s->catalog_ended = false;
+    s->catalog_sequence++;
+    s->catalog_extent_bytes += extent_entry(&s->file, slot)->size;
     return 0;
 }
 
-// Where there is no space it waits with the appends; as ids count from the order of entries, and appends name ids, all of it keeps its order.
-static int catalog_append(struct store *s, struct buf *entry)
+void catalog_write(struct store *s, struct str entries)
 {
-    int rc = entry->failed ? -ENOMEM : spilling(s) ? -ENOSPC : catalog_write(s, buf_str(entry));
-    if (space_error(rc)) {
-        rc = spill_definition(s, buf_str(entry));
+    struct segment_entry *e = extent_entry(&s->file, s->catalog_slot);
+    assert(e->kind == SEGMENT_CATALOG && e->size - e->used >= entries.size);
+    memcpy(s->file.base + e->offset + e->used, entries.data, entries.size);
+    store_io_step(s->io, "define");
+    extent_publish(e, e->used + entries.size);
+    struct superblock *sb = extents_super(&s->file);
+    __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
+}
+
+static const char *const limit_names[CATALOG_LIMITS] = {
+    [LIMIT_METRICS] = "metrics",     [LIMIT_PAIRS] = "pairs of a tag and its value",    [LIMIT_SERIES] = "series",
+    [LIMIT_SETS] = "sets of series", [LIMIT_CATALOG_BYTES] = "bytes of names and tags",
+};
+
+// There are `now`; whether `more` of them are allowed.
+static int check_limit(struct store *s, enum catalog_limit which, uint64_t now, uint64_t more)
+{
+    uint64_t limit = s->catalog_limits[which];
+    if (now <= limit && more <= limit - now)
+        return 0;
+    s->stats.refused_limit++;
+    if (!(s->limits_reported & 1u << which))
+        log_warning(
+            "%s: has %llu %s and may have %llu: new series are refused; leave out a tag whose values never repeat",
+            s->path, (unsigned long long)now, limit_names[which], (unsigned long long)limit);
+    s->limits_reported |= 1u << which;
+    return -ENOSPC;
+}
+
+// The step before commit. *spill: where to. Without space the entries wait with the appends; as ids count from the order of entries, and
+// appends name ids, all of it keeps its order.
+static int admit(struct store *s, const struct buf *entries, bool *spill)
+{
+    int rc = entries->failed ? -ENOMEM : check_limit(s, LIMIT_CATALOG_BYTES, s->stats.catalog_bytes, entries->size);
+    if (rc)
+        return rc;
+    rc = is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : catalog_make_room(s, entries->size);
+    *spill = space_error(rc);
+    if (*spill) {
+        rc = spill_reserve(s, entries->size);
         s->stats.refused_space += rc != 0;
     }
-    buf_free(entry);
     return rc;
+}
+
+static void commit(struct store *s, const struct buf *entries, bool spill)
+{
+    s->stats.catalog_bytes += entries->size;
+    if (spill)
+        spill_definition(s, buf_str(entries));
+    else
+        catalog_write(s, buf_str(entries));
 }
 
 int catalog_meta(struct store *s, const struct store_label *meta, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct buf b = {0};
+        bool spill = false;
         catalog_put_pair(&b, CATALOG_META, meta[i].key, meta[i].value);
-        int rc = catalog_append(s, &b);
+        int rc = admit(s, &b, &spill);
+        if (!rc)
+            commit(s, &b, spill);
+        buf_free(&b);
         if (rc)
             return rc;
     }
@@ -60,72 +111,76 @@ int catalog_meta(struct store *s, const struct store_label *meta, size_t count)
 
 // ── What is known in memory ──────────────────────────────────────────────────────────────────────────────────────
 
-static int remember_metric(struct store *s, const struct store_metric *m)
+// Each kind has a `…_reserve` that takes the memory for one more and can fail, and a `…_remember` that cannot.
+
+static struct str metric_reserve(struct store *s, const struct store_metric *m)
 {
     if (s->stats.metrics == s->metric_capacity) {
         size_t capacity = s->metric_capacity ? s->metric_capacity * 2 : 64;
         struct metric *metrics = realloc(s->metrics, capacity * sizeof *metrics);
         if (!metrics)
-            return -ENOMEM;
+            return (struct str){0};
         s->metrics = metrics;
         s->metric_capacity = capacity;
     }
-    struct str name = arena_str(&s->names, m->name);
-    uint64_t *id = name.data ? map_add(&s->metric_ids, name, NULL) : NULL;
-    if (!id)
-        return -ENOMEM;
-    *id = s->stats.metrics;
-    s->metrics[s->stats.metrics++] = (struct metric){m->unit.size > 0, m->help.size > 0};
-    return 0;
+    return map_reserve(&s->metric_ids, 1) ? arena_str(&s->names, m->name) : (struct str){0};
 }
 
-static int remember(struct store *s, struct map *map, struct str key, uint64_t value)
+static uint32_t metric_remember(struct store *s, struct str name, const struct store_metric *m)
 {
-    key = arena_str(&s->names, key);
-    uint64_t *at = key.data ? map_add(map, key, NULL) : NULL;
-    if (!at)
-        return -ENOMEM;
-    *at = value;
-    return 0;
+    uint32_t id = (uint32_t)s->stats.metrics++;
+    *map_add(&s->metric_ids, name, NULL) = id;
+    s->metrics[id] = (struct metric){m->unit.size > 0, m->help.size > 0};
+    return id;
 }
 
-static int remember_pair(struct store *s, struct str label, struct str key, uint64_t id)
+static struct str pair_key(struct store *s, struct str key, struct str value)
 {
-    int rc = remember(s, &s->pair_ids, key, id);
-    s->host_count += rc == 0 && str_eq(label, STR("host"));
-    return rc;
+    struct buf *b = &s->key_scratch;
+    b->size = 0;
+    b->failed = false;
+    buf_short(b, key);
+    buf_add_str(b, value);
+    return b->failed ? (struct str){0} : buf_str(b);
 }
 
-static int remember_set(struct store *s, const uint32_t *series, uint32_t count)
+// Of the n-th new pair of a definition; `key` is as pair_key makes it.
+static struct str pair_reserve(struct store *s, struct str key, uint32_t n)
+{
+    return key.data && map_reserve(&s->pair_ids, n + 1) ? arena_str(&s->names, key) : (struct str){0};
+}
+
+static void pair_remember(struct store *s, struct str key, struct str label)
+{
+    *map_add(&s->pair_ids, key, NULL) = s->stats.pairs++;
+    s->host_count += str_eq(label, STR("host"));
+}
+
+static const uint32_t *set_reserve(struct store *s, const uint32_t *series, uint32_t count)
 {
     if (s->stats.sets == s->set_capacity) {
         size_t capacity = s->set_capacity ? s->set_capacity * 2 : 16;
         struct set *sets = realloc(s->sets, capacity * sizeof *sets);
         if (!sets)
-            return -ENOMEM;
+            return NULL;
         s->sets = sets;
         s->set_capacity = capacity;
     }
-    struct str key = arena_str(&s->names, (struct str){(const char *)series, count * sizeof *series});
-    uint64_t *id = key.data ? map_add(&s->set_ids, key, NULL) : NULL;
-    if (!id)
-        return -ENOMEM;
-    *id = s->stats.sets;
-    struct set *set = &s->sets[s->stats.sets++];
+    struct str bytes = {(const char *)series, count * sizeof *series};
+    bytes = map_reserve(&s->set_ids, 1) ? arena_str(&s->names, bytes) : (struct str){0};
+    return (const uint32_t *)(const void *)bytes.data;
+}
+
+static struct set *set_remember(struct store *s, const uint32_t *series, uint32_t count)
+{
+    struct set *set = &s->sets[s->stats.sets];
+    *map_add(&s->set_ids, (struct str){(const char *)series, count * sizeof *series}, NULL) = s->stats.sets++;
     *set = (struct set){
-        .series = (const uint32_t *)(const void *)key.data,
+        .series = series,
         .count = count,
         .tail = {.slot = EXTENT_NO_SLOT, .sequence = 1},
     };
-    return shared_set(s, set);
-}
-
-static struct str pair_key(struct buf *b, struct str key, struct str value)
-{
-    b->size = 0;
-    buf_short(b, key);
-    buf_add_str(b, value);
-    return buf_str(b);
+    return set;
 }
 
 // ── Series ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -192,28 +247,52 @@ static uint32_t series_remember(struct store *s, const uint32_t *key)
     return id;
 }
 
+// The ids of an entry, each below `limit`: ids count from 0, so a greater one was never defined.
+static bool load_ids(struct catalog_entry *e, uint32_t *ids, uint64_t limit)
+{
+    uint32_t previous = 0;
+    for (uint32_t i = 0; i < e->count; i++) {
+        ids[i] = catalog_next_id(e, &previous);
+        if (ids[i] >= limit)
+            return false;
+    }
+    return !e->ids.failed;
+}
+
+// 0, -ENOMEM, or -EBADMSG: the checksum is valid, but the entry names ids that do not exist or repeats a name, whose ids
+// would no longer follow from the order of the entries.
 static int load_entry(struct store *s, struct catalog_entry *e)
 {
-    struct buf b = {0};
-    int rc = 0;
-    uint32_t previous = 0;
     switch (e->type) {
-    case CATALOG_METRIC:
-        return remember_metric(s, &e->metric);
+    case CATALOG_METRIC: {
+        if (map_get(&s->metric_ids, e->metric.name))
+            return -EBADMSG;
+        struct str name = metric_reserve(s, &e->metric);
+        if (!name.data)
+            return -ENOMEM;
+        metric_remember(s, name, &e->metric);
+        return 0;
+    }
     case CATALOG_UPDATE:
         if (e->metric_id < s->stats.metrics) {
             s->metrics[e->metric_id].has_unit |= e->metric.unit.size > 0;
             s->metrics[e->metric_id].has_help |= e->metric.help.size > 0;
         }
         return 0;
-    case CATALOG_PAIR:
-        rc = remember_pair(s, e->key, pair_key(&b, e->key, e->value), s->pair_ids.count);
-        buf_free(&b);
-        return rc;
+    case CATALOG_PAIR: {
+        struct str key = pair_key(s, e->key, e->value);
+        if (key.data && map_get(&s->pair_ids, key))
+            return -EBADMSG;
+        key = pair_reserve(s, key, 0);
+        if (!key.data)
+            return -ENOMEM;
+        pair_remember(s, key, e->key);
+        return 0;
+    }
     case CATALOG_SERIES: {
         struct series_key k = {.metric = e->metric_id, .count = e->count};
-        for (uint32_t i = 0; i < e->count; i++)
-            k.pairs[i] = catalog_next_id(e, &previous);
+        if (k.metric >= s->stats.metrics || !load_ids(e, k.pairs, s->pair_ids.count))
+            return -EBADMSG;
         const uint32_t *key = series_reserve(s, &k);
         if (!key)
             return -ENOMEM;
@@ -222,9 +301,10 @@ static int load_entry(struct store *s, struct catalog_entry *e)
     }
     case CATALOG_SET: {
         uint32_t series[STORE_SET_SERIES_MAX];
-        for (uint32_t i = 0; i < e->count; i++)
-            series[i] = catalog_next_id(e, &previous);
-        return remember_set(s, series, e->count);
+        if (!load_ids(e, series, s->stats.series))
+            return -EBADMSG;
+        const uint32_t *kept = set_reserve(s, series, e->count);
+        return kept ? shared_set(s, set_remember(s, kept, e->count)) : -ENOMEM;
     }
     case CATALOG_META:
         return 0;
@@ -237,12 +317,14 @@ int catalog_load_entries(struct store *s, struct str entries, size_t *good)
     struct bytes in = bytes_of(entries.data, entries.size);
     struct catalog_entry entry;
     int rc;
+    *good = 0;
     while ((rc = catalog_next(&in, &entry)) > 0) {
         int failed = load_entry(s, &entry);
         if (failed)
             return failed;
+        *good = (size_t)(in.at - (const uint8_t *)entries.data);
     }
-    *good = (size_t)(in.at - (const uint8_t *)entries.data);
+    s->stats.catalog_bytes += *good;
     return rc;
 }
 
@@ -255,6 +337,7 @@ void catalog_forget(struct store *s)
     free(s->series_keys);
     free(s->metrics);
     free(s->sets);
+    buf_free(&s->key_scratch);
     arena_free(&s->names);
 }
 
@@ -279,55 +362,48 @@ static int refuse(uint64_t *counter, int rc)
     return rc;
 }
 
+static int update_metric(struct store *s, uint32_t id, const struct store_metric *m)
+{
+    struct metric *metric = &s->metrics[id];
+    struct str unit = metric->has_unit ? STR("") : m->unit, help = metric->has_help ? STR("") : m->help;
+    if (!unit.size && !help.size)
+        return 0;
+    struct buf b = {0};
+    bool spill = false;
+    catalog_put_update(&b, id, unit, help);
+    int rc = admit(s, &b, &spill);
+    if (!rc) {
+        commit(s, &b, spill);
+        metric->has_unit |= unit.size > 0;
+        metric->has_help |= help.size > 0;
+    }
+    buf_free(&b);
+    return rc;
+}
+
 int store_define_metric(struct store *s, const struct store_metric *m, uint32_t *id)
 {
     if (m->name.size > STORE_NAME_MAX || m->unit.size > STORE_UNIT_MAX || m->help.size > STORE_TEXT_MAX)
         return refuse(&s->stats.refused_limit, -E2BIG);
     if (!name_valid(m->name))
         return refuse(&s->stats.refused_invalid, -EINVAL);
-    struct buf b = {0};
     const uint64_t *known = map_get(&s->metric_ids, m->name);
-    if (!known) {
-        catalog_put_metric(&b, m);
-        int rc = catalog_append(s, &b);
-        if (rc || (rc = remember_metric(s, m)))
-            return rc;
-        *id = (uint32_t)s->stats.metrics - 1;
-        return 0;
-    }
-    *id = (uint32_t)*known;
-    struct metric *metric = &s->metrics[*known];
-    struct str unit = metric->has_unit ? STR("") : m->unit, help = metric->has_help ? STR("") : m->help;
-    if (!unit.size && !help.size)
-        return 0;
-    catalog_put_update(&b, *id, unit, help);
-    int rc = catalog_append(s, &b);
-    if (!rc) {
-        metric->has_unit |= unit.size > 0;
-        metric->has_help |= help.size > 0;
-    }
-    return rc;
-}
-
-static int define_pair(struct store *s, struct str key, struct str value, uint32_t *id)
-{
-    struct buf b = {0};
-    struct str k = pair_key(&b, key, value);
-    if (b.failed) {
-        buf_free(&b);
-        return -ENOMEM;
-    }
-    int rc = 0;
-    const uint64_t *known = map_get(&s->pair_ids, k);
     if (known) {
         *id = (uint32_t)*known;
-    } else {
-        struct buf entry = {0};
-        catalog_put_pair(&entry, CATALOG_PAIR, key, value);
-        rc = catalog_append(s, &entry);
-        *id = (uint32_t)s->pair_ids.count;
-        if (!rc)
-            rc = remember_pair(s, key, k, *id);
+        return update_metric(s, *id, m);
+    }
+    struct buf b = {0};
+    bool spill = false;
+    catalog_put_metric(&b, m);
+    int rc = check_limit(s, LIMIT_METRICS, s->stats.metrics, 1);
+    if (!rc)
+        rc = admit(s, &b, &spill);
+    struct str name = rc ? STR("") : metric_reserve(s, m);
+    if (!rc && !name.data)
+        rc = -ENOMEM;
+    if (!rc) {
+        commit(s, &b, spill);
+        *id = metric_remember(s, name, m);
     }
     buf_free(&b);
     return rc;
@@ -351,6 +427,54 @@ static int sort_labels(const struct store_label *labels, size_t count, struct st
     return 0;
 }
 
+// A series and those of its label pairs that are new.
+struct new_series {
+    struct series_key key;
+    const struct store_label *labels; // sorted
+    uint32_t pairs[STORE_LABELS_MAX]; // new ones: places in `labels`
+    uint32_t pair_count;
+    struct str pair_keys[STORE_LABELS_MAX]; // reserved
+    struct buf entries;
+};
+
+static int reserve_pairs(struct store *s, struct new_series *n)
+{
+    for (uint32_t i = 0; i < n->pair_count; i++) {
+        const struct store_label *l = &n->labels[n->pairs[i]];
+        n->pair_keys[i] = pair_reserve(s, pair_key(s, l->key, l->value), i);
+        if (!n->pair_keys[i].data)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int add_series(struct store *s, struct new_series *n, uint32_t *id)
+{
+    int rc = check_limit(s, LIMIT_SERIES, s->stats.series, 1);
+    if (!rc)
+        rc = check_limit(s, LIMIT_PAIRS, s->stats.pairs, n->pair_count);
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < n->pair_count; i++)
+        catalog_put_pair(&n->entries, CATALOG_PAIR, n->labels[n->pairs[i]].key, n->labels[n->pairs[i]].value);
+    catalog_put_series(&n->entries, n->key.metric, n->key.pairs, n->key.count);
+    bool spill = false;
+    rc = admit(s, &n->entries, &spill);
+    if (!rc)
+        rc = reserve_pairs(s, n);
+    const uint32_t *key = rc ? NULL : series_reserve(s, &n->key);
+    if (!rc && !key)
+        rc = -ENOMEM;
+    if (!rc) {
+        commit(s, &n->entries, spill);
+        for (uint32_t i = 0; i < n->pair_count; i++)
+            pair_remember(s, n->pair_keys[i], n->labels[n->pairs[i]].key);
+        *id = series_remember(s, key);
+    }
+    buf_free(&n->entries);
+    return rc;
+}
+
 int store_define_series(struct store *s, uint32_t metric, const struct store_label *labels, size_t count, uint32_t *id)
 {
     struct store_label kept[STORE_LABELS_MAX], sorted[STORE_LABELS_MAX];
@@ -368,29 +492,42 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
     }
     if (sort_labels(kept, n, sorted))
         return refuse(&s->stats.refused_invalid, -EINVAL);
-    struct series_key k = {.metric = metric, .count = (uint32_t)n};
-    for (size_t i = 0; i < n; i++) {
-        int rc = define_pair(s, sorted[i].key, sorted[i].value, &k.pairs[i]);
-        if (rc)
-            return rc;
+    struct new_series new = {.key = {.metric = metric, .count = (uint32_t)n}, .labels = sorted};
+    for (uint32_t i = 0; i < n; i++) {
+        struct str key = pair_key(s, sorted[i].key, sorted[i].value);
+        if (!key.data)
+            return -ENOMEM;
+        const uint64_t *known = map_get(&s->pair_ids, key);
+        new.key.pairs[i] = known ? (uint32_t)*known : (uint32_t)(s->stats.pairs + new.pair_count);
+        if (!known)
+            new.pairs[new.pair_count++] = i;
     }
-    const uint32_t *words = (const uint32_t *)(const void *)&k;
-    uint32_t known = s->series_slot_count ? s->series_slots[series_slot(s, words)] : 0;
-    if (known) {
-        *id = known - 1;
-        return 0;
-    }
-    if (s->stats.series >= s->series_limit)
-        return refuse(&s->stats.refused_limit, -ENOSPC);
-    const uint32_t *key = series_reserve(s, &k);
-    if (!key)
+    const uint32_t *words = (const uint32_t *)(const void *)&new.key;
+    uint32_t known = new.pair_count || !s->series_slot_count ? 0 : s->series_slots[series_slot(s, words)];
+    if (!known)
+        return add_series(s, &new, id);
+    *id = known - 1;
+    return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int has_duplicate(const uint32_t *series, size_t count, bool *found)
+{
+    uint32_t *sorted = malloc(count * sizeof *sorted);
+    *found = false;
+    if (!sorted)
         return -ENOMEM;
-    struct buf b = {0};
-    catalog_put_series(&b, metric, k.pairs, k.count);
-    int rc = catalog_append(s, &b);
-    if (!rc)
-        *id = series_remember(s, key);
-    return rc;
+    memcpy(sorted, series, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_id);
+    for (size_t i = 1; i < count && !*found; i++)
+        *found = sorted[i - 1] == sorted[i];
+    free(sorted);
+    return 0;
 }
 
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id)
@@ -402,17 +539,29 @@ int store_define_set(struct store *s, const uint32_t *series, size_t count, uint
     for (size_t i = 0; i < count; i++)
         if (series[i] >= s->stats.series)
             return refuse(&s->stats.refused_invalid, -EINVAL);
+    bool twice;
+    int checked = has_duplicate(series, count, &twice);
+    if (checked || twice)
+        return checked ? checked : refuse(&s->stats.refused_invalid, -EINVAL);
     const uint64_t *known = map_get(&s->set_ids, (struct str){(const char *)series, count * sizeof *series});
     if (known) {
         *id = (uint32_t)*known;
         return 0;
     }
     struct buf b = {0};
+    bool spill = false;
     catalog_put_set(&b, series, (uint32_t)count);
-    int rc = catalog_append(s, &b);
+    int rc = check_limit(s, LIMIT_SETS, s->stats.sets, 1);
     if (!rc)
-        rc = remember_set(s, series, (uint32_t)count);
-    if (!rc)
-        *id = (uint32_t)s->stats.sets - 1;
+        rc = admit(s, &b, &spill);
+    const uint32_t *kept = rc ? NULL : set_reserve(s, series, (uint32_t)count);
+    if (!rc && !kept)
+        rc = -ENOMEM;
+    if (!rc) {
+        commit(s, &b, spill);
+        *id = (uint32_t)s->stats.sets;
+        rc = shared_set(s, set_remember(s, kept, (uint32_t)count));
+    }
+    buf_free(&b);
     return rc;
 }

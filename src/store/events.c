@@ -138,11 +138,12 @@ static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
     if (!bytes)
         return -ENOMEM;
     copy_words(bytes, t->bytes, size);
-    if (!tail_current(t)) {
+    int rc = tail_standing(t);
+    if (rc) {
         free(bytes);
-        return -ESTALE;
+        return rc == -EBADMSG ? 0 : rc; // counted with the cut
     }
-    int rc = scan(x, bytes, size, NULL, NULL);
+    rc = scan(x, bytes, size, NULL, NULL);
     if (rc == -EBADMSG)
         reader_report(s->reader, t->offset, size, "the newest events");
     return rc == -EBADMSG ? 0 : rc;

@@ -1,13 +1,16 @@
 #include "store/extents.h"
 
 #include "base/hash.h"
+#include "store/lock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10 };
+enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, WORD_BYTES = 8 };
 
 uint32_t segment_entry_check(const struct segment_entry *entry)
 {
@@ -80,8 +83,31 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
             x->gaps_from[k] = x->gaps[at].offset;
     if (x->gaps[at].offset + x->gaps[at].size == x->end) {
         x->end = x->gaps[at].offset;
+        if (x->end < x->inherited_bytes)
+            x->reserved_bytes = x->end;
         gap_remove(x, at);
     }
+}
+
+// A mapping of the file behind `fd` takes the place of the one there is.
+static int map_anew(struct extents *x, int fd, size_t size)
+{
+    uint8_t *base;
+    int rc = x->io->map(x->io->user, fd, size, &base);
+    if (rc)
+        return rc;
+    struct map_guard *guard = map_guard_add(base, size, PROT_READ | PROT_WRITE, fd, &x->lost);
+    if (!guard) {
+        munmap(base, size);
+        return -ENOMEM;
+    }
+    map_guard_remove(x->guard);
+    if (x->base)
+        munmap(x->base, x->mapped_bytes);
+    x->base = base;
+    x->mapped_bytes = size;
+    x->guard = guard;
+    return 0;
 }
 
 static int grow_mapping(struct extents *x, uint64_t needed)
@@ -91,30 +117,54 @@ static int grow_mapping(struct extents *x, uint64_t needed)
     size_t size = x->mapped_bytes ? x->mapped_bytes : MAP_MIN_BYTES;
     while (size < needed)
         size *= 2;
-    uint8_t *base;
-    int rc = x->io->map(x->io->user, x->fd, size, &base);
+    return map_anew(x, x->fd, size);
+}
+
+int extents_move(struct extents *x, int fd)
+{
+    int rc = extents_whole(x) ? x->io->reserve(x->io->user, fd, 0, x->end) : -ESTALE;
+    if (!rc) {
+        const struct store_io *io = x->io->write ? x->io : &store_io_real;
+        rc = io->write(io->user, fd, x->base, x->end, 0);
+    }
+    if (!rc)
+        rc = x->io->sync(x->io->user, fd);
+    if (!rc && !extents_whole(x))
+        rc = -ESTALE; // cut short while it was copied
     if (rc)
         return rc;
-    if (x->base)
-        munmap(x->base, x->mapped_bytes);
-    x->base = base;
-    x->mapped_bytes = size;
+    struct superblock *old = extents_super(x);
+    __atomic_store_n(&old->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+    rc = map_anew(x, fd, x->mapped_bytes);
+    if (rc) {
+        __atomic_store_n(&old->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
+        return rc;
+    }
+    close(x->fd);
+    x->fd = fd;
+    x->file_bytes = x->reserved_bytes = x->end;
+    x->inherited_bytes = 0;
     return 0;
 }
 
 static int grow_file(struct extents *x, uint64_t needed)
 {
-    if (needed <= x->file_bytes)
+    if (needed <= x->reserved_bytes)
         return 0;
     uint64_t size = (needed + GROW_BYTES - 1) / GROW_BYTES * GROW_BYTES;
     if (size > x->space_limit)
         return -ENOSPC;
+    // Growing a file that was cut short would put zeros in the place of what is gone.
+    if (!extents_whole(x))
+        return -ESTALE;
     int rc = grow_mapping(x, size);
     if (!rc)
-        rc = x->io->reserve(x->io->user, x->fd, x->file_bytes, size - x->file_bytes);
-    if (!rc)
-        x->file_bytes = size;
-    return rc;
+        rc = x->io->reserve(x->io->user, x->fd, x->reserved_bytes, size - x->reserved_bytes);
+    if (rc)
+        return rc;
+    x->reserved_bytes = size;
+    x->file_bytes = size > x->file_bytes ? size : x->file_bytes;
+    return 0;
 }
 
 // The lowest gap that is large enough. Where small gaps of its class are passed over, the next search begins behind those that are
@@ -131,6 +181,9 @@ static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
         }
         if (gap->size < size)
             continue;
+        int rc = gap->offset < x->inherited_bytes ? x->io->reserve(x->io->user, x->fd, gap->offset, size) : 0;
+        if (rc)
+            return rc;
         *offset = gap->offset;
         gap->offset += size;
         gap->size -= size;
@@ -195,16 +248,17 @@ static int grow_table(struct extents *x)
     // Without the table all is lost, so it is on disk before the header leads to it, and the header before the old one is made worthless.
     // (A disk that cannot: the next sync says so.) There are few of these moves, each table is twice the one before.
     x->io->sync(x->io->user, x->fd);
-    // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
-    // the file is opened again, or they might find anything there.
     struct segment_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
+    extents_end(x);
+    // Outside of the change: readers wait for the end of one, and should not wait for the disk. Nothing else changes meanwhile.
     x->io->sync(x->io->user, x->fd);
+    // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
+    // the file is opened again, or they might find anything there.
     for (uint32_t i = 0; i < old_capacity; i++)
         __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
-    extents_end(x);
     return 0;
 }
 
@@ -268,6 +322,12 @@ int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, u
                   .sequence = sequence,
               });
     return slot;
+}
+
+int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes)
+{
+    const struct segment_entry *e = extent_entry(x, slot);
+    return used_bytes < e->size ? x->io->reserve(x->io->user, x->fd, e->offset + used_bytes, e->size - used_bytes) : 0;
 }
 
 void extent_free(struct extents *x, int slot)
@@ -364,10 +424,33 @@ static void drop_entry(struct extents *x, int slot, uint32_t *dropped)
     ++*dropped;
 }
 
-static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes)
+static bool overlaps(const struct taken *t, uint64_t offset, uint64_t size)
 {
-    return e->check == segment_entry_check(e) && e->offset <= file_bytes && e->size <= file_bytes - e->offset &&
-           e->offset % 8 == 0 && e->kind < SEGMENT_KINDS;
+    return t->offset < offset + size && offset < t->offset + t->size;
+}
+
+// Whether an entry is empty, or of an extent that lies in the file and keeps clear of the header and the table.
+static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes, const struct taken *fixed,
+                        size_t fixed_count)
+{
+    if (e->check != segment_entry_check(e) || e->kind >= SEGMENT_KINDS)
+        return false;
+    if (e->kind == SEGMENT_EMPTY)
+        return true;
+    bool inside = e->size && e->offset <= file_bytes && e->size <= file_bytes - e->offset && e->offset % 8 == 0;
+    for (size_t i = 0; inside && i < fixed_count; i++)
+        inside = !overlaps(&fixed[i], e->offset, e->size);
+    return inside;
+}
+
+// Whether the table lies where a writer puts one: in its place in the header, or in the file behind the header.
+static bool table_sound(const struct superblock *sb, uint64_t file_bytes)
+{
+    uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
+    bool in_header = sb->table_offset == sizeof *sb && sb->table_capacity <= LAYOUT_INLINE_ENTRIES;
+    bool behind = sb->table_offset >= LAYOUT_HEADER_BYTES && sb->table_offset <= file_bytes &&
+                  bytes <= file_bytes - sb->table_offset && sb->table_offset % 8 == 0;
+    return (in_header || behind) && sb->table_count <= sb->table_capacity;
 }
 
 static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint32_t *dropped)
@@ -383,24 +466,26 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
             x->used_bytes += t->size;
         if (t->offset > x->end && !gap_insert(x, x->gap_count, x->end, t->offset - x->end))
             return -ENOMEM;
-        if (t->offset + t->size > x->end)
-            x->end = t->offset + t->size;
+        // A packed catalog has any size; what comes behind it is read in aligned words.
+        uint64_t end = (t->offset + t->size + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
+        if (end > x->end)
+            x->end = end;
     }
     return 0;
 }
 
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped)
 {
-    *x = (struct extents){.io = io, .fd = fd, .file_bytes = file_bytes, .space_limit = UINT64_MAX};
+    *x = (struct extents){
+        .io = io, .fd = fd, .file_bytes = file_bytes, .space_limit = UINT64_MAX, .lost = MAP_GUARD_NOTHING_LOST};
     int rc = grow_mapping(x, file_bytes);
     if (rc)
         return rc;
     struct superblock *sb = extents_super(x);
     *dropped = 0;
-    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
-    if (sb->table_offset > file_bytes || table_bytes > file_bytes - sb->table_offset || sb->table_offset % 8 ||
-        sb->table_offset < sizeof *sb || sb->table_count > sb->table_capacity)
+    if (!table_sound(sb, file_bytes))
         return -EBADMSG;
+    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
     // A writer that died in the middle of a change: one entry may be half written, with nothing in it that counts.
     bool half_done = sb->table_sequence & 1;
     if (half_done)
@@ -412,13 +497,14 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     taken[count++] = (struct taken){0, LAYOUT_HEADER_BYTES, EXTENT_NO_SLOT};
     if (sb->table_offset >= LAYOUT_HEADER_BYTES)
         taken[count++] = (struct taken){sb->table_offset, table_bytes, EXTENT_NO_SLOT};
+    const size_t fixed_count = count;
     extents_begin(x);
     for (uint32_t i = 0; i < sb->table_count; i++) {
         static const struct segment_entry never;
         const struct segment_entry *entry = extent_entry(x, (int)i);
         if (!memcmp(entry, &never, sizeof never))
             continue;
-        if (entry_sound(entry, file_bytes)) {
+        if (entry_sound(entry, file_bytes, taken, fixed_count)) {
             if (entry->kind != SEGMENT_EMPTY)
                 taken[count++] = (struct taken){entry->offset, entry->size, (int)i};
             continue;
@@ -428,6 +514,12 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
         half_done = false;
     }
     rc = find_gaps(x, taken, count, dropped);
+    x->reserved_bytes = x->inherited_bytes = x->end;
+    if (!rc && sb->table_offset >= LAYOUT_HEADER_BYTES) {
+        uint64_t used = (uint64_t)sb->table_count * sizeof(struct segment_entry);
+        if (used < table_bytes)
+            rc = io->reserve(io->user, fd, sb->table_offset + used, table_bytes - used);
+    }
     extents_end(x);
     for (uint32_t i = sb->table_count; i-- > 0;)
         if (extent_entry(x, (int)i)->kind == SEGMENT_EMPTY)
@@ -438,12 +530,29 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
 
 void extents_close(struct extents *x)
 {
+    map_guard_remove(x->guard);
     if (x->base)
         munmap(x->base, x->mapped_bytes);
     free(x->gaps);
     free(x->free_slots);
     free(x->pending);
-    *x = (struct extents){.fd = -1};
+    *x = (struct extents){.fd = -1, .lost = MAP_GUARD_NOTHING_LOST};
+}
+
+bool extents_whole(struct extents *x)
+{
+    struct stat st;
+    if (!fstat(x->fd, &st) && (uint64_t)st.st_size < x->file_bytes)
+        map_guard_lose(&x->lost, (uint64_t)st.st_size);
+    return map_guard_lost(&x->lost) == MAP_GUARD_NOTHING_LOST;
+}
+
+void extents_mark_closed(struct extents *x)
+{
+    struct superblock *sb = extents_super(x), closed = *sb;
+    closed.state = LAYOUT_CLOSED;
+    sb->closed_crc = superblock_closed_crc(&closed, extents_table(x));
+    __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
 }
 
 int extents_trim(struct extents *x)
@@ -452,6 +561,6 @@ int extents_trim(struct extents *x)
         return 0;
     int rc = x->io->truncate(x->io->user, x->fd, x->end);
     if (!rc)
-        x->file_bytes = x->end;
+        x->file_bytes = x->reserved_bytes = x->end;
     return rc;
 }

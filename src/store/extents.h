@@ -1,7 +1,8 @@
 // extents.h - the writer's side of the file: its mapping, its segment table, and which of its bytes are free.
 //
-// The file is mapped once, longer than it is, and grows underneath; nothing is touched before disk space has been reserved for
-// it. Pointers into the mapping hold until the next extent_allocate, which may move it: keep offsets or slots.
+// The file is mapped once, longer than it is, and grows underneath; nothing is written before disk space has been reserved for
+// it: a store into a hole of a full disk would kill the process (SIGBUS). A file that was there before may have holes anywhere that is free or
+// not used yet: closing punches them, and so does a sparse copy. Pointers into the mapping hold until the next extent_allocate, which may move it: keep offsets or slots.
 //
 // What a sync has put on disk is not written over before another sync has put on disk what replaces it: such an extent goes with
 // extent_free_later, and stays in the table until extents_synced.
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "store/io.h"
 #include "store/layout.h"
+#include "store/map_guard.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,8 +29,12 @@ struct extents {
     int fd;
     uint8_t *base;
     size_t mapped_bytes;
-    uint64_t file_bytes;     // reserved
-    struct extent_gap *gaps; // by offset, none touching; the end of the file is not among them
+    struct map_guard *guard;
+    _Atomic uint64_t lost; // map_guard.h: another program has cut the file short
+    uint64_t file_bytes;
+    uint64_t reserved_bytes;  // disk space lies behind the file from `end` to here
+    uint64_t inherited_bytes; // what is free before here may be a hole
+    struct extent_gap *gaps;  // by offset, none touching; the end of the file is not among them
     size_t gap_count, gap_capacity;
     uint64_t gaps_from[64]; // [k]: no gap that begins before it has 2^k bytes
     int *free_slots;        // entries of the table that are empty
@@ -47,6 +53,9 @@ struct extents {
 // reach outside are dropped (*dropped counts them).
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped);
 void extents_close(struct extents *x);
+
+// Copies all to the empty file behind `fd` and goes on there; the old one is closed, for readers that have it open, too. On failure all is as it was.
+int extents_move(struct extents *x, int fd);
 
 static inline struct superblock *extents_super(const struct extents *x)
 {
@@ -67,6 +76,9 @@ static inline uint8_t *extent_bytes(const struct extents *x, int slot)
 {
     return x->base + extent_entry(x, slot)->offset;
 }
+
+// Disk space behind an extent of a file that was there before, from `used_bytes` on; what is there is undefined then. 0 or a negative errno.
+int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes);
 
 // A new extent, its bytes undefined, used 0. The lowest place it fits in. Returns the slot or -ENOSPC, -EDQUOT, -ENOMEM…
 int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence, uint64_t size);
@@ -99,6 +111,12 @@ static inline void extent_publish(struct segment_entry *entry, uint64_t used)
 }
 
 uint32_t segment_entry_check(const struct segment_entry *entry);
+
+// Whether the file is as long as it was made, and every page that was touched was there; else *lost says from where on.
+bool extents_whole(struct extents *x);
+
+// Says in the header that the file is closed, with the checksum of header and table as they are.
+void extents_mark_closed(struct extents *x);
 
 // Gives what lies behind the last extent back to the file system.
 int extents_trim(struct extents *x);

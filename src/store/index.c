@@ -114,11 +114,23 @@ static bool add_pair(struct index *x, const struct catalog_entry *e)
     return true;
 }
 
+// Whether the ids of a SERIES or SET entry were all defined before it.
+static bool ids_known(const struct index *x, const struct catalog_entry *e)
+{
+    struct catalog_entry ids = *e;
+    size_t limit = e->type == CATALOG_SERIES ? x->pair_count : x->series_count;
+    uint32_t previous = 0;
+    if (e->type == CATALOG_SERIES && e->metric_id >= x->metric_count)
+        return false;
+    for (uint32_t i = 0; i < e->count; i++)
+        if (catalog_next_id(&ids, &previous) >= limit)
+            return false;
+    return !ids.ids.failed;
+}
+
 static bool add_series(struct index *x, struct catalog_entry *e)
 {
     void *grown;
-    if (e->metric_id >= x->metric_count)
-        return false;
     if (x->series_count == x->series_capacity) {
         size_t capacity = x->series_capacity;
         if (!(grown = array_grow(x->memberships, &capacity, sizeof *x->memberships)))
@@ -135,7 +147,7 @@ static bool add_series(struct index *x, struct catalog_entry *e)
         return false;
     for (uint32_t i = 0; i < e->count; i++) {
         s.pairs[i] = catalog_next_id(e, &previous);
-        if (s.pairs[i] >= x->pair_count || !list_add(&x->memory, &x->pairs[s.pairs[i]].series, id))
+        if (!list_add(&x->memory, &x->pairs[s.pairs[i]].series, id))
             return false;
     }
     x->memberships[id] = NULL;
@@ -156,7 +168,7 @@ static bool add_set(struct index *x, struct catalog_entry *e)
     for (uint32_t i = 0; i < e->count; i++) {
         uint32_t id = set.series[i] = catalog_next_id(e, &previous);
         struct membership *m = arena_alloc(&x->memory, sizeof *m);
-        if (id >= x->series_count || !m)
+        if (!m)
             return false;
         *m = (struct membership){(uint32_t)x->set_count, i, x->memberships[id]};
         x->memberships[id] = m;
@@ -202,9 +214,12 @@ static int read_entries(struct index *x, struct bytes *in)
 {
     struct catalog_entry entry;
     int rc;
-    while ((rc = catalog_next(in, &entry)) > 0)
+    while ((rc = catalog_next(in, &entry)) > 0) {
+        if ((entry.type == CATALOG_SERIES || entry.type == CATALOG_SET) && !ids_known(x, &entry))
+            return -EBADMSG;
         if (!add_entry(x, &entry))
             return -ENOMEM;
+    }
     return rc;
 }
 

@@ -3,17 +3,37 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+// btrfs writes what is written over to another place, for which a full disk has no room: the store through the mapping would kill the
+// process. It can be told to write in place as long as the file is empty. Other file systems do so anyway, and refuse the flag.
+static void write_in_place(int fd)
+{
+    struct stat st;
+    int flags;
+    if (fstat(fd, &st) || st.st_size || ioctl(fd, FS_IOC_GETFLAGS, &flags))
+        return;
+    flags |= FS_NOCOW_FL;
+    flags &= ~FS_COMPR_FL; // excludes the other
+    ioctl(fd, FS_IOC_SETFLAGS, &flags);
+}
 
 static int real_open(void *user, const char *path, int flags, unsigned mode)
 {
     (void)user;
     int fd = open(path, flags | O_CLOEXEC, mode);
-    return fd < 0 ? -errno : fd;
+    if (fd < 0)
+        return -errno;
+    if (flags & O_CREAT)
+        write_in_place(fd);
+    return fd;
 }
 
 // For file systems that cannot reserve: zeros, written out, take the space for good.

@@ -13,8 +13,8 @@ struct store_io {
     void *user;
     // All return 0 (open: a descriptor) or a negative errno.
     int (*open)(void *user, const char *path, int flags, unsigned mode);
-    int (*reserve)(void *user, int fd, uint64_t offset,
-                   uint64_t size); // makes the file that long, with disk space behind it
+    // Puts disk space behind a part of the file, and makes the file longer where it ends before. What is in the part is undefined then.
+    int (*reserve)(void *user, int fd, uint64_t offset, uint64_t size);
     int (*truncate)(void *user, int fd, uint64_t size);
     int (*punch)(void *user, int fd, uint64_t offset,
                  uint64_t size);     // gives the disk space of a part back; it reads as zeros
@@ -22,7 +22,7 @@ struct store_io {
     int (*map)(void *user, int fd, size_t size, uint8_t **out); // shared, writable
     int (*rename)(void *user, const char *from, const char *to);
     // All of it, where the file has space already. For blocks: through the mapping every new page is a fault, which takes the kernel four
-    // times as long. May be NULL, and where it fails the mapping is written instead.
+    // times as long. May be NULL, and where it fails for any reason but space the mapping is written instead.
     int (*write)(void *user, int fd, const void *data, size_t size, uint64_t offset);
     // A sync that goes on in the background. Start: 0, or -EOPNOTSUPP: there is only `sync` here. *flush is the call's own, 0 at
     // first. Result: -EINPROGRESS (never with `wait`), else what a sync returns. Both may be NULL.

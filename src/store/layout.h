@@ -28,7 +28,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endia
 
 enum {
     LAYOUT_MAJOR = 2, // a reader refuses another major version
-    LAYOUT_MINOR = 0, // and ignores what it does not know of a greater minor one
+    LAYOUT_MINOR = 1, // and ignores what it does not know of a greater minor one
     LAYOUT_HEADER_BYTES = 1024,
     LAYOUT_INLINE_ENTRIES = 8,
     LAYOUT_ALIGNMENT = 64, // of extents
@@ -63,7 +63,11 @@ struct superblock {
 
     uint64_t version;  // grows with every append
     int64_t newest_ns; // the greatest time stamp of a point so far; INT64_MIN before the first
-    uint8_t zero4[300];
+    // What is not in the file: counted in values and events. It stands here because this place never lacks space.
+    uint64_t dropped; // by the writers and those who call them, for whatever cause
+    uint64_t waiting; // in the writer's memory, as there is no space; lost when it dies
+    uint64_t retired; // by retention
+    uint8_t zero4[276];
     // In a closed file: crc32c of the 508 bytes before and of the table_count entries of the segment table. Else not looked at.
     uint32_t closed_crc;
 };

@@ -4,12 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { WRITER_BYTE = 0, READER_BYTE = 1 };
+enum { WRITER_BYTE = 0, READER_BYTE = 1, READER_TRIES = 1000 };
 
 static struct flock byte_lock(short type, off_t byte)
 {
@@ -33,13 +34,22 @@ bool lock_has_writer(int fd)
 int lock_reader(int fd)
 {
     struct flock l = byte_lock(F_RDLCK, READER_BYTE);
+    int rc = -1;
+    for (int i = 0; i < READER_TRIES && (rc = fcntl(fd, F_OFD_SETLK, &l)); i++)
+        sched_yield(); // a writer is cutting the file, which takes one system call
+    return rc ? -errno : 0;
+}
+
+int lock_out_readers(int fd)
+{
+    struct flock l = byte_lock(F_WRLCK, READER_BYTE);
     return fcntl(fd, F_OFD_SETLK, &l) ? -errno : 0;
 }
 
-bool lock_has_readers(int fd)
+void lock_let_readers_in(int fd)
 {
-    struct flock l = byte_lock(F_WRLCK, READER_BYTE);
-    return !fcntl(fd, F_OFD_GETLK, &l) && l.l_type != F_UNLCK;
+    struct flock l = byte_lock(F_UNLCK, READER_BYTE);
+    fcntl(fd, F_OFD_SETLK, &l);
 }
 
 void lock_boot_id(uint8_t id[16])

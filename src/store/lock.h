@@ -1,7 +1,7 @@
 // lock.h - who has a file open, and whether it is one of ours.
 //
 // Open-file-description locks on single bytes: byte 0 exclusively by the writer, byte 1 shared by every reader. The
-// writer never waits for readers; it only asks, when it is about to cut the file short, whether there are any.
+// writer never waits for readers; it cuts the file short only if there are none, and keeps new ones out meanwhile.
 #ifndef SONDE_STORE_LOCK_H
 #define SONDE_STORE_LOCK_H
 
@@ -11,10 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-int lock_writer(int fd);           // 0, -EBUSY
-bool lock_has_writer(int fd);      // asked by a reader
-int lock_reader(int fd);           // 0; a failure only means that the file may be cut under the reader
-bool lock_has_readers(int fd);     // asked by the writer
+int lock_writer(int fd);      // 0, -EBUSY
+bool lock_has_writer(int fd); // asked by a reader
+int lock_reader(int fd);      // 0; a failure only means that the file may be cut under the reader
+int lock_out_readers(int fd); // by the writer, for the moment in which it cuts the file: 0, or there are readers
+void lock_let_readers_in(int fd);
 void lock_boot_id(uint8_t id[16]); // of this machine since it came up; zeros where the system does not say
 void lock_unmap(void *base, size_t size);
 

@@ -24,6 +24,9 @@ enum {
     MERGE_VALUES = 1 << 19,
     CLOSING_MERGE_VALUES = 1 << 20,
     MERGE_POINTS = 4 * TAIL_POINTS_MAX,
+    // Of each: as thawed, and in the writer; where it closes, also what zstd needs.
+    MERGE_POINT_BYTES = 48,
+    MERGE_VALUE_BYTES = 24,
     POINTS_QUEUE = UINT32_MAX, // in place of a set's id
 };
 
@@ -166,9 +169,12 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
 
 static uint64_t rows_wanted(const struct store *s, uint32_t queue, enum merge_pace pace)
 {
+    uint64_t points = s->merge_limit_bytes / MERGE_POINT_BYTES;
     if (queue == POINTS_QUEUE)
-        return MERGE_POINTS;
-    uint64_t rows = (pace == MERGE_LIVE ? MERGE_VALUES : CLOSING_MERGE_VALUES) / s->sets[queue].count;
+        return points < TAIL_POINTS_MAX ? TAIL_POINTS_MAX : points < MERGE_POINTS ? points : MERGE_POINTS;
+    uint64_t values = pace == MERGE_LIVE ? MERGE_VALUES : CLOSING_MERGE_VALUES;
+    uint64_t most = s->merge_limit_bytes / MERGE_VALUE_BYTES;
+    uint64_t rows = (values < most ? values : most) / s->sets[queue].count;
     return rows > MERGE_ROWS ? MERGE_ROWS : rows < 2 * TAIL_ROWS_MIN ? 2 * TAIL_ROWS_MIN : rows;
 }
 

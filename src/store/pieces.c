@@ -151,7 +151,7 @@ static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uin
             return each(c, &p);
     }
     piece_free(c, &p);
-    return rc;
+    return rc == -EBADMSG ? 0 : rc; // cut off, which is counted; the rest goes on
 }
 
 // The tails of one kind and owner: view->tails is sorted by them.
@@ -169,12 +169,176 @@ static size_t first_tail(const struct view *v, enum segment_kind kind, uint32_t 
     return low;
 }
 
+// ── Rows, whole or not at all ────────────────────────────────────────────────────────────────────────────────────
+//
+// A set's columns are read one after another, and meanwhile its tail may be sealed and more rows appended: the block then holds
+// more rows than the tail did. So at the first look at a set the snapshot notes which rows the tail had. From then on it shows of
+// what the tail became just these, for every column:
+//
+//   blocks before the tail │ the tail q, as noted │ later rows
+//   shown                  │ rows noted           │ not shown
+//
+// A merged block may hold rows of all three. It shows those that were noted, and those that are not newer than the blocks before
+// the tail were. (A row that came late meanwhile, with a time among those, may show.)
+
+struct set_seen {
+    uint64_t sequence; // of the tail
+    const struct view *view;
+    uint64_t used;            // rows in it
+    struct cache_item *times; // of them; NULL: there are none
+};
+
+// The last of the owner's tails, the one that grows; false: there is none.
+static bool growing_tail(const struct view *v, uint32_t owner, size_t *tail)
+{
+    bool found = false;
+    for (size_t i = first_tail(v, SEGMENT_SET_TAIL, owner);
+         i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL && v->tails[i].owner == owner; i++) {
+        *tail = i;
+        found = true;
+    }
+    return found;
+}
+
+static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns, const struct set_seen **out)
+{
+    struct cache_item *item = cache_find(&s->cache, CACHE_SET_SEEN, NULL, owner);
+    if (item) {
+        cache_unpin(item);
+        *out = item->data;
+        return 0;
+    }
+    struct set_seen seen = {.view = s->view};
+    size_t tail;
+    if (growing_tail(s->view, owner, &tail)) {
+        seen.sequence = s->view->tails[tail].sequence;
+        seen.used = s->used[tail];
+    } else if (owner < s->view->set_count) {
+        const struct block_list *l = &s->view->sets[owner];
+        for (size_t i = 0; i < l->count; i++)
+            if (l->blocks[i]->header.sequence_last >= seen.sequence)
+                seen.sequence = l->blocks[i]->header.sequence_last + 1;
+    }
+    int rc = seen.used ? tail_times(s, tail, columns, &seen.times) : 0;
+    if (rc == -EBADMSG) { // cut off, which is counted
+        seen.used = 0;
+        rc = 0;
+    }
+    struct set_seen *kept = rc ? NULL : malloc(sizeof *kept);
+    if (!kept) {
+        cache_unpin(seen.times);
+        return rc ? rc : -ENOMEM;
+    }
+    *kept = seen;
+    // Stays pinned, as its times do, as long as the snapshot.
+    item = cache_add(&s->cache,
+                     (struct cache_item){.part = owner, .kind = CACHE_SET_SEEN, .bytes = sizeof *kept, .data = kept});
+    *out = item ? item->data : NULL;
+    return item ? 0 : -ENOMEM;
+}
+
+// Of the blocks that the snapshot saw before the tail: how far they went.
+static bool seen_before(const struct set_seen *seen, uint32_t owner, int64_t *last_ns)
+{
+    const struct block_list *l = &seen->view->sets[owner];
+    bool any = false;
+    for (size_t i = 0; owner < seen->view->set_count && i < l->count; i++) {
+        const struct block_header *h = &l->blocks[i]->header;
+        if (h->sequence_last >= seen->sequence)
+            continue;
+        *last_ns = any && *last_ns > h->last_ns ? *last_ns : h->last_ns;
+        any = true;
+    }
+    return any;
+}
+
+// Leaves in the loaded piece the rows that the snapshot shows.
+static int keep_seen(struct store_cursor *c, struct piece *p, const struct set_seen *seen, bool before,
+                     int64_t before_ns)
+{
+    struct column *all = &p->column, kept = {0};
+    struct buffers *buffers = &c->s->buffers;
+    size_t noted_count = 0, noted = 0;
+    const int64_t *times = seen->times ? tail_times_of(seen->times, &noted_count) : NULL;
+    kept.t = kept.own_t = buffer_take(buffers, all->count);
+    kept.v = kept.own_v = buffer_take(buffers, all->count);
+    if (!kept.own_t || !kept.own_v) {
+        column_free(c->s, &kept);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < all->count; i++) {
+        int64_t t = all->t[i];
+        while (noted < noted_count && times[noted] < t)
+            noted++;
+        if (!(noted < noted_count && times[noted] == t) && !(before && t <= before_ns))
+            continue;
+        kept.own_t[kept.count] = t;
+        kept.own_v[kept.count++] = all->v[i];
+    }
+    column_free(c->s, all);
+    *all = kept;
+    return 0;
+}
+
+// A block in which the tail's rows lie now.
+static int visit_sealed(struct store_cursor *c, struct block_ref *b, uint32_t id, const struct set_seen *seen,
+                        piece_fn *each)
+{
+    struct piece p;
+    int64_t before_ns = 0;
+    bool before = b->header.sequence_first < seen->sequence && seen_before(seen, b->header.owner, &before_ns);
+    if (!seen->used && !before)
+        return 0;
+    int rc = piece_of_block(c, b, id, &p);
+    if (rc <= 0)
+        return rc;
+    rc = piece_load(c, &p);
+    if (!rc && p.block && p.column.count)
+        rc = keep_seen(c, &p, seen, before, before_ns);
+    p.block = NULL;
+    if (rc || !p.column.count) {
+        piece_free(c, &p);
+        return rc;
+    }
+    p.first_ns = p.column.t[0];
+    p.last_ns = p.column.t[p.column.count - 1];
+    return each(c, &p);
+}
+
+// The set as it was seen first, in a later view.
+static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t columns, uint32_t column,
+                           const struct set_seen *seen, piece_fn *each)
+{
+    struct store_snapshot *s = c->s;
+    const struct view *v = s->view;
+    int rc = 0;
+    for (size_t i = first_tail(v, SEGMENT_SET_TAIL, owner);
+         !rc && i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL && v->tails[i].owner == owner &&
+         v->tails[i].sequence <= seen->sequence;
+         i++) {
+        if (v->tails[i].sequence == seen->sequence && s->used[i] > seen->used)
+            s->used[i] = seen->used;
+        rc = s->used[i] ? visit_tail(c, i, columns, column, each) : 0;
+    }
+    if (rc || owner >= v->set_count)
+        return rc;
+    struct block_list before = v->sets[owner], all = before;
+    while (before.count && before.blocks[before.count - 1]->header.sequence_last >= seen->sequence)
+        before.count--;
+    for (size_t i = before.count; !rc && i < all.count && all.blocks[i]->header.sequence_first <= seen->sequence; i++)
+        rc = visit_sealed(c, all.blocks[i], column, seen, each);
+    return rc || !before.count ? rc : visit_blocks(c, before, column, each);
+}
+
 // `columns` 0: of the single points, where `id` is the series.
 static int visit_owner(struct store_cursor *c, enum segment_kind kind, uint32_t owner, uint32_t columns, uint32_t id,
                        piece_fn *each)
 {
+    const struct set_seen *seen = NULL;
+    int rc = columns ? see_set(c->s, owner, columns, &seen) : 0;
+    if (!rc && seen && seen->view != c->s->view)
+        return visit_moved_set(c, owner, columns, id, seen, each);
     const struct view *v = c->s->view;
-    int rc = 0;
     for (size_t i = first_tail(v, kind, owner);
          !rc && i < v->tail_count && v->tails[i].kind == kind && v->tails[i].owner == owner; i++)
         rc = c->s->used[i] ? visit_tail(c, i, columns, id, each) : 0;

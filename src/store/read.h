@@ -35,6 +35,14 @@ struct store_damage {
 };
 void store_reader_damage(const struct store_reader *r, struct store_damage *out);
 
+// What is not in the file, in values and events, as its writers counted it.
+struct store_losses {
+    uint64_t dropped; // refused or lost, for whatever cause; also what a writer that died had in memory
+    uint64_t waiting; // in the memory of the writer that has the file open, as there is no space
+    uint64_t retired; // by retention
+};
+void store_reader_losses(const struct store_reader *r, struct store_losses *out);
+
 // Thread-safe for one reader; a snapshot itself belongs to one thread at a time. Cheap: what is unchanged since the last snapshot is
 // shared with it. NULL: no memory.
 struct store_snapshot *store_snapshot_open(struct store_reader *r);

@@ -11,54 +11,127 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { HEAD_LOOKS = 3 };
+
+static bool add_mapping(struct store_reader *r, size_t bytes, int *rc)
+{
+    struct mapping *m = malloc(sizeof *m);
+    void *p = m ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, r->fd, 0) : MAP_FAILED;
+    *rc = !m ? -ENOMEM : p == MAP_FAILED ? -errno : 0;
+    struct map_guard *guard = *rc ? NULL : map_guard_add(p, bytes, PROT_READ, r->fd, &r->remains.lost);
+    if (!guard) {
+        if (!*rc)
+            munmap(p, bytes);
+        *rc = *rc ? *rc : -ENOMEM;
+        free(m);
+        return false;
+    }
+    *m = (struct mapping){r->mapping, p, bytes, guard};
+    r->mapping = m;
+    return true;
+}
+
 int reader_map(struct store_reader *r, uint64_t size)
 {
-    r->file_bytes = size;
-    if (r->mapping && r->mapping->size >= size)
-        return 0;
+    // It grows as long as it is written; a writer cuts it at its end, and not while there are readers.
+    if (size < r->file_bytes)
+        map_guard_lose(&r->remains.lost, size);
+    if (size < LAYOUT_HEADER_BYTES)
+        return r->mapping ? -EBADMSG : -EINVAL;
     // Longer than the file, so that its growing seldom needs another mapping. What lies behind the end is never touched.
-    size_t bytes = (size_t)size * 2;
-    struct mapping *m = malloc(sizeof *m);
-    if (!m)
-        return -ENOMEM;
-    void *p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, r->fd, 0);
-    if (p == MAP_FAILED) {
-        free(m);
-        return -errno;
+    int rc = 0;
+    if ((!r->mapping || r->mapping->size < size) && !add_mapping(r, (size_t)size * 2, &rc))
+        return rc;
+    // Chosen when it is needed first: the file's last page may have to come from the disk.
+    if (size != r->file_bytes) {
+        atomic_store(&r->remains.mapping, r->mapping);
+        atomic_store(&r->remains.file_bytes, size);
+        atomic_store(&r->remains.witness, r->mapping->base);
+        atomic_store(&r->remains.value, WITNESS_UNKNOWN);
     }
-    *m = (struct mapping){r->mapping, p, bytes};
-    r->mapping = m;
+    r->file_bytes = size;
     return 0;
 }
 
-// A closed file has a checksum over all that says where things are. While it is being written only each entry has one.
+static void choose_witness(struct remains *x)
+{
+    const struct mapping *m = atomic_load(&x->mapping);
+    uint64_t size = atomic_load(&x->file_bytes);
+    size = size < m->size ? size : m->size;
+    const volatile uint8_t *at = m->base + size - 1, *page = at - (size - 1) % (uint64_t)sysconf(_SC_PAGESIZE);
+    while (at > page && !*at)
+        at--;
+    atomic_store(&x->value, *at);
+    atomic_store(&x->witness, (const uint8_t *)at);
+}
+
+void remains_look(struct remains *x)
+{
+    struct stat st;
+    unsigned now = *(const volatile uint8_t *)atomic_load(&x->witness);
+    bool unknown = atomic_load(&x->value) == WITNESS_UNKNOWN;
+    if (unknown)
+        choose_witness(x);
+    // Looked at behind the choice: one that was made in a file that is cut already says nothing.
+    if (!fstat(x->fd, &st) && (uint64_t)st.st_size < atomic_load(&x->file_bytes)) {
+        map_guard_lose(&x->lost, (uint64_t)st.st_size);
+    } else if (!unknown && (atomic_load(&x->grows) || lock_has_writer(x->fd))) {
+        atomic_store(&x->grows, true);
+        atomic_store(&x->value, now); // the writer has changed it
+    }
+}
+
+void reader_look_for_cut(struct store_reader *r)
+{
+    uint64_t lost = map_guard_lost(&r->remains.lost);
+    if (lost == MAP_GUARD_NOTHING_LOST || r->cut_reported)
+        return;
+    r->cut_reported = true;
+    if (!r->damage.blocks++)
+        snprintf(r->damage.first, sizeof r->damage.first,
+                 "the file was cut short, or cannot be read, from byte %llu on: what was there is lost",
+                 (unsigned long long)lost);
+}
+
+// Whether the header and the table are those that the writer closed the file with. By copies: somebody may change them.
+static bool closed_as_written(const struct store_reader *r, const struct superblock *sb)
+{
+    uint64_t bytes = sb->table_count * sizeof(struct segment_entry);
+    if (sb->table_offset > r->file_bytes || sb->table_offset % 8 || bytes > r->file_bytes - sb->table_offset)
+        return false;
+    const uint8_t *table = r->mapping->base + sb->table_offset;
+    return superblock_closed_crc(sb, (const struct segment_entry *)(const void *)table) == sb->closed_crc;
+}
+
+// A closed file has a checksum over all that says where things are. While it is being written only each entry has one. A writer
+// may take the file up, and close it again, while it is looked at: then it is looked at again.
 static void check_head(struct store_reader *r)
 {
-    const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
-    bool ok = sb->state == LAYOUT_LIVE;
-    if (sb->state == LAYOUT_CLOSED && !lock_has_writer(r->fd))
-        ok = sb->table_offset <= r->file_bytes && sb->table_offset % 8 == 0 &&
-             sb->table_count <= (r->file_bytes - sb->table_offset) / sizeof(struct segment_entry) &&
-             superblock_closed_crc(sb,
-                                   (const struct segment_entry *)(const void *)(r->mapping->base + sb->table_offset)) ==
-                 sb->closed_crc;
-    else if (sb->state == LAYOUT_CLOSED)
-        ok = true;
+    struct superblock sb;
+    bool ok = false;
+    for (int i = 0; i < HEAD_LOOKS && !ok; i++) {
+        copy_words(&sb, r->mapping->base, sizeof sb);
+        ok = sb.state == LAYOUT_LIVE ||
+             (sb.state == LAYOUT_CLOSED && (closed_as_written(r, &sb) || lock_has_writer(r->fd)));
+    }
     if (!ok)
-        reader_report(r, 0, sb->header_bytes, "the header or the segment table");
+        reader_report(r, 0, sb.header_bytes, "the header or the segment table");
 }
 
 int store_reader_open(const char *path, struct store_reader **out, struct error *e)
 {
     *out = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    // O_NONBLOCK: opening a FIFO or a device must not wait for its other end.
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return error_set(e, -errno, "cannot open %s: %s", path, strerror(errno));
     struct superblock sb = {0};
     struct stat st;
-    ssize_t n = pread(fd, &sb, sizeof sb, 0);
-    int rc = n < 0 || fstat(fd, &st) ? error_set(e, -errno, "cannot read %s: %s", path, strerror(errno))
-                                     : superblock_check(&sb, (uint64_t)st.st_size, path, e);
+    lock_reader(fd); // before the size is looked at: from here on the writer does not cut the file
+    int rc = fstat(fd, &st)                     ? error_set(e, -errno, "cannot look at %s: %s", path, strerror(errno))
+             : !S_ISREG(st.st_mode)             ? error_set(e, -EINVAL, "cannot read %s: not a regular file", path)
+             : pread(fd, &sb, sizeof sb, 0) < 0 ? error_set(e, -errno, "cannot read %s: %s", path, strerror(errno))
+                                                : superblock_check(&sb, (uint64_t)st.st_size, path, e);
     struct store_reader *r = rc ? NULL : calloc(1, sizeof *r);
     if (!r || !(r->path = strdup(path))) {
         free(r);
@@ -66,10 +139,12 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
         return rc ? rc : error_set(e, -ENOMEM, "no memory to open %s", path);
     }
     r->fd = fd;
+    r->remains.lost = MAP_GUARD_NOTHING_LOST;
+    r->remains.fd = fd;
+    r->remains.grows = sb.state != LAYOUT_CLOSED || lock_has_writer(fd);
     lock_boot_id(r->boot_id);
     pthread_mutex_init(&r->mutex, NULL);
     pthread_mutex_init(&r->events_mutex, NULL);
-    lock_reader(fd);
     rc = reader_map(r, (uint64_t)st.st_size);
     if (rc) {
         error_set(e, rc, "cannot map %s: %s", path, strerror(-rc));
@@ -98,6 +173,7 @@ void store_reader_close(struct store_reader *r)
     while (r->mapping) {
         struct mapping *m = r->mapping;
         r->mapping = m->next;
+        map_guard_remove(m->guard);
         munmap((void *)(uintptr_t)m->base, m->size);
         free(m);
     }
@@ -136,9 +212,27 @@ enum store_state store_reader_state(const struct store_reader *r)
     return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED : STORE_CRASHED;
 }
 
+static uint64_t counter(const uint64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+void store_reader_losses(const struct store_reader *r, struct store_losses *out)
+{
+    bool live = lock_has_writer(r->fd);
+    pthread_mutex_lock(mutex_of(r));
+    const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
+    uint64_t waiting = counter(&sb->waiting);
+    *out = (struct store_losses){.dropped = counter(&sb->dropped) + (live ? 0 : waiting),
+                                 .waiting = live ? waiting : 0,
+                                 .retired = counter(&sb->retired)};
+    pthread_mutex_unlock(mutex_of(r));
+}
+
 void store_reader_damage(const struct store_reader *r, struct store_damage *out)
 {
     pthread_mutex_lock(mutex_of(r));
+    reader_look_for_cut((struct store_reader *)(uintptr_t)r);
     *out = r->damage;
     pthread_mutex_unlock(mutex_of(r));
 }

@@ -20,6 +20,7 @@
 #include "store/cold.h"
 #include "store/event_index.h"
 #include "store/layout.h"
+#include "store/map_guard.h"
 #include "store/read.h"
 
 #include <pthread.h>
@@ -28,6 +29,21 @@ struct mapping {
     struct mapping *next;
     const uint8_t *base;
     size_t size;
+    struct map_guard *guard;
+};
+
+// What is left of the file if somebody cuts it short under the reader. A byte shows it: the last one that is not 0. A cut in
+// front of it makes it 0, or its page unreadable; a cut behind it changes nothing.
+enum { WITNESS_UNKNOWN = 256 }; // no byte
+
+struct remains {
+    _Atomic uint64_t lost;            // map_guard.h
+    _Atomic(const uint8_t *) witness; // in a mapping
+    _Atomic unsigned value;           // that it had; WITNESS_UNKNOWN: it is to be chosen
+    _Atomic(const struct mapping *) mapping;
+    _Atomic uint64_t file_bytes;
+    int fd;
+    _Atomic bool grows; // a writer had the file: bytes change
 };
 
 struct id_list {
@@ -82,6 +98,7 @@ struct block_ref {
     struct block_header header;
     const uint8_t *bytes;              // in a mapping
     const struct segment_entry *entry; // of its segment, in a mapping
+    struct remains *remains;           // of its file
     uint64_t offset;
     uint64_t number; // of no other block that this process has seen
     uint32_t generation;
@@ -107,6 +124,7 @@ struct view_tail {
     uint64_t sequence, offset, size;
     const uint8_t *bytes;
     const struct segment_entry *entry;
+    struct remains *remains;
     bool looked_at; // trust.c: the notes as they were then, and what they say in all and soundly
     struct segment_synced notes[2];
     uint64_t noted, sound;
@@ -145,6 +163,8 @@ struct store_reader {
     pthread_mutex_t mutex;
     struct mapping *mapping; // newest first; older ones stay until the reader is closed
     uint64_t file_bytes;
+    struct remains remains;
+    bool cut_reported;
     struct index index;
     struct segment_blocks *segments; // by slot
     size_t segment_count;
@@ -155,7 +175,7 @@ struct store_reader {
     struct event_index events;
 };
 
-enum cache_kind { CACHE_TIMES, CACHE_PART, CACHE_POINT_TAIL, CACHE_TAIL_TIMES, CACHE_TAIL_STRIP };
+enum cache_kind { CACHE_TIMES, CACHE_PART, CACHE_POINT_TAIL, CACHE_TAIL_TIMES, CACHE_TAIL_STRIP, CACHE_SET_SEEN };
 
 struct cache_item {
     const void *of; // block_ref, view_tail
@@ -227,6 +247,10 @@ void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, con
 void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes);
 void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
 int reader_map(struct store_reader *r, uint64_t size);
+// The witness has changed, or is not known: looks whether the file was cut short.
+void remains_look(struct remains *x);
+// Counts as damage, once, that the file was cut short.
+void reader_look_for_cut(struct store_reader *r);
 
 // view.c. Under the mutex. *used gets a malloc'ed array. 0, -EAGAIN: try again, -ENOMEM…
 int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns);
@@ -244,8 +268,10 @@ int snapshot_move(struct store_snapshot *s);
 
 // column.c. Copies that hold while the writer goes on.
 void copy_words(void *to, const uint8_t *from, size_t bytes);
-bool block_current(const struct block_ref *b);
-bool tail_current(const struct view_tail *t);
+// Behind a copy of bytes of a block or tail: 0: they are what they were; -ESTALE: the writer has put something else there;
+// -EBADMSG: the file was cut short, and they or what says so are gone.
+int block_standing(const struct block_ref *b);
+int tail_standing(const struct view_tail *t);
 
 // Checksums, once: 0, -ESTALE, -EBADMSG (counted), -ENOMEM.
 int block_check(struct store_reader *r, struct block_ref *b, bool data);
@@ -270,6 +296,9 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, st
 // tail.c. The points of a column of the set whose tail it is, of a series in a tail of points: 0, -ESTALE, -ENOMEM.
 int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column, struct column *out);
 int tail_series(struct store_snapshot *s, size_t tail, uint32_t series, struct column *out);
+// The time stamps of the rows of a set's tail, ascending: pinned. Likewise.
+int tail_times(struct store_snapshot *s, size_t tail, uint32_t columns, struct cache_item **pin);
+const int64_t *tail_times_of(const struct cache_item *pin, size_t *count);
 
 // cursor.c. Those that the snapshot keeps.
 void cursors_free(struct store_snapshot *s);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "store/block.h"
 #include "store/catalog.h"
+#include "store/event_record.h"
 #include "store/writer.h"
 
 #include <errno.h>
@@ -63,7 +64,7 @@ static int load_packed(struct store *s, const struct segment_entry *e)
     return rc;
 }
 
-static int load_catalog(struct store *s, struct recovery *r, struct error *e)
+static int load_segments(struct store *s, struct recovery *r, struct error *e)
 {
     for (uint64_t sequence = 1;; sequence++) {
         int slot = EXTENT_NO_SLOT;
@@ -84,6 +85,7 @@ static int load_catalog(struct store *s, struct recovery *r, struct error *e)
                         : 0;
         s->catalog_slot = slot;
         s->catalog_sequence = sequence;
+        s->catalog_extent_bytes += extent_entry(&s->file, slot)->size;
         struct segment_entry *entry = extent_entry(&s->file, slot);
         if (entry->used > entry->size)
             entry->used = entry->size;
@@ -102,6 +104,16 @@ static int load_catalog(struct store *s, struct recovery *r, struct error *e)
                 e, rc, "%s: its catalog is damaged at byte %llu; it can be read as far as it goes, but not continued",
                 s->path, (unsigned long long)(entry->offset + good));
     }
+}
+
+static int load_catalog(struct store *s, struct recovery *r, struct error *e)
+{
+    int rc = load_segments(s, r, e);
+    if (!rc && s->catalog_slot != EXTENT_NO_SLOT) {
+        const struct segment_entry *last = extent_entry(&s->file, s->catalog_slot);
+        s->catalog_ended = extent_reserve(&s->file, s->catalog_slot, last->used) != 0;
+    }
+    return rc;
 }
 
 // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -163,6 +175,14 @@ static int by_number(const void *a, const void *b)
     return block_by_number(&((const struct known_block *)a)->h, &((const struct known_block *)b)->h);
 }
 
+// Whether a writer can have sealed a tail into this hot block. Others are never merged: their sizes would decide how much
+// memory a merge takes.
+static bool from_tail(const struct store *s, const struct block_header *h)
+{
+    return h->kind == BLOCK_POINTS ? h->rows <= TAIL_POINTS_MAX
+                                   : h->rows <= TAIL_ROWS_MAX && h->columns == s->sets[h->owner].count;
+}
+
 static void account(struct store *s, struct recovery *r)
 {
     if (r->count)
@@ -199,7 +219,7 @@ static void account(struct store *s, struct recovery *r)
                               : h->kind == BLOCK_SET          ? &s->sets[h->owner].hot
                               : h->kind == BLOCK_POINTS       ? &s->hot_points
                                                               : NULL;
-        if (q)
+        if (q && from_tail(s, h))
             hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation, h->size, h->rows,
                                            b->at, h->sequence_first, h->order});
     }
@@ -255,6 +275,23 @@ static uint32_t undamaged(struct store *s, const struct segment_entry *e, const 
     return good;
 }
 
+// The bytes of whole event records in front. A writer publishes no part of one, so anything else is damage.
+static uint32_t sound_events(struct store *s, const struct segment_entry *e, const uint8_t *bytes, uint32_t used)
+{
+    struct bytes in = bytes_of(bytes, used);
+    struct store_event event;
+    struct store_label labels[STORE_LABELS_MAX];
+    while (event_next(&in, &event, labels) > 0)
+        continue;
+    uint32_t good = (uint32_t)(in.at - bytes);
+    if (good < used) {
+        s->stats.damaged_tails++;
+        log_warning("%s: unsealed events at byte %llu are damaged: %u of %u bytes are kept", s->path,
+                    (unsigned long long)e->offset, good, used);
+    }
+    return good;
+}
+
 static int64_t time_at(const uint8_t *bytes, enum segment_kind kind, uint64_t unit, uint64_t i)
 {
     int64_t t;
@@ -282,6 +319,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     room = room < most ? room : most;
     uint32_t used = r->machine ? believed(r, e, bytes, unit)
                                : undamaged(s, e, bytes, unit, (uint32_t)(e->used < room ? e->used : room));
+    if (kind == SEGMENT_EVENT_TAIL)
+        used = sound_events(s, e, bytes, used);
     enum block_kind block = set ? BLOCK_SET : kind == SEGMENT_POINT_TAIL ? BLOCK_POINTS : BLOCK_EVENTS;
     if (!used || (e->sequence < t->sequence && is_sealed(r, s, block, e->owner, e->sequence))) {
         extent_free(&s->file, slot);
@@ -306,6 +345,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
             s->singles_before_ns = at;
     }
     cut(e, used);
+    if (extent_reserve(&s->file, slot, used * unit))
+        room = used; // full: the next append seals it, which needs space, too
     *t =
         (struct tail){.slot = slot, .used = used, .room = (uint32_t)room, .offset = e->offset, .sequence = e->sequence};
     s->tail_bytes += e->size;

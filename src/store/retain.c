@@ -2,6 +2,8 @@
 //
 // A segment is as old as the newest point in it. Hot and cold blocks lie in segments of their own, so neither keeps the other.
 //
+// The catalog is never retired, so it does not count: it has a limit of its own (define.c), and names never push data out.
+//
 // While a file is being closed, its tails become blocks and its hot blocks cold ones, and for a while both are there. What counts then is
 // what is left in the end: nothing is retired before that is known. Until then the file is larger than the limit by at most what its tails and the
 // cold blocks take (a quarter of the limit, and less than the hot ones did).
@@ -26,6 +28,8 @@ static void retire(struct store *s, int slot)
     s->stats.retired_blocks += sum->blocks;
     s->stats.retired_values += sum->values;
     s->stats.blocks -= sum->blocks;
+    struct superblock *sb = extents_super(&s->file);
+    __atomic_store_n(&sb->retired, sb->retired + sum->values, __ATOMIC_RELAXED);
     if (slot == s->cold_slot)
         s->cold_slot = EXTENT_NO_SLOT; // where merging lags behind, what it has done is the oldest
     extent_free(&s->file, slot);
@@ -36,7 +40,7 @@ void retain(struct store *s, uint64_t wanted_bytes)
     if (s->closing)
         return;
     for (;;) {
-        uint64_t used = s->file.used_bytes - s->file.pending_bytes;
+        uint64_t used = s->file.used_bytes - s->file.pending_bytes - s->catalog_extent_bytes;
         bool too_large = used + wanted_bytes > s->size_limit_bytes;
         if (!too_large && !s->window_ns)
             return;
@@ -44,15 +48,14 @@ void retain(struct store *s, uint64_t wanted_bytes)
         if (slot == EXTENT_NO_SLOT)
             return;
         const struct segment_sum *sum = &s->sums[slot];
-        bool too_old =
-            s->window_ns && s->newest_ns >= INT64_MIN + s->window_ns && sum->last_ns < s->newest_ns - s->window_ns;
+        bool too_old = sum->last_ns < window_start(s);
         if (!too_large && !too_old)
             return;
         retire(s, slot);
     }
 }
 
-// What the closed file will hold: the catalog, and of the blocks those that count.
+// What the closed file will hold beside the catalog: of the blocks those that count.
 static uint64_t live_bytes(const struct store *s)
 {
     uint64_t bytes = LAYOUT_HEADER_BYTES;
@@ -60,8 +63,6 @@ static uint64_t live_bytes(const struct store *s)
         const struct segment_entry *e = extent_entry(&s->file, (int)i);
         if (e->kind == SEGMENT_BLOCKS)
             bytes += s->sums[i].live_bytes;
-        else if (e->kind == SEGMENT_CATALOG || e->kind == SEGMENT_CATALOG_PACKED)
-            bytes += e->used;
     }
     return bytes;
 }

@@ -12,11 +12,11 @@
 #include "store/lock.h"
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -178,21 +178,39 @@ static int plan(const struct store *s, const struct live_block *blocks, size_t c
     return 0;
 }
 
-static void fill(const struct image *m, const struct live_block *blocks, size_t count, struct str catalog, uint8_t *to)
+static int put(const struct store *s, int fd, const void *data, size_t size, uint64_t *at)
 {
-    memcpy(to, &m->sb, sizeof m->sb);
-    struct superblock *sb = (struct superblock *)(void *)to;
-    memcpy(to + m->sb.table_offset, m->table, m->sb.table_capacity * sizeof *m->table);
-    memcpy(to + m->table[0].offset, catalog.data, catalog.size);
-    uint8_t *at = to + m->table[0].offset + aligned(catalog.size);
-    for (size_t i = 0; i < count; i++) {
-        memcpy(at, blocks[i].bytes, blocks[i].h.size);
-        at += blocks[i].h.size;
-    }
-    sb->closed_crc = superblock_closed_crc(sb, (const struct segment_entry *)(const void *)(to + sb->table_offset));
+    const struct store_io *io = s->io->write ? s->io : &store_io_real;
+    int rc = io->write(io->user, fd, data, size, *at);
+    *at += size;
+    return rc;
 }
 
-static int write_image(const struct store *s, const char *path, const struct image *m, const struct live_block *blocks,
+// Written, not mapped: where a file system has no room after all, a write says so, and a store through a mapping kills the process.
+static int fill(const struct store *s, int fd, struct image *m, const struct live_block *blocks, size_t count,
+                struct str catalog)
+{
+    uint8_t head[LAYOUT_HEADER_BYTES] = {0};
+    size_t table_bytes = m->sb.table_capacity * sizeof *m->table;
+    m->sb.closed_crc = superblock_closed_crc(&m->sb, m->table);
+    memcpy(head, &m->sb, sizeof m->sb);
+    bool inside = m->sb.table_offset < sizeof head;
+    if (inside)
+        memcpy(head + m->sb.table_offset, m->table, table_bytes);
+    uint64_t at = 0;
+    int rc = put(s, fd, head, sizeof head, &at);
+    if (!rc && !inside)
+        rc = put(s, fd, m->table, table_bytes, &at);
+    assert(rc || at == m->table[0].offset);
+    if (!rc)
+        rc = put(s, fd, catalog.data, catalog.size, &at);
+    at = m->table[0].offset + aligned(catalog.size);
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = put(s, fd, blocks[i].bytes, blocks[i].h.size, &at);
+    return rc;
+}
+
+static int write_image(const struct store *s, const char *path, struct image *m, const struct live_block *blocks,
                        size_t count, struct str catalog)
 {
     const struct store_io *io = s->io;
@@ -203,15 +221,13 @@ static int write_image(const struct store *s, const char *path, const struct ima
     int fd = io->open(io->user, path, O_RDWR | O_CREAT | O_EXCL, st.st_mode & 07777);
     if (fd < 0)
         return fd;
-    uint8_t *to = NULL;
     int rc = io->reserve(io->user, fd, 0, m->bytes);
     if (!rc)
-        rc = io->map(io->user, fd, m->bytes, &to);
-    if (!rc) {
-        fill(m, blocks, count, catalog, to);
-        munmap(to, m->bytes);
+        rc = fill(s, fd, m, blocks, count, catalog);
+    if (!rc && map_guard_lost(&s->file.lost) != MAP_GUARD_NOTHING_LOST)
+        rc = -EIO; // zeros may have been copied
+    if (!rc)
         rc = io->sync(io->user, fd);
-    }
     if (!rc)
         rc = io->rename(io->user, path, s->path);
     close(fd);
@@ -266,8 +282,8 @@ int rewrite(struct store *s)
         rc = write_image(s, path, &m, blocks, count, buf_str(&catalog));
     if (!rc) {
         sync_folder(s);
-        // For those who have the old one open.
-        __atomic_store_n(&extents_super(&s->file)->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+        // For those who have the old one open, or are about to read what they have opened.
+        extents_mark_closed(&s->file);
     }
     free(path);
     free(m.table);

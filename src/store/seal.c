@@ -104,12 +104,17 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
 {
     int *slot = cold ? &s->cold_slot : &s->hot_slot;
     int rc = open_segment(s, slot, block->size);
+    if (!rc && !extents_whole(&s->file))
+        rc = -ESTALE; // to write behind the end would make the file longer again, with zeros in front
     if (rc)
         return rc;
     struct segment_entry *entry = extent_entry(&s->file, *slot);
     uint64_t at = entry->used;
     uint64_t offset = entry->offset + at;
-    if (!s->io->write || s->io->write(s->io->user, s->file.fd, block->data, block->size, offset))
+    int written = s->io->write ? s->io->write(s->io->user, s->file.fd, block->data, block->size, offset) : -ENOSYS;
+    if (space_error(written))
+        return space_failed(s, written); // through the mapping it would be SIGBUS
+    if (written)
         put_words(s->file.base + offset, block->data, block->size / 8);
     extents_begin(&s->file);
     extent_publish(entry, at + block->size);

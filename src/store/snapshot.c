@@ -53,6 +53,7 @@ struct store_snapshot *store_snapshot_open(struct store_reader *r)
     s->reader = r;
     pthread_mutex_lock(&r->mutex);
     int rc = look(s, &s->version, &s->newest_ns);
+    reader_look_for_cut(r);
     s->metric_count = r->index.metric_count;
     s->series_count = r->index.series_count;
     s->set_count = r->index.set_count;
@@ -128,12 +129,12 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
         for (uint64_t k = 0; k < s->used[i]; k++) {
             int64_t at;
             copy_words(&at, t->bytes + k * unit + (set ? 0 : 8), sizeof at);
-            if (!tail_current(t))
+            if (tail_standing(t))
                 break; // what was in it was not older than what has been sealed, and not newer than newest_ns
             first = at < first ? at : first;
             last = at > last ? at : last;
         }
-        if (!tail_current(t) && s->newest_ns > last)
+        if (tail_standing(t) == -ESTALE && s->newest_ns > last)
             last = s->newest_ns;
     }
     *first_ns = first;

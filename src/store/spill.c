@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { SPILL_ROW, SPILL_POINT, SPILL_EVENT, SPILL_DEFINITION };
@@ -19,18 +20,31 @@ struct spill_head {
     uint64_t bytes;
 };
 
-static int put(struct store *s, struct spill_head head, const void *first, size_t first_bytes, const void *rest)
+static int64_t values_of(const struct spill_head *head)
+{
+    return head->kind == SPILL_ROW ? (int64_t)head->bytes / 8 - 1 : head->kind != SPILL_DEFINITION;
+}
+
+static int reserve(struct store *s, size_t payload)
 {
     s->spill.limit = s->memory_limit_bytes / 2;
-    size_t more = sizeof head + head.bytes;
-    if (s->spill.size + more > s->spill.limit || !buf_reserve(&s->spill, more)) {
-        s->spill.failed = false;
-        return -ENOSPC;
-    }
+    size_t more = sizeof(struct spill_head) + payload;
+    if (s->spill.size + more <= s->spill.limit && buf_reserve(&s->spill, more))
+        return 0;
+    s->spill.failed = false;
+    return -ENOSPC;
+}
+
+static int put(struct store *s, struct spill_head head, const void *first, size_t first_bytes, const void *rest)
+{
+    int rc = reserve(s, head.bytes);
+    if (rc)
+        return rc;
     buf_add(&s->spill, &head, sizeof head);
     buf_add(&s->spill, first, first_bytes);
     buf_add(&s->spill, rest, head.bytes - first_bytes);
     s->spilled++;
+    loss_waiting(s, values_of(&head));
     return 0;
 }
 
@@ -50,25 +64,36 @@ int spill_event(struct store *s, struct str record)
     return put(s, (struct spill_head){SPILL_EVENT, 0, record.size}, record.data, record.size, "");
 }
 
-// Its payload is followed by zeros up to a multiple of 8; the head's id says how many.
-int spill_definition(struct store *s, struct str entry)
+static size_t padded(size_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+
+int spill_reserve(struct store *s, size_t bytes)
+{
+    return reserve(s, padded(bytes));
+}
+
+// Zeros fill the payload up to a multiple of 8; the head's id says how many.
+void spill_definition(struct store *s, struct str entries)
 {
     static const char zeros[8];
-    uint32_t fill = (uint32_t)(-entry.size % 8);
-    struct buf padded = {0};
-    buf_add_str(&padded, entry);
-    buf_add(&padded, zeros, fill);
-    int rc = padded.failed
-                 ? -ENOMEM
-                 : put(s, (struct spill_head){SPILL_DEFINITION, fill, padded.size}, padded.data, padded.size, "");
-    buf_free(&padded);
-    return rc;
+    uint64_t bytes = padded(entries.size);
+    struct spill_head head = {SPILL_DEFINITION, (uint32_t)(bytes - entries.size), bytes};
+    int rc = put(s, head, entries.data, entries.size, zeros);
+    assert(!rc);
+    (void)rc;
 }
 
 static int replay_one(struct store *s, const struct spill_head *head, const char *payload)
 {
-    if (head->kind == SPILL_DEFINITION)
-        return catalog_write(s, (struct str){payload, head->bytes - head->id});
+    if (head->kind == SPILL_DEFINITION) {
+        struct str entries = {payload, head->bytes - head->id};
+        int rc = catalog_make_room(s, entries.size);
+        if (!rc)
+            catalog_write(s, entries);
+        return rc;
+    }
     if (head->kind == SPILL_EVENT)
         return append_event(s, (struct str){payload, head->bytes});
     int64_t t;
@@ -86,6 +111,7 @@ int spill_replay(struct store *s)
         if (rc)
             return rc;
         s->spill_at += sizeof head + head.bytes;
+        loss_waiting(s, -values_of(&head));
     }
     if (s->spill.size)
         log_warning(
@@ -96,4 +122,12 @@ int spill_replay(struct store *s)
     s->spilled = 0;
     s->space_reported = false;
     return 0;
+}
+
+void spill_lose(struct store *s)
+{
+    log_warning("%s: %llu values and events are lost: there was no space for them", s->path,
+                (unsigned long long)store_waiting(s));
+    s->stats.refused_space += store_waiting(s);
+    loss_of_waiting(s);
 }

@@ -20,6 +20,7 @@
 #define DEFAULT_CLOSE_NS (INT64_C(5) * NS_PER_S)
 #define DEFAULT_REWRITE_LIMIT (UINT64_C(256) << 20) // what writing more anew would gain is less than what it takes
 #define TICK_NS (NS_PER_S / 500) // a tick begins no further step of a merge after that; a step takes up to 3 ms
+enum { OPEN_TRIES = 100 };       // of a file that others close and open
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
 
 static uint64_t start_time(void)
@@ -76,20 +77,48 @@ static int create(struct store *s, int fd)
     return s->io->sync(s->io->user, fd);
 }
 
-static int open_file(struct store *s, const struct store_options *o, struct error *e)
+// Opens and locks the file that the path leads to. Between the two another writer may have closed the file, which puts a
+// new file under its name (rewrite.c): a lock on the old one would protect data that nobody finds. 0, or -EAGAIN then.
+static int open_locked(struct store *s, const struct store_options *o, struct stat *st, struct error *e)
 {
-    int fd = s->io->open(s->io->user, s->path, O_RDWR | O_CREAT, 0600);
+    // O_NONBLOCK: opening a FIFO or a device must not wait for its other end.
+    int flags = O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY | (o->new_file ? O_EXCL | O_NOFOLLOW : 0);
+    int fd = s->io->open(s->io->user, s->path, flags, 0600);
     if (fd < 0)
         return error_set(e, fd, "cannot open %s for writing: %s", s->path, strerror(-fd));
     s->file.fd = fd;
+    if (fstat(fd, st))
+        return error_set(e, -errno, "cannot look at %s: %s", s->path, strerror(errno));
+    if (!S_ISREG(st->st_mode))
+        return error_set(e, -EINVAL, "cannot write %s: not a regular file", s->path);
     int rc = lock_writer(fd);
+    struct stat named;
+    bool left = stat(s->path, &named) || named.st_ino != st->st_ino || named.st_dev != st->st_dev;
+    if (left && !o->new_file)
+        return -EAGAIN;
     if (rc == -EBUSY)
         return error_set(e, rc, "%s: another process is writing it", s->path);
     if (rc)
         return error_set(e, rc, "cannot lock %s: %s", s->path, strerror(-rc));
+    // As it is under the lock.
+    return fstat(fd, st) ? error_set(e, -errno, "cannot look at %s: %s", s->path, strerror(errno)) : 0;
+}
+
+static int open_file(struct store *s, const struct store_options *o, struct error *e)
+{
     struct stat st;
-    if (fstat(fd, &st))
-        return error_set(e, -errno, "cannot look at %s: %s", s->path, strerror(errno));
+    int rc = -EAGAIN;
+    for (int i = 0; i < OPEN_TRIES && rc == -EAGAIN; i++) {
+        if (s->file.fd >= 0)
+            close(s->file.fd);
+        s->file.fd = -1;
+        rc = open_locked(s, o, &st, e);
+    }
+    if (rc == -EAGAIN)
+        return error_set(e, -EBUSY, "%s: another file takes its place again and again", s->path);
+    if (rc)
+        return rc;
+    int fd = s->file.fd;
     struct superblock sb = {0};
     bool fresh = st.st_size == 0;
     if (!fresh) {
@@ -123,6 +152,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
     rc = recover(s, crashed, machine, dropped, e);
     if (rc)
         return rc;
+    loss_opened(s);
     live = extents_super(&s->file);
     __atomic_store_n(&live->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
     live->writer_pid = (uint64_t)getpid();
@@ -173,6 +203,18 @@ static void set_sizes(struct store *s)
     s->event_room = clamp(share, TAIL_EVENT_BYTES_MIN, TAIL_EVENT_BYTES_MAX);
 }
 
+static void set_limits(struct store *s, const struct store_options *o)
+{
+    uint64_t *limits = s->catalog_limits;
+    limits[LIMIT_METRICS] = o->metric_limit ? o->metric_limit : STORE_METRICS_MAX_DEFAULT;
+    limits[LIMIT_PAIRS] = o->pair_limit ? o->pair_limit : STORE_PAIRS_MAX_DEFAULT;
+    limits[LIMIT_SERIES] = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
+    limits[LIMIT_SETS] = o->set_limit ? o->set_limit : STORE_SETS_MAX_DEFAULT;
+    limits[LIMIT_CATALOG_BYTES] = o->catalog_limit_bytes ? clamp(o->catalog_limit_bytes, 1, STORE_CATALOG_BYTES_MAX)
+                                                         : clamp(s->size_limit_bytes / 4, STORE_CATALOG_BYTES_MIN,
+                                                                 STORE_CATALOG_BYTES_MAX_DEFAULT);
+}
+
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e)
 {
     static const struct store_options defaults = {0};
@@ -190,12 +232,14 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
     s->close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
     s->rewrite_limit_bytes = o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
-    s->series_limit = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
+    s->merge_limit_bytes = o->merge_limit_bytes ? o->merge_limit_bytes : SIZE_MAX;
     s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
     set_sizes(s);
+    set_limits(s, o);
     s->catalog_slot = s->hot_slot = s->cold_slot = EXTENT_NO_SLOT;
     s->points = s->events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
     s->newest_ns = s->singles_before_ns = INT64_MIN;
+    s->now_ns = INT64_MAX;
     s->last_sync_ns = clock_realtime_ns(); // there is nothing yet: a short run needs no sync before its last
     int rc = open_file(s, o, e);
     if (rc) {
@@ -300,9 +344,58 @@ static int merge_for_a_while(struct store *s)
     return rc < 0 ? rc : 0;
 }
 
+// ── A file that was cut short ────────────────────────────────────────────────────────────────────────────────────
+
+// Rows, points or bytes of a tail that lie behind `lost`.
+static uint64_t tail_behind(const struct tail *t, uint64_t unit, uint64_t lost)
+{
+    if (t->slot == EXTENT_NO_SLOT || t->offset + t->used * unit <= lost)
+        return 0;
+    return t->offset >= lost ? t->used : t->used - (lost - t->offset) / unit;
+}
+
+// By what is known in memory: of a segment whose entry is gone, too, everything counts.
+static uint64_t values_behind(const struct store *s, uint64_t lost)
+{
+    uint64_t values = tail_behind(&s->points, sizeof(struct point_record), lost);
+    const uint8_t *kept_end = s->file.base + lost;
+    for (uint32_t i = 0; i < s->stats.sets; i++)
+        values += tail_behind(&s->sets[i].tail, (s->sets[i].count + 1) * UINT64_C(8), lost) * s->sets[i].count;
+    for (size_t slot = 0; slot < s->sum_capacity; slot++) {
+        const struct segment_entry *e = extent_entry(&s->file, (int)slot);
+        bool known = (const uint8_t *)(e + 1) <= kept_end && e->kind == SEGMENT_BLOCKS;
+        if (s->sums[slot].blocks && (!known || e->offset + e->used > lost))
+            values += s->sums[slot].values;
+    }
+    return values;
+}
+
+static bool found_cut(struct store *s)
+{
+    if (extents_whole(&s->file))
+        return false;
+    if (!s->cut_reported) {
+        uint64_t lost = map_guard_lost(&s->file.lost);
+        s->stats.lost_values = values_behind(s, lost);
+        log_warning("%s: was cut short by another program, or cannot be read, from byte %llu on: %llu values that were "
+                    "behind it are lost; nothing more goes into this file",
+                    s->path, (unsigned long long)lost, (unsigned long long)s->stats.lost_values);
+    }
+    s->cut_reported = true;
+    return true;
+}
+
+bool store_is_cut(const struct store *s)
+{
+    return is_cut(s);
+}
+
 int store_tick(struct store *s, int64_t now_ns)
 {
+    if (found_cut(s))
+        return -ESTALE;
     int rc = look_for_sync(s);
+    s->now_ns = now_ns;
     if (spilling(s) && (now_ns - s->last_space_try_ns >= SPACE_RETRY_NS || now_ns < s->last_space_try_ns)) {
         s->last_space_try_ns = now_ns;
         int replayed = spill_replay(s);
@@ -350,16 +443,15 @@ static int close_in_place(struct store *s)
     for (size_t i = 0; i < x->gap_count; i++)
         s->io->punch(s->io->user, x->fd, x->gaps[i].offset, x->gaps[i].size);
     // Readers would run into the void behind the new end.
-    if (!lock_has_readers(x->fd))
+    if (!lock_out_readers(x->fd)) {
         extents_trim(x);
+        lock_let_readers_in(x->fd);
+    }
     // On disk first is the table that the checksum is of, and in the header first the checksum: a file that says it is closed is.
     rc = s->io->sync(s->io->user, x->fd);
     if (rc)
         return rc;
-    struct superblock *sb = extents_super(x), closed = *sb;
-    closed.state = LAYOUT_CLOSED;
-    sb->closed_crc = superblock_closed_crc(&closed, extents_table(x));
-    __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
+    extents_mark_closed(x);
     return s->io->sync(s->io->user, x->fd);
 }
 
@@ -405,23 +497,31 @@ static int merge_all(struct store *s)
 
 int store_close(struct store *s, struct error *e)
 {
-    int rc = spill_replay(s);
-    if (rc) {
-        log_warning("%s: %llu appends and definitions that there was no space for are lost", s->path,
-                    (unsigned long long)s->spilled);
-        s->stats.refused_space += s->spilled;
+    if (found_cut(s)) {
+        error_set(e, -ESTALE, "cannot close %s: another program has cut it short", s->path);
+        release(s);
+        return -ESTALE;
     }
+    int rc = spill_replay(s);
+    if (rc)
+        spill_lose(s);
     s->closing = true;
     int sealed = seal_all(s);
+    free(s->point_scratch); // sealing's: merges need the room
+    s->point_scratch = NULL;
     rc = rc ? rc : sealed;
     if (!rc)
         merge_all(s);
     retain_closed(s);
     // What could not be sealed lies in tails, which only the old file has.
     int closed = sealed ? sealed : rewrite(s);
-    if (closed)
+    bool closed_in_place = closed != 0;
+    if (closed_in_place)
         closed = close_in_place(s);
     rc = rc ? rc : closed;
+    struct stat st;
+    if (!rc && !fstat(s->file.fd, &st) && !st.st_nlink && closed_in_place)
+        rc = -ENOENT; // somebody has removed it; it goes with this process
     if (rc)
         error_set(e, rc, "cannot close %s: %s", s->path, strerror(-rc));
     release(s);

@@ -47,7 +47,15 @@ enum {
     STORE_TEXT_MAX = 4096,  // bytes of an annotation, of a help text
     STORE_UNIT_MAX = 32,
     STORE_SET_SERIES_MAX = 4096,
+    // Of a file. Each can be set in the options.
+    STORE_METRICS_MAX_DEFAULT = 1 << 18,
+    STORE_PAIRS_MAX_DEFAULT = 8000000, // different label pairs (key and value)
     STORE_SERIES_MAX_DEFAULT = 4000000,
+    STORE_SETS_MAX_DEFAULT = 1 << 18,
+    // Of the catalog: all names, labels, series and sets of a file. Four million series with a label of their own take 140 MB.
+    STORE_CATALOG_BYTES_MIN = 1 << 20,
+    STORE_CATALOG_BYTES_MAX_DEFAULT = 256 << 20,
+    STORE_CATALOG_BYTES_MAX = 1 << 30, // no file can have more: a reader unpacks the catalog in one piece
 };
 
 enum store_kind { STORE_GAUGE = 0, STORE_COUNTER = 1 };
@@ -65,16 +73,21 @@ struct store_metric {
 };
 
 struct store_options {
-    uint64_t size_limit_bytes;      // retention by size; 0 = 1 GiB; UINT64_MAX = none
-    int64_t window_ns;              // retention by age, counted from the newest point; 0 = keep all
-    int64_t sync_interval_ns;       // 0 = 5 s
-    uint32_t series_limit;          // 0 = STORE_SERIES_MAX_DEFAULT
-    size_t memory_limit_bytes;      // of the writer's own memory and live tails; 0 = 256 MiB
+    uint64_t size_limit_bytes; // retention by size, of all but the catalog; 0 = 1 GiB; UINT64_MAX = none
+    int64_t window_ns;         // retention by age, before the newest point or now (store_tick), the earlier; 0 = none
+    int64_t sync_interval_ns;  // 0 = 5 s
+    // Definitions past these limits are refused before anything of them is written. 0 = the default.
+    uint32_t metric_limit, pair_limit, series_limit, set_limit;
+    uint64_t catalog_limit_bytes; // 0 = a quarter of the size limit, between STORE_CATALOG_BYTES_MIN and …_MAX_DEFAULT
+    size_t memory_limit_bytes;    // of the writer's own memory and live tails; 0 = 256 MiB
+    size_t merge_limit_bytes;     // of the memory of one merge; 0 = what the largest takes, some 30 MiB
     const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
     size_t meta_count;
     int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
     uint64_t rewrite_limit_bytes; // files with more in them are closed in place, not written anew; 0 = 256 MiB
-    const struct store_io *io;    // system calls, for tests that make them fail (io.h); NULL = the real ones
+    bool
+        new_file; // refuse a path that exists, a symbolic link included (-EEXIST): for folders that others may write to
+    const struct store_io *io; // system calls, for tests that make them fail (io.h); NULL = the real ones
 };
 
 struct store;
@@ -84,7 +97,7 @@ struct store;
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e);
 
 // Seals all tails, merges, oldest first, what has not been merged yet (for as long as the options say; what is left then stays larger, and
-// is said), cuts the file to what is used, syncs, marks it clean. What is over the size limit then is retired; meanwhile the file may be
+// is said), cuts the file to what is used, syncs, marks it clean. Not 0 where something of what was appended is lost or not on disk. What is over the size limit then is retired; meanwhile the file may be
 // larger by what tails and merged blocks take. Frees s whatever it returns.
 int store_close(struct store *s, struct error *e);
 
@@ -92,7 +105,8 @@ int store_close(struct store *s, struct error *e);
 void store_abandon(struct store *s);
 
 // The metric's id; the same name gives the same id. Where the metric is there already, the first definition stays,
-// except that empty units and help texts are filled in. Returns 0, -EINVAL (bad name), -E2BIG, -ENOSPC, -ENOMEM.
+// except that empty units and help texts are filled in. Returns 0, -EINVAL (bad name), -E2BIG, -ENOSPC, -ENOMEM. A definition that is
+// refused leaves nothing in the file. The first one past each limit is reported with log_warning; all are counted.
 // While the disk is full definitions wait in memory like appends (below) and count like them; readers do not see them yet.
 int store_define_metric(struct store *s, const struct store_metric *m, uint32_t *id);
 
@@ -103,7 +117,8 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
 // How many values the label `host` has so far. Costs nothing: it can be looked at again and again.
 size_t store_host_count(const struct store *s);
 
-// A set of series; the same series in the same order give the same id. A series may be in several sets.
+// A set of series; the same series in the same order give the same id. A series may be in several sets, but only once in
+// each (-EINVAL): a row has one cell for it.
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id);
 
 // Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one appended last wins, also where a series
@@ -144,6 +159,22 @@ int store_append_event(struct store *s, const struct store_event *event);
 // the disk). Only appends that waited for space are brought into the file at one go. Returns 0 or what went wrong (already logged once).
 int store_tick(struct store *s, int64_t now_ns);
 
+// How many values and events wait in memory, as there is no space. Costs nothing: it can be looked at again and again.
+uint64_t store_waiting(const struct store *s);
+
+// Notes in the header of the file, which never lacks space, how many values and events the caller has dropped since it opened the store: for
+// whatever cause, those that the store refused among them. The store adds what waited in memory and was lost.
+void store_note_dropped(struct store *s, uint64_t dropped);
+
+// Goes on in a new file at `path`, which must not be there: for a file system without space. All that is in the old file is copied, in one go;
+// the old file stays, and does not count any more. On failure everything is as it was.
+int store_move(struct store *s, const char *path, struct error *e);
+
+// Whether another program has cut the file short, or the disk cannot deliver a part of it; found out by store_tick, or by an
+// access. What was there is lost (stats.lost_values), every append and definition is refused with -ESTALE and counted, and
+// store_close only gives up. The caller opens another file.
+bool store_is_cut(const struct store *s);
+
 // Seals all tails now.
 int store_seal(struct store *s);
 
@@ -153,12 +184,14 @@ int store_sync(struct store *s, struct error *e);
 struct store_stats {
     uint64_t points, rows, events; // appended by this writer
     uint64_t refused_old, refused_space, refused_limit, refused_invalid;
-    uint64_t metrics, series, sets, blocks;
+    uint64_t metrics, pairs, series, sets, blocks;
+    uint64_t catalog_bytes; // of all definitions, unpacked
     uint64_t retired_blocks, retired_values;
     uint64_t file_bytes, used_bytes, memory_bytes;
     uint64_t sync_errors, space_errors;
     uint64_t merged_values; // into cold blocks, by this writer
     uint64_t hot_values;    // in blocks that wait for it
+    uint64_t lost_values;   // that were behind the cut, when the file was cut short
     uint64_t damaged_tails; // found at opening: unsealed data whose checksum was wrong
 };
 

@@ -70,7 +70,7 @@ static int sort_times(struct tail_times *times, size_t rows)
     return 0;
 }
 
-static int times_of(struct store_snapshot *s, size_t tail, uint32_t columns, struct cache_item **pin)
+int tail_times(struct store_snapshot *s, size_t tail, uint32_t columns, struct cache_item **pin)
 {
     const struct view_tail *t = &s->view->tails[tail];
     *pin = cache_find(&s->cache, CACHE_TAIL_TIMES, t, 0);
@@ -85,7 +85,9 @@ static int times_of(struct store_snapshot *s, size_t tail, uint32_t columns, str
         copy_word(&times->t[r], t->bytes + r * (columns + 1) * sizeof(double));
         times->sorted &= !r || times->t[r - 1] < times->t[r];
     }
-    int rc = !tail_current(t) ? -ESTALE : times->sorted ? 0 : sort_times(times, rows);
+    int rc = tail_standing(t);
+    if (!rc && !times->sorted)
+        rc = sort_times(times, rows);
     if (rc) {
         free(times);
         return rc;
@@ -94,6 +96,12 @@ static int times_of(struct store_snapshot *s, size_t tail, uint32_t columns, str
         cache_add(&s->cache,
                   (struct cache_item){.of = t, .kind = CACHE_TAIL_TIMES, .bytes = bytes, .count = rows, .data = times});
     return *pin ? 0 : -ENOMEM;
+}
+
+const int64_t *tail_times_of(const struct cache_item *pin, size_t *count)
+{
+    *count = pin->count;
+    return ((const struct tail_times *)pin->data)->t;
 }
 
 static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t number,
@@ -125,9 +133,10 @@ static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uin
             }
             strip->missing[c] |= missing;
         }
-    if (!tail_current(t)) {
+    int rc = tail_standing(t);
+    if (rc) {
         free(strip);
-        return -ESTALE;
+        return rc;
     }
     *pin =
         cache_add(&s->cache,
@@ -160,7 +169,7 @@ static int pick(struct store_snapshot *s, const int64_t *t, const double *v, siz
 int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column, struct column *out)
 {
     *out = (struct column){0};
-    int rc = times_of(s, tail, columns, &out->pins[0]);
+    int rc = tail_times(s, tail, columns, &out->pins[0]);
     if (!rc)
         rc = strip_of(s, tail, columns, column / STRIP_COLUMNS, out->pins[0], &out->pins[1]);
     if (!rc) {
@@ -196,7 +205,7 @@ static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **
     int rc = points && scratch && keys ? 0 : -ENOMEM;
     if (!rc) {
         copy_words(scratch, t->bytes, count * sizeof *points);
-        rc = tail_current(t) ? 0 : -ESTALE;
+        rc = tail_standing(t);
     }
     if (!rc)
         count = points_sort(scratch, count, points, keys);

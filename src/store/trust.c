@@ -61,9 +61,10 @@ uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *
     // Rows that nothing vouches for; or, when the notes hold, those that `used` has lost.
     uint64_t most = used > t->noted ? used : t->noted, unsure = most - t->sound;
     uint64_t at = t->offset + (unsure ? t->sound : used) * unit;
-    if (trust == TRUST_KILLED)
+    // A writer that takes the file up just now goes through its tails itself.
+    if (trust == TRUST_KILLED && !lock_has_writer(r->fd))
         reader_damaged(r, at, (unsure ? unsure : most - used) * unit, "what was not sealed yet");
-    else if (unsure)
+    else if (trust == TRUST_SYNCED && unsure)
         reader_unsure(r, at, unsure * unit);
     return t->sound;
 }

@@ -73,6 +73,9 @@ static int copy_table(struct store_reader *r, struct table *t)
         if (i)
             sched_yield();
         rc = copy_table_once(r, t, any);
+        // A writer that takes the file up has changed it meanwhile.
+        if (!rc && any && lock_has_writer(r->fd))
+            rc = -EAGAIN;
         if (rc == -EBADMSG && any)
             break;
     }
@@ -166,12 +169,17 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
             bool sound = fits && block_intact(&h, base + g->read);
             if (trust == TRUST_SYNCED && !sound)
                 reader_unsure(r, e->offset + g->read, used - g->read);
-            else if (trust == TRUST_KILLED && sound)
+            else if (trust == TRUST_KILLED && sound && !lock_has_writer(r->fd))
                 reader_damaged(r, e->offset + g->read, h.size, "the size of the segment with the block");
             if (!sound)
                 return 0;
         }
         if (!fits) {
+            // Damage, unless the writer has retired the segment meanwhile and uses its place for something else.
+            __atomic_thread_fence(__ATOMIC_ACQUIRE);
+            if (__atomic_load_n(&g->entry->generation, __ATOMIC_RELAXED) != e->generation &&
+                map_guard_lost(&r->remains.lost) == MAP_GUARD_NOTHING_LOST)
+                return -EAGAIN;
             uint64_t next = next_header(base, g->read + 8, used);
             reader_damaged(r, e->offset + g->read, next - g->read, "a block header");
             g->read = next;
@@ -190,6 +198,7 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
             .header = h,
             .bytes = base + g->read,
             .entry = g->entry,
+            .remains = &r->remains,
             .offset = e->offset + g->read,
             .number = next_number(),
             .generation = e->generation,
@@ -360,6 +369,7 @@ static int view_build(struct store_reader *r, const struct table *t, struct view
             .size = e->size,
             .bytes = r->mapping->base + e->offset,
             .entry = &t->live[i],
+            .remains = &r->remains,
         };
         if (!e->used || !sealed(r, v, &tail))
             v->tails[v->tail_count++] = tail;
@@ -423,7 +433,8 @@ static bool index_grown(const struct store_reader *r)
     return !x->entry || __atomic_load_n(&x->entry->used, __ATOMIC_ACQUIRE) != x->read;
 }
 
-int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+static int look_at_file(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
+                        int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
     // A writer that takes the file up after its machine went down says so when it has thrown away what cannot be believed.
@@ -485,4 +496,24 @@ int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint
         *out = r->view;
     }
     return rc;
+}
+
+// Of a file whose header or table was cut off there is the view from before: each block says by itself whether it is still there.
+static int last_view(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+{
+    *used = calloc(r->view->tail_count + 1, sizeof **used);
+    if (!*used)
+        return -ENOMEM;
+    *version = __atomic_load_n(&super_of(r)->version, __ATOMIC_RELAXED);
+    *newest_ns = INT64_MAX;
+    r->view->refs++;
+    *out = r->view;
+    return 0;
+}
+
+int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+{
+    int rc = look_at_file(r, out, used, version, newest_ns);
+    bool cut = rc == -EBADMSG && r->view && map_guard_lost(&r->remains.lost) != MAP_GUARD_NOTHING_LOST;
+    return cut ? last_view(r, out, used, version, newest_ns) : rc;
 }

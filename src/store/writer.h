@@ -75,6 +75,9 @@ struct series_key {
 // How a series is appended.
 enum { SERIES_IN_SET = 1, SERIES_SINGLE = 2, SERIES_SHARED = 4 /* in more than one way */ };
 
+// What the catalog may hold at most.
+enum catalog_limit { LIMIT_METRICS, LIMIT_PAIRS, LIMIT_SERIES, LIMIT_SETS, LIMIT_CATALOG_BYTES, CATALOG_LIMITS };
+
 // What a segment of blocks holds, by slot.
 struct segment_sum {
     uint64_t live_bytes; // of blocks that nothing replaces
@@ -88,15 +91,19 @@ struct store {
     const struct store_io *io;
     uint64_t size_limit_bytes;
     int64_t window_ns, sync_interval_ns;
-    uint32_t series_limit;
-    size_t memory_limit_bytes;
+    size_t memory_limit_bytes, merge_limit_bytes;
     uint32_t segment_bytes, point_room, event_room; // by the size limit
     struct store_stats stats;
 
     // Catalog.
     int catalog_slot;
     uint64_t catalog_sequence;
-    struct arena names; // keys of the maps
+    bool catalog_ended; // nothing more is to be written into its last segment
+    uint64_t catalog_limits[CATALOG_LIMITS];
+    unsigned limits_reported;      // a bit for each
+    uint64_t catalog_extent_bytes; // retention leaves them out of account
+    struct arena names;            // keys of the maps
+    struct buf key_scratch;        // of a label pair
     struct map metric_ids, pair_ids, set_ids;
     size_t host_count; // pairs of the label `host`
     struct metric *metrics;
@@ -133,17 +140,19 @@ struct store {
     struct buf spill; // what there was no space for, as it came
     size_t spill_at;  // what of it has been appended since
     uint64_t spilled;
+    uint64_t dropped_before, dropped_noted, dropped_here; // by earlier writers; by the caller; by this store
     bool space_reported, unlink_reported, sync_reported;
     int64_t last_space_try_ns;
 
     int64_t newest_ns;
+    int64_t now_ns; // the wall clock at the last tick; INT64_MAX before the first
     int64_t last_sync_ns;
     unsigned sync_parity;
     uint64_t flush; // io.h; of syncs in the background
     bool flushing;
     int64_t close_budget_ns;
     uint64_t rewrite_limit_bytes;
-    bool closing;
+    bool closing, cut_reported;
 
     // Scratch of sealing, kept.
     int64_t *row_times;
@@ -153,6 +162,12 @@ struct store {
     struct buf block;
 };
 
+// store.c: counts and logs, once, what was lost with a cut.
+static inline bool is_cut(const struct store *s)
+{
+    return atomic_load_explicit(&s->file.lost, memory_order_relaxed) != MAP_GUARD_NOTHING_LOST;
+}
+
 static inline bool space_error(int rc)
 {
     return rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG;
@@ -160,7 +175,8 @@ static inline bool space_error(int rc)
 
 // define.c
 int catalog_load_entries(struct store *s, struct str entries, size_t *good);
-int catalog_write(struct store *s, struct str entry); // into the file, never into the spill
+int catalog_make_room(struct store *s, size_t bytes);    // in the file
+void catalog_write(struct store *s, struct str entries); // into that room
 int catalog_meta(struct store *s, const struct store_label *meta, size_t count);
 void catalog_forget(struct store *s);
 
@@ -209,16 +225,29 @@ int shared_row(struct store *s, uint32_t set, int64_t t_ns, const double *values
 void shared_free(struct store *s);
 size_t shared_memory(const struct store *s);
 
-// retain.c
+// retain.c: what is older than this is not kept. The newest point may lie ahead of the clock, or the clock was set back.
+static inline int64_t window_start(const struct store *s)
+{
+    int64_t end = s->newest_ns < s->now_ns ? s->newest_ns : s->now_ns;
+    return s->window_ns && end >= INT64_MIN + s->window_ns ? end - s->window_ns : INT64_MIN;
+}
+
 void retain(struct store *s, uint64_t wanted_bytes); // nothing while closing
 void retain_closed(struct store *s);                 // when all is sealed and merged
+
+// loss.c: what the header says of what is not in the file.
+void loss_opened(struct store *s);
+void loss_waiting(struct store *s, int64_t more);
+void loss_of_waiting(struct store *s); // what waits is given up
 
 // spill.c
 int spill_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
 int spill_point(struct store *s, uint32_t series, int64_t t_ns, double value);
 int spill_event(struct store *s, struct str record);
-int spill_definition(struct store *s, struct str entry);
+int spill_reserve(struct store *s, size_t bytes); // room for entries; after it spill_definition cannot fail
+void spill_definition(struct store *s, struct str entries);
 int spill_replay(struct store *s); // 0: all is in the file
+void spill_lose(struct store *s);  // what is left of it cannot be kept
 static inline bool spilling(const struct store *s)
 {
     return s->spill.size > 0;

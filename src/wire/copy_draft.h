@@ -2,7 +2,7 @@
 // what the node says that it should hold.
 //
 //   records of the node ──┐
-//                         ├─▶ HOST.part ── as many points and events as there, and the same sums ─▶ HOST.sonde
+//                         ├─▶ HOST.RANDOM.part ── as many points and events as there, and the same sums ─▶ HOST.sonde
 //   the copy from before ─┘
 #ifndef SONDE_WIRE_COPY_DRAFT_H
 #define SONDE_WIRE_COPY_DRAFT_H

@@ -4,21 +4,24 @@
 #include "wire/copy_there.h"
 #include "wire/numbers.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     PROBLEM_MAX = 512,
     COPY_MEMORY_BYTES = 32 << 20, // of each file's store
+    DRAFT_RANDOM_DIGITS = 16,
 };
 
 struct copying {
     struct str host; // malloc'd
     uint64_t file;
-    char *path, *part; // its name, and the one that it has until it is whole; NULL before its head has come
+    char *path, *part; // its name, and the draft's until it is whole; NULL before its head has come
     struct wire_copy_draft draft;
     enum wire_copy_way way;
     uint64_t points, came; // that travelled; bytes
@@ -148,9 +151,7 @@ static int name_file(const struct wire_copy *c, struct copying *f, struct str na
     name.size -= strlen(".sonde");
     if (asprintf(&f->path, "%s/%.*s.sonde", c->folder, STR_ARG(name)) < 0)
         f->path = NULL;
-    if (asprintf(&f->part, "%s/%.*s.part", c->folder, STR_ARG(name)) < 0)
-        f->part = NULL;
-    return f->path && f->part ? 0 : error_set(e, -ENOMEM, "no memory for a copy");
+    return f->path ? 0 : error_set(e, -ENOMEM, "no memory for a copy");
 }
 
 static struct copying *find_file(struct wire_copy *c, struct str host, uint64_t number)
@@ -226,18 +227,64 @@ static bool is_being_written(const char *part)
     return live;
 }
 
-static int open_draft(struct copying *f, const struct store_options *o, struct error *e)
+// Whether `name` is that of a draft of HOST.sonde: HOST.RANDOM.part.
+static bool is_draft(struct str name, struct str host)
+{
+    return name.size == host.size + 1 + DRAFT_RANDOM_DIGITS + strlen(".part") && str_starts(name, host) &&
+           name.data[host.size] == '.' && str_ends(name, STR(".part")) &&
+           strspn(name.data + host.size + 1, "0123456789abcdef") == DRAFT_RANDOM_DIGITS;
+}
+
+// Removes the drafts that killed copies left. -EBUSY: another copy is writing one.
+static int clear_drafts(const struct wire_copy *c, struct str host)
+{
+    DIR *dir = opendir(c->folder);
+    int r = dir ? 0 : -errno;
+    for (struct dirent *d = dir ? readdir(dir) : NULL; d && r == 0; d = readdir(dir)) {
+        char *path = NULL;
+        if (!is_draft(str_of(d->d_name), host))
+            continue;
+        if (asprintf(&path, "%s/%s", c->folder, d->d_name) < 0)
+            r = -ENOMEM;
+        else if (is_being_written(path))
+            r = -EBUSY;
+        else
+            unlink(path);
+        free(path);
+    }
+    if (dir)
+        closedir(dir);
+    return r;
+}
+
+// Others may write to the folder: nobody can put a link where a name that nobody can guess is going to be, and a file that is
+// there all the same is refused (new_file).
+static int open_draft(const struct wire_copy *c, struct copying *f, const struct store_options *o, struct error *e)
 {
     struct error why;
-    if (is_being_written(f->part)) {
+    const char *name = strrchr(f->path, '/') + 1;
+    struct str host = {name, strlen(name) - strlen(".sonde")};
+    int r = clear_drafts(c, host);
+    if (r == -EBUSY)
         snprintf(f->problem, sizeof f->problem, "%s is being written at this moment: wait for its end", f->path);
-        return -EBUSY;
+    uint64_t random = 0;
+    if (r == 0 && getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        r = -EIO;
+    if (r == 0 && asprintf(&f->part, "%s/%.*s.%0*llx.part", c->folder, STR_ARG(host), (int)DRAFT_RANDOM_DIGITS,
+                           (unsigned long long)random) < 0) {
+        f->part = NULL;
+        r = -ENOMEM;
     }
-    unlink(f->part);
-    f->made = true;
-    int r = store_open(f->part, o, &f->draft.store, &why);
-    if (r && r != -ENOMEM)
-        snprintf(f->problem, sizeof f->problem, "%s", why.text);
+    if (r == 0) {
+        struct store_options new = *o;
+        new.new_file = true;
+        r = store_open(f->part, &new, &f->draft.store, &why);
+        f->made = r != -EEXIST;
+        if (r && r != -ENOMEM)
+            snprintf(f->problem, sizeof f->problem, "%s", why.text);
+    }
+    if (r && r != -ENOMEM && !f->problem[0])
+        snprintf(f->problem, sizeof f->problem, "cannot write %s: %s", f->path, strerror(-r));
     return r == -ENOMEM ? error_set(e, r, "no memory for a copy") : r;
 }
 
@@ -307,7 +354,7 @@ static int take_head(const struct wire_copy *c, struct copying *f, struct bytes 
     if (r == 0)
         r = check_place(c, f);
     if (r == 0)
-        r = open_draft(f, &o, e);
+        r = open_draft(c, f, &o, e);
     return r || !upon ? r : keep(c, f, upon, &kept, e);
 }
 

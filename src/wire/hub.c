@@ -312,7 +312,10 @@ static void start(void *user)
     struct start *s = user;
     struct hub *h = s->hub;
     h->port = s->options->port;
-    s->result = h->transport->listen(h->loop, s->options->address, &h->port, on_accepted, h, &h->listener, &s->error);
+    s->result =
+        s->options->fd
+            ? h->transport->listen_at(h->loop, s->options->fd, &h->port, on_accepted, h, &h->listener, &s->error)
+            : h->transport->listen(h->loop, s->options->address, &h->port, on_accepted, h, &h->listener, &s->error);
     if (s->result)
         return;
     unsigned tick_ms = h->settings.heartbeat_ms / TICKS_A_HEARTBEAT;

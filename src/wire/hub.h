@@ -36,6 +36,7 @@ struct hub_options {
     struct wire_bulk *bulk;                 // outlives it; NULL: all goes over the connections
     const char *address;                    // a number; NULL: all of this machine's
     int port;                               // 0: any that is free
+    int fd;                                 // a socket that listens already, which the hub takes over; 0: none
     struct str host;                        // our own name
     bool relay;                             // there is a parent
     unsigned strangers_max;                 // 0 = HUB_STRANGERS_DEFAULT

@@ -5,6 +5,7 @@
 #include "wire/loop.h"
 
 #include "base/clock.h"
+#include "base/thread_signals.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -202,9 +203,8 @@ static void *run(void *user)
 // Signals are for the process' other threads.
 static int start_thread(struct wire_loop *l)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    thread_signals_block(&before);
     int r = pthread_create(&l->thread, NULL, run, l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -r;

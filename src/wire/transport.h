@@ -29,6 +29,10 @@ struct wire_transport {
     int (*listen)(struct wire_loop *loop, const char *address, int *port, wire_accept_fn *accepted, void *user,
                   struct wire_listener **out, struct error *e);
 
+    // The same on a socket that listens already; it belongs to the listener then, also on failure.
+    int (*listen_at)(struct wire_loop *loop, int fd, int *port, wire_accept_fn *accepted, void *user,
+                     struct wire_listener **out, struct error *e);
+
     // Begins to connect; `opened` or `closed` says how it went.
     int (*connect)(struct wire_loop *loop, const char *host, int port, const struct wire_channel_events *events,
                    void *user, struct wire_channel **out, struct error *e);

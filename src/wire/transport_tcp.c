@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BACKLOG = 1024 }; // knocks that wait for the loop
 
@@ -235,10 +236,21 @@ static void tcp_stop_listening(struct wire_listener *l)
         uv_close((uv_handle_t *)&l->tcp, free_listener);
 }
 
-static int bind_and_listen(struct wire_listener *l, const char *address, int *port)
+static int listen_and_name(struct wire_listener *l, int *port)
 {
     struct sockaddr_storage at = {0};
     int size = sizeof at;
+    int r = uv_listen((uv_stream_t *)&l->tcp, BACKLOG, on_knock);
+    if (r == 0)
+        r = uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&at, &size);
+    if (r == 0)
+        *port = ntohs(((struct sockaddr_in *)&at)->sin_port); // at the same place in both families
+    return r;
+}
+
+static int bind_and_listen(struct wire_listener *l, const char *address, int *port)
+{
+    struct sockaddr_storage at = {0};
     // Both families where there are both.
     int r = address ? uv_ip4_addr(address, *port, (struct sockaddr_in *)&at) : -EINVAL;
     if (r)
@@ -247,13 +259,38 @@ static int bind_and_listen(struct wire_listener *l, const char *address, int *po
         r = uv_tcp_bind(&l->tcp, (struct sockaddr *)&at, 0);
     if (r == UV_EAFNOSUPPORT && !address && uv_ip4_addr("0.0.0.0", *port, (struct sockaddr_in *)&at) == 0)
         r = uv_tcp_bind(&l->tcp, (struct sockaddr *)&at, 0);
-    if (r == 0)
-        r = uv_listen((uv_stream_t *)&l->tcp, BACKLOG, on_knock);
-    if (r == 0)
-        r = uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&at, &size);
-    if (r == 0)
-        *port = ntohs(((struct sockaddr_in *)&at)->sin_port); // at the same place in both families
-    return r;
+    return r == 0 ? listen_and_name(l, port) : r;
+}
+
+static struct wire_listener *new_listener(struct wire_loop *loop, wire_accept_fn *accepted, void *user)
+{
+    struct wire_listener *l = calloc(1, sizeof *l);
+    if (!l || uv_tcp_init(wire_loop_uv(loop), &l->tcp) != 0) {
+        free(l);
+        return NULL;
+    }
+    l->loop = loop;
+    l->accepted = accepted;
+    l->user = user;
+    return l;
+}
+
+static int tcp_listen_at(struct wire_loop *loop, int fd, int *port, wire_accept_fn *accepted, void *user,
+                         struct wire_listener **out, struct error *e)
+{
+    struct wire_listener *l = new_listener(loop, accepted, user);
+    int r = l ? uv_tcp_open(&l->tcp, fd) : -ENOMEM;
+    *out = NULL;
+    if (r)
+        close(fd);
+    else
+        r = listen_and_name(l, port);
+    if (r) {
+        tcp_stop_listening(l);
+        return error_set(e, r, "cannot listen on descriptor %d: %s", fd, uv_strerror(r));
+    }
+    *out = l;
+    return 0;
 }
 
 static int tcp_listen(struct wire_loop *loop, const char *address, int *port, wire_accept_fn *accepted, void *user,
@@ -262,14 +299,9 @@ static int tcp_listen(struct wire_loop *loop, const char *address, int *port, wi
     *out = NULL;
     if (*port < 0 || *port > 65535)
         return error_set(e, -EINVAL, "port %d is not between 0 and 65535", *port);
-    struct wire_listener *l = calloc(1, sizeof *l);
-    if (!l || uv_tcp_init(wire_loop_uv(loop), &l->tcp) != 0) {
-        free(l);
+    struct wire_listener *l = new_listener(loop, accepted, user);
+    if (!l)
         return error_set(e, -ENOMEM, "no memory for a listener");
-    }
-    l->loop = loop;
-    l->accepted = accepted;
-    l->user = user;
     int wanted = *port, r = bind_and_listen(l, address, port);
     if (r) {
         tcp_stop_listening(l);
@@ -283,6 +315,7 @@ static int tcp_listen(struct wire_loop *loop, const char *address, int *port, wi
 const struct wire_transport wire_tcp = {
     .name = "tcp",
     .listen = tcp_listen,
+    .listen_at = tcp_listen_at,
     .connect = tcp_connect,
     .stop_listening = tcp_stop_listening,
     .events_set = tcp_events_set,

@@ -80,12 +80,65 @@ class Metrics(Detect):
         self.assertEqual(self.members("--by", "gpu", "--slowdown", 2, "step_seconds", record)["gpu=1"]["state"], "good")
         self.assertEqual(self.members("--by", "gpu", "--persistence", 30, "step_seconds", record)["gpu=1"]["state"], "suspect")
 
+    def steps(self, members, rounds, pace=lambda m: 10.0, until=None, first=0):
+        """Lines of steps that end when they end, not by the clock: (ms, line), a value a step. `until` ends members early."""
+        rng = random.Random(3)
+        for m in range(members):
+            t = float(START)
+            for r in range(rounds):
+                t += pace(m) * (1 + rng.gauss(0, 0.01))
+                if until and m in until and r >= until[m]:
+                    break
+                yield f"put step_seconds {round(t * 1000) // 10 * 10 + 1 + m} {1 + rng.gauss(0, 0.02)!r} host=n{first + m // 2} gpu={first * 2 + m}"
+
+    def states(self, *arguments, code=None):
+        found = self.members(*arguments, code=code)
+        return {name: m["state"] for name, m in found.items()}, {name: m.get("evidence", "") for name, m in found.items()}
+
     def test_silent(self):
-        lines = [line for line in values(4, 40) if not (line.endswith("gpu=2") and int(line.split()[2]) >= START + 300)]
-        record, exclude = self.record(lines), self.root / "exclude"
-        found = self.members("--by", "gpu", "--exclude-file", exclude, "step_seconds", record)
-        self.assertEqual([name for name, m in found.items() if m["state"] == "silent"], ["gpu=2"])
+        record, exclude = self.record(self.steps(4, 40, until={2: 30})), self.root / "exclude"
+        states, evidence = self.states("--by", "gpu", "--exclude-file", exclude, "step_seconds", record, code=3)
+        self.assertEqual(states, {"gpu=0": "good", "gpu=1": "good", "gpu=2": "silent", "gpu=3": "good"})
+        self.assertRegex(evidence["gpu=2"], r"^30 values, the last at .*; the members that go on have at least 40$")
         self.assertEqual(exclude.read_text(), "n1\n")
+        self.assertIn(evidence["gpu=2"], self.sonde("detect", "--by", "gpu", "step_seconds", record).stdout)
+        # By an expression, too, whose groups are not all that series are told apart by.
+        states, _ = self.states("avg:10s-avg:step_seconds{gpu=*}", record, code=3)
+        self.assertEqual([name for name, state in states.items() if state == "silent"], ["gpu=2,host=n1"])
+
+    def test_who_is_through_first_is_not_silent(self):
+        for pace in (lambda m: 8.0 if m == 0 else 10.0, lambda m: 7.0 + m):
+            record, exclude = self.record(self.steps(4, 40, pace)), self.root / "exclude"
+            states, evidence = self.states("--by", "gpu", "--every", 1, "--exclude-file", exclude, "step_seconds", record, code=0)
+            self.assertEqual(set(states.values()) - {"good", "ended", "suspect"}, set(), states)
+            self.assertEqual(states["gpu=0"], "ended")
+            self.assertRegex(evidence["gpu=0"], "^40 values, the last at ")
+            self.assertEqual(exclude.read_text(), "")
+
+    def test_samples_by_the_clock_end_with_their_program(self):
+        lines = [line for line in values(4, 40) if not (line.endswith("gpu=2") and int(line.split()[2]) >= START + 300)]
+        states, evidence = self.states("--by", "gpu", "step_seconds", self.record(lines), code=0)
+        self.assertEqual(states["gpu=2"], "ended")
+        self.assertRegex(evidence["gpu=2"], "^30 values, the last at ")
+
+    def test_a_metric_of_the_node_does_not_end(self):
+        lines = [line.replace("step_seconds", "gpu_temperature_celsius") for line in values(4, 40)
+                 if not (line.endswith("gpu=2") and int(line.split()[2]) >= START + 300)]
+        states, evidence = self.states("--by", "gpu", "gpu_temperature_celsius", self.record(lines), code=3)
+        self.assertEqual(states["gpu=2"], "silent")
+        self.assertIn("has not measured it since", evidence["gpu=2"])
+
+    def test_a_node_is_lost(self):
+        lost = self.record(self.steps(2, 40, lambda m: 7.0 + m, until={0: 20, 1: 20}))
+        states, evidence = self.states("--by", "gpu", "step_seconds", lost, self.record(self.steps(4, 40, first=1)), code=3)
+        self.assertEqual({name for name, state in states.items() if state == "silent"}, {"gpu=0", "gpu=1"}, states)
+        self.assertIn("nothing of its node since", evidence["gpu=0"])
+
+    def test_a_gap(self):
+        lines = [line for line in self.steps(4, 40) if not ("gpu=2" in line and START + 100 <= int(line.split()[2]) // 1000 < START + 200)]
+        result = self.sonde("detect", "--by", "gpu", "step_seconds", self.record(lines))
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^gpu=2 +was silent ")
 
     def test_was_slow(self):
         slow_until, lines = 4 * 30, [list(values(4, 60, slow=2)), list(values(4, 60))]
@@ -117,12 +170,22 @@ class Spans(Detect):
         lines.append("begin step rank=2")  # it never ends: no duration
         file, record = self.root / "lines", self.root / "recording"
         file.write_text("\n".join(lines) + "\n")
-        result = self.sonde("run", "-q", "-l", 1, "--record", record, "--", "sh", "-c", f"{sys.executable} {EMITTER} {LIBRARY} < {file}")
+        result = self.sonde("run", "-q", "-l", 1, "--record", record, "--", "sh", "-c", 'exec "$0" "$@" < lines', sys.executable, EMITTER, LIBRARY)
         self.assertEqual(result.returncode, 0, result.stderr)
         found = self.members("--span", "--by", "rank", "step", record)
         self.assertEqual({name: m["state"] for name, m in found.items()}, {"rank=0": "good", "rank=1": "slow", "rank=2": "good"})
         self.assertTrue(1.9 < found["rank=1"]["peers"] < 2.1)
         self.assertEqual(self.members("--span", "nothing", record), {})
+        # One that is still in a span is stuck; one that has left all of them is through.
+        stuck = [line for line in lines[:-1] if "rank=0" not in line or int(line.split()[2]) < (START + 200) * 10**9]
+        for more, state in (([], "ended"), (["begin step rank=0"], "silent")):
+            record = self.root / f"recording-{state}"
+            file.write_text("\n".join(stuck + more) + "\n")
+            result = self.sonde("run", "-q", "-l", 1, "--record", record, "--", "sh", "-c", f"{sys.executable} {EMITTER} {LIBRARY} < {file}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            stopped = self.members("--span", "--by", "rank", "step", record, code=3)["rank=0"]
+            self.assertEqual(stopped["state"], state)
+            self.assertRegex(stopped["evidence"], "^in the span step since " if more else "^20 spans, the last at ")
         # Of the second half only, where the slow one was never better: its peers tell.
         self.assertEqual(self.members("--span", "--by", "rank", "--start", START + 160, "step", record)["rank=1"]["state"], "slow")
         self.assertEqual(self.members("--span", "--by", "rank", "--end", START + 140, "step", record)["rank=1"]["state"], "good")

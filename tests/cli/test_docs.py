@@ -131,7 +131,7 @@ class Metrics(unittest.TestCase):
 
 
 # What `sonde probe` prints, and keys of answers.
-OTHERS = {"probe_compute_seconds", "probe_memory_seconds", "memory_bytes"}
+OTHERS = {"probe_compute_seconds", "probe_memory_seconds", "memory_bytes", "own_memory_bytes"}
 
 if __name__ == "__main__":
     unittest.main()

@@ -135,6 +135,7 @@ class Dump(Place):
         replay = self.start("replay", "old")
         url, token = replay.stderr.readline().split()[1].split("/?token=")
         (self.root / "token").write_text(token)
+        (self.root / "token").chmod(0o600)
         self.one_line(self.sonde("dump", env={"SONDE_URL": url, "SONDE_TOKEN_FILE": str(self.root / "token")}), 1, "only running jobs")
         replay.terminate()
         self.ends(replay)

@@ -133,7 +133,7 @@ class Signals(Place):
         self.env["PS1"] = "$ "
         self.env["TERM"] = "dumb"
         terminal = Terminal(self, ["bash", "--norc", "--noprofile", "-i"])
-        terminal.type(f"{SONDE} run -q -- sh -c 'echo u\"\"p; exec sleep 1000'\n")
+        terminal.type("sonde run -q -- sh -c 'echo u\"\"p; exec sleep 1000'\n")
         terminal.expect("up")
         terminal.type("\x1a")
         terminal.expect("Stopped")
@@ -196,6 +196,42 @@ class Kills(Place):
         self.assertEqual(json.loads((self.runs / job / "run.json").read_text())["agent_restarts"], 1)
         self.nothing_left()
 
+    def test_recording_cut_short(self):
+        """Another program truncates the live recording: the command and the aggregator go on, and the next agent records."""
+        process = self.start("run", "-l", "1", "--", os.environ["EMITTER"])
+        self.assertEqual(process.stdout.readline(), "up\n")
+        emitter = until(lambda: next((p for p, text in self.alive().items() if text == os.environ["EMITTER"]), None), "the emitter")
+        until(lambda: self.names().get("tick", 0) > 20, "points before")
+        first = self.agent()
+        os.truncate(next(self.tmp.glob("sonde-*/*/*.sonde")), 20000)
+        until(lambda: next((p for p in self.alive("agent --folder") if p != first), None), "another agent")
+        until(lambda: self.names().get("tick", 0) > 20, "points after")
+        signal_process(emitter, signal.SIGTERM)
+        code, out, err = self.ends(process)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(err.count("was cut short by another program"), 1, err)
+        self.assertEqual(err.count("starting it again"), 1, err)
+        self.assertNotIn("the aggregator has ended", err)
+        self.nothing_left()
+
+    def test_what_is_no_recording_lies_among_recordings(self):
+        """A FIFO, a device, a file that was cut short: one line each, and the recording beside them is read."""
+        folder = self.root / "mixed"
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--record", folder, "--", "sh", "-c", "echo loss 0.5 1700000000 | sonde put").returncode, 0)
+        sound = next(folder.glob("*.sonde"))
+        alone = self.sonde("query", "--csv", "loss", sound)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        os.mkfifo(folder / "a.sonde")
+        (folder / "b.sonde").symlink_to("/dev/zero")
+        (folder / "z.sonde").write_bytes(sound.read_bytes()[:700])
+        among = self.sonde("query", "--csv", "loss", folder)
+        self.assertEqual((among.returncode, among.stdout), (0, alone.stdout), among.stderr)
+        self.assertEqual(among.stderr.count("not a regular file"), 2, among.stderr)
+        self.assertEqual(among.stderr.count("\n"), 3, among.stderr)
+        inspected = self.sonde("inspect", folder)
+        self.assertIn(str(sound), inspected.stdout, inspected.stderr)
+        self.assertEqual(inspected.stderr.count("\n"), 3, inspected.stderr)
+
     def test_agent_again_and_again(self):
         process = self.start("run", "--", "sh", "-c", "echo up; read line <fifo; exit 5", env=self.with_fifo())
         self.assertEqual(process.stdout.readline(), "up\n")
@@ -257,12 +293,28 @@ class Kills(Place):
         self.nothing_left()
 
 
-class Refusals(Place):
-    """One line, exit code 1, and the command has not been started."""
+class WithoutTelemetry(Place):
+    """Telemetry that cannot start costs one line; the command runs. With --strict it is the other way round."""
 
-    def refused(self, *words, arguments=(), env=None):
+    script = ["sh", "-c", "echo level $SONDE_LEVEL; echo err >&2; exit 7"]
+
+    def runs_plainly(self, *words, arguments=(), env=None):
+        """The command runs without telemetry: a line says why and what is lost."""
+        result = self.sonde("run", *arguments, "--", *self.script, env=env)
+        self.assertEqual((result.returncode, result.stdout), (7, "level 0\n"), result.stderr)
+        self.said(result, "telemetry cannot start: ", "; the command runs without it, and nothing is recorded", *words)
+        self.refused(*words, arguments=["--strict", *arguments], env=env)
+
+    def said(self, result, *words):
+        lines = [line for line in result.stderr.splitlines() if line.startswith("sonde: warning: ")]
+        self.assertEqual(len(lines), 1, result.stderr)
+        for word in words:
+            self.assertIn(word, lines[0])
+        self.assertIn("err\n", result.stderr)
+
+    def refused(self, *words, code=1, arguments=(), env=None):
         result = self.sonde("run", *arguments, "--", "touch", self.root / "started", env=env)
-        self.one_line(result, 1, *words)
+        self.one_line(result, code, *words)
         self.assertFalse((self.root / "started").exists())
         self.assertEqual(self.alive(), {})
 
@@ -270,42 +322,90 @@ class Refusals(Place):
         return self.tmp / f"sonde-{os.getuid()}"
 
     def test_no_run_folder(self):
-        self.refused("/nowhere", "TMPDIR", env={"TMPDIR": "/nowhere"})
-        self.refused("/proc/sonde-", env={"TMPDIR": "/proc"})
+        self.runs_plainly("/nowhere", "--run-dir", env={"TMPDIR": "/nowhere"})
+        self.runs_plainly("/proc/sonde-", "--run-dir", env={"TMPDIR": "/proc"})
         (self.root / "file").write_text("")
-        self.refused("file", env={"TMPDIR": str(self.root / "file")})
+        self.runs_plainly("file", "--run-dir", env={"TMPDIR": str(self.root / "file")})
+
+    def test_read_only(self):
+        if os.getuid() != 0:
+            self.skipTest("only root can mount")
+        read_only = self.root / "read-only"
+        read_only.mkdir()
+        mounted = f"mount -t tmpfs -o ro,mode=1777 none {read_only} && exec \"$@\""
+        for env in ({"TMPDIR": str(read_only)}, {"HOME": str(read_only)}):
+            env = {k: v for k, v in (self.env | env).items() if k != "SONDE_RUNS"}
+            done = subprocess.run(["unshare", "-m", "sh", "-ec", mounted, "sh", SONDE, "run", "--", *self.script], env=env, capture_output=True, text=True,
+                                  cwd=self.root)
+            if "unshare" in done.stderr or "mount" in done.stderr.split("sonde:")[0]:
+                self.skipTest("no mount namespaces")
+            self.assertEqual((done.returncode, done.stdout), (7, "level 0\n" if env["TMPDIR"] == str(read_only) else "level 2\n"), done.stderr)
+            self.said(done, str(read_only), "Read-only file system", "--run-dir" if env["TMPDIR"] == str(read_only) else "SONDE_RUNS")
 
     def test_link(self):
         elsewhere = self.root / "elsewhere"
         elsewhere.mkdir(mode=0o700)
         self.base().symlink_to(elsewhere)
-        self.refused(str(self.base()), "is a link")
+        self.runs_plainly(str(self.base()), "is a link")
         self.assertEqual(list(elsewhere.iterdir()), [])
 
     def test_open_to_others(self):
         self.base().mkdir()
         self.base().chmod(0o755)
-        self.refused(str(self.base()), "open to other users (mode 0755)", "chmod 700")
+        self.runs_plainly(str(self.base()), "open to other users (mode 0755)", "chmod 700")
 
     def test_of_another_user(self):
         if os.getuid() != 0:
             self.skipTest("only root can give folders away")
         self.base().mkdir(mode=0o700)
         os.chown(self.base(), 12345, 12345)
-        self.refused(str(self.base()), "belongs to user 12345")
+        self.runs_plainly(str(self.base()), "belongs to user 12345")
         self.base().rmdir()
 
     def test_too_long(self):
         long = self.root / ("x" * 100)
         long.mkdir()
-        self.refused("too long for a socket's path", "TMPDIR", env={"TMPDIR": str(long)})
+        self.runs_plainly("too long for a socket's path", "TMPDIR", env={"TMPDIR": str(long)})
+
+    def test_restarts_go_on(self):
+        result = self.sonde("run", "--restart-on-exit=42", "--", "sh", "-c", "echo $SONDE_RESTART; [ $SONDE_RESTART = 2 ] || exit 42; cat {sonde:hostfile}",
+                            env={"TMPDIR": "/nowhere"})
+        host = os.uname().nodename.split(".")[0]
+        self.assertEqual((result.returncode, result.stdout), (0, f"0\n1\n2\n{host}\n"), result.stderr)
+
+    def test_words_for_nodes(self):
+        host = os.uname().nodename.split(".")[0]
+        for arguments, env in (((), {"TMPDIR": "/nowhere"}), (("-l", "0"), {})):
+            result = self.sonde("run", *arguments, "--", "cat", "{hostfile}", env=env)
+            self.assertEqual((result.returncode, result.stdout), (0, host + "\n"), result.stderr)
 
     def test_no_record_folder(self):
         (self.root / "file").write_text("")
-        self.refused(str(self.root / "file"), "--no-record", arguments=["--record", self.root / "file" / "x"])
-        self.refused("/proc/", arguments=["--record", "/proc/x"])
-        self.refused("/proc/", env={"SONDE_RUNS": "/proc/runs"})
-        self.assertEqual(self.sonde("run", "--no-record", "true", env={"SONDE_RUNS": "/proc/runs"}).returncode, 0)
+        result = self.sonde("run", "--record", self.root / "file" / "x", "--", *self.script)
+        self.assertEqual((result.returncode, result.stdout), (7, "level 2\n"), result.stderr)
+        self.said(result, str(self.root / "file"), f"the recording goes to {self.runs} instead")
+        self.assertEqual(len(self.recordings()), 1)
+        result = self.sonde("run", "--record", "/proc/x", "--", *self.script, env={"SONDE_RUNS": "/proc/runs"})
+        self.assertEqual((result.returncode, result.stdout), (7, "level 2\n"), result.stderr)
+        self.said(result, "no recording is kept: ", "/proc/x", "--record DIR")
+        for strict in (["--strict", "--record", "/proc/x"], ["--strict"]):
+            self.refused("/proc/", "--no-record", arguments=strict, env={"SONDE_RUNS": "/proc/runs"})
+        result = self.sonde("run", "--strict", "--no-record", "true", env={"SONDE_RUNS": "/proc/runs"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.nothing_left()
+
+    def test_batch_system_is_wrong(self):
+        for env in ({"PBS_NODEFILE": "/nowhere/nodes"}, {"SLURM_JOB_NODELIST": "n[3-1]"}):
+            result = self.sonde("run", "--", *self.script, env=env)
+            self.assertEqual((result.returncode, result.stdout), (7, "level 2\n"), result.stderr)
+            self.said(result, "the job's nodes are not known", *env, "--hosts")
+
+    def test_wrong_options(self):
+        """These are the user's to mend: nothing runs."""
+        self.refused("--hosts", code=2, arguments=["--hosts=n[3-1]"])
+        self.refused("/nowhere/cert", code=2, arguments=["--tls-cert=/nowhere/cert", "--tls-key=/nowhere/key"])
+        self.refused("SONDE_RATE", code=2, env={"SONDE_RATE": "often"})
+        self.refused("/nowhere/config", code=2, arguments=["--config=/nowhere/config"])
 
     def test_port_taken(self):
         with socket.socket() as s:
@@ -323,6 +423,9 @@ class Refusals(Place):
         self.assertIn("the aggregator cannot work: ", result.stderr)
         self.assertIn("192.0.2.1", result.stderr)
         self.assertEqual(self.names()["loss"], 1)
+        result = self.sonde("run", "--strict", "--listen", "192.0.2.1", "--", "echo", "started")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("the aggregator does not run, and the run is --strict", result.stderr)
         self.nothing_left()
 
 

@@ -272,6 +272,9 @@ class Machine(Place):
         result = self.sonde("doctor", env={"SONDE_RUNS": "/proc/x"})
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stdout, r"missing +recordings +/proc/x")
+        result = self.sonde("doctor", env={"SONDE_SOCKET": "/nowhere/job/agent.sock"})
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"missing +job +/nowhere/job is not here.*bind")
 
     def test_metrics(self):
         text = self.sonde("metrics").stdout

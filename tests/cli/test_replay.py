@@ -15,12 +15,13 @@ class Replay(Place):
             result = self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", stdin=f"loss {value}\n", env={"SONDE_JOB": job})
             self.assertEqual((result.returncode, result.stderr), (0, ""))
 
-    def replay(self, *arguments):
-        """The process and a function that asks it."""
+    def replay(self, *arguments, token=None):
+        """The process and a function that asks it. A token that is in a file is not printed."""
         process = self.start("replay", *arguments)
         line = process.stderr.readline()
-        self.assertRegex(line, r"^sonde: http://127\.0\.0\.1:\d+/\?token=\S+\n$")
-        url, token = line.split()[1].split("/?token=")
+        self.assertRegex(line, r"^sonde: http://127\.0\.0\.1:\d+\n$" if token else r"^sonde: http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{64}\n$")
+        url, *printed = line.split()[1].split("/?token=")
+        token = token or printed[0]
 
         def ask(path, **parameters):
             request = urllib.request.Request(f"{url}{path}?{urllib.parse.urlencode(parameters)}", headers={"Authorization": f"Bearer {token}"})
@@ -46,12 +47,14 @@ class Replay(Place):
                 self.end(process)
 
     def test_flags(self):
-        (self.root / "token").write_text("abc-123\n")
+        token = "abc-123" * 5
+        (self.root / "token").write_text(token + "\n")
         (self.root / "token").chmod(0o600)
-        process, ask = self.replay("one", "--as-if-now", "--dragon-compatible", "--token-file", self.root / "token", "-p", self.env["SONDE_PORT"])
+        view = self.sonde("token", "--token-file", self.root / "token").stdout.strip()
+        process, ask = self.replay("one", "--as-if-now", "--dragon-compatible", "--token-file", self.root / "token", "-p", self.env["SONDE_PORT"], token=view)
         self.assertEqual(self.values(ask, start="2m-ago"), [(None, 1)])
         self.assertEqual(ask("/api/suggest", type="metrics", q="oss"), ["loss"])
-        self.assertEqual(ask("/api/version", token="abc-123")["repo"], "sonde")
+        self.assertEqual(ask("/api/version", token=token)["repo"], "sonde")
         self.end(process)
 
     def test_mistakes(self):

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 
 from place import Place, main, until
 
@@ -43,17 +44,19 @@ class Restart(Place):
 
     def test_words_for_nodes(self):
         host = os.uname().nodename.split(".")[0]
-        done = self.sonde("run", "--no-record", "echo", "{nodelist}", "{hosts}", "x{nnodes}y", "{nnodes", "${other}")
-        self.assertEqual(done.stdout, f"{host} {host} x1y {{nnodes ${{other}}\n")
+        done = self.sonde("run", "--no-record", "echo", "{nodelist}", "{hosts}", "x{sonde:nnodes}y", "--n={nnodes}", "{nnodes", "${other}", "{{hosts}}")
+        self.assertEqual(done.stdout, f"{host} {host} x1y --n=1 {{nnodes ${{other}} {{hosts}}\n")
+        code = 'hosts = 3; print(f"{hosts}", "{nodelist}")'  # a program's own braces
+        self.assertEqual(self.sonde("run", "--no-record", sys.executable, "-c", code).stdout, "3 {nodelist}\n")
         done = self.sonde("run", "--no-record", "cat", "{hostfile}")
         self.assertEqual(done.stdout, host + "\n")
 
     def test_faults_of_the_command_line(self):
         self.one_line(self.sonde("run", "--exhaust-resources", "true"), 2, "--resilient")
-        self.one_line(self.sonde("run", "--hosts=a", "--hostfile=b", "true"), 1, "contradict")
-        self.one_line(self.sonde("run", "--hosts=n[3-1]", "true"), 1, "--hosts", "backwards")
-        self.one_line(self.sonde("run", "--hosts=-oProxyCommand=x", "true"), 1, "not the name of a host")
-        self.one_line(self.sonde("run", "--nodes=2", "true"), 1, "--nodes=2", "1 node")
+        self.one_line(self.sonde("run", "--hosts=a", "--hostfile=b", "true"), 2, "contradict")
+        self.one_line(self.sonde("run", "--hosts=n[3-1]", "true"), 2, "--hosts", "backwards")
+        self.one_line(self.sonde("run", "--hosts=-oProxyCommand=x", "true"), 2, "not the name of a host")
+        self.one_line(self.sonde("run", "--nodes=2", "true"), 2, "--nodes=2", "1 node")
         self.one_line(self.sonde("run", "true", env={"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}), 2, "4 copies", "sonde run mpirun")
         silent = self.sonde("run", "true", env={"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "1"})
         self.assertEqual((silent.returncode, silent.stderr), (2, ""))

@@ -1,16 +1,22 @@
 """`sonde run` from beginning to end: exit codes, environment, recordings, what is said and what is left."""
 
+import hashlib
+import hmac
 import json
 import os
 import pathlib
+import random
 import shutil
 import ssl
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
 from place import SONDE, Place, main, until
+
+DAY_NS = 86400 * 10**9
 
 
 class ExitCodes(Place):
@@ -155,10 +161,12 @@ class Recording(Place):
 
     def test_a_recording_is_not_overwritten(self):
         self.assertEqual(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "first", "1").returncode, 0)
-        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 1, str(self.root / "kept"), "holds a recording already")
+        said = (str(self.root / "kept"), "holds a recording already", f"goes to {self.runs} instead")
+        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 0, *said)
         (self.root / "kept" / "run.json").unlink()  # as in a folder of a dump
-        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 1, str(self.root / "kept"), "holds a recording already")
+        self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "third", "1"), 0, *said)
         self.assertEqual(self.names(self.root / "kept")["first"], 1)
+        self.assertEqual({name for job in self.recordings() for name in self.names(job)} & {"first", "second", "third"}, {"second", "third"})
         self.nothing_left()
 
     def test_no_record(self):
@@ -196,9 +204,64 @@ class Recording(Place):
         (folder / "run.json").write_text(json.dumps(run))
         return folder
 
-    def test_newest_twenty_are_kept(self):
-        for i in range(25):
-            self.old_run(f"old-{i:02}", 1000 + i)
+    def old_runs(self, draw, now_ns):
+        """Made up at random: name → what decides about it."""
+        made = {}
+        for i in range(draw.randrange(30, 60)):
+            start_ns = now_ns - draw.randrange(100 * DAY_NS)
+            more, grade = {}, 0
+            if draw.random() < 0.9:
+                length_ns = draw.choice([1, 9, 11, 10000]) * 10**9
+                emitted, code = draw.random() < 0.4, draw.choice([0, 0, 1, 126, 127])
+                more = {"end_ns": start_ns + length_ns, "exit_code": code, "emitted": emitted}
+                short = length_ns < 10 * 10**9
+                grade = (3 if code in (126, 127) else 2) if short and not emitted else int(short or not emitted)
+            keep = draw.random() < 0.1
+            folder = self.old_run(f"old-{i:02}", start_ns, **more, **({"keep": True} if keep else {}))
+            with open(folder / "x.sonde", "wb") as f:
+                os.posix_fallocate(f.fileno(), 0, draw.choice([64, 256, 1024]) << 10)
+            size = sum(p.stat().st_blocks * 512 for p in folder.iterdir())
+            made[folder.name] = (grade, start_ns, size, keep)
+        return made
+
+    def expected(self, made, now_ns, limit, days, new):
+        """What stays, by the order that the documents promise."""
+        left = {name: run for name, run in made.items() if run[3] or now_ns - run[1] <= days * DAY_NS}
+        minor = sorted((name for name, run in left.items() if run[0] >= 2 and not run[3]), key=lambda name: (-left[name][0], left[name][1]))
+        for name in minor[:max(0, len(minor) + 1 - 20)]:  # and the new one, which is minor, too
+            del left[name]
+        order = sorted((name for name, run in left.items() if not run[3]), key=lambda name: (-left[name][0], left[name][1]))
+        total = new + sum(left[name][2] for name in order)
+        for name in order:
+            if total <= limit:
+                break
+            total -= left[name][2]
+            del left[name]
+        return left
+
+    def test_room_is_made(self):
+        seed = int(os.environ.get("SONDE_TEST_SEED", "1"))
+        for turn in range(round(4 * float(os.environ.get("SONDE_TEST_ROUNDS", "1")))):
+            words = f"seed {seed}, turn {turn}"
+            shutil.rmtree(self.runs, ignore_errors=True)
+            draw = random.Random(f"{seed} {turn}")
+            now_ns = time.time_ns()
+            made = self.old_runs(draw, now_ns)
+            limit, days = draw.choice([6, 12, 24]) << 20, draw.choice([40.5, 90.5])
+            result = self.sonde("run", "--runs-size", limit, "--runs-age", days, "true")
+            self.assertEqual(result.returncode, 0, words)
+            (new,) = [name for name in self.recordings() if not name.startswith("old-")]
+            size = sum(p.stat().st_blocks * 512 for p in (self.runs / new).iterdir())
+            left = self.expected(made, now_ns, limit, days, size)
+            self.assertEqual({name for name in self.recordings() if name != new}, set(left), words)
+            gone = set(made) - set(left)
+            (line,) = [line for line in result.stderr.splitlines() if "removed" in line]
+            self.assertIn(f"removed {len(gone)} recording", line)
+            self.assertEqual(set(line.rsplit(": ", 1)[1].split(", ")), gone, words)
+            self.assertEqual("warning" in line, any(made[name][0] < 2 for name in gone), words)
+
+    def test_what_is_not_ours_stays(self):
+        self.old_run("old", 1)
         (self.runs / "mine").mkdir()
         (self.runs / "mine" / "run.json").write_text('{"my own": true}')
         (self.runs / "notes").write_text("x")
@@ -206,19 +269,29 @@ class Recording(Place):
         victim.mkdir()
         (victim / "run.json").write_text(json.dumps({"format": "sonde run 1", "start_ns": 1}))
         (self.runs / "link").symlink_to(victim)
-        self.assertEqual(self.sonde("run", "-q", "true").returncode, 0)
-        left = self.recordings()
-        self.assertEqual([name for name in left if name.startswith("old-")], [f"old-{i:02}" for i in range(6, 25)])
-        self.assertTrue({"mine", "notes", "link"} < set(left))
+        result = self.sonde("run", "-q", "true")
+        self.one_line(result, 0, "warning", "removed 1 recording", "old")
+        self.assertEqual({"link", "mine", "notes"}, set(self.recordings()) & {"old", "link", "mine", "notes"})
         self.assertTrue((victim / "run.json").exists())
 
-    def test_within_a_gibibyte(self):
-        for i in range(3):
-            folder = self.old_run(f"old-{i}", 1000 + i)
-            with open(folder / "x.sonde", "wb") as f:
-                os.posix_fallocate(f.fileno(), 0, 400 << 20)
-        self.assertEqual(self.sonde("run", "-q", "true").returncode, 0)
-        self.assertEqual([name for name in self.recordings() if name.startswith("old-")], ["old-1", "old-2"])
+    def test_what_decides_is_recorded(self):
+        for arguments, command, expected in (([], ["sonde", "put", "loss", "1"], (True, None)), ([], ["sonde", "annotate", "here"], (True, None)),
+                                             ([], ["true"], (False, None)), (["--keep"], ["true"], (False, True)), (["-l", "4"], ["no-such-command"], (False, None))):
+            shutil.rmtree(self.runs, ignore_errors=True)
+            self.sonde("run", "-q", *arguments, "--", *command)
+            (job,) = self.recordings()
+            run = json.loads((self.runs / job / "run.json").read_text())
+            self.assertEqual((run["emitted"], run.get("keep")), expected, command)
+        self.sonde("run", "-q", "true", env={"SONDE_KEEP": "1"})
+        self.assertEqual(sum("keep" in json.loads((self.runs / job / "run.json").read_text()) for job in self.recordings()), 1)
+
+    def test_failures_do_not_push_out_work(self):
+        self.sonde("run", "-q", "--", "sonde", "put", "loss", "1")
+        (work,) = self.recordings()
+        for _ in range(22):
+            self.sonde("run", "-q", "--", "no-such-command")
+        self.assertIn(work, self.recordings())
+        self.assertEqual(len(self.recordings()), 21)
 
 
 class Reachable(Place):
@@ -227,7 +300,8 @@ class Reachable(Place):
         job = self.job()
         self.assertEqual((job["command"], job["level"]), ("sleep 1000", 2))
         token = pathlib.Path(job["token_file"]).read_text().strip()
-        self.assertEqual(job["url_with_token"], f"{job['url']}/?token={token}")
+        view = hmac.new(token.encode(), b"sonde view token", hashlib.sha256).hexdigest()
+        self.assertEqual(job["url_with_token"], f"{job['url']}/?token={view}")
         request = urllib.request.Request(job["url"] + "/api/version", headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(request) as answer:
             self.assertEqual(answer.status, 200)
@@ -241,7 +315,7 @@ class Reachable(Place):
         for env in ({"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"}, {"SLURM_JOB_ID": "7"}):
             self.assertIn(f"on another machine, there first: {job['tunnel']}\n", self.sonde("status", env=env).stdout)
         self.assertNotIn("ssh", self.sonde("status", env={"SSH_CONNECTION": ""}).stdout)
-        for word in (job["job"], "sleep 1000", job["url"], token):
+        for word in (job["job"], "sleep 1000", job["url"], view):
             self.assertIn(word, shown)
         until(lambda: "cpu_percent" in self.names(), "cpu_percent while it runs")
         answer = self.sonde("query", "avg:memory_total_bytes")
@@ -251,8 +325,8 @@ class Reachable(Place):
         came = {"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"}
         said = self.sonde("run", "-v", "-l", "1", "true", env=came).stderr
         self.assertRegex(said, r"on another machine, there first: ssh -NL (\d+):127\.0\.0\.1:\1 \S+\n")
-        # Who listens for others needs none; nor who has asked for silence.
-        self.assertNotIn("ssh", self.sonde("run", "-v", "-l", "1", "--listen", "0.0.0.0", "true", env=came).stderr)
+        # A server that listens for other machines needs no tunnel; a quiet run prints no line.
+        self.assertNotIn("ssh -NL", self.sonde("run", "-v", "-l", "1", "--listen", "0.0.0.0", "true", env=came).stderr)
         self.assertEqual(self.sonde("run", "-q", "-l", "1", "true", env=came).stderr, "")
         self.one_line(self.sonde("run", "--remote-tunnel-port", "5000", "true"), 2, "--remote-tunnel-node")
 
@@ -290,7 +364,7 @@ class Reachable(Place):
         until(lambda: "cpu_percent" in self.names(), "cpu_percent while it runs")
 
     def test_no_certificate(self):
-        self.one_line(self.sonde("run", "--tls-cert=none.pem", "--tls-key=none.pem", "true"), 1, "none.pem", "No such file")
+        self.one_line(self.sonde("run", "--tls-cert=none.pem", "--tls-key=none.pem", "true"), 2, "none.pem", "No such file")
         self.nothing_left()
 
     def test_no_job(self):
@@ -299,8 +373,9 @@ class Reachable(Place):
 
     def test_url_is_printed_when_asked_for(self):
         result = self.sonde("run", "-v", "true")
-        self.assertRegex(result.stderr, rf"sonde: job \S+: http://127\.0\.0\.1:{self.env['SONDE_PORT']}/\?token=[0-9a-f]{{64}} \(sonde status")
-        self.assertNotIn("token=", self.sonde("run", "true").stderr)
+        self.assertRegex(result.stderr, rf"sonde: job \S+: http://127\.0\.0\.1:{self.env['SONDE_PORT']} \(on \S+, sonde status shows the address with a token")
+        self.assertNotIn("token=", result.stderr)  # a batch job's log: others may read it
+        self.assertNotIn("http", self.sonde("run", "true").stderr)
 
 
 class Put(Place):
@@ -341,6 +416,7 @@ class Put(Place):
     def test_nobody_there(self):
         self.one_line(self.sonde("put", "loss", "1"), 1, "no job runs here")
         self.one_line(self.sonde("put", "loss", "1", env={"SONDE_SOCKET": str(self.root / "gone.sock")}), 1, "gone.sock", "job is over")
+        self.one_line(self.sonde("put", "loss", "1", env={"SONDE_SOCKET": str(self.root / "nowhere" / "agent.sock")}), 1, "nowhere", "not to be seen from here", "bind")
 
     def test_annotate(self):
         script = "sonde annotate 'rate halved: 0.1\\n' rank=3 'why=it did not converge' && sonde annotate plain"

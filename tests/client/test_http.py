@@ -1,6 +1,7 @@
 """src/client/http.h against servers of every kind: where a job is found, what goes over the wire, and what goes wrong."""
 
 import contextlib
+import hmac
 import http.server
 import json
 import os
@@ -32,7 +33,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         where = self.path
         self.server.connections.add(self.client_address)
-        if where == "/echo":
+        self.server.asked.append((self.client_address, where, self.headers.get("Authorization")))
+        if where.startswith("/sonde/v1/proof?nonce="):
+            address = self.server.claims or "{}:{}".format(*self.connection.getsockname())
+            text = b"sonde server proof\n" + where.split("=")[1].encode() + address.encode()
+            self.say(200, "\n".join([address, *(hmac.new(token.encode(), text, "sha256").hexdigest() for token in self.server.tokens), ""]).encode())
+        elif where == "/echo":
             size = int(self.headers.get("Content-Length", 0))
             seen = {"method": self.command, "body": self.rfile.read(size).decode(), "type": self.headers.get("Content-Type"),
                     "authorization": self.headers.get("Authorization")}
@@ -75,6 +81,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.connections, self.over, self.pieces, self.paced = set(), threading.Event(), 5, False
+        self.asked, self.tokens, self.claims = [], ["another", "secret", "abc", "wins", "from-file-" + "x" * 32], None
 
     def __enter__(self):
         self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
@@ -157,6 +164,34 @@ class Asking(Http):
             self.assertEqual([a["rc"] for a in answers], ["", "", ""])
             self.assertEqual(len(s.connections), 2)
 
+    def test_the_token_is_for_a_server_that_knows_it(self):
+        with Server() as s:
+            self.ask(s.url, "twice", token="secret")
+            # Every connection proves by itself; on it the token goes after the proof.
+            for connection in s.connections:
+                said = [(where, token) for client, where, token in s.asked if client == connection]
+                self.assertIn("/sonde/v1/proof", said[0][0])
+                self.assertEqual({token for _, token in said[1:]}, {"Bearer secret"})
+                self.assertIsNone(said[0][1])
+            s.asked.clear()
+            self.fails(self.ask(s.url, token="mistyped"), "EACCES", "does not know", "the token is wrong")
+            self.assertEqual([token for _, _, token in s.asked], [None])
+
+    def test_through_a_tunnel(self):
+        """The server names another address than the client has connected to."""
+        file = self.root / "token"
+        file.write_text("from-file-" + "x" * 32 + "\n")
+        file.chmod(0o600)
+        with Server() as s:
+            s.claims = "10.0.0.7:4242"
+            self.assertEqual(self.ask(s.url, token="secret")["status"], 200)
+            self.assertEqual(self.ask(f"{s.url}/?token=secret")["status"], 200)
+            s.asked.clear()
+            env = {"SONDE_URL": s.url, "SONDE_TOKEN_FILE": str(file)}
+            for url in ("-", s.url):
+                self.fails(self.ask(url, env=env), "EACCES", "10.0.0.7:4242", "tunnel")
+            self.assertEqual({token for _, _, token in s.asked}, {None})
+
     def test_proxies_are_not_asked(self):
         with Server() as s:
             self.assertEqual(self.ask(s.url, env={"http_proxy": "http://127.0.0.1:1"})["status"], 200)
@@ -174,13 +209,17 @@ class Finding(Http):
 
     def test_by_environment(self):
         file = self.root / "token"
-        file.write_text("from-file\n")
+        token = "from-file-" + "x" * 32
+        file.write_text(token + "\n")
+        file.chmod(0o600)
         with Server() as s, Server() as other:
             env = {"SONDE_URL": s.url, "SONDE_TOKEN_FILE": str(file)}
-            self.assertEqual(json.loads(self.ask("-", env=env)["body"])["authorization"], "Bearer from-file")
-            self.assertEqual(json.loads(self.ask(s.url, env=env)["body"])["authorization"], "Bearer from-file")
+            self.assertEqual(json.loads(self.ask("-", env=env)["body"])["authorization"], f"Bearer {token}")
+            self.assertEqual(json.loads(self.ask(s.url, env=env)["body"])["authorization"], f"Bearer {token}")
             # The token of this job is nobody else's business.
             self.assertIsNone(json.loads(self.ask(other.url, env=env)["body"])["authorization"])
+            file.chmod(0o640)
+            self.fails(self.ask("-", env=env), "EPERM", "chmod 600")
             file.unlink()
             self.fails(self.ask("-", env=env), "ENOENT", "token", str(file))
         env |= {"SONDE_TOKEN_FILE": "", "SONDE_NODELIST": "n[1-2]"}

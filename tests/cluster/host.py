@@ -18,6 +18,7 @@ import sys
 
 MEMORY = "/dev/shm"
 PRIVATE = ["/tmp", "/run", "/root", "/var/tmp", "/var/spool", "/var/log"]
+SPARED = ("/proc/", "/sys/", "/dev/", "/mnt/")  # the kernel's, and the lab's own: no file of the machine's owner is there
 OPEN_TO_ALL = ["/tmp", "/var/tmp", MEMORY]
 
 
@@ -29,18 +30,33 @@ def mount_empty(folder):
     run("mount", "-t", "tmpfs", "-o", f"mode={'1777' if folder in OPEN_TO_ALL else '0755'}", "tmpfs", folder)
 
 
-def mount(lab, shares_memory, project):
-    """/mnt is what all hosts share; everything that a program might write to elsewhere is the host's own. The project is where it is, also within such a folder."""
-    seen = os.open(project, os.O_PATH | os.O_DIRECTORY)
-    run("mount", "--bind", f"{lab}/mnt", "/mnt")
+def mounted():
+    """The mount points, in the order in which they were mounted."""
+    with open("/proc/self/mountinfo") as f:
+        return [line.split()[4].encode().decode("unicode_escape").encode("latin-1").decode() for line in f]
+
+
+def bind(source, target):
+    """By descriptor: the path of the source may be hidden by now, and `mount` would resolve it anew."""
+    subprocess.run(["mount", "--no-canonicalize", "--bind", f"/proc/self/fd/{source}", target], check=True, stdin=subprocess.DEVNULL, pass_fds=[source])
+
+
+def mount(lab, shares_memory, folders):
+    """/mnt is what all hosts share. Folders that a program might write to are the host's own. The rest of the machine is read-only."""
+    seen = {name: os.open(path, os.O_PATH | os.O_DIRECTORY) for name, path in folders.items()}
+    run("mount", "--bind", f"{lab}/mnt", "/mnt")  # now: what is bound from a read-only mount is read-only
     for name in ("hosts", "slurm"):
         run("mount", "--bind", f"{lab}/etc/{name}", f"/etc/{name}")
+    for point in dict.fromkeys(mounted()):
+        if not f"{point}/".startswith(SPARED) and os.path.lexists(point):
+            run("mount", "-o", "remount,bind,ro", point)
     for folder in PRIVATE + ([] if shares_memory else [MEMORY]):
         mount_empty(folder)
-    if not os.path.isdir(project):
-        os.makedirs(project)
-        subprocess.run(["mount", "--no-canonicalize", "--bind", f"/proc/self/fd/{seen}", project], check=True, stdin=subprocess.DEVNULL, pass_fds=[seen])
-    os.close(seen)
+    for name, source in seen.items():
+        bind(source, f"/mnt/folders/{name}")
+        run("mount", "-o", "remount,bind,ro", f"/mnt/folders/{name}")
+    for fd in seen.values():
+        os.close(fd)
     for folder in ("/run/munge", "/run/sshd", "/run/slurm", "/var/log/slurm", "/var/spool/slurm"):
         os.mkdir(folder, 0o755)
     os.mkdir("/root/.ssh", 0o700)
@@ -56,7 +72,7 @@ def service(name, *command):
 
 def join(me):
     """Becomes the host."""
-    mount(me["lab"], me["shares_memory"], me["project"])
+    mount(me["lab"], me["shares_memory"], me["folders"])
     print("here", flush=True)
     sys.stdin.readline()  # the network is joined
     run("ip", "link", "set", "lo", "up")
@@ -70,6 +86,7 @@ def join(me):
 
 
 def main():
+    os.chdir("/")
     me = json.loads(sys.stdin.readline())
     socket.sethostname(me["name"])
     if "address" in me:

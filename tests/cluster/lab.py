@@ -7,7 +7,9 @@ Nothing of it touches the machine: no named namespace, no file outside one tempo
     ctl      10.77.0.10   slurmctld
     n1…n3    10.77.0.11…  slurmd, sshd
 
-/tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are its own (but for the project, where it lies in one of them); /mnt is shared: /mnt/bin (sonde, emitter), /mnt/shared (for tests), /mnt/log.
+/tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are its own and empty. The hosts share /mnt: /mnt/bin (sonde, emitter), /mnt/shared (for tests),
+/mnt/log, and /mnt/folders/NAME, the machine's folders that a test names. Everything else of the machine is read-only on a host, so that no command there,
+whatever it removes, can damage the machine's files: the project's folder may be under /tmp or in the home of its owner.
 
 How nodes' data travel is the lab's to say: every sonde that is started on a host has it as SONDE_TRANSPORT. For libfabric's shm the hosts have two things in common, and no others:
 /dev/shm, where the provider's memory lies under a name, and the numbers of processes, by which it copies from one process to another (process_vm_readv). Both are the switch's.
@@ -26,9 +28,9 @@ import time
 
 PATIENCE_S = 60
 PREFIX = "sonde-lab-"
+LOCK = "sonde-lab.lock"  # says that a lab made the folder
 HERE = pathlib.Path(__file__).resolve().parent
 SLOW_LINK = HERE / "slow_link.py"
-PROJECT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ["ip", "nsenter", "unshare", "mount", "munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sshd", "ssh", "ssh-keygen", "mpirun"]
 ENVIRONMENT = {
     "PATH": "/mnt/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "USER": "root", "LC_ALL": "C.UTF-8", "TZ": "UTC",
@@ -36,6 +38,8 @@ ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl_tcp_if_include": "eth0", "OMPI_MCA_oob_tcp_if_include": "eth0",
     "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
 }
+
+CLEARED = ("/tmp", "/dev/shm", "/mnt/shared")
 
 SLURM_CONF = """ClusterName=lab
 SlurmctldHost=ctl(10.77.0.10)
@@ -134,13 +138,13 @@ def die_with_us():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def _lock(root):
-    """A lab's folder is locked as long as the lab lives. None: by somebody else."""
-    fd = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _lock(root, make=0):
+    """A lab holds the lock of its folder as long as it lives. None: another process holds it."""
+    fd = os.open(root / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | make, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Somebody may have swept it away between the two.
-        if os.stat(root / "lock").st_ino == os.fstat(fd).st_ino:
+        # Another lab may have removed the folder between the two calls.
+        if os.stat(root / LOCK).st_ino == os.fstat(fd).st_ino:
             return fd
     except (BlockingIOError, FileNotFoundError):
         pass
@@ -148,13 +152,13 @@ def _lock(root):
     return None
 
 
-def _sweep():
-    """Removes the folders of labs that were killed; their hosts went with them."""
+def sweep():
+    """Removes the folders of killed labs, whose hosts have ended with them. A folder without a lab's lock file is not a lab's, whatever its name."""
     for root in pathlib.Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         try:
             lock = _lock(root)
         except OSError:
-            continue  # going just now
+            continue
         if lock is not None:
             shutil.rmtree(root, ignore_errors=True)
             os.close(lock)
@@ -164,19 +168,19 @@ def _make_root():
     while True:
         root = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
-            lock = _lock(root)
+            lock = _lock(root, os.O_CREAT)
         except FileNotFoundError:
             lock = None
         if lock is not None:
             return root, lock
-        # Another lab has swept it away before it was locked.
+        # Another lab has removed the folder before this one held the lock.
 
 
 class Host:
     """One host: `pid` is its first process as this machine sees it."""
 
-    def __init__(self, name, process):
-        self.name, self.process, self.pid = name, process, None
+    def __init__(self, name, process, log):
+        self.name, self.process, self.log, self.pid = name, process, log, None
 
     def tell(self, line):
         self.process.stdin.write(line + "\n")
@@ -185,7 +189,7 @@ class Host:
     def hears(self, word):
         line = self.process.stdout.readline().strip()
         if line != word:
-            raise RuntimeError(f"host {self.name} did not come up: {line or 'its first process ended'}")
+            raise RuntimeError(f"host {self.name} did not come up: {line or 'its first process ended'}: {self.log.read_text(errors='replace')[-1500:]}")
 
     def find_pid(self):
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
@@ -193,15 +197,16 @@ class Host:
 
 
 class Lab:
-    """with Lab(binaries) as lab: …"""
+    """with Lab(binaries) as lab: … The hosts see each of `folders` (name → path), read-only, as /mnt/folders/NAME."""
 
-    def __init__(self, binaries, names=("n1", "n2", "n3"), transport="tcp"):
+    def __init__(self, binaries, names=("n1", "n2", "n3"), transport="tcp", folders=None):
         self.names = names
+        self.folders = {name: str(path) for name, path in (folders or {}).items()}
         self.transport = transport
         self.shares_memory = transport == "fabric:shm"
         self.hosts, self.slow_links = {}, {}
         self.switch = None
-        _sweep()
+        sweep()
         self.root, self.lock = _make_root()
         try:
             self._write(binaries)
@@ -241,6 +246,9 @@ class Lab:
     def _write(self, binaries):
         for folder in ("mnt/bin", "mnt/shared", "mnt/log", "mnt/ssh", "mnt/etc", "etc/slurm"):
             (self.root / folder).mkdir(parents=True)
+        for name in self.folders:
+            (self.root / "mnt/folders" / name).mkdir(parents=True)
+        (self.root / "mnt/lab").write_text(self.root.name)
         for binary in binaries:
             shutil.copy2(binary, self.root / "mnt/bin")
         addresses = {"ctl": "10.77.0.10"} | {name: f"10.77.0.{11 + i}" for i, name in enumerate(self.names)}
@@ -266,9 +274,11 @@ class Lab:
             command = ["nsenter", "--target", str(self.switch.pid), "--mount", "--pid", *own]
         else:
             command = [*own, "--pid", "--fork", "--kill-child"]
-        with (self.root / f"mnt/log/{name}.log").open("w") as log:
-            process = subprocess.Popen([*command, "python3", HERE / "host.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=die_with_us)
-        return Host(name, process)
+        path = self.root / f"mnt/log/{name}.log"
+        with path.open("w") as log:
+            # Without its folder, whose name would be found by `processes`, too.
+            process = subprocess.Popen([*command, "python3", "host.py"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=die_with_us)
+        return Host(name, process, path)
 
     def _start(self):
         self.switch = self._spawn("switch")
@@ -279,7 +289,7 @@ class Lab:
             self.hosts[name] = self._spawn(name)
         for name, host in self.hosts.items():
             services = [["slurmctld", "-D"]] if name == "ctl" else [["slurmd", "-D", "-N", name], [shutil.which("sshd", path=ENVIRONMENT["PATH"]), "-D", "-e", "-f", "/mnt/ssh/sshd"]]
-            host.tell(json.dumps({"name": name, "address": self.addresses[name], "lab": str(self.root), "shares_memory": self.shares_memory, "project": str(PROJECT), "services": services}))
+            host.tell(json.dumps({"name": name, "address": self.addresses[name], "lab": str(self.root), "shares_memory": self.shares_memory, "folders": self.folders, "services": services}))
         for host in self.hosts.values():
             host.hears("here")
             host.find_pid()
@@ -351,6 +361,21 @@ class Lab:
     def file(self, name, path):
         """A path of a host as this machine sees it."""
         return pathlib.Path(f"/proc/{self.hosts[name].pid}/root{path}")
+
+    def clear(self, name, *folders):
+        """Empties folders that the lab made. The command removes nothing outside the lab, on another file system or behind a link."""
+        for folder in folders:
+            if folder not in CLEARED:
+                raise ValueError(f"{folder} is not a folder of the lab's")
+        # find's -xdev compares device numbers: a bind mount of the same file system has the same.
+        mounts = pathlib.Path(f"/proc/{self.hosts[name].pid}/mountinfo").read_text().splitlines()
+        for point in (line.split()[4] for line in mounts):
+            if any(point.startswith(folder + "/") for folder in folders):
+                raise RuntimeError(f"cannot clear {' '.join(folders)} of host {name}: {point} is mounted there")
+        # A process number that is another process' by now would lead out of the lab: the name of the lab tells.
+        cleared = self.run(name, "sh", "-c", '[ "$(cat /mnt/lab)" = "$0" ] && exec find "$@" -xdev -mindepth 1 -delete', self.root.name, *folders)
+        if cleared.returncode != 0:
+            raise RuntimeError(f"cannot clear {' '.join(folders)} of host {name}: {cleared.stderr}")
 
     # ---- faults
 

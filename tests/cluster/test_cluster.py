@@ -19,11 +19,12 @@ import urllib.parse
 
 from dumps import Dumps
 import side_by_side
-from lab import PROJECT, Lab, until, why_not
+from lab import Lab, until, why_not
 
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
 SKEW = os.environ["SKEW"]
+PRINT_RANK = os.environ["PRINT_RANK"]
 HOSTS = ["n1", "n2", "n3"]
 # Asks the job that runs on a host: prints status, X-Sonde-Missing and the answer.
 ASK = """
@@ -46,11 +47,57 @@ EMITTED = 6000  # of random values some 48 KB, three times what goes over a fabr
 lab = None
 
 
+# Another user of a host, while jobs start there: reads what /proc shows of all processes, and knocks at every port that somebody
+# listens on, saying nothing and saying something. Prints all that it got hold of.
+SPY = """
+import os, socket, sys, threading
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+seen, knocked = set(), set()
+def knock(port, words):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as s:
+            s.settimeout(2)
+            s.sendall(words)
+            while data := s.recv(65536):
+                seen.add(data)
+    except OSError:
+        pass
+threads = []
+print("spying", flush=True)
+while not os.path.exists(sys.argv[1]):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        for name in ("cmdline", "environ", "fd/0", "fd/3"):
+            try:
+                fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_NONBLOCK)
+            except OSError:
+                continue
+            try:
+                seen.add(os.read(fd, 65536))
+            except OSError:
+                pass
+            os.close(fd)
+    for table in ("tcp", "tcp6"):
+        for line in open("/proc/net/" + table).readlines()[1:]:
+            fields = line.split()
+            port = int(fields[1].rsplit(":", 1)[1], 16)
+            if fields[3] == "0A" and port not in knocked:
+                knocked.add(port)
+                for words in (b"", b"\\0" * 64):
+                    threads.append(threading.Thread(target=knock, args=[port, words]))
+                    threads[-1].start()
+for t in threads:
+    t.join()
+print(len(knocked))
+for data in seen:
+    print(data.hex())
+"""
+
+
 @contextlib.contextmanager
 def open_lab():
     global lab
     began = time.monotonic()
-    with Lab([SONDE, EMITTER, SKEW], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:  # n4 is for the tree
+    with Lab([SONDE, EMITTER, SKEW, PRINT_RANK], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:  # n4 is for the tree
         print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
         yield
 
@@ -87,7 +134,7 @@ class Cluster(Dumps, unittest.TestCase):
             for host in lab.names:
                 for pid in self.ours(host):
                     os.kill(pid, signal.SIGKILL)
-                lab.run(host, "sh", "-c", "rm -rf /tmp/* /dev/shm/*")
+                lab.clear(host, "/tmp", "/dev/shm")
         lab.idle()
 
     # ---- running
@@ -127,8 +174,7 @@ class Cluster(Dumps, unittest.TestCase):
 
     def left(self, host):
         """Files in a host's folder of running jobs, and memory with a name."""
-        found = [path for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).iterdir()]
-        return [str(within) for path in found if path.name not in PROJECT.parts for within in (path, *path.rglob("*"))]
+        return [str(path) for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).rglob("*")]
 
     def nothing_left(self):
         """No process of ours, no file, no memory."""
@@ -510,10 +556,11 @@ class Cluster(Dumps, unittest.TestCase):
 
     def dumping(self, host):
         """Starts a dump and waits until some of a host's data are there, which is not long before all of them are."""
-        unfinished = lab.file("n1", f"/root/dumped/{host}.part")
-        unfinished.unlink(missing_ok=True)
+        folder = lab.file("n1", "/root/dumped")
+        for unfinished in folder.glob(f"{host}.*.part"):
+            unfinished.unlink()
         dump = self.start("sonde", "dump", "--to", "dumped")
-        until(lambda: unfinished.exists() or dump.poll() is not None, "the dump is under way", pause_s=0.001)
+        until(lambda: any(folder.glob(f"{host}.*.part")) or dump.poll() is not None, "the dump is under way", pause_s=0.001)
         return dump
 
     @unittest.skipIf(TRANSPORT == "fabric:shm", "memory has no cable")
@@ -769,7 +816,7 @@ class Cluster(Dumps, unittest.TestCase):
     def test_login_node(self):
         """salloc on a machine that is none of the job's: the command runs there, and all nodes have agents."""
         done = lab.run("n1", "salloc", "--quiet", "-N2", "--nodelist=n2,n3", "sonde", "run", "--record", self.record, "sh", "-c",
-                       "hostname; echo {nodelist}; srun --overlap sonde put where 1")
+                       "hostname; echo {sonde:nodelist}; srun --overlap sonde put where 1")
         self.assertEqual((done.returncode, done.stdout), (0, "n1\nn2,n3\n"), done.stderr)
         self.assertIn("none of the job's nodes", done.stderr)
         series = self.series(self.record)
@@ -783,6 +830,57 @@ class Cluster(Dumps, unittest.TestCase):
         for host in HOSTS:
             self.assertIn((f"ranks_of_{host}", host), series)
 
+    @moves_no_data("the start is the same")
+    def test_token_and_key_are_seen_by_nobody_else(self):
+        """They travel to the nodes on the standard input of srun: other users of the hosts see nothing of it, whatever they look at or connect to."""
+        for host in HOSTS[:2]:
+            lab.run(host, "rm", "-f", "/tmp/over")
+        spies = [lab.start(host, "python3", "-c", SPY, "/tmp/over") for host in HOSTS[:2]]
+        for spy in spies:
+            self.assertEqual(spy.stdout.readline(), "spying\n")
+        run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--no-record", "sleep", "1000")
+        try:
+            until(lambda: "sleep 1000" in lab.processes("n1").values(), "the command runs")
+            self.assertTrue(all(self.agents(host) for host in HOSTS))
+            (folder,) = [path for base in lab.file("n1", "/tmp").glob("sonde-*") for path in base.iterdir()]
+            token, key = (folder / "token").read_text().strip(), (folder / "key").read_bytes()
+            self.stop(run)
+        finally:
+            for host in HOSTS[:2]:
+                lab.run(host, "touch", "/tmp/over")
+            said = [spy.communicate(timeout=60)[0].splitlines() for spy in spies]
+            for host in HOSTS[:2]:
+                lab.run(host, "rm", "-f", "/tmp/over")
+        self.assertEqual((len(token), len(key)), (64, 32))
+        for ports, *seen in said:
+            self.assertGreater(int(ports), 1)
+            everything = b"\0".join(bytes.fromhex(line) for line in seen)
+            self.assertIn(b"sonde\0agent\0", everything)  # it did look
+            for secret in (token.encode(), key, key.hex().encode()):
+                self.assertNotIn(secret, everything)
+
+    @moves_no_data("no run begins")
+    def test_ranks_of_real_launchers(self):
+        """What libsonde takes for the rank, under srun and mpirun and a stand-in for torchrun."""
+        torchrun = lab.shared / "torchrun.py"
+        torchrun.write_text("import os, subprocess, sys\n"
+                            "for local in range(2):\n"
+                            "    rank = 2 * int(os.environ['SLURM_PROCID']) + local\n"
+                            "    subprocess.run(sys.argv[1:], env=os.environ | {'RANK': str(10 + rank), 'LOCAL_RANK': str(local), 'WORLD_SIZE': '16'}, check=True)\n")
+        self.addCleanup(torchrun.unlink)
+        program, mpirun = "/mnt/bin/print_rank", "mpirun --oversubscribe"
+        for command, expected in ((f"srun -N3 -n3 {program}", ["0", "1", "2"]),
+                                  (f"srun -N3 -n3 sh -c '{program}; true'", ["0", "1", "2"]),
+                                  (f"{mpirun} -n 3 {program}", ["0", "1", "2"]),
+                                  (f"srun -N1 -n1 {mpirun} --mca plm isolated --host localhost:3 -n 3 {program}", ["0", "1", "2"]),
+                                  (f"{program}", ["none"]),
+                                  (f"srun -N2 -n2 python3 /mnt/shared/torchrun.py {program}", ["10", "11", "12", "13"]),
+                                  (f"RANK=9 WORLD_SIZE=16 srun -N3 -n3 {program}", ["0", "1", "2"])):
+            batch = self.script(f"{command} > /mnt/shared/ranks.out 2> /mnt/shared/ranks.err\n")
+            done = lab.run("n1", "sbatch", "--quiet", "--wait", "-N3", "-D", "/mnt/shared", "-o", "/dev/null", batch)
+            self.assertEqual(done.returncode, 0, (lab.shared / "ranks.err").read_text())
+            self.assertEqual(sorted((lab.shared / "ranks.out").read_text().split()), expected, command)
+
     @moves_no_data("no run begins")
     def test_copies_are_refused_with_advice(self):
         for command in (["mpirun", "-n", "2", "sonde", "run", "true"], ["salloc", "--quiet", "-N2", "srun", "-n2", "sonde", "run", "true"]):
@@ -793,7 +891,7 @@ class Cluster(Dumps, unittest.TestCase):
     # ---- ssh
 
     def test_ssh_placeholders_and_recordings_of_private_disks(self):
-        done = self.ssh("--", "sh", "-c", "echo '{nodelist}|{hosts}|{nnodes}|{hostfile}|{x}'; cat {hostfile}; for h in {hosts}; do ssh $h \"SONDE_SOCKET=$SONDE_SOCKET /mnt/bin/sonde put by_ssh 1\"; done",
+        done = self.ssh("--", "sh", "-c", "echo '{sonde:nodelist}|{sonde:hosts}|{sonde:nnodes}|{sonde:hostfile}|{x}'; cat {sonde:hostfile}; for h in {sonde:hosts}; do ssh $h \"SONDE_SOCKET=$SONDE_SOCKET /mnt/bin/sonde put by_ssh 1\"; done",
                         env={"SONDE_JOB": "over-ssh"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, "n1,n2,n3|n1 n2 n3|3|/tmp/sonde-0/over-ssh/hostfile|{x}\nn1\nn2\nn3\n")
@@ -828,7 +926,7 @@ class Cluster(Dumps, unittest.TestCase):
     def test_a_dead_host_is_named_and_the_run_goes_on(self):
         for start in (self.ssh, self.slurm):
             lab.partition("n3")
-            done = start("--no-record", "--", "sh", "-c", "echo {nodelist}")
+            done = start("--no-record", "--", "sh", "-c", "echo {sonde:nodelist}")
             lab.heal("n3")
             self.assertEqual((done.returncode, done.stdout), (0, "n1,n2\n"), done.stderr)
             self.assertIn("node n3 has not come up", done.stderr)

@@ -14,7 +14,10 @@ import unittest
 from lab import Lab, until, why_not
 
 SONDE = os.environ["SONDE"]
-PATHS = os.environ["PACKAGE"] + ":" + os.environ["DASK"]
+FAKE_NVML = os.environ["FAKE_NVML"]
+FOLDERS = dict(zip(("package", "newest", "clusters"), map(pathlib.Path, [os.environ["PACKAGE"], *os.environ["DASK"].split(":")])))
+FOLDERS = {name: path for name, path in FOLDERS.items() if path.is_dir()}
+PATHS = ":".join(f"/mnt/folders/{name}" for name in FOLDERS)  # as hosts see them
 PYTHON = "/usr/bin/python3"  # what hosts see of this machine, which a python3 in somebody's home is not
 # A host's GPUs answer with this utilisation.
 BUSY = {"n1": 11, "n2": 22, "n3": 33}
@@ -74,14 +77,13 @@ with Client() as client:
 
 
 def needs(*modules):
-    folders = PATHS.split(":")
-    absent = [module for module in modules if not any(pathlib.Path(folder, module).is_dir() for folder in folders)]
+    absent = [module for module in modules if not any((folder / module).is_dir() for folder in FOLDERS.values())]
     return unittest.skipIf(absent, f"{', '.join(absent)} is not here (tools/test installs it)")
 
 
 def setUpModule():
     global lab
-    lab = Lab([SONDE])
+    lab = Lab([SONDE, FAKE_NVML], folders=FOLDERS)
     found = lab.run("n1", PYTHON, "-c", "import distributed, sonde.dask", env={"PYTHONPATH": PATHS})
     if found.returncode != 0:
         lab.close()
@@ -102,7 +104,7 @@ class Dask(unittest.TestCase):
         # Whatever starts Python on a host: it finds the packages and its host's GPUs.
         python = lab.shared / "python"
         python.write_text(
-            f'#!/bin/sh\nPATH=/mnt/bin:$PATH\nexport PYTHONPATH={PATHS} SONDE_NVML={os.environ["FAKE_NVML"]} SONDE_RUNS=/mnt/shared/runs\n'
+            f'#!/bin/sh\nPATH=/mnt/bin:$PATH\nexport PYTHONPATH={PATHS} SONDE_NVML=/mnt/bin/{os.path.basename(FAKE_NVML)} SONDE_RUNS=/mnt/shared/runs\n'
             f'export SONDE_FAKE_NVML=/mnt/shared/$(uname -n).txt DASK_DISTRIBUTED__DIAGNOSTICS__NVML=False DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT=300s\nexec {PYTHON} "$@"\n'
         )
         python.chmod(0o755)
@@ -110,7 +112,7 @@ class Dask(unittest.TestCase):
     def tearDown(self):
         for host in BUSY:
             lab.kill(host)
-            lab.run(host, "sh", "-c", "rm -rf /tmp/* /mnt/shared/*")
+            lab.clear(host, "/tmp", "/mnt/shared")
         for process in self.started:
             process.kill()
             _, said = process.communicate()
@@ -161,7 +163,7 @@ class Dask(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    word = why_not() or ("Dask is not here (tools/test installs it)" if not pathlib.Path(os.environ["DASK"].split(":")[0], "distributed").is_dir() else None)
+    word = why_not() or ("Dask is not here (tools/test installs it)" if "newest" not in FOLDERS else None)
     if word:
         print(word)
         sys.exit(77)

@@ -12,6 +12,8 @@ from lab import Lab
 
 EXAMPLES = pathlib.Path(os.environ["EXAMPLES"])
 PACKAGE = pathlib.Path(os.environ["PACKAGE"])
+FOLDERS = {f"packages-{number}": path for number, path in enumerate(os.environ.get("PYTHONPATH", "").split(":")) if os.path.isdir(path)}
+PATHS = [f"/mnt/folders/{name}" for name in FOLDERS]  # as hosts see them
 lab = None
 cores = sorted(os.sched_getaffinity(0))
 
@@ -23,8 +25,8 @@ def pin(pid, core):
 
 def setUpModule():
     global lab
-    lab = Lab([os.environ["SONDE"]])
-    if lab.run("n1", "python3", "-c", "import numpy", env={"PYTHONPATH": os.environ.get("PYTHONPATH", "")}).returncode != 0:
+    lab = Lab([os.environ["SONDE"]], folders=FOLDERS)
+    if lab.run("n1", "python3", "-c", "import numpy", env={"PYTHONPATH": ":".join(PATHS)}).returncode != 0:
         lab.close()
         raise unittest.SkipTest("the python3 of the hosts finds no NumPy")
     shutil.copytree(EXAMPLES, lab.shared / "examples")
@@ -47,7 +49,7 @@ class Examples(unittest.TestCase):
         """salloc … sonde run … name …; what it printed and what it said. In a folder of its own."""
         folder = f"/mnt/shared/{self.id().rsplit('.', 1)[1]}-{nodes}"
         (lab.shared / folder.rsplit("/", 1)[1]).mkdir()
-        path = ["/mnt/shared/package", *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
+        path = ["/mnt/shared/package", *PATHS]
         launcher = ["salloc", "--quiet", f"-N{nodes}"] if launcher is None else launcher
         done = lab.run("n1", "env", "-C", folder, *launcher, "sonde", "run", f"--record={folder}/recording", *options, f"/mnt/shared/examples/{name}", *arguments,
                        env={"PYTHONPATH": ":".join(path)} | (env or {}), timeout=300)

@@ -91,10 +91,14 @@ class Answer:
 
 
 class Server:
-    def __init__(self, *arguments, token=TOKEN):
+    def __init__(self, *arguments, token=TOKEN, user=None, stderr=None):
+        """With `user` as a process of that uid, which can run the program wherever it was built."""
         options = [f"token={token}"] if token else []
         self.token = token
-        self.process = subprocess.Popen([os.environ["SONDE_SERVE"], *options, *arguments], stdout=subprocess.PIPE, text=True)
+        program = os.open(os.environ["SONDE_SERVE"], os.O_RDONLY)
+        other = {"user": user, "group": user, "extra_groups": [], "cwd": "/"} if user is not None else {}
+        self.process = subprocess.Popen([f"/proc/self/fd/{program}", *options, *arguments], stdout=subprocess.PIPE, stderr=stderr, text=True, pass_fds=[program], **other)
+        os.close(program)
         self.line = self.process.stdout.readline().strip()
         self.port = int(self.line.split()[1]) if self.line.startswith("ready ") else None
 

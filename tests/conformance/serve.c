@@ -4,6 +4,7 @@
 //
 // Standard output is the control descriptor: "ready PORT" or "error TEXT" appears there, and closing its other end ends the server.
 #include "aggregator/aggregator.h"
+#include "aggregator/tokens.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -17,6 +18,10 @@ static struct str resolve(struct str name)
 {
     return str_eq(name, alias_of) ? alias_name : STR("");
 }
+
+// token_file=FILE
+static const char *token_file;
+static char token[TOKEN_TEXT_MAX];
 
 static int64_t seconds(const char *text)
 {
@@ -60,7 +65,7 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
     else if (str_eq(name, STR("cors")))
         o->cors = value;
     else if (str_eq(name, STR("token_file")))
-        o->token_file = value;
+        token_file = value;
     else if (str_eq(name, STR("cert")))
         o->tls_cert = value;
     else if (str_eq(name, STR("key")))
@@ -105,5 +110,12 @@ int main(int argc, char **argv)
     i += i < argc && strcmp(argv[i], "--") == 0;
     options.paths = (const char *const *)argv + i;
     options.path_count = (size_t)(argc - i);
+    struct error e;
+    if (token_file && token_read(token_file, false, token, &e) != 0) {
+        printf("error %s\n", e.text);
+        return 1;
+    }
+    if (token_file)
+        options.token = token;
     return aggregator_run(&options, STDOUT_FILENO, NULL) ? 1 : 0;
 }

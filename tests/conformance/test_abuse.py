@@ -379,7 +379,8 @@ class Stuck(unittest.TestCase):
             stuck.append(client)
         try:
             for _ in range(20):
-                self.assertEqual(job.server.get("/healthz").status, 200)
+                for path in ("/healthz", "/healthz/", "/healthz//"):
+                    self.assertEqual(job.server.get(path, token=False).status, 200)
                 self.assertEqual(job.server.get("/api/query", {"start": T, "end": END, "m": "sum:none"}).status, 400)
             for client in stuck:
                 client.setblocking(False)

@@ -17,6 +17,7 @@ from harness import T, Writer, strict_json
 SONDE = os.environ["SONDE"]
 PATIENCE_S = 60
 NODES = ["n1", "n2", "n3"]
+TOKEN = "a-token-of-this-test-and-no-other"
 
 
 def until(condition, words):
@@ -58,8 +59,8 @@ class Nodes(unittest.TestCase):
         self.ends = [self.place.cleanup]
         self.key = self.write_key("key", bytes(range(32)))
         self.token = os.path.join(self.place.name, "token")
-        with open(self.token, "w") as f:
-            f.write("test-token\n")
+        with open(os.open(self.token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write(TOKEN + "\n")
         self.writers = {}
         for i, host in enumerate(NODES):
             os.mkdir(os.path.join(self.place.name, host))
@@ -102,7 +103,7 @@ class Nodes(unittest.TestCase):
         until(lambda: {"node n2 up", "node n3 up"} <= set(self.aggregator.said), f"nodes come up: {self.aggregator.said}")
 
     def ask(self, path, body=None):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers={"Authorization": "Bearer test-token"},
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers={"Authorization": f"Bearer {TOKEN}"},
                                          data=json.dumps(body).encode() if body is not None else None)
         try:
             answer = urllib.request.urlopen(request, timeout=PATIENCE_S)
@@ -245,7 +246,7 @@ class Nodes(unittest.TestCase):
     def test_the_stream_follows_all_nodes(self):
         self.relay("n2")
         until(lambda: "node n2 up" in self.aggregator.said, "n2 is up")
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/sonde/v1/stream?since={T}&m=" + quote("loss{k=*}"), headers={"Authorization": "Bearer test-token"})
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/sonde/v1/stream?since={T}&m=" + quote("loss{k=*}"), headers={"Authorization": f"Bearer {TOKEN}"})
         heard, lines = [], urllib.request.urlopen(request, timeout=PATIENCE_S)
         self.ends.append(lines.close)
 
@@ -323,7 +324,7 @@ class Nodes(unittest.TestCase):
         self.ends.append(lambda: os.kill(self.relays["n2"].process.pid, signal.SIGCONT))
         before = self.get("/sonde/v1/status")[0]["hub"]
         with socket.create_connection(("127.0.0.1", self.port)) as client:
-            client.sendall(f"GET {self.QUERY}sum:loss HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer test-token\r\n\r\n".encode())
+            client.sendall(f"GET {self.QUERY}sum:loss HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
             until(lambda: self.get("/sonde/v1/status")[0]["hub"]["questions"] > before["questions"], "it is asked")
         until(lambda: self.get("/sonde/v1/status")[0]["hub"]["cancelled"] > before["cancelled"], "it is cancelled")
 
@@ -345,7 +346,7 @@ class Nodes(unittest.TestCase):
         self.port = int(own.first.split()[1])
         self.assertEqual(self.get("/sonde/v1/reboot", {"hosts": ["n2", "n3"]})[0], {"asked": "reboot", "hosts": ["n2", "n3"]})
         self.assertEqual(self.get("/sonde/v1/reboot?hosts=n4", {})[0]["hosts"], ["n4"])
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/reboot", headers={"Authorization": "Bearer test-token"}, data=b"hostnames=a%2Cb&h_uids=")
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/reboot", headers={"Authorization": f"Bearer {TOKEN}"}, data=b"hostnames=a%2Cb&h_uids=")
         with urllib.request.urlopen(request) as answer:
             self.assertEqual(json.loads(answer.read())["hosts"], ["a", "b"])
         for body in ({"hosts": ["n2\nreboot n3"]}, {"hosts": ["a b"]}, {"hosts": ["x" * 5000]}):
@@ -437,7 +438,7 @@ class Nodes(unittest.TestCase):
         self.ends.append(lambda: os.kill(self.relays["n2"].process.pid, signal.SIGCONT))
         body = json.dumps({"to": to}).encode()
         with socket.create_connection(("127.0.0.1", self.port)) as client:
-            client.sendall(f"POST /sonde/v1/dump HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer test-token\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            client.sendall(f"POST /sonde/v1/dump HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
             until(lambda: self.get("/sonde/v1/status")[0]["dump"].get("files") == 2, "two files are there")
             dump = self.get("/sonde/v1/status")[0]["dump"]
             self.assertEqual((dump["running"], dump["to"], dump["nodes"], dump["points"]), (True, to, 3, 12))

@@ -6,6 +6,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import unittest
 
 from harness import TOKEN, Case, Server
@@ -31,15 +32,17 @@ class WithToken(Case):
         self.assert_error(self.server.request("POST", "/healthz", token=False), 405, "Method")
 
     def test_ways_to_give_it(self):
-        for headers in ({"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer {TOKEN}"}, {"Cookie": f"x=y; sonde_token_{self.server.port}={TOKEN}"}):
+        cookie = self.ask(f"/?token={TOKEN}", Accept="text/html").headers["Set-Cookie"]
+        self.assertRegex(cookie, rf"^sonde_session_{self.server.port}=[0-9a-f]{{64}}; Path=/; HttpOnly; SameSite=Strict$")
+        for headers in ({"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer {TOKEN}"}, {"Cookie": f"x=y; {cookie.split(';')[0]}"}):
             self.assertEqual(self.ask("/api/version", **headers).status, 200)
         answer = self.ask(f"/api/version?token={TOKEN}")
         self.assertEqual(answer.status, 200)
-        self.assertEqual(answer.headers["Set-Cookie"], f"sonde_token_{self.server.port}={TOKEN}; Path=/; HttpOnly; SameSite=Strict")
+        self.assertIsNone(answer.headers["Set-Cookie"])
 
     def test_wrong_ones(self):
         for wrong in ("", "x", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), TOKEN[::-1]):
-            for answer in (self.ask("/api/version", Authorization=f"Bearer {wrong}"), self.ask("/api/version", Cookie=f"sonde_token_{self.server.port}={wrong}"),
+            for answer in (self.ask("/api/version", Authorization=f"Bearer {wrong}"), self.ask("/api/version", Cookie=f"sonde_session_{self.server.port}={wrong}"),
                            self.ask(f"/api/version?token={wrong}")):
                 self.assert_error(answer, 401, "token")
                 self.assertIsNone(answer.headers["Set-Cookie"])
@@ -49,7 +52,8 @@ class WithToken(Case):
                                  (f"//elsewhere.example/?token={TOKEN}", "/elsewhere.example/")):
             answer = self.ask(target, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
             self.assertEqual((answer.status, answer.headers["Location"]), (303, location))
-            self.assertIn(f"sonde_token_{self.server.port}={TOKEN}", answer.headers["Set-Cookie"])
+            self.assertIn(f"sonde_session_{self.server.port}=", answer.headers["Set-Cookie"])
+            self.assertNotIn(TOKEN, str(answer.headers))
 
     def test_status_does_not_tell_it(self):
         self.assertNotIn(TOKEN.encode(), self.server.get("/sonde/v1/status").raw)
@@ -68,7 +72,9 @@ class WithoutToken(Case):
             self.assert_error(self.ask(Host=host), 403, "own name")
 
     def test_not_for_other_sites(self):
-        self.assert_error(self.ask(Sec_Fetch_Site="cross-site"), 403, "other sites")
+        for site in ("cross-site", "same-site"):
+            self.assert_error(self.ask(Sec_Fetch_Site=site), 403, "other sites")
+        self.assert_error(self.ask(Origin="http://localhost:1"), 403, "other sites")
         for site in ("same-origin", "none"):
             self.assertEqual(self.ask(Sec_Fetch_Site=site).status, 200)
 
@@ -86,20 +92,12 @@ class Starting(Case):
         for address in ("0.0.0.0", "::", "192.0.2.1"):
             self.assertIn("without a token", self.refused(f"listen={address}", self.folder, token=None))
 
-    def test_a_token_file_that_others_can_read(self):
-        path = f"{self.folder}/token"
-        with open(path, "w") as f:
-            f.write(TOKEN)
-        for mode in (0o644, 0o640, 0o604):
-            os.chmod(path, mode)
-            self.assertIn("can be read by other users", self.refused("listen=0.0.0.0", f"token_file={path}", self.folder))
-            self.assertEqual(Server(f"token_file={path}", self.folder).stop(), 0)  # on loopback it is its owner's business
-        os.chmod(path, 0o600)
-        self.assertEqual(Server("listen=0.0.0.0", f"token_file={path}", self.folder).stop(), 0)
-
     def test_all_addresses_with_a_token(self):
-        server = Server("listen=0.0.0.0", self.folder)
-        self.addCleanup(server.stop)
+        with tempfile.TemporaryFile("w+") as said:
+            server = Server("listen=0.0.0.0", self.folder, stderr=said)
+            self.addCleanup(server.stop)
+            said.seek(0)
+            self.assertIn("without TLS", said.read())
         self.assertEqual(server.get("/api/version").status, 200)
         self.assertEqual(server.get("/api/version", token=False).status, 401)
 
@@ -184,7 +182,7 @@ class Tls(Case):
         connection = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=60, context=context)
         self.addCleanup(connection.close)
         for target, headers, status in (("/api/version", {}, 401), ("/api/version", {"Authorization": f"Bearer {TOKEN}"}, 200),
-                                        (f"/api/version?token={TOKEN}", {}, 200)):
+                                        (f"/api/version?token={TOKEN}", {}, 200), (f"/?token={TOKEN}", {"Accept": "text/html"}, 303)):
             connection.request("GET", target, headers=headers)
             answer = connection.getresponse()
             answer.read()
@@ -203,7 +201,7 @@ class Tls(Case):
         self.assertIn("PEM", self.refused(f"cert={self.key}", f"key={self.key}"))
         os.chmod(self.key, 0o644)
         self.addCleanup(os.chmod, self.key, 0o600)
-        self.assertIn("can be read by other users", self.refused(f"cert={self.cert}", f"key={self.key}"))
+        self.assertIn("chmod 600", self.refused(f"cert={self.cert}", f"key={self.key}"))
 
 
 if __name__ == "__main__":

@@ -27,11 +27,11 @@ static void check_words(int rc, const struct error *e)
 
 static void read_config(void)
 {
-    static char *const none[] = {(char *)(uintptr_t) "true", NULL};
+    char *none[] = {(char *)(uintptr_t) "true", NULL};
     struct options o;
     struct error e = {0};
     bool help;
-    if (options_parse_flags(COMMAND_RUN, 1, (char **)(uintptr_t)none, &o, &help, &e) != 0)
+    if (options_parse_flags(COMMAND_RUN, 1, none, &o, &help, &e) != 0)
         abort();
     check_words(config_read(path, &o, &e), &e);
     for (int id = 0; id < OPT_COUNT; id++)

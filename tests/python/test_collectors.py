@@ -1,5 +1,6 @@
 """CollectorGroup: functions that the agents run, in processes that come and go with it, that fail, hang and crash; none is left at the end."""
 
+import http.client
 import importlib.util
 import inspect
 import json
@@ -280,7 +281,7 @@ class Asking(Program):
     def ask(self, body, token="right", cookie=None, method=None):
         headers = {"Authorization": f"Bearer {self.token}"} if token == "right" else {}
         if cookie:
-            headers["Cookie"] = f"sonde_token_{self.url.rsplit(':', 1)[1]}={self.token}"
+            headers["Cookie"] = self.session()
         request = urllib.request.Request(f"{self.url}/sonde/v1/collectors", json.dumps(body).encode(), headers, method=method)
         try:
             with urllib.request.urlopen(request) as answer:
@@ -288,6 +289,14 @@ class Asking(Program):
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.load(error)
+
+    def session(self):
+        """What a browser gets that opens the address."""
+        connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=60)
+        connection.request("GET", f"/?token={self.token}", headers={"Accept": "text/html"})
+        cookie = connection.getresponse().headers["Set-Cookie"].split(";")[0]
+        connection.close()
+        return cookie
 
     def test_any_command(self):
         self.assertEqual(self.ask({"name": "mine", "command": "read word; echo said 1 word=$word; sleep 1000", "input": "YWJj"}),

@@ -10,6 +10,18 @@ from program import PACKAGE, Program, main
 
 
 class Metrics(Program):
+    def test_nobody_takes_it(self):
+        """One warning with what to do, at the import where the folder is not there, at the end where no agent came."""
+        code = "import sonde; m = sonde.gauge('m'); m(1); m(2); print(sonde.dropped())"
+        for folder, where in ((pathlib.Path("/nowhere/job"), "the folder /nowhere/job of the job is not here"), (self.root, "2 values are lost: nothing is recorded until")):
+            env = {**os.environ, "PYTHONPATH": PACKAGE, "SONDE_LEVEL": "2", "SONDE_SOCKET": str(folder / "agent.sock")}
+            done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+            self.assertEqual(done.stdout, "2\n")
+            self.assertEqual(done.stderr.count("RuntimeWarning"), 1, done.stderr)
+            self.assertIn(where, done.stderr)
+        done = subprocess.run([sys.executable, "-c", "import sonde; sonde.emit('m', 1)"], env={**os.environ, "PYTHONPATH": PACKAGE}, capture_output=True, text=True, check=True)
+        self.assertEqual(done.stderr, "")
+
     def test_gauge(self):
         self.run_it("""
             import sonde

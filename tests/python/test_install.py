@@ -23,7 +23,8 @@ class Install(unittest.TestCase):
             pip = [place / "venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
             if self.run_it(*pip, "download", "-q", "--no-deps", "-d", place / "there", "meson-python>=0.15").returncode:
                 self.skipTest("meson-python cannot be had from here")
-            built = self.run_it(*pip, "wheel", "-q", "--no-deps", "-w", place, SOURCE)
+            # Else meson-python builds in the checkout, which may be read-only.
+            built = self.run_it(*pip, "wheel", "-q", "--no-deps", "-w", place, f"-Cbuild-dir={place / 'build'}", SOURCE)
             self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
             [wheel] = place.glob("*.whl")
             self.assertRegex(wheel.name, r"^sonde-[0-9.]+-cp3[0-9]+-abi3-")

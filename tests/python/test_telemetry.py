@@ -137,13 +137,19 @@ class Started(Program):
 
     def test_start_and_finalize(self):
         process = self.begin("""
-            import os, sonde, urllib.request
+            import os, sonde, urllib.request, warnings
+            def warned(level):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    t.start(level)
+                return [(w.category, w.filename) for w in caught if "stays at level 2" in str(w.message)]
             t = sonde.Telemetry(telem_cfg={"collector_rate": 0.05})
             t.add_data("mine", 0)
             assert t.level == 0
             runs = os.environ["SONDE_RUNS"]
             t.start()
-            t.start(3)                                   # runs already
+            assert warned(3) == [(RuntimeWarning, __file__)]      # runs already
+            assert warned(2) == warned(1) == warned(0) == []
             assert "SONDE_CONFIG" not in os.environ
             t.add_data("mine", 1)
             assert t.level == 2 == sonde.level() == sonde.Telemetry().level
@@ -159,8 +165,7 @@ class Started(Program):
             t.finalize()
             assert t.level == 0 and "SONDE_SOCKET" not in os.environ and os.environ["SONDE_RUNS"] == runs
             t.finalize(); t.add_data("mine", 4)
-            t.start(4)
-            assert t.level == 2
+            assert warned(4) == [(RuntimeWarning, __file__)] and t.level == 2
             t.add_data("mine", 5)
         """)
         self.assertEqual(self.ends(process), (0, "", ""))

@@ -16,10 +16,11 @@ Nothing here blocks, raises for a value that is no number (it warns once), or ne
 from ._analysis import AnalysisClient, AsyncAnalysisClient
 from ._client import ClientError
 from ._detect import Judge, Verdict
-from ._emit import Group, Metric, __version__, annotate, connect, counter, dropped, emit, gauge, group, level
+from ._emit import Group, Metric, __version__, annotate, check, connect, counter, dropped, emit, gauge, group, level
 from ._log import log
 from ._result import Frame, Result, Series
 from ._span import span
+from ._unheard import warn_if_unheard
 from ._watch import Watch
 from .collector import CollectorGroup
 from .detector import CollectorDetectorGroup, Detector
@@ -28,5 +29,7 @@ from .telemetry import Telemetry
 
 __all__ = [
     "AnalysisClient", "AsyncAnalysisClient", "ClientError", "CollectorDetectorGroup", "CollectorGroup", "Detector", "Frame", "Group", "Judge", "Metric", "Result", "Series",
-    "SlowGPUDetector", "Telemetry", "Verdict", "Watch", "__version__", "annotate", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span",
+    "SlowGPUDetector", "Telemetry", "Verdict", "Watch", "__version__", "annotate", "check", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span",
 ]
+
+warn_if_unheard()

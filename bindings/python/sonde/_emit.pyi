@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Callable, Optional, SupportsFloat, SupportsIndex, Union, final
+from typing import Any, Callable, Optional, SupportsFloat, SupportsIndex, Tuple, Union, final
 
 _Value = Union[SupportsFloat, SupportsIndex, None]
 
@@ -173,4 +173,7 @@ def level() -> int:
     """The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring."""
 
 def dropped() -> int:
-    """How many values this process could not hand over: a ring was full, a limit passed."""
+    """How many values this process could not hand over: a ring was full, a limit passed, or no agent took them."""
+
+def check() -> Tuple[int, str]:
+    """(0, "") if an agent takes what this process emits, or sonde is off; else an errno and why not."""

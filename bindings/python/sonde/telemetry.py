@@ -76,15 +76,19 @@ class Telemetry(_emit.Sieve):
         return 0 if _over else _emit.level()
 
     def start(self, telemetry_level: int = 2) -> None:
-        """Starts agents and aggregator, as `sonde run` does, unless the program was started by it; they end with this process. RuntimeError when they cannot be.
+        """Starts agents and aggregator, as `sonde run` does, unless the program was started by it.
 
-        Handles of sonde.gauge() and sonde.counter() that were made before stay off. After finalize() it can be started again, at the level that it had.
-        `sonde run -l 0` is a wish, too: then nothing is started.
+        They end with this process. RuntimeError when they cannot be started. Where telemetry runs already, or has run in
+        this process, its level stays; a RuntimeWarning says so if `telemetry_level` is higher. Handles of sonde.gauge() and
+        sonde.counter() that were made before stay off. `sonde run -l 0` is a wish, too: then nothing is started.
         """
         if not 0 <= telemetry_level <= 4:
             raise ValueError(f"level {telemetry_level}: levels go from 0 to 4")
         global _over
-        if self.level or telemetry_level == 0 or os.environ.get("SONDE_LEVEL") == "0":
+        if telemetry_level == 0 or os.environ.get("SONDE_LEVEL") == "0":
+            return
+        if self.level:
+            self._warn_below(telemetry_level)
             return
         from . import _service
 
@@ -92,6 +96,16 @@ class Telemetry(_emit.Sieve):
         _handles.clear()
         _emit.connect(os.environ["SONDE_SOCKET"], int(os.environ["SONDE_LEVEL"]))
         _over = False
+        self._warn_below(telemetry_level)
+
+    def _warn_below(self, wanted: int) -> None:
+        if self.level < wanted:
+            warnings.warn(
+                f"telemetry stays at level {self.level}: start({wanted}) does not raise the level of a process that has begun to emit; "
+                f"begin with start({wanted}), or with sonde run -l {wanted}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     # What add_data() does with a point that the run's level lets through.
     def _add(

@@ -1,11 +1,14 @@
 // The agent as others see it: its socket, its folder, its file, its end.
 #include "lab.h"
 
+#include "base/clock.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sonde.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -299,8 +302,134 @@ static void a_killed_agent_is_taken_over_from(void **state)
     assert_int_equal(status, 0);
     close(out);
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
-    // What was being taken over at the moment of the kill may be there twice; nothing is missing.
     assert_int_equal(lab_distinct(&lab, "emitted{host=lab}"), POINTS + 2);
+    assert_int_equal(lab_points(&lab, "emitted{host=lab}", NULL), POINTS + 2);
+    lab_free(&lab);
+}
+
+// With a window, what is kept goes back from now: a program whose times are ahead costs nobody else a point, and what is too old is counted.
+static void others_go_on_beside_one_that_is_ahead(void **state)
+{
+    (void)state;
+    struct lab lab;
+    char path[sizeof lab.folder + 16], text[128];
+    double last = 0;
+    int status;
+    lab_make(&lab);
+    lab.options.window_s = 60;
+    assert_true(lab_start(&lab));
+    snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setenv("SONDE_SOCKET", path, 1);
+        setenv("SONDE_LEVEL", "1", 1);
+        sonde_emit_at(sonde_gauge("ahead", ""), 1, clock_realtime_ns() + INT64_C(3600) * NS_PER_S);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    lab_await_points(&lab, "ahead{host=lab}", 1);
+    assert_string_equal(lab_put(&lab, "steady 1\n"), "");
+    snprintf(text, sizeof text, "soon 1 %lld\n", (long long)(clock_realtime_ns() / NS_PER_S) + 1800);
+    assert_string_equal(lab_put(&lab, text), "");
+    assert_string_equal(lab_put(&lab, "steady 2\n"), "");
+    snprintf(text, sizeof text, "old 1 %lld\n", (long long)(clock_realtime_ns() / NS_PER_S) - 1800);
+    assert_string_equal(lab_put(&lab, text), "line 1: 'old' is not stored: older than what is kept\n");
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    assert_int_equal(lab_points(&lab, "steady{host=lab}", NULL), 2);
+    assert_true(lab_points(&lab, "sonde_dropped_total{cause=refused,host=lab}", &last) > 0);
+    assert_true(last == 1);
+    lab_free(&lab);
+}
+
+// Many more programs than an agent can look at in time: they have ended when it does, and nothing is lost.
+static void a_crowd_of_short_programs(void **state)
+{
+    (void)state;
+    enum { CROWD = 1300 };
+    struct lab lab;
+    char path[sizeof lab.folder + 16];
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    setenv("SONDE_SOCKET", path, 1);
+    setenv("SONDE_LEVEL", "1", 1);
+    assert_int_equal(kill(lab.pid, SIGSTOP), 0);
+    for (int i = 0; i < CROWD; i++) {
+        fflush(NULL);
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            sonde_emit(sonde_gauge("emitted", ""), i);
+            _exit(sonde_dropped() != 0);
+        }
+        int status;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    unsetenv("SONDE_SOCKET");
+    unsetenv("SONDE_LEVEL");
+    assert_int_equal(kill(lab.pid, SIGCONT), 0);
+    lab_await_distinct(&lab, "emitted{host=lab}", CROWD);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    lab_free(&lab);
+}
+
+static size_t segments_mapped_by(pid_t pid)
+{
+    char path[64], *line = NULL;
+    size_t room = 0, count = 0;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    while (getline(&line, &room, f) > 0)
+        count += strstr(line, "/memfd:sonde ") != NULL;
+    free(line);
+    fclose(f);
+    return count;
+}
+
+// An agent in a PID namespace of its own sees no program: it lets go of each with its connection.
+static void programs_that_cannot_be_seen(void **state)
+{
+    (void)state;
+    enum { PROGRAMS = 20, POINTS = 10, PAUSE_US = 10000, PAUSES = 1000 };
+    int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    if (unshare(CLONE_NEWPID) != 0) {
+        print_message("skipped: no PID namespace can be made here: %s\n", strerror(errno));
+        close(own);
+        skip();
+    }
+    struct lab lab;
+    lab_make(&lab);
+    bool started = lab_start(&lab);
+    assert_int_equal(setns(own, CLONE_NEWPID), 0);
+    close(own);
+    assert_true(started);
+    int status, out, in;
+    char byte;
+    pid_t stays = lab_emitter(&lab, POINTS, &out, &in);
+    assert_int_equal(read(out, &byte, 1), 1);
+    for (int i = 0; i < PROGRAMS; i++) {
+        int said;
+        pid_t pid = lab_emitter(&lab, POINTS, &said, NULL);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        close(said);
+    }
+    lab_await_points(&lab, "emitted{host=lab}", (PROGRAMS + 1) * POINTS);
+    for (int i = 0; i < PAUSES && segments_mapped_by(lab.pid) > 1; i++)
+        usleep(PAUSE_US);
+    assert_int_equal(segments_mapped_by(lab.pid), 1);
+    byte = '.';
+    assert_int_equal(write(in, &byte, 1), 1);
+    assert_int_equal(read(out, &byte, 1), 1);
+    lab_await_points(&lab, "emitted{host=lab}", (PROGRAMS + 1) * POINTS + 1);
+    close(in);
+    assert_int_equal(waitpid(stays, &status, 0), stays);
+    close(out);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
     lab_free(&lab);
 }
 
@@ -725,6 +854,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(node_metrics_are_sampled_until_the_end),
         cmocka_unit_test(a_program_hands_over_its_ring),
         cmocka_unit_test(a_killed_agent_is_taken_over_from),
+        cmocka_unit_test(others_go_on_beside_one_that_is_ahead),
+        cmocka_unit_test(a_crowd_of_short_programs),
+        cmocka_unit_test(programs_that_cannot_be_seen),
         cmocka_unit_test(counters_go_on_after_a_kill),
         cmocka_unit_test(what_was_sent_before_the_end_is_taken),
         cmocka_unit_test(many_connections_at_once),

@@ -46,10 +46,17 @@ static void wait_for(_Atomic bool *flag)
         sched_yield();
 }
 
+static struct memory_account account;
+
 static struct workers *start(unsigned threads, unsigned at_once, unsigned slow_max, int64_t slow_after_ns,
                              size_t memory_bytes)
 {
-    struct workers_options options = {threads, at_once, slow_max, slow_after_ns, memory_bytes};
+    account = (struct memory_account){.limit_bytes = memory_bytes};
+    struct workers_options options = {.threads_max = threads,
+                                      .at_once = at_once,
+                                      .slow_max = slow_max,
+                                      .slow_after_ns = slow_after_ns,
+                                      .memory = &account};
     struct workers *w;
     assert_int_equal(workers_create(&options, &w, NULL), 0);
     return w;
@@ -183,6 +190,96 @@ static void memory_of_all_is_bounded(void **state)
     workers_destroy(w);
 }
 
+// What is kept for the next requests makes room for one that needs it, before that is refused.
+static size_t kept;
+
+static void reclaim(void *user, size_t bytes)
+{
+    struct memory_account *a = user;
+    size_t some = bytes < kept ? bytes : kept;
+    kept -= some;
+    memory_account_give(a, some);
+}
+
+static void what_is_kept_makes_room(void **state)
+{
+    (void)state;
+    struct workers *w = start(4, 2, 2, NS_PER_S, 1000);
+    account.reclaim = reclaim;
+    account.user = &account;
+    kept = 900;
+    memory_account_add(&account, kept);
+    struct request first = {.query_bytes = 300}, second = {.query_bytes = 800};
+    put(w, &first);
+    wait_for(&first.ended);
+    assert_int_equal(first.rc, 0);
+    assert_int_equal(kept, 700);
+    put(w, &second);
+    wait_for(&second.ended);
+    assert_int_equal(second.rc, -EBUSY);
+    workers_let_all_go(&first.job);
+    // Bodies count while they come; what a request holds in all goes back with its end.
+    struct request third = {.query_bytes = 800};
+    struct error e = {0};
+    third.job.fd = -1;
+    assert_int_equal(workers_hold_body(w, &third.job, 100, &e), 0);
+    assert_int_equal(workers_hold_body(w, &third.job, 200, &e), 0);
+    put(w, &third);
+    wait_for(&third.ended);
+    assert_int_equal(third.rc, 0);
+    assert_int_equal(kept, 0);
+    assert_int_equal(workers_hold_body(w, &second.job, 1, &e), -EBUSY);
+    workers_let_go(&third.job, 50);
+    assert_int_equal(counts_of(w).held_bytes, 250);
+    workers_let_all_go(&third.job);
+    assert_int_equal(counts_of(w).held_bytes, 0);
+    assert_int_equal(account.peak_bytes, 1000);
+    workers_destroy(w);
+}
+
+static _Atomic unsigned told_idle, told_eased;
+
+static void note_idle(void *user)
+{
+    (void)user;
+    told_idle++;
+}
+
+static void note_eased(void *user)
+{
+    (void)user;
+    told_eased++;
+}
+
+static void idle_workers_say_so_once(void **state)
+{
+    (void)state;
+    account = (struct memory_account){.limit_bytes = 1000};
+    struct workers_options options = {.threads_max = 4,
+                                      .at_once = 2,
+                                      .slow_max = 2,
+                                      .slow_after_ns = NS_PER_S,
+                                      .memory = &account,
+                                      .idle_ns = NS_PER_MS,
+                                      .idle = note_idle,
+                                      .eased = note_eased};
+    struct workers *w;
+    assert_int_equal(workers_create(&options, &w, NULL), 0);
+    for (unsigned round = 1; round <= 3; round++) {
+        struct request r = {.is_long = true};
+        put(w, &r);
+        wait_for(&r.running);
+        assert_int_equal(told_idle, round - 1); // not while something runs
+        r.release = true;
+        wait_for(&r.ended);
+        while (told_idle < round || told_eased < round)
+            sched_yield();
+    }
+    workers_destroy(w);
+    assert_int_equal(told_idle, 3);
+    assert_int_equal(told_eased, 3);
+}
+
 static void stopping_ends_all(void **state)
 {
     (void)state;
@@ -207,6 +304,8 @@ int main(void)
         cmocka_unit_test(no_more_at_once_than_that),
         cmocka_unit_test(a_client_that_hangs_up_ends_its_request),
         cmocka_unit_test(memory_of_all_is_bounded),
+        cmocka_unit_test(what_is_kept_makes_room),
+        cmocka_unit_test(idle_workers_say_so_once),
         cmocka_unit_test(stopping_ends_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

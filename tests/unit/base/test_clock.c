@@ -1,3 +1,5 @@
+// Ticks to boot time to the time of day: with the real clocks, and with simulated ones that jump
+// and are set.
 #include "base/clock.h"
 #include "unit/test.h"
 
@@ -9,26 +11,134 @@ static void ticks_become_the_time_of_day(void **state)
     if (!clock_ticks_usable())
         skip();
     struct clock_fit fit;
+    struct clock_reading now;
     clock_fit_start(&fit, 10);
-    // What the line says of a counter reading lies between the clock before and after it, a slope error of 1e-4 aside.
+    // What the map says of a counter reading lies between the clock before and after it, a slope
+    // error of 1e-4 aside.
     for (int i = 0; i < 100; i++) {
         int64_t before = clock_realtime_ns();
-        int64_t ns = clock_fit_ns(&fit, clock_ticks());
+        int64_t ns = clock_map_real_ns(&fit.map, clock_map_boot_ns(&fit.map, clock_ticks(), INT64_MAX));
         int64_t after = clock_realtime_ns();
-        int64_t slack = NS_PER_US + (after - fit.first_ns) / 10000;
+        int64_t slack = NS_PER_US + (after - fit.first.real_ns) / 10000;
         assert_true(ns >= before - slack && ns <= after + slack);
-        if (i % 10 == 0)
-            clock_fit_update(&fit);
+        if (i % 10 == 0) {
+            clock_read_together(&now);
+            clock_fit_take(&fit, &now);
+        }
     }
 }
 
 static void a_line_is_a_line(void **state)
 {
     (void)state;
-    struct clock_fit fit = {.ticks0 = 1000, .ns0 = 5000, .ns_per_tick = 0.5};
-    assert_int_equal(clock_fit_ns(&fit, 1000), 5000);
-    assert_int_equal(clock_fit_ns(&fit, 1200), 5100);
-    assert_int_equal(clock_fit_ns(&fit, 800), 4900); // a point that was taken before the line was drawn
+    struct clock_line line = {.ticks0 = 1000, .ns0 = 5000, .ns_per_tick = 0.5};
+    assert_int_equal(clock_line_ns(&line, 1000), 5000);
+    assert_int_equal(clock_line_ns(&line, 1200), 5100);
+    assert_int_equal(clock_line_ns(&line, 800), 4900); // a point that was taken before the line was drawn
+    line.ns_per_tick = 1e300;                          // written by a stranger: a number, no fault
+    assert_true(clock_line_ns(&line, 2000) > clock_line_ns(&line, 500));
+}
+
+// A machine: 2.5 ticks a nanosecond, readings that are up to NOISE_NS off.
+struct machine {
+    int64_t boot_ns, real_minus_boot_ns;
+    double ticks; // of the counter
+    uint64_t random;
+};
+
+enum { NOISE_NS = 20 };
+static const double TICKS_PER_NS = 2.5;
+
+static uint64_t random_u64(struct machine *m)
+{
+    m->random = m->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return m->random >> 33;
+}
+
+static int64_t noise(struct machine *m)
+{
+    return (int64_t)(random_u64(m) % (2 * NOISE_NS + 1)) - NOISE_NS;
+}
+
+static void runs(struct machine *m, int64_t ns)
+{
+    m->boot_ns += ns;
+    m->ticks += (double)ns * TICKS_PER_NS;
+}
+
+static struct clock_reading look(struct machine *m)
+{
+    return (struct clock_reading){(uint64_t)m->ticks, m->boot_ns + noise(m), m->boot_ns + m->real_minus_boot_ns,
+                                  2 * NOISE_NS};
+}
+
+static struct clock_fit begin(struct machine *m)
+{
+    struct clock_fit fit;
+    struct clock_reading first = look(m);
+    runs(m, NS_PER_MS);
+    struct clock_reading second = look(m);
+    clock_fit_begin(&fit, &first, &second);
+    return fit;
+}
+
+static int64_t real_of(const struct clock_fit *fit, uint64_t ticks)
+{
+    return clock_map_real_ns(&fit->map, clock_map_boot_ns(&fit->map, ticks, fit->last.boot_ns));
+}
+
+// Over random stretches, in which the wall clock is set and the counter stops or begins anew: a
+// moment that was read before a look has the time that the wall clock showed then; one between the
+// last two looks has that by the clock before or after.
+static void steps_and_suspensions(void **state)
+{
+    (void)state;
+    const char *given = getenv("SONDE_TEST_SEED"), *more = getenv("SONDE_TEST_ROUNDS");
+    uint64_t seed = given ? strtoull(given, NULL, 0) : 15;
+    long rounds = 2000 * (more ? strtol(more, NULL, 0) : 1);
+    struct machine m = {.boot_ns = 3600 * (int64_t)NS_PER_S,
+                        .real_minus_boot_ns = INT64_C(1700000000) * NS_PER_S,
+                        .ticks = 1e12,
+                        .random = seed};
+    struct clock_fit fit = begin(&m);
+    for (long round = 0; round < rounds; round++) {
+        int64_t looked_ns = fit.last.boot_ns;
+        // Within the stretch: a moment, then perhaps an event, then another moment; then a look.
+        runs(&m, 1 + (int64_t)(random_u64(&m) % NS_PER_S));
+        uint64_t early = (uint64_t)m.ticks;
+        int64_t early_boot = m.boot_ns, early_real = m.boot_ns + m.real_minus_boot_ns;
+        uint64_t event = random_u64(&m) % 8;
+        int64_t asleep = 0, set = 0;
+        if (event == 0)
+            set = ((int64_t)(random_u64(&m) % 7200) - 3600) * NS_PER_S + 12345;
+        else if (event == 1)
+            asleep = (int64_t)(random_u64(&m) % 100000) * NS_PER_MS + 10 * NS_PER_MS;
+        m.real_minus_boot_ns += set;
+        m.boot_ns += asleep;
+        bool anew = asleep && fit.last.ticks > 10000000 && random_u64(&m) % 2; // not twice within some ms
+        if (anew)
+            m.ticks = (double)(random_u64(&m) % 1000000);
+        runs(&m, 1 + (int64_t)(random_u64(&m) % NS_PER_MS));
+        uint64_t late = (uint64_t)m.ticks;
+        int64_t late_real = m.boot_ns + m.real_minus_boot_ns;
+        runs(&m, 1000);
+        struct clock_reading now = look(&m);
+        clock_fit_take(&fit, &now);
+        const int64_t off = 50 * NS_PER_US; // a young line, used over a second
+        if (llabs(real_of(&fit, late) - late_real) > off)
+            fail_msg("seed %llu, round %ld: a moment before the look is %lld ns off", (unsigned long long)seed, round,
+                     (long long)(real_of(&fit, late) - late_real));
+        int64_t off_early = llabs(real_of(&fit, early) - (early_real + set)); // by the clock as it is now
+        if (asleep && !anew)
+            off_early =
+                llabs(real_of(&fit, early) - asleep - early_real); // the counter does not tell when it stood still
+        if (off_early > off)
+            fail_msg("seed %llu, round %ld: a moment before the step is %lld ns off (set %lld, asleep %lld, anew %d)",
+                     (unsigned long long)seed, round, (long long)off_early, (long long)set, (long long)asleep, anew);
+        // What was taken before the look before goes by the numbers of then, also after the step.
+        if (set && llabs(clock_map_real_ns(&fit.map, looked_ns) - (looked_ns + early_real - early_boot)) > 4 * NOISE_NS)
+            fail_msg("seed %llu, round %ld: what was before the step has moved", (unsigned long long)seed, round);
+    }
 }
 
 int main(void)
@@ -36,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ticks_become_the_time_of_day),
         cmocka_unit_test(a_line_is_a_line),
+        cmocka_unit_test(steps_and_suspensions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

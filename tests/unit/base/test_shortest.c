@@ -1,5 +1,6 @@
 #include "unit/test.h"
 #include "base/shortest.h"
+#include "unit/seed.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -68,8 +69,8 @@ static void all_powers_of_ten_and_their_neighbours(void **state)
 static void any_bits(void **state)
 {
     (void)state;
-    uint64_t seed = 88172645463325252u;
-    for (int i = 0; i < 20000; i++) {
+    uint64_t seed = test_random_state(1);
+    for (unsigned i = 0; i < 20000 * test_rounds(); i++) {
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
         uint64_t bits = seed & ~(UINT64_C(1) << 63);
         double v = of_bits(bits);

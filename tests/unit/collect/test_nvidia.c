@@ -1,6 +1,7 @@
 // NVIDIA GPUs, played by the fake library: what they say, what they lack, and what goes wrong with them.
 #include "collect/collect.h"
 #include "fake/nvml.h"
+#include "tree.h"
 #include "unit/test.h"
 
 #include <dlfcn.h>
@@ -400,6 +401,71 @@ static void unsupported_is_missing_never_0(void **state)
     end();
 }
 
+// A process of the job has a series for the memory that it holds, beside that of its GPU; others have none.
+static void memory_of_the_jobs_processes(void **state)
+{
+    (void)state;
+    static const struct store_label host = {{"host", 4}, {"node1", 5}};
+    struct tree t;
+    tree_make(&t);
+    tree_write(&t, "proc/100/stat", "100 (train step) R 1");
+    tree_write(&t, "proc/100/environ", "");
+    char path[128];
+    snprintf(path, sizeof path, "%s/proc/100/environ", t.root);
+    FILE *f = fopen(path, "w");
+    assert_true(f && fwrite("A=b\0SONDE_JOB=j1", 1, 17, f) == 17 && fclose(f) == 0);
+    tree_write(&t, "proc/101/stat", "101 (other) R 1");
+    tree_write(&t, "proc/101/environ", "A=b");
+    say("gpus 2");
+    say("set 1 processes 0");
+    struct collect_options options = {.root = t.root,
+                                      .labels = &host,
+                                      .label_count = 1,
+                                      .level = 3,
+                                      .rate_s = PATIENT_RATE_S,
+                                      .folder = "/tmp",
+                                      .job = "j1"};
+    struct error e;
+    setenv("SONDE_NVML", FAKE_NVML, 1);
+    assert_int_equal(collect_create(&options, &c, &e), 0);
+    t_ns = SECOND;
+    while (says("still starting") || says("has not answered") || says("come up"))
+        sample();
+    sample(); // finds it
+    assert_true(sample() > 20);
+    const struct collect_series *own = find("0", "", "process_gpu_memory_bytes");
+    assert_non_null(own);
+    assert_str_equal(label(own, "pid"), "100");
+    assert_str_equal(label(own, "command"), "train_step");
+    assert_true(value("0", "process_gpu_memory_bytes") == GIB);
+    assert_true(value("0", "gpu_process_memory_bytes") == 2 * GIB); // of all
+    assert_null(find("1", "", "process_gpu_memory_bytes"));
+    size_t index;
+    struct collect_set set;
+    unsigned found = 0;
+    get_set(&index, &set);
+    for (size_t i = 0; i < set.count; i++)
+        found += str_eq(set.series[i].metric->metric.name, STR("process_gpu_memory_bytes"));
+    assert_int_equal(found, 1); // 101 is not of the job
+    // It grows, and lets go: its series goes, the GPU's stay.
+    say("set 0 process_memory 5e8");
+    assert_true(sample() > 20);
+    assert_true(value("0", "process_gpu_memory_bytes") == 5e8);
+    say("set 0 processes 0");
+    assert_true(sample() > 20);
+    assert_null(find("0", "", "process_gpu_memory_bytes"));
+    assert_true(sample() > 20);
+    assert_true(value("0", "gpu_utilization_percent") == 42);
+    // And comes back, to both GPUs.
+    say("set 0 processes 1");
+    say("set 1 processes 2");
+    sample();
+    sample();
+    assert_true(value("0", "process_gpu_memory_bytes") == 5e8 && value("1", "process_gpu_memory_bytes") == GIB);
+    end();
+    tree_free(&t);
+}
+
 static void an_old_driver_costs_only_what_it_lacks(void **state)
 {
     (void)state;
@@ -595,6 +661,7 @@ int main(void)
         cmocka_unit_test_teardown(below_its_level_nothing_is_opened, destroy),
         cmocka_unit_test_teardown(absence_has_a_reason, destroy),
         cmocka_unit_test_teardown(unsupported_is_missing_never_0, destroy),
+        cmocka_unit_test_teardown(memory_of_the_jobs_processes, destroy),
         cmocka_unit_test_teardown(an_old_driver_costs_only_what_it_lacks, destroy),
         cmocka_unit_test_teardown(a_new_driver_has_dropped_older_calls, destroy),
         cmocka_unit_test_teardown(a_call_that_blocks_holds_nobody_else, destroy),

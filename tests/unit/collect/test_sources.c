@@ -567,53 +567,163 @@ static void processes_of_the_job(void **state)
     tree_free(&t);
 }
 
-// Those that use most and those that hold most get series at level 4, ten of each; who has one keeps it until the end.
+static void write_io(struct tree *t, int pid, unsigned long read_bytes, unsigned long written)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "proc/%d/io", pid);
+    snprintf(text, sizeof text,
+             "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %lu\nwrite_bytes: %lu\ncancelled_write_bytes: 9\n",
+             read_bytes, written);
+    tree_write(t, path, text);
+}
+
+// What the kernel writes between the brackets of stat, as a tag.
+static const char NAME_AS_TAG[] = "a__b__c_";
+
+static double of_process(struct probe *p, const char *name, const char *pid)
+{
+    return probe_tagged(p, "processes", name, pid, NAME_AS_TAG);
+}
+
+// The default of `sonde run` is level 2: each process of the job has a point at every sample, however often the sums of all come.
+static void processes_of_the_job_at_every_sample(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sources;
+        int64_t step_ns;
+    } cases[] = {{NULL, 2 * SECOND}, {"processes=0.1", SECOND / 10}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        enum { OTHERS = 400 }; // enough that details of all are due only after many samples
+        struct tree t;
+        tree_make(&t);
+        tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7740\n");
+        for (int pid = 1000; pid < 1000 + OTHERS; pid++)
+            write_process(&t, pid, 100, 1, 1, 1);
+        write_process(&t, 100, 100, 4, 1, 10);
+        ENVIRON(100, "SONDE_JOB=j1");
+        write_io(&t, 100, 4096, 8192);
+        write_process(&t, 101, 50, 1, 1, 20); // /proc/101/io cannot be read
+        ENVIRON(101, "SONDE_JOB=j1");
+        struct probe p = probe_make_with(t.root, 2, getuid(), "j1", cases[k].sources);
+        int64_t t_ns = 1000 * SECOND;
+        for (int i = 0; i < 2; i++, t_ns += cases[k].step_ns) // found, then shown
+            probe_sample(&p, "processes", t_ns);
+        for (int i = 0; i < 20; i++, t_ns += cases[k].step_ns) {
+            write_process(&t, 100, 200 + i, 4, 1, 10);
+            write_io(&t, 100, 4096ul * (unsigned)i, 8192ul * (unsigned)i);
+            if (i % 3 == 0) // processes of others come and go: the walk may not be due
+                tree_write(&t, "proc/loadavg", i % 2 ? "0 0 0 1/93 7740\n" : "0 0 0 1/94 7741\n");
+            assert_true(probe_sample(&p, "processes", t_ns) >= 8);
+            assert_true(of_process(&p, "process_cpu_seconds_total", "100") == (200 + i) / 100.);
+            assert_true(of_process(&p, "process_resident_bytes", "100") == 10. * (double)sysconf(_SC_PAGESIZE));
+            assert_true(of_process(&p, "process_threads", "100") == 4);
+            assert_true(of_process(&p, "process_read_bytes_total", "100") == 4096. * i);
+            assert_true(of_process(&p, "process_write_bytes_total", "100") == 8192. * i);
+            assert_true(of_process(&p, "process_threads", "101") == 1);
+            assert_true(store_is_missing(of_process(&p, "process_read_bytes_total", "101")));
+            if (cases[k].sources) // asked for: the sums of all are there each time, too
+                assert_true(own(&p, "own_threads") == OTHERS + 5 && own(&p, "own_processes") == OTHERS + 2);
+        }
+        probe_free(&p);
+        tree_free(&t);
+    }
+}
+
+// What was read in between is in the sums once: a process counts from what it used when it was read last.
+static void processor_time_is_counted_once(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    write_process(&t, 100, 100, 1, 1, 10);
+    ENVIRON(100, "SONDE_JOB=j1");
+    struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
+    for (int i = 0; i < 50; i++) {
+        write_process(&t, 100, 100 + 10 * i, 1, 1, 10);
+        probe_sample(&p, "processes", SECOND * (1 + 2 * i));
+        double total = own(&p, "job_cpu_seconds_total");
+        assert_true(store_is_missing(total) || total == (100 + 10 * i) / 100.);
+        assert_true(store_is_missing(total) || own(&p, "own_cpu_seconds_total") == total);
+    }
+    probe_free(&p);
+    tree_free(&t);
+}
+
+static void write_child(struct tree *t, int pid, int parent)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "proc/%d/stat", pid);
+    snprintf(text, sizeof text, "%d (x) S %d 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 1 0 1 1000 1 1\n", pid, parent);
+    tree_write(t, path, text);
+}
+
+// `env -i` and setuid programs have no environment that could be read: a child of the job is of the job.
+static void children_of_the_job_are_of_the_job(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    write_process(&t, 100, 100, 1, 1, 10);
+    ENVIRON(100, "SONDE_JOB=j1");
+    write_child(&t, 101, 100);
+    write_child(&t, 102, 101);
+    write_child(&t, 90, 102); // numbers have wrapped around: its parent is listed behind it
+    write_child(&t, 103, 7);
+    struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
+    probe_sample(&p, "processes", SECOND);
+    probe_sample(&p, "processes", 100 * SECOND);
+    assert_true(own(&p, "own_processes") == 5 && own(&p, "job_processes") == 4);
+    probe_free(&p);
+    tree_free(&t);
+}
+
+// Of more than there is room for, those that use most and those that hold most; they keep their series until the end.
 static void processes_one_by_one(void **state)
 {
     (void)state;
-    enum { MANY = 40 };
+    enum { MANY = 300, ROWS = 5 };
     struct tree t;
     tree_make(&t);
     for (int pid = 100; pid < 100 + MANY; pid++) {
         write_process(&t, pid, pid, 2, 1,
-                      pid < 130 ? 1 : pid); // ticks grow with the number; the last ten hold much, too
+                      pid < 390 ? 1 : pid); // ticks grow with the number; the last ten hold much, too
         ENVIRON(pid, "SONDE_JOB=j1");
+        write_io(&t, pid, 1, 2);
     }
     write_process(&t, 105, 105, 3, 1, 1000);       // one that holds more than it uses
-    write_process(&t, 200, 1000000, 1, 1, 100000); // not of the job
-    struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
-    probe_sample(&p, "processes", SECOND);
-    assert_int_equal(probe_sample(&p, "processes", 100 * SECOND), 8); // not below level 4
+    write_process(&t, 500, 1000000, 1, 1, 100000); // not of the job
+    struct probe p = probe_make_with(t.root, 1, getuid(), "j1", NULL);
+    assert_true(probe_sample(&p, "processes", SECOND) <= 0); // not below level 2
     probe_free(&p);
-    p = probe_make_with(t.root, 4, getuid(), "j1", NULL);
-    probe_sample(&p, "processes", SECOND);
-    assert_int_equal(probe_sample(&p, "processes", 100 * SECOND),
-                     8 + 3 * 11); // 130…139 use most; 105 and nine of these hold most
-    struct collect_set set;
-    size_t at = 0;
-    collect_get_set(p.c, at, &set);
-    while (!str_eq(set.source, STR("processes")))
-        collect_get_set(p.c, ++at, &set);
-    const struct store_label *command = NULL;
-    for (size_t i = 0; i < set.count; i++)
-        for (size_t k = 0; k < set.series[i].label_count; k++)
-            if (str_eq(set.series[i].labels[k].key, STR("command")))
-                command = &set.series[i].labels[k];
-    assert_non_null(command);
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", STR_ARG(command->value));
-    assert_true(probe_tagged(&p, "processes", "process_threads", "105", name) == 3);
-    assert_true(probe_tagged(&p, "processes", "process_cpu_seconds_total", "139", name) == 1.39);
-    assert_true(probe_tagged(&p, "processes", "process_resident_bytes", "105", name) ==
-                1000. * (double)sysconf(_SC_PAGESIZE));
+    p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
+    probe_sample(&p, "processes", 100 * SECOND);
+    for (int pid = 390; pid < 400; pid++)
+        write_process(&t, pid, pid + 100, 2, 1, pid);
+    probe_sample(&p, "processes", 200 * SECOND);
+    assert_int_equal(probe_sample(&p, "processes", 300 * SECOND),
+                     8 + ROWS * 11); // 390…399 use most; 105 and nine of these hold most
+    assert_true(of_process(&p, "process_threads", "105") == 3);
+    assert_true(of_process(&p, "process_cpu_seconds_total", "399") == 4.99);
+    assert_true(of_process(&p, "process_resident_bytes", "105") == 1000. * (double)sysconf(_SC_PAGESIZE));
     // Another one gets busy; those before stay. One that ends has no values any more.
     write_process(&t, 101, 100000, 2, 1, 1);
-    tree_remove_all(&t, "proc/139");
-    probe_sample(&p, "processes", 200 * SECOND);
-    probe_sample(&p, "processes", 300 * SECOND);
-    assert_true(probe_tagged(&p, "processes", "process_cpu_seconds_total", "101", name) == 1000);
-    assert_true(probe_tagged(&p, "processes", "process_threads", "105", name) == 3);
-    assert_true(store_is_missing(probe_tagged(&p, "processes", "process_threads", "139", name)));
+    tree_remove_all(&t, "proc/399");
+    probe_sample(&p, "processes", 400 * SECOND);
+    probe_sample(&p, "processes", 500 * SECOND);
+    assert_true(of_process(&p, "process_cpu_seconds_total", "101") == 1000);
+    assert_true(of_process(&p, "process_threads", "105") == 3);
+    assert_true(store_is_missing(of_process(&p, "process_threads", "399")));
+    // A zombie has processor time, and no memory that would be 0.
+    tree_write(&t, "proc/101/stat",
+               "101 (a) b (c)) Z 1 1 1 0 -1 0 0 0 0 0 100001 10 0 0 20 0 1 0 1 0 0 18446744073709551615\n");
+    probe_sample(&p, "processes", 550 * SECOND);
+    assert_true(of_process(&p, "process_cpu_seconds_total", "101") == 1000.11);
+    assert_true(store_is_missing(of_process(&p, "process_resident_bytes", "101")));
+    // Another process with the same number has series of its own only when it is read twice.
+    write_process(&t, 101, 5, 2, 77, 1);
+    probe_sample(&p, "processes", 600 * SECOND);
+    assert_true(store_is_missing(of_process(&p, "process_cpu_seconds_total", "101")));
     probe_free(&p);
     tree_free(&t);
 }
@@ -733,6 +843,9 @@ int main(void)
         cmocka_unit_test(a_name_with_brackets),
         cmocka_unit_test(this_machine),
         cmocka_unit_test(processes_of_the_job),
+        cmocka_unit_test(processes_of_the_job_at_every_sample),
+        cmocka_unit_test(processor_time_is_counted_once),
+        cmocka_unit_test(children_of_the_job_are_of_the_job),
         cmocka_unit_test(processes_one_by_one),
         cmocka_unit_test(counts_hold_while_nothing_changes),
         cmocka_unit_test(details_come_less_often),

@@ -5,7 +5,7 @@
 static void offsets_are_fixed(void **state)
 {
     (void)state;
-    assert_int_equal(SEGMENT_VERSION, 1);
+    assert_int_equal(SEGMENT_VERSION, 2);
     assert_int_equal(offsetof(struct segment_header, version), 8);
     assert_int_equal(offsetof(struct segment_header, pid), 12);
     assert_int_equal(offsetof(struct segment_header, start_ticks), 16);
@@ -14,13 +14,18 @@ static void offsets_are_fixed(void **state)
     assert_int_equal(offsetof(struct segment_header, slots), 40);
     assert_int_equal(offsetof(struct segment_header, level), 44);
     assert_int_equal(offsetof(struct segment_header, clock), 48);
-    assert_int_equal(offsetof(struct segment_header, socket_path), 56);
+    assert_int_equal(offsetof(struct segment_header, socket_path),
+                     56); // as in version 1: agents look here before they refuse
+    assert_int_equal(offsetof(struct segment_header, agent_inode), 168);
     assert_int_equal(offsetof(struct segment_header, definitions_bytes), 192);
     assert_int_equal(offsetof(struct segment_header, slots_used), 200);
     assert_int_equal(offsetof(struct segment_header, refused), 208);
-    assert_int_equal(offsetof(struct segment_header, dropped_slots), 216);
-    assert_int_equal(offsetof(struct segment_agent, dropped_slots), 8);
-    assert_int_equal(offsetof(struct segment_agent, tails), 64);
+    assert_int_equal(offsetof(struct segment_header, dropped), 216);
+    assert_int_equal(offsetof(struct segment_header, common_end), 224);
+    assert_int_equal(offsetof(struct segment_agent, attached), 4);
+    assert_int_equal(offsetof(struct segment_agent, dropped), 8);
+    assert_int_equal(offsetof(struct segment_agent, conversion), 64);
+    assert_int_equal(offsetof(struct segment_agent, tails), 192);
     assert_int_equal(offsetof(struct ring, head), 0);
     assert_int_equal(offsetof(struct ring, cells_end), 24);
     assert_int_equal(offsetof(struct ring, dropped), 32);
@@ -35,15 +40,13 @@ static void areas_do_not_overlap(void **state)
     for (size_t s = 0; s < 5; s++) {
         for (size_t r = 0; r < 3; r++) {
             struct segment_layout l = segment_layout(slots[s], rings[r]);
-            assert_true(l.agent >= sizeof(struct segment_header));
-            assert_true(l.agent_bytes >=
-                        sizeof(struct segment_agent) + slots[s] * sizeof(((struct segment_agent *)0)->tails[0]));
-            assert_int_equal(l.definitions, l.agent + l.agent_bytes);
+            assert_true(l.definitions >= sizeof(struct segment_header));
             assert_int_equal(l.gauges, l.definitions + SEGMENT_DEFINITIONS_BYTES);
-            assert_int_equal(l.slots, l.gauges + SEGMENT_DEFINITIONS_MAX * 8);
+            assert_int_equal(l.common, l.gauges + SEGMENT_DEFINITIONS_MAX * 8);
+            assert_int_equal(l.slots, l.common + SEGMENT_DEFINITIONS_MAX * 8);
             assert_int_equal(l.slot_bytes, SLOT_DATA + rings[r]);
             assert_int_equal(l.bytes, l.slots + slots[s] * l.slot_bytes);
-            assert_int_equal(l.definitions % SEGMENT_PAGE, 0); // agent's area is mapped for writing on its own
+            assert_int_equal(l.definitions % SEGMENT_PAGE, 0);
             assert_int_equal(l.slots % SEGMENT_PAGE, 0);
             assert_int_equal(l.slot_bytes % SEGMENT_PAGE, 0);
         }

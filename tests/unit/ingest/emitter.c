@@ -6,6 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <float.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,6 +46,17 @@ static void wait_for_line(void)
     char c;
     while (read(0, &c, 1) == 1 && c != '\n')
         ;
+}
+
+static uint64_t random_state;
+
+static uint64_t random_u64(void)
+{
+    random_state += 0x9e3779b97f4a7c15u;
+    uint64_t x = random_state;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
 }
 
 static sonde_handle tagged(const char *name, const char *key, long value, enum sonde_kind kind)
@@ -147,6 +163,50 @@ static int mode_waits(void)
     say("second");
     wait_for_line();
     printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+// moves COUNT PATH: emits COUNT, and goes to the agent of that path in the middle of the next COUNT
+static int mode_moves(void)
+{
+    sonde_handle h = sonde_gauge("value", ""), total = sonde_counter("work_total", "");
+    for (long i = 0; i < 2 * number(0); i++) {
+        if (i == number(0)) {
+            say("first");
+            wait_for_line();
+        }
+        if (i == number(0) + number(0) / 2)
+            sonde_connect(arguments[1], 1);
+        sonde_emit(h, (double)i);
+        sonde_add(total, 1);
+    }
+    say("second");
+    wait_for_line();
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+// unheard: emits 10 points, two rows of two, a span, a note, and two cells; says what became of them, twice
+static int mode_unheard(void)
+{
+    sonde_handle m[] = {sonde_gauge("value", ""), sonde_gauge("other", "")};
+    sonde_handle group = sonde_group(m, 2), total = sonde_counter("total", ""), level = sonde_gauge("level", "");
+    for (int i = 0; i < 10; i++)
+        sonde_emit(m[0], i);
+    for (int i = 0; i < 2; i++)
+        sonde_emit_group(group, (double[]){1, 2});
+    sonde_span_begin("span");
+    sonde_span_end();
+    sonde_annotate("note");
+    sonde_add(total, 1);
+    sonde_set(level, 0);
+    for (int i = 0; i < 2; i++) {
+        char why[512];
+        int failed = sonde_check(why, sizeof why);
+        printf("dropped%d=%llu\nfailed%d=%d\nwhy%d=%s\n", i, (unsigned long long)sonde_dropped(), i, -failed, i, why);
+        say(i ? "second" : "first");
+        wait_for_line();
+    }
     return 0;
 }
 
@@ -325,6 +385,53 @@ static int mode_cells(void)
     return 0;
 }
 
+static void *thread_adds_and_stays(void *unused)
+{
+    sonde_handle h = sonde_counter("work_total", "");
+    for (long i = 0; i < number(1); i++)
+        sonde_add(h, 1);
+    sonde_emit(sonde_gauge("value", ""), 1);
+    pthread_barrier_wait(&crowd);
+    return unused;
+}
+
+// add_crowd THREADS ADDS: all at the same time
+static int mode_add_crowd(void)
+{
+    pthread_t threads[1024];
+    long count = number(0);
+    pthread_barrier_init(&crowd, NULL, (unsigned)count);
+    for (long i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, thread_adds_and_stays, NULL) != 0)
+            return 1;
+    for (long i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+// bad_amounts: what would make a counter something that is no number; says how many were refused
+static int mode_bad_amounts(void)
+{
+    sonde_handle total = sonde_counter("total", ""), large = sonde_counter("large", ""), set = sonde_counter("set", "");
+    sonde_add(total, 2);
+    sonde_add(total, NAN);
+    sonde_add(total, INFINITY);
+    sonde_add(total, -INFINITY);
+    sonde_add(total, sonde_missing());
+    sonde_add(total, 3);
+    sonde_add(large, DBL_MAX);
+    sonde_add(large, DBL_MAX); // the sum, not the amount, is infinite
+    sonde_set(set, 7);
+    printf("dropped=%llu\n", (unsigned long long)sonde_dropped());
+    say("ready");
+    wait_for_line();
+    sonde_set(set, NAN);
+    say("set");
+    wait_for_line();
+    return 0;
+}
+
 // count AMOUNT: adds to one counter and ends at once
 static int mode_count(void)
 {
@@ -333,6 +440,13 @@ static int mode_count(void)
         say("ready");
         wait_for_line();
     }
+    return 0;
+}
+
+// count_into NAME AMOUNT: the same for a counter of any name
+static int mode_count_into(void)
+{
+    sonde_add(sonde_counter(arguments[0], ""), (double)number(1));
     return 0;
 }
 
@@ -644,14 +758,14 @@ static int mode_tight(void)
     return 0;
 }
 
-// Where the library has mapped its segment.
-static char *find_segment(size_t *bytes)
+// Where the library has mapped its segment, or the agent's area.
+static char *find_mapping(const char *name, size_t *bytes)
 {
     FILE *f = fopen("/proc/self/maps", "re");
     char line[512], *found = NULL;
     while (f && fgets(line, sizeof line, f)) {
         unsigned long from, to;
-        if (strstr(line, "/memfd:sonde") && sscanf(line, "%lx-%lx", &from, &to) == 2) {
+        if (strstr(line, name) && sscanf(line, "%lx-%lx", &from, &to) == 2) {
             found = (char *)from;
             *bytes = to - from;
         }
@@ -659,17 +773,6 @@ static char *find_segment(size_t *bytes)
     if (f)
         fclose(f);
     return found;
-}
-
-static uint64_t random_state;
-
-static uint64_t random_u64(void)
-{
-    random_state += 0x9e3779b97f4a7c15u;
-    uint64_t x = random_state;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
 }
 
 static uint64_t nasty(void)
@@ -684,15 +787,15 @@ static uint64_t nasty(void)
 static int mode_scribble(void)
 {
     random_state = (uint64_t)number(0);
-    size_t bytes = 0;
+    size_t bytes = 0, agent_bytes = 0;
     sonde_handle h = sonde_gauge("scribbled", "");
     sonde_add(sonde_counter("scribbled_total", ""), 1);
     sonde_span_begin("scribbled span", "k", "v");
     sonde_span_end();
     for (int i = 0; i < 1000; i++)
         sonde_emit(h, i);
-    char *base = find_segment(&bytes);
-    if (!base)
+    char *base = find_mapping(SEGMENT_LINK, &bytes), *agent = find_mapping(SEGMENT_AGENT_LINK, &agent_bytes);
+    if (!base || !agent)
         return 1;
     struct segment_header *header = (struct segment_header *)base;
     struct segment_layout at = segment_layout(header->slots, header->ring_bytes);
@@ -700,34 +803,34 @@ static int mode_scribble(void)
     wait_for_line();
     for (long round = 0; round < number(1); round++) {
         uint64_t r = random_u64();
-        size_t where;
+        char *where;
         switch (r % 8) {
         case 0:
-            where = offsetof(struct segment_header, definitions_bytes) + random_u64() % 5 * 8;
+            where = base + offsetof(struct segment_header, definitions_bytes) + random_u64() % 5 * 8;
             break;
         case 1:
-            where = random_u64() % 256 * 8;
+            where = base + random_u64() % 256 * 8;
             break;
         case 2:
-            where = at.agent + random_u64() % 32 * 8;
+            where = agent + random_u64() % 32 * 8;
             break;
         case 3:
-            where = at.definitions + random_u64() % 64 * 8;
+            where = base + at.definitions + random_u64() % 64 * 8;
             break;
         case 4:
-            where = at.gauges + random_u64() % 64 * 8;
+            where = base + at.gauges + random_u64() % 64 * 8;
             break;
         case 5:
-            where = at.slots + random_u64() % 8 * 8; // the ring's head
+            where = base + at.slots + random_u64() % 8 * 8; // the ring's head
             break;
         default:
-            where = at.slots + SLOT_DATA + random_u64() % 4096 * 8;
+            where = base + at.slots + SLOT_DATA + random_u64() % 4096 * 8;
         }
         uint64_t value = nasty();
         if (r % 8 >= 6 && random_u64() % 2) // a header that might be believed
             value = segment_word((enum segment_type)(random_u64() % 8), random_u64() % 4, random_u64() % 64,
                                  (uint32_t)(random_u64() % 4));
-        memcpy(base + where, &value, sizeof value);
+        memcpy(where, &value, sizeof value);
         if (random_u64() % 16 == 0) // and its head runs ahead
             atomic_fetch_add(&((struct ring *)(void *)(base + at.slots))->head, random_u64() % 64 * 8);
         if (random_u64() % 64 == 0)
@@ -740,13 +843,202 @@ static int mode_scribble(void)
     return 0;
 }
 
+static void *thread_does_everything(void *index)
+{
+    sonde_handle value = tagged("value", "thread", (long)(intptr_t)index, SONDE_GAUGE);
+    sonde_handle total = sonde_counter("work_total", ""), level = sonde_gauge("level", "");
+    sonde_handle group = sonde_group((sonde_handle[]){value, level}, 2);
+    for (long i = 0; i < number(0); i++) {
+        sonde_emit(value, (double)i);
+        sonde_emit_at(value, (double)i, i);
+        sonde_emit_group(group, (double[]){1, 2});
+        sonde_add(total, 1);
+        sonde_set(level, (double)i);
+        sonde_span_begin("step", "k", "v");
+        sonde_annotate("note");
+        sonde_span_end();
+        if (i % 64 == 0)
+            tagged("defined", "i", i, SONDE_GAUGE);
+    }
+    return NULL;
+}
+
+// everything ROUNDS: four threads, all calls
+static int mode_everything(void)
+{
+    pthread_t threads[4];
+    sonde_level();
+    say("ready");
+    wait_for_line();
+    for (long i = 0; i < 4; i++)
+        if (pthread_create(&threads[i], NULL, thread_does_everything, (void *)(intptr_t)i) != 0)
+            return 1;
+    for (long i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    printf("dropped=%llu\nend\n", (unsigned long long)sonde_dropped());
+    return 0;
+}
+
+static void *thread_is_cancelled(void *paths)
+{
+    int unused;
+    pthread_setcanceltype(number(1) ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED, &unused);
+    for (long i = 0;; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "cancelled_%ld", i % 1000);
+        sonde_handle h = sonde_gauge(name, "");
+        sonde_emit(h, 1);
+        sonde_add(h, 1);
+        sonde_set(h, 1);
+        sonde_group(&h, 1);
+        sonde_gauge("not a name", "");
+        sonde_span_begin("span");
+        sonde_annotate("note");
+        sonde_span_end();
+        if (i % 16 == 0)
+            sonde_connect(((char **)paths)[i / 16 % 2], 1);
+        pthread_testcancel(); // none of the calls above need be a cancellation point
+    }
+    return NULL;
+}
+
+// cancels THREADS ASYNCHRONOUS SEED PATH PATH: threads that are cancelled anywhere in the slow paths. Then everything still
+// works: definitions, points, fork(). A lock that nobody holds any more ends it by the alarm.
+static int mode_cancels(void)
+{
+    enum { ALARM_S = 60, SPINS = 1 << 19 };
+    pthread_t t;
+    random_state = (uint64_t)number(2);
+    alarm(ALARM_S);
+    sonde_emit(sonde_gauge("before", ""), 1); // this thread has a ring of its own
+    for (long i = 0; i < number(0); i++) {
+        if (pthread_create(&t, NULL, thread_is_cancelled, &arguments[3]) != 0)
+            return 1;
+        for (volatile uint64_t spin = random_u64() % SPINS; spin; spin--)
+            ;
+        pthread_cancel(t);
+        pthread_join(t, NULL);
+    }
+    sonde_handle after = sonde_gauge("after", "");
+    sonde_connect(arguments[3], 1);
+    sonde_emit(after, 1);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sonde_emit(after, 2);
+        sonde_emit(sonde_gauge("child", ""), 1);
+        _exit(0);
+    }
+    int status;
+    return waitpid(pid, &status, 0) != pid || status != 0 || !after;
+}
+
+static int run_rest(void);
+
+// as UID MODE …: drops its privileges first
+static int mode_as(void)
+{
+    uid_t uid = (uid_t)number(0);
+    arguments++;
+    argument_count--;
+    if (uid != geteuid() && (setgid(uid) != 0 || setuid(uid) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0))
+        return 1;
+    return run_rest();
+}
+
+// no_memory: nothing more can be reserved from the middle on, as under vm.overcommit_memory=2 at the limit. What does not fit
+// into what there is counts as dropped.
+static int mode_no_memory(void)
+{
+    enum { POINTS = 20000 };
+    sonde_handle before = sonde_gauge("before", ""), total = sonde_counter("total", "");
+    sonde_emit(before, 1);
+    sonde_add(total, 1);
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return 1;
+    long defined = 0;
+    for (int i = 0; i < POINTS; i++)
+        sonde_emit(before, i);
+    for (int i = 0; i < 5000; i++) {
+        sonde_handle h = tagged("more", "i", i, SONDE_GAUGE);
+        defined += h != 0;
+        sonde_set(h, 1);
+        sonde_add(h, 1);
+    }
+    sonde_add(total, 1);
+    printf("sent=%d\ndropped=%llu\ndefined=%ld\n", POINTS + 1, (unsigned long long)sonde_dropped(), defined);
+    say("first");
+    wait_for_line();
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) { // cannot have a segment
+        sonde_emit(before, 1);
+        _exit(sonde_level());
+    }
+    int status;
+    return waitpid(pid, &status, 0) != pid || status != 0;
+}
+
+// unsealed MODE …: on a kernel that has no F_SEAL_FUTURE_WRITE, as before Linux 5.1
+static int mode_unsealed(void)
+{
+    enum { SEAL_FUTURE_WRITE = 0x10 };
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_ADD_SEALS, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, SEAL_FUTURE_WRITE, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return 1;
+    return run_rest();
+}
+
+// slow: a point for each empty line, until another line comes
+static int mode_slow(void)
+{
+    enum { POINTS_MAX = 20000 }; // less than half of a ring, at which it would look in any case
+    char line[64];
+    int sent = 1;
+    sonde_handle h = sonde_gauge("value", "");
+    sonde_emit(h, 0);
+    say("1");
+    for (; sent < POINTS_MAX && fgets(line, sizeof line, stdin) && strcmp(line, "\n") == 0; sent++)
+        sonde_emit(h, sent);
+    printf("sent=%d\n", sent);
+    return 0;
+}
+
 static const struct mode {
     const char *name;
     int (*run)(void);
 } modes[] = {
+    {"slow", mode_slow},
+    {"everything", mode_everything},
+    {"as", mode_as},
+    {"no_memory", mode_no_memory},
+    {"cancels", mode_cancels},
+    {"unsealed", mode_unsealed},
     {"threads", mode_threads},
     {"waves", mode_waves},
+    {"moves", mode_moves},
+    {"unheard", mode_unheard},
     {"crowd", mode_crowd},
+    {"add_crowd", mode_add_crowd},
+    {"count_into", mode_count_into},
+    {"bad_amounts", mode_bad_amounts},
     {"points", mode_points},
     {"waits", mode_waits},
     {"stream", mode_stream},
@@ -773,12 +1065,21 @@ static const struct mode {
     {"span_pairs", mode_span_pairs},
 };
 
-int main(int argc, char **argv)
+// The mode that the arguments begin with.
+static int run_rest(void)
 {
-    arguments = argv + 2;
-    argument_count = argc - 2;
+    const char *name = argument_count > 0 ? arguments[0] : "";
+    arguments++;
+    argument_count--;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (argc > 1 && strcmp(argv[1], modes[i].name) == 0)
+        if (strcmp(name, modes[i].name) == 0)
             return modes[i].run();
     return 2;
+}
+
+int main(int argc, char **argv)
+{
+    arguments = argv + 1;
+    argument_count = argc - 1;
+    return run_rest();
 }

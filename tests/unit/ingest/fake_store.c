@@ -42,6 +42,7 @@ void fake_store_close(struct store *s)
     free(s->metric_facts);
     free(s->sets);
     free(s->events);
+    free(s->kept);
     free(s);
 }
 
@@ -140,6 +141,10 @@ int store_define_set(struct store *s, const uint32_t *series, size_t count, uint
 static void add(struct store *s, uint32_t series, int64_t t_ns, double value)
 {
     struct fake_series *f = &s->series[series];
+    if (s->keep) {
+        s->kept = grow(s->kept, s->kept_count, &s->kept_capacity, sizeof *s->kept);
+        s->kept[s->kept_count++] = (struct store_point){t_ns, value, series};
+    }
     if (!f->count++) {
         f->first = value;
         f->first_t_ns = t_ns;
@@ -161,6 +166,13 @@ int store_append_row(struct store *s, uint32_t set, int64_t t_ns, const double *
     for (size_t i = 0; i < s->sets[set].count; i++)
         if (!store_is_missing(values[i]))
             add(s, s->sets[set].series[i], t_ns, values[i]);
+    return 0;
+}
+
+int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
+{
+    assert(series < s->series_count);
+    add(s, series, t_ns, value);
     return 0;
 }
 

@@ -42,6 +42,9 @@ struct store {
     uint64_t events_appended; // also those that replaced an earlier one
     size_t series_limit;      // 0 = none
     size_t metric_limit;
+    bool keep; // every point, in the order in which they came
+    struct store_point *kept;
+    size_t kept_count, kept_capacity;
 };
 
 struct store *fake_store_open(void);

@@ -54,7 +54,8 @@ void node_agent_start(struct node *n)
                                      .recorded = recorded,
                                      .recorded_user = n->store};
     assert_int_equal(ingest_create(n->store, &options, &n->in, NULL), 0);
-    ingest_adopt(n->in);
+    if (!n->blind)
+        ingest_adopt(n->in);
 }
 
 static void add_stats(struct ingest_stats *to, const struct ingest_stats *s)
@@ -88,6 +89,7 @@ void node_agent_stop(struct node *n)
     n->connection_count = 0;
     ingest_get_stats(n->in, &now);
     add_stats(&n->before, &now);
+    ingest_counts_recorded(n->in);
     ingest_destroy(n->in);
     n->in = NULL;
 }
@@ -175,12 +177,12 @@ static void read_child(struct child *c)
 // The HELLO of connection i. False: it is closed and forgotten.
 static bool greet(struct node *n, size_t i)
 {
-    int segment;
-    int r = ingest_receive_hello(n->connections[i], &segment, &n->peers[i]);
+    struct ingest_descriptors fds;
+    int r = ingest_receive_hello(n->connections[i], &fds, &n->peers[i]);
     if (r == -EAGAIN)
         return true;
     if (r == 0)
-        r = ingest_attach(n->in, segment, n->peers[i]);
+        r = ingest_attach(n->in, fds, n->peers[i]);
     n->greeted[i] = true;
     if (r == 0 || r == -EBUSY)
         return true;

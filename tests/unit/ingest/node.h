@@ -33,6 +33,7 @@ struct node {
     uint64_t bells;
     uint64_t refused_segments;
     int level;
+    bool blind;                 // agents that start do not look through /proc, as one in a PID namespace of its own
     struct ingest_stats before; // of agents that were stopped
 };
 

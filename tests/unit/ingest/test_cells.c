@@ -1,6 +1,7 @@
 // Cells: sums over threads and programs, those gone included; gauges; what was never touched is not recorded.
 #include "node.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -39,6 +40,47 @@ static void counters_and_gauges(void **state)
     node_say(c, "\n");
     node_until_all_gone(&n);
     assert_int_equal(node_stats(&n).points, 0);
+    node_close(&n);
+}
+
+static void more_threads_than_slots(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "add_crowd", "600", "20", NULL); // SEGMENT_SLOTS_MAX is 512
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_true(series(&n, "work_total")->last == 600 * 20);
+    assert_true(child_number(c, "dropped") > 0); // their points
+    assert_int_equal(node_stats(&n).points + child_number(c, "dropped"), 600);
+    assert_int_equal(node_stats(&n).dropped_full, child_number(c, "dropped"));
+    node_close(&n);
+}
+
+static void what_is_no_number_is_refused(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "bad_amounts", NULL);
+    node_until_said(&n, c, "ready");
+    node_round(&n);
+    ingest_sample_cells(n.in, instant);
+    assert_int_equal(child_number(c, "dropped"), 5);
+    assert_true(series(&n, "total")->last == 5);
+    assert_true(series(&n, "large")->last == DBL_MAX);
+    assert_true(series(&n, "set")->last == 7);
+    node_say(c, "\n");
+    node_until_said(&n, c, "set");
+    ingest_sample_cells(n.in, instant + 1);
+    node_spawn(&n, NULL, "count_into", "set", "1", NULL); // a total that several programs share
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_true(series(&n, "set")->last == 8);
+    assert_int_equal(node_stats(&n).dropped_full, 5);
     node_close(&n);
 }
 
@@ -165,8 +207,9 @@ static void more_cells_than_a_set_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_and_gauges),         cmocka_unit_test(last_state_of_a_short_life),
-        cmocka_unit_test(totals_do_not_fall),          cmocka_unit_test(totals_do_not_fall_with_another_agent),
+        cmocka_unit_test(counters_and_gauges),          cmocka_unit_test(more_threads_than_slots),
+        cmocka_unit_test(what_is_no_number_is_refused), cmocka_unit_test(last_state_of_a_short_life),
+        cmocka_unit_test(totals_do_not_fall),           cmocka_unit_test(totals_do_not_fall_with_another_agent),
         cmocka_unit_test(more_cells_than_a_set_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

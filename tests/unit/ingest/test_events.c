@@ -196,7 +196,7 @@ static void as_many_metrics_as_there_may_be(void **state)
     node_until_said(&n, c, "dropped=");
     node_until_ended(&n, c);
     assert_int_equal(child_number(c, "on"), SEGMENT_DEFINITIONS_MAX - 1);
-    assert_int_equal(child_number(c, "dropped"), 0);
+    assert_int_equal(child_number(c, "dropped"), SEGMENT_DEFINITIONS_MAX - 1); // nobody took their points
     node_close(&n);
 }
 

@@ -1,6 +1,7 @@
 // A program may write anything into its segment, and pass anything as one. Only its own data suffer.
 #include "emit/segment.h"
 #include "node.h"
+#include "unit/seed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void scribblers_harm_only_themselves(void **state)
@@ -19,9 +21,10 @@ static void scribblers_harm_only_themselves(void **state)
     node_agent_start(&n);
     struct child *good = node_spawn(&n, NULL, "waits", "1000", "30000", NULL);
     node_until_said(&n, good, "first");
-    for (int i = 0; i < 24; i++) {
+    uint64_t first = test_seed(0);
+    for (unsigned i = 0; i < 24 * test_rounds(); i++) {
         char seed[16];
-        snprintf(seed, sizeof seed, "%d", i);
+        snprintf(seed, sizeof seed, "%u", (unsigned)(first + i));
         struct child *bad = node_spawn(&n, NULL, "scribble", seed, "20000", NULL);
         node_until_said(&n, bad, "ready");
         node_round(&n);
@@ -50,6 +53,8 @@ static void scribblers_harm_only_themselves(void **state)
     node_close(&n);
 }
 
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
 // A segment of our own, as a program would make it.
 static int make_segment(uint32_t slots, uint64_t ring_bytes, size_t bytes, int seals)
 {
@@ -72,33 +77,69 @@ static int make_segment(uint32_t slots, uint64_t ring_bytes, size_t bytes, int s
     return fd;
 }
 
+static struct ingest_descriptors with_area(int segment, size_t bytes, int seals)
+{
+    struct ingest_descriptors fds = {segment, memfd_create(SEGMENT_AGENT_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING), 0};
+    struct stat st;
+    assert_true(fds.agent_area >= 0);
+    assert_int_equal(ftruncate(fds.agent_area, (off_t)bytes), 0);
+    assert_int_equal(fcntl(fds.agent_area, F_ADD_SEALS, seals), 0);
+    assert_int_equal(fstat(fds.agent_area, &st), 0);
+    uint64_t inode = st.st_ino;
+    ssize_t n = pwrite(segment, &inode, sizeof inode, offsetof(struct segment_header, agent_inode));
+    assert_true(n == (ssize_t)sizeof inode || n < 0); // what is no memfd takes nothing
+    return fds;
+}
+
+// The segment, with an area for the agent that is as it should be.
+static struct ingest_descriptors offer(int segment)
+{
+    return with_area(segment, SEGMENT_AGENT_BYTES, SEALS);
+}
+
 static void what_is_no_segment(void **state)
 {
     (void)state;
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
-    assert_int_equal(ingest_attach(n.in, pipes[0], getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, pipes[1], getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, make_segment(4, 1 << 20, 0, 0), getpid()),
+    assert_int_equal(ingest_attach(n.in, offer(pipes[0]), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(pipes[1]), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, 0)), getpid()),
                      -EPROTO); // could be shrunk under us
-    assert_int_equal(ingest_attach(n.in, make_segment(4, 1 << 20, 0, F_SEAL_GROW), getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, make_segment(4, 1 << 20, 1 << 20, SEALS), getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, make_segment(0, 1 << 20, 0, SEALS), getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, make_segment(1 << 20, 1 << 20, 1 << 20, SEALS), getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, make_segment(4, 3 << 19, 0, SEALS), getpid()), -EPROTO); // no power of two
-    assert_int_equal(ingest_attach(n.in, make_segment(4, 4096, 0, SEALS), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, F_SEAL_GROW)), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 1 << 20, SEALS)), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(0, 1 << 20, 0, SEALS)), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(1 << 20, 1 << 20, 1 << 20, SEALS)), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 3 << 19, 0, SEALS)), getpid()),
+                     -EPROTO); // no power of two
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 4096, 0, SEALS)), getpid()), -EPROTO);
     assert_int_equal(node_stats(&n).programs, 0);
-    int fd = make_segment(4, 1 << 20, 0, SEALS), again = dup(fd);
-    assert_int_equal(ingest_attach(n.in, fd, getpid()), 0);
+    // An agent's area that could be shrunk under us, of a wrong size, or of another segment.
+    assert_int_equal(
+        ingest_attach(n.in, with_area(make_segment(4, 1 << 20, 0, SEALS), SEGMENT_AGENT_BYTES, F_SEAL_GROW), getpid()),
+        -EPROTO);
+    assert_int_equal(ingest_attach(n.in, with_area(make_segment(4, 1 << 20, 0, SEALS), 4096, SEALS), getpid()),
+                     -EPROTO);
+    struct ingest_descriptors one = offer(make_segment(4, 1 << 20, 0, SEALS)),
+                              other = offer(make_segment(4, 1 << 20, 0, SEALS));
+    assert_int_equal(ingest_attach(n.in, (struct ingest_descriptors){one.segment, other.agent_area, 0}, getpid()),
+                     -EPROTO);
+    close(one.agent_area);
+    close(other.segment);
+    assert_int_equal(node_stats(&n).programs, 0);
+    struct ingest_descriptors fds = offer(make_segment(4, 1 << 20, 0, SEALS)),
+                              again = {dup(fds.segment), dup(fds.agent_area), 0};
+    assert_int_equal(ingest_attach(n.in, fds, getpid()), 0);
     assert_int_equal(ingest_attach(n.in, again, getpid()), -EBUSY);
     assert_int_equal(node_stats(&n).programs, 1);
-    assert_int_equal(fcntl(fd, F_GETFD), -1); // both were closed
-    assert_int_equal(fcntl(again, F_GETFD), -1);
+    assert_int_equal(fcntl(fds.segment, F_GETFD), -1); // all were closed
+    assert_int_equal(fcntl(fds.agent_area, F_GETFD), -1);
+    assert_int_equal(fcntl(again.segment, F_GETFD), -1);
+    assert_int_equal(fcntl(again.agent_area, F_GETFD), -1);
     node_close(&n);
 }
 
@@ -108,11 +149,10 @@ static void as_many_programs_as_there_may_be(void **state)
     struct store *store = fake_store_open();
     struct ingest_options options = {.level = 1, .programs_max = 2};
     struct ingest *in;
-    enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
     assert_int_equal(ingest_create(store, &options, &in, NULL), 0);
-    assert_int_equal(ingest_attach(in, make_segment(4, 1 << 20, 0, SEALS), getpid()), 0);
-    assert_int_equal(ingest_attach(in, make_segment(4, 1 << 20, 0, SEALS), getpid()), 0);
-    assert_int_equal(ingest_attach(in, make_segment(4, 1 << 20, 0, SEALS), getpid()), -ENFILE);
+    assert_int_equal(ingest_attach(in, offer(make_segment(4, 1 << 20, 0, SEALS)), getpid()), 0);
+    assert_int_equal(ingest_attach(in, offer(make_segment(4, 1 << 20, 0, SEALS)), getpid()), 0);
+    assert_int_equal(ingest_attach(in, offer(make_segment(4, 1 << 20, 0, SEALS)), getpid()), -ENFILE);
     ingest_destroy(in);
     fake_store_close(store);
 }
@@ -123,10 +163,9 @@ static void unseen_process_goes_with_its_connection(void **state)
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
-    assert_int_equal(ingest_attach(n.in, make_segment(4, 1 << 20, 0, SEALS), -1),
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, SEALS)), -1),
                      0); // as ingest_receive_hello numbers them
-    assert_int_equal(ingest_attach(n.in, make_segment(4, 1 << 20, 0, SEALS), -2), 0);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, SEALS)), -2), 0);
     ingest_drain(n.in, NULL);
     assert_int_equal(node_stats(&n).programs, 2);
     ingest_hangup(n.in, -2);
@@ -138,22 +177,23 @@ static void unseen_process_goes_with_its_connection(void **state)
 static void not_a_hello(void **state)
 {
     (void)state;
-    int pair[2], fd;
+    int pair[2];
+    struct ingest_descriptors fds;
     pid_t pid;
     char rest[32];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-    assert_int_equal(ingest_receive_hello(pair[0], &fd, &pid), -EAGAIN);
+    assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EAGAIN);
     assert_int_equal(write(pair[1], "put a 1 2\n", 10), 10);
-    assert_int_equal(ingest_receive_hello(pair[0], &fd, &pid), -ENOMSG);
+    assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -ENOMSG);
     assert_int_equal(read(pair[0], rest, sizeof rest), 10); // the text is still there
     struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC, .version = SEGMENT_VERSION};
     assert_int_equal(write(pair[1], &hello, sizeof hello), (int)sizeof hello); // without a descriptor
-    assert_int_equal(ingest_receive_hello(pair[0], &fd, &pid), -EPROTO);
+    assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTO);
     assert_int_equal(write(pair[1], &hello, 5), 5); // cut
-    assert_int_equal(ingest_receive_hello(pair[0], &fd, &pid), -EPROTO);
-    assert_int_equal(fd, -1);
+    assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTO);
+    assert_true(fds.segment == -1 && fds.agent_area == -1);
     close(pair[1]);
-    assert_int_equal(ingest_receive_hello(pair[0], &fd, &pid), -ENOTCONN);
+    assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -ENOTCONN);
     close(pair[0]);
 }
 
@@ -178,27 +218,32 @@ static void send_with_descriptors(int socket, const struct segment_hello *hello,
 static void hello_of_another_version_or_with_more(void **state)
 {
     (void)state;
-    int pair[2], fd, fds[3];
+    int pair[2], sent[4];
+    struct ingest_descriptors fds;
     pid_t pid;
-    for (int i = 0; i < 3; i++)
-        fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < 4; i++)
+        sent[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
     struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC, .version = SEGMENT_VERSION + 1};
-    send_with_descriptors(pair[1], &hello, fds, 1);
+    send_with_descriptors(pair[1], &hello, sent, 1);
     int lowest = dup(0);
     close(lowest);
-    assert_int_equal(ingest_receive_hello(pair[0], &fd, &pid), -EPROTO);
+    assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTONOSUPPORT);
     hello.version = SEGMENT_VERSION;
-    send_with_descriptors(pair[1], &hello, fds, 3);
-    assert_int_equal(ingest_receive_hello(pair[0], &fd, &pid), 0);
+    send_with_descriptors(pair[1], &hello, sent, 1); // no area for the agent
+    assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTO);
+    assert_true(fds.segment == -1 && fds.agent_area == -1);
+    send_with_descriptors(pair[1], &hello, sent, 4);
+    assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), 0);
     assert_int_equal(pid, getpid());
-    assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-    close(fd);
+    assert_int_equal(fcntl(fds.segment, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_int_equal(fcntl(fds.agent_area, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ingest_descriptors_close(&fds);
     int now = dup(0);
     assert_int_equal(now, lowest); // nothing stayed open
     close(now);
-    for (int i = 0; i < 3; i++)
-        close(fds[i]);
+    for (int i = 0; i < 4; i++)
+        close(sent[i]);
     close(pair[0]);
     close(pair[1]);
 }
@@ -440,7 +485,7 @@ static void forgeries_cost_what_is_forged(void **state)
         node_open(&n);
         node_agent_start(&n);
         struct forged f = forge();
-        assert_int_equal(ingest_attach(n.in, f.fd, getpid()), 0);
+        assert_int_equal(ingest_attach(n.in, offer(f.fd), getpid()), 0);
         put(&f, 3, SEGMENT_POINT, 1); // what was before is taken, also the definitions
         assert_int_equal(ingest_drain(n.in, NULL), 1);
         // A head that goes anywhere is believed, what is in between skipped.
@@ -484,7 +529,7 @@ static void impossible_times_are_put_right(void **state)
         f.words[3 * i + 2] = 0;
     }
     atomic_store(&f.ring->head, 5 * 24);
-    assert_int_equal(ingest_attach(n.in, f.fd, getpid()), 0);
+    assert_int_equal(ingest_attach(n.in, offer(f.fd), getpid()), 0);
     assert_int_equal(ingest_drain(n.in, NULL), 5);
     struct fake_series *s = fake_find(n.store, "m", NULL);
     assert_int_equal(s->count, 5);

@@ -2,6 +2,7 @@
 #include "emit/segment.h"
 #include "node.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -115,6 +116,30 @@ static void exec_starts_anew(void **state)
     node_close(&n);
 }
 
+// An agent that cannot find it gets it back from the program itself, however little that emits.
+static void a_slow_program_connects_again(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    n.blind = true;
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "slow", NULL);
+    node_until_said(&n, c, "1\n");
+    node_agent_stop(&n);
+    node_agent_start(&n);
+    while (node_stats(&n).programs == 0) {
+        node_say(c, "\n");
+        node_round(&n);
+        if (c->ended)
+            fail_msg("it emitted until its end, and did not connect");
+    }
+    node_say(c, "end\n");
+    node_until_all_gone(&n);
+    assert_int_equal(fake_count(n.store, "value"), child_number(c, "sent"));
+    node_close(&n);
+}
+
 static void descriptors_closed_under_us(void **state)
 {
     (void)state;
@@ -211,9 +236,9 @@ static void levels(void **state)
         uint64_t handle, run, open;
     } cases[] = {
         {"SONDE_LEVEL", "1", 0, 0, 0},   {"SONDE_LEVEL=", "1", 0, 0, 0},   {"SONDE_LEVEL=0", "1", 0, 0, 0},
-        {"SONDE_LEVEL=x", "1", 0, 0, 0}, {"SONDE_LEVEL=-1", "1", 0, 0, 0}, {"SONDE_LEVEL=1", "1", 1, 1, 2},
-        {"SONDE_LEVEL=1", "0", 1, 1, 2}, {"SONDE_LEVEL=1", "2", 0, 1, 2},  {"SONDE_LEVEL=2", "2", 1, 2, 2},
-        {"SONDE_LEVEL=9", "4", 1, 4, 2}, {"SONDE_LEVEL=4", "5", 0, 4, 2},  {"SONDE_SOCKET", "1", 0, 0, 0},
+        {"SONDE_LEVEL=x", "1", 0, 0, 0}, {"SONDE_LEVEL=-1", "1", 0, 0, 0}, {"SONDE_LEVEL=1", "1", 1, 1, 3},
+        {"SONDE_LEVEL=1", "0", 1, 1, 3}, {"SONDE_LEVEL=1", "2", 0, 1, 3},  {"SONDE_LEVEL=2", "2", 1, 2, 3},
+        {"SONDE_LEVEL=9", "4", 1, 4, 3}, {"SONDE_LEVEL=4", "5", 0, 4, 3},  {"SONDE_SOCKET", "1", 0, 0, 0},
         {"SONDE_SOCKET=", "1", 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -264,7 +289,8 @@ static void tags_of_a_process(void **state)
         {{"SONDE_TAGS=host=elsewhere", NULL}, "host=here", 0},
         {{"PMIX_RANK=3", NULL}, "host=here,rank=3", 0},
         {{"SLURM_PROCID=5", "OMPI_COMM_WORLD_RANK=4", NULL}, "host=here,rank=4", 0},
-        {{"SLURM_PROCID=5", NULL}, "host=here,rank=5", 0},
+        {{"SLURM_PROCID=5", "SLURM_STEP_ID=0", NULL}, "host=here,rank=5", 0},
+        {{"SLURM_PROCID=5", NULL}, "host=here", 0}, // the batch script's
         {{"PMI_RANK=many", NULL}, "host=here", 0},
         {{"PMIX_RANK=3", "SONDE_TAGS=rank=9", NULL}, "host=here,rank=9", 0},
         {{"SONDE_TAGS=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1,p=1,q=1", "PMI_RANK=1", NULL},
@@ -327,6 +353,136 @@ static void hello_in_ten_lines(void **state)
     node_close(&n);
 }
 
+static void moves_to_another_agent(void **state)
+{
+    (void)state;
+    enum { COUNT = 10000, TIMES = 8 };
+    for (int i = 0; i < TIMES; i++) {
+        struct node first, second;
+        node_open(&first);
+        node_agent_start(&first);
+        node_open(&second);
+        node_agent_start(&second);
+        char count[16];
+        snprintf(count, sizeof count, "%d", COUNT);
+        struct child *c = node_spawn(&first, NULL, "moves", count, second.path, NULL);
+        node_until_said(&first, c, "first");
+        node_say(c, "\n");
+        for (int64_t end = clock_monotonic_ns() + (int64_t)NODE_PATIENCE_S * NS_PER_S;
+             count_of(&first, "value") + count_of(&second, "value") < 2 * COUNT || node_stats(&second).programs == 0;) {
+            node_round(&second); // the new agent is there before the old one has let go
+            node_round(&first);
+            assert_true(clock_monotonic_ns() < end);
+        }
+        node_say(c, "\n");
+        node_until_all_gone(&first);
+        for (int k = 0; node_stats(&second).programs; k++)
+            node_round(&second);
+        assert_int_equal(c->status, 0);
+        assert_int_equal(child_number(c, "dropped"), 0);
+        assert_int_equal(count_of(&first, "value") + count_of(&second, "value"), 2 * COUNT); // nothing twice
+        assert_int_equal(node_stats(&second).programs_total, 1);
+        assert_true(fake_find(second.store, "work_total", NULL)->last == 2 * COUNT);
+        node_close(&second);
+        node_close(&first);
+    }
+}
+
+// 10 points, 2 rows of 2, the two records of a span, a note, 2 cells.
+enum { UNHEARD = 10 + 4 + 2 + 1 + 2 };
+
+static void values_that_nobody_takes(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    struct child *c = node_spawn(&n, NULL, "unheard", NULL);
+    node_until_said(&n, c, "first");
+    assert_int_equal(child_number(c, "dropped0"), UNHEARD);
+    assert_int_equal(child_number(c, "failed0"), ENOENT);
+    assert_non_null(strstr(c->text, "why0=nothing is recorded until an agent listens at "));
+    node_agent_start(&n); // finds it
+    node_say(c, "\n");
+    node_until_said(&n, c, "second");
+    assert_int_equal(child_number(c, "dropped1"), 0);
+    assert_int_equal(child_number(c, "failed1"), 0);
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_int_equal(count_of(&n, "value"), 12);
+    node_close(&n);
+}
+
+static void folder_that_is_not_here(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c =
+        node_spawn(&n, (const char *[]){"SONDE_SOCKET=/tmp/sonde-test-nowhere/job/agent.sock", NULL}, "unheard", NULL);
+    node_until_said(&n, c, "first");
+    assert_int_equal(child_number(c, "dropped0"), UNHEARD);
+    assert_int_equal(child_number(c, "failed0"), ENOENT);
+    assert_non_null(
+        strstr(c->text, "why0=nothing is recorded: the folder /tmp/sonde-test-nowhere/job of the job is not here. "));
+    assert_non_null(strstr(c->text, "bind"));
+    node_say(c, "\n\n");
+    node_until_ended(&n, c);
+    assert_int_equal(child_number(c, "dropped1"), UNHEARD);
+    node_close(&n);
+}
+
+static void memory_that_is_not_to_be_had(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "no_memory", NULL);
+    node_until_said(&n, c, "first");
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_in_range(child_number(c, "defined"), 1, 4999); // those that the memory was there for
+    assert_true(child_number(c, "dropped") > 0);
+    assert_int_equal(count_of(&n, "before") + child_number(c, "dropped"), child_number(c, "sent"));
+    assert_true(fake_find(n.store, "total", NULL)->last == 2);
+    node_close(&n);
+}
+
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void threads_are_cancelled(void **state)
+{
+    (void)state;
+    uint64_t seed = from_environment("SONDE_TEST_SEED", 1), rounds = from_environment("SONDE_TEST_ROUNDS", 1);
+    for (int asynchronous = 0; asynchronous < 2; asynchronous++) {
+        struct node n;
+        node_open(&n);
+        node_agent_start(&n);
+        char nobody[128], threads[24], seed_text[24];
+        snprintf(nobody, sizeof nobody, "%s/nobody.sock", n.folder);
+        snprintf(threads, sizeof threads, "%llu", 400 * (unsigned long long)rounds);
+        snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)seed);
+        struct child *c =
+            node_spawn(&n, NULL, "cancels", threads, asynchronous ? "1" : "0", seed_text, n.path, nobody, NULL);
+        node_until_ended(&n, c);
+        if (c->status != 0)
+            fail_msg("the program ended with status 0x%x (seed %llu)", (unsigned)c->status, (unsigned long long)seed);
+        int64_t end = clock_monotonic_ns() + (int64_t)NODE_PATIENCE_S * NS_PER_S;
+        while (count_of(&n, "after") < 2 && clock_monotonic_ns() < end)
+            node_round(&n); // many connections wait
+        node_until_all_gone(&n);
+        assert_int_equal(count_of(&n, "after"), 2);
+        assert_int_equal(count_of(&n, "child"), 1);
+        node_close(&n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +491,7 @@ int main(void)
         cmocka_unit_test(child_that_can_share_nothing),
         cmocka_unit_test(clone_without_handlers),
         cmocka_unit_test(exec_starts_anew),
+        cmocka_unit_test(a_slow_program_connects_again),
         cmocka_unit_test(descriptors_closed_under_us),
         cmocka_unit_test(little_address_space),
         cmocka_unit_test(locked_memory_is_not_filled),
@@ -345,6 +502,11 @@ int main(void)
         cmocka_unit_test(own_tags_come_before_those_of_the_process),
         cmocka_unit_test(loaded_with_dlopen),
         cmocka_unit_test(hello_in_ten_lines),
+        cmocka_unit_test(values_that_nobody_takes),
+        cmocka_unit_test(folder_that_is_not_here),
+        cmocka_unit_test(memory_that_is_not_to_be_had),
+        cmocka_unit_test(moves_to_another_agent),
+        cmocka_unit_test(threads_are_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

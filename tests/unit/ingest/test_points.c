@@ -206,6 +206,47 @@ static void many_programs(void **state)
     node_close(&n);
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const struct store_point *x = a, *y = b;
+    return (x->t_ns > y->t_ns) - (x->t_ns < y->t_ns);
+}
+
+// Programs that emit into one series have nanoseconds of their own in it: the store keeps one value at a time.
+static void programs_of_one_series(void **state)
+{
+    (void)state;
+    enum { PROGRAMS = 3, EACH = 600000 };
+    struct node n;
+    struct child *c[PROGRAMS];
+    node_open(&n);
+    n.store->keep = true;
+    node_agent_start(&n);
+    for (int i = 0; i < PROGRAMS; i++) {
+        c[i] = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=16777216", NULL}, "waits", "0", "600000", NULL);
+        node_until_said(&n, c[i], "first");
+    }
+    while (node_stats(&n).programs < PROGRAMS)
+        node_round(&n);
+    node_round(&n);
+    for (int i = 0; i < PROGRAMS; i++)
+        node_say(c[i], "\n");
+    for (int i = 0; i < PROGRAMS; i++)
+        node_until_said(&n, c[i], "second");
+    for (int i = 0; i < PROGRAMS; i++)
+        node_say(c[i], "\n");
+    node_until_all_gone(&n);
+    assert_int_equal(n.store->series_count, 1);
+    assert_int_equal(n.store->kept_count + node_stats(&n).dropped_full, PROGRAMS * EACH);
+    qsort(n.store->kept, n.store->kept_count, sizeof *n.store->kept, by_time);
+    size_t same = 0;
+    for (size_t i = 1; i < n.store->kept_count; i++)
+        same += n.store->kept[i].t_ns == n.store->kept[i - 1].t_ns;
+    if (same)
+        fail_msg("%zu of %zu points share their time with another one", same, n.store->kept_count);
+    node_close(&n);
+}
+
 static void times_are_true(void **state)
 {
     (void)state;
@@ -239,6 +280,7 @@ int main(void)
         cmocka_unit_test(full_ring_keeps_the_oldest),
         cmocka_unit_test(full_ring_rings_the_bell),
         cmocka_unit_test(many_programs),
+        cmocka_unit_test(programs_of_one_series),
         cmocka_unit_test(times_are_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

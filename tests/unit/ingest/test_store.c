@@ -103,13 +103,14 @@ static void what_is_emitted_is_read(void **state)
     struct ingest_options options = {.socket_path = socket_path, .labels = &host, .label_count = 1, .level = 4};
     if (store_open(file_path, &store_options, &store, &e) != 0 || ingest_create(store, &options, &in, &e) != 0)
         fail_msg("%s", e.text);
-    int listener = listen_there(), segment;
+    int listener = listen_there();
+    struct ingest_descriptors fds;
     pid_t pid;
     assert_int_equal(sonde_level(), 1);
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    assert_int_equal(ingest_receive_hello(fd, &segment, &pid), 0);
+    assert_int_equal(ingest_receive_hello(fd, &fds, &pid), 0);
     assert_int_equal(pid, getpid());
-    assert_int_equal(ingest_attach(in, segment, pid), 0);
+    assert_int_equal(ingest_attach(in, fds, pid), 0);
     emit_everything(in);
     struct ingest_stats stats;
     ingest_get_stats(in, &stats);

@@ -1,5 +1,4 @@
 #include "launch/allocation.h"
-#include "launch/substitute.h"
 #include "unit/test.h"
 
 #include <errno.h>
@@ -141,26 +140,12 @@ static void copies(void **state)
     forget_environment();
 }
 
-static void placeholders(void **state)
-{
-    (void)state;
-    static const struct substitution with[] = {{"{nnodes}", "2"}, {"{hosts}", "a {nnodes}"}};
-    char *words[] = {"run", "-n{nnodes}{nnodes}", "{hosts}", "{nnodes", "{}", "", "${x}", NULL};
-    char **out = substitute(words, with, 2);
-    const char *expected[] = {"run", "-n22", "a {nnodes}", "{nnodes", "{}", "", "${x}"};
-    for (size_t i = 0; i < 7; i++)
-        assert_string_equal(out[i], expected[i]);
-    assert_null(out[7]);
-    substitute_free(out);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_says_so),
         cmocka_unit_test(here),
         cmocka_unit_test(copies),
-        cmocka_unit_test(placeholders),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

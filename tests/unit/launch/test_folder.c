@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,6 +131,36 @@ static void removal_does_not_follow_links(void **state)
     assert_int_equal(folder_remove(path_of("doomed"), &e), 0); // is gone already
 }
 
+// In a mount namespace of its own: the machine does not see the mount.
+static int remove_around_a_mount(void)
+{
+    struct error e;
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount(path_of("bound"), path_of("around/x/mounted"), NULL, MS_BIND, NULL) < 0)
+        return 77;
+    bool kept = folder_remove(path_of("around"), &e) == -EXDEV && strstr(e.text, "around") && strstr(e.text, "mounted");
+    return kept && access(path_of("bound/f"), F_OK) == 0 && access(path_of("around/x/f"), F_OK) < 0 ? 0 : 1;
+}
+
+// A mount of the same file system, too, which has the same device number.
+static void removal_does_not_follow_mounts(void **state)
+{
+    (void)state;
+    struct error e;
+    assert_int_equal(folder_make_all(path_of("bound"), &e), 0);
+    assert_int_equal(folder_make_all(path_of("around/x/mounted"), &e), 0);
+    assert_int_equal(folder_write(path_of("bound"), "f", STR("x"), false, &e), 0);
+    assert_int_equal(folder_write(path_of("around/x"), "f", STR("x"), false, &e), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(remove_around_a_mount());
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip(); // mounting needs root
+    assert_int_equal(status, 0);
+}
+
 static void removal_goes_down_so_far(void **state)
 {
     (void)state;
@@ -166,6 +198,7 @@ int main(void)
         cmocka_unit_test(several_write_one_file),
         cmocka_unit_test(files_are_replaced_as_a_whole),
         cmocka_unit_test(removal_does_not_follow_links),
+        cmocka_unit_test(removal_does_not_follow_mounts),
         cmocka_unit_test(removal_goes_down_so_far),
         cmocka_unit_test(what_cannot_be_made_is_named),
     };

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static char root[64];
 
@@ -38,6 +40,41 @@ static void append(struct store *s, uint32_t series, const double *values, size_
 {
     for (size_t i = 0; i < count; i++)
         assert_int_equal(store_append(s, series, (int64_t)(1700000000 + i) * NS_PER_S, values[i]), 0);
+}
+
+// A FIFO, a file that is none, and one that was cut short lie beside a recording: that one is read.
+static void others_do_not_hide_a_recording(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a-fifo", "b-text", "z-cut"};
+    struct summary summary = {0};
+    struct error e;
+    struct store *s;
+    char path[128], bad[128];
+    snprintf(path, sizeof path, "%s/n1.sonde", root);
+    assert_int_equal(store_open(path, &(struct store_options){0}, &s, &e), 0);
+    append(s, define(s, "cpu_percent", ""), (const double[]){10, 40, 70}, 3);
+    assert_int_equal(store_close(s, &e), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(bad, sizeof bad, "%s/%s.sonde", root, names[i]);
+        if (i == 0) {
+            assert_int_equal(mkfifo(bad, 0600), 0);
+            continue;
+        }
+        assert_int_equal(store_open(bad, &(struct store_options){0}, &s, &e), 0);
+        store_abandon(s);
+        assert_int_equal(truncate(bad, i == 1 ? 3 : 700), 0);
+    }
+    alarm(10); // kills the test where opening waits
+    assert_int_equal(summary_add_folder(root, &summary, &e), 0);
+    alarm(0);
+    assert_int_equal(summary.points, 3);
+    unlink(path);
+    assert_true(summary_add_folder(root, &summary, &e) < 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(bad, sizeof bad, "%s/%s.sonde", root, names[i]);
+        unlink(bad);
+    }
 }
 
 static void figures(void **state)
@@ -131,7 +168,7 @@ static void sources_that_are_cut_off(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(figures), cmocka_unit_test(sources_that_are_cut_off),
-                                       cmocka_unit_test(texts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(others_do_not_hide_a_recording), cmocka_unit_test(figures),
+                                       cmocka_unit_test(sources_that_are_cut_off), cmocka_unit_test(texts)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

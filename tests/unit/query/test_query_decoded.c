@@ -1,4 +1,5 @@
 // What is kept decoded: found again instead of decoded, with the very same answers, within its bound.
+#include "base/memory_account.h"
 #include "query/decoded.h"
 #include "unit/query/ask.h"
 
@@ -121,6 +122,37 @@ static void answers_do_not_depend_on_it(void **state)
     world_free(w);
 }
 
+// What is kept counts against the account, is never over it, and makes room for whoever takes from it; answers stay the same.
+static void what_is_kept_is_charged(void **state)
+{
+    (void)state;
+    struct world *w = make_hosts();
+    struct query_cache *cache = cache_of(64 << 20);
+    struct memory_account account = {.limit_bytes = 200000};
+    query_cache_charge(cache, &account);
+    const uint64_t ids[] = {1};
+    struct query_limits with = {.cache = cache, .store_ids = ids};
+    for (int round = 0; round < ROUNDS / 4; round++) {
+        int64_t from = T - 5 + (int64_t)(random_bits() % SECONDS), to = from + (int64_t)(random_bits() % SECONDS);
+        size_t taken = random_bits() % 200000;
+        assert_true(memory_account_take(&account, taken)); // nothing is in use: all that is kept can go
+        assert_int_equal(memory_account_held(&account), query_cache_bytes(cache) + taken);
+        struct asked kept = ask_with(w, "none:m", from, to, &with), plain = ask_with(w, "none:m", from, to, NULL);
+        assert_same(&kept, &plain, "none:m");
+        assert_int_equal(memory_account_held(&account), query_cache_bytes(cache) + taken);
+        assert_true(memory_account_held(&account) <= account.limit_bytes);
+        memory_account_give(&account, taken);
+        asked_free(&kept);
+        asked_free(&plain);
+    }
+    assert_false(memory_account_take(&account, 200001));
+    query_cache_shrink(cache, SIZE_MAX);
+    assert_int_equal(query_cache_bytes(cache), 0);
+    assert_int_equal(memory_account_held(&account), 0);
+    query_cache_destroy(cache);
+    world_free(w);
+}
+
 static struct decoded_entry entry_of(size_t count, int64_t from_ns, int64_t to_ns)
 {
     static int64_t other;
@@ -224,11 +256,9 @@ static void several_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_is_not_decoded_again),
-        cmocka_unit_test(answers_do_not_depend_on_it),
-        cmocka_unit_test(the_oldest_goes_first),
-        cmocka_unit_test(equal_time_stamps_are_kept_once),
-        cmocka_unit_test(several_threads),
+        cmocka_unit_test(what_is_kept_is_not_decoded_again), cmocka_unit_test(answers_do_not_depend_on_it),
+        cmocka_unit_test(what_is_kept_is_charged),           cmocka_unit_test(the_oldest_goes_first),
+        cmocka_unit_test(equal_time_stamps_are_kept_once),   cmocka_unit_test(several_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 // plan cut in two, first halves on two nodes and the second half on their partials, gives what one run over both gives.
 #include "query/partial.h"
 #include "unit/query/ask.h"
+#include "unit/seed.h"
 
 #include <stdlib.h>
 
@@ -397,8 +398,9 @@ static void agrees_with_the_plain_engine(void **state)
     static int64_t t[VALUES_MAX];
     static double v[VALUES_MAX];
     size_t answered = 0;
-    random_state = 88172645463325252u;
-    for (int round = 0; round < ROUNDS; round++) {
+    random_state = test_random_state(1);
+    const int rounds = ROUNDS * (int)test_rounds();
+    for (int round = 0; round < rounds; round++) {
         static struct case_ c;
         make_case(&c);
         size_t n, stores;
@@ -416,7 +418,7 @@ static void agrees_with_the_plain_engine(void **state)
         arena_free(&arena);
         world_free(c.w);
     }
-    assert_true(answered > ROUNDS / 2);
+    assert_true(answered > (size_t)rounds / 2);
 }
 
 // First halves on two nodes, their partials merged, the second half on that.
@@ -424,8 +426,9 @@ static void two_halves_make_a_whole(void **state)
 {
     (void)state;
     size_t folded = 0, in_series = 0;
-    random_state = 362436069362436069u;
-    for (int round = 0; round < ROUNDS; round++) {
+    random_state = test_random_state(2);
+    const int rounds = ROUNDS * (int)test_rounds();
+    for (int round = 0; round < rounds; round++) {
         static struct case_ c;
         make_case(&c);
         size_t stores;
@@ -470,7 +473,7 @@ static void two_halves_make_a_whole(void **state)
         world_free(c.w);
     }
     // Both forms were met.
-    assert_true(folded > ROUNDS / 10 && in_series > ROUNDS / 10);
+    assert_true(folded > (size_t)rounds / 10 && in_series > (size_t)rounds / 10);
 }
 
 int main(void)

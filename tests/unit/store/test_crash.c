@@ -3,6 +3,7 @@
 // What a scenario does is logged write by write (write_trace.h). Then the file is made again as it was behind the first write, the second…
 // Killed, it must hold everything that had been acknowledged by then, to readers at once and after the next writer has taken it up; when the machine
 // went down, everything up to the last sync, for whatever mixture of old and new pages is on the disk. Never anything wrong.
+#include "../seed.h"
 #include "fixture.h"
 
 #include "base/hash.h"
@@ -51,7 +52,7 @@ static int io_reserve(void *user, int fd, uint64_t offset, uint64_t size)
 {
     struct scenario *x = user;
     int rc = store_io_real.reserve(NULL, fd, offset, size);
-    if (!rc && fd == x->fd) {
+    if (!rc && fd == x->fd && offset + size > trace.file_bytes) {
         trace.file_bytes = offset + size;
         trace_add(TRACE_SIZE, offset + size);
     }
@@ -378,6 +379,7 @@ static void crash_everywhere(struct scenario *x)
     struct bounds killed = {.floor = x->floor}, machine = {.floor = x->floor, .machine = true};
     int64_t at_beginning[COUNTS] = {0};
     size_t synced_to = 0, begun_at = 0, writes = 0;
+    const uint64_t seed = test_seed(0);
     image_copy(&now, &x->start);
     image_copy(&on_disk, &x->start);
     memcpy(killed.least, x->acknowledged_at_start, sizeof killed.least);
@@ -406,7 +408,7 @@ static void crash_everywhere(struct scenario *x)
         memcpy(machine.most, killed.most, sizeof machine.most);
         check_file(&now, &killed);
         for (unsigned k = 0; k < MIXTURES; k++) {
-            struct page_times times = {.seed = i * MIXTURES + k, .from = synced_to, .to = i + 1};
+            struct page_times times = {.seed = seed + i * MIXTURES + k, .from = synced_to, .to = i + 1};
             image_copy(&mixed, &on_disk);
             for (times.now = synced_to; times.now <= i; times.now++)
                 image_apply(&mixed, &trace.entries[times.now], page_counts, &times);

@@ -181,6 +181,7 @@ static void retention_by_age(void **state)
             store_tick(s, t);
     }
     double v = 1;
+    store_tick(s, 399999);
     assert_int_equal(store_append_row(s, set, 399999 - 100000, &v), 0);
     assert_int_equal(store_append_row(s, set, 399999 - 100001, &v), -ERANGE);
     assert_int_equal(store_append(s, id, 0, 1), -ERANGE);
@@ -195,6 +196,35 @@ static void retention_by_age(void **state)
     points_free(&p);
     store_snapshot_close(snap);
     store_reader_close(r);
+    close_store(s);
+}
+
+// One point ahead of the clock, or a clock that was set back: neither makes what comes now too old.
+static void the_window_ends_now_at_the_latest(void **state)
+{
+    (void)state;
+    struct store_options o = {.size_limit_bytes = 4 << 20, .window_ns = 1000};
+    struct store *s = open_with(&o);
+    uint32_t id, set = one_series_set(s, &id);
+    double v = 1;
+    assert_int_equal(store_append_row(s, set, 50000, &v), 0);
+    store_tick(s, 50000);
+    assert_int_equal(store_append_row(s, set, 90000, &v), 0);
+    assert_int_equal(store_append_row(s, set, 50001, &v), 0);
+    assert_int_equal(store_append(s, id, 49001, 1), 0);
+    assert_int_equal(store_append(s, id, 48999, 1), -ERANGE);
+    struct store_point points[] = {{49002, 1, id}, {48998, 1, id}, {50002, 1, id}};
+    size_t refused;
+    assert_int_equal(store_append_points(s, points, 3, &refused), -ERANGE);
+    assert_int_equal(refused, 1);
+    store_tick(s, 20000); // set back
+    assert_int_equal(store_append_row(s, set, 20001, &v), 0);
+    assert_int_equal(store_append(s, id, 19001, 1), 0);
+    store_tick(s, 90000);
+    assert_int_equal(store_append(s, id, 20002, 1), -ERANGE);
+    struct store_stats stats;
+    store_get_stats(s, &stats);
+    assert_int_equal(stats.refused_old, 3);
     close_store(s);
 }
 
@@ -496,6 +526,7 @@ int main(void)
         CASE(retention_by_size),
         CASE(closing_at_the_limit_loses_nothing),
         CASE(retention_by_age),
+        CASE(the_window_ends_now_at_the_latest),
         CASE(without_a_window_any_age),
         CASE(odd_values),
         CASE(merged_late_and_missing),

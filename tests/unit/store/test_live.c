@@ -2,6 +2,8 @@
 #include "fixture.h"
 
 #include "base/hash.h"
+#include "store/io.h"
+#include "store/layout.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -287,12 +289,91 @@ static void killed_at_random_moments(void **state)
     store_reader_close(r);
 }
 
+// ── Writers after one another ────────────────────────────────────────────────────────────────────────────────────
+
+static struct store *closing; // in the middle of the next opening
+
+// Between opening and locking the file, the writer before closes it, which puts a new file under its name.
+static int open_and_close_other(void *user, const char *path, int flags, unsigned mode)
+{
+    int fd = store_io_real.open(user, path, flags, mode);
+    if (closing) {
+        struct store *s = closing;
+        closing = NULL;
+        close_store(s);
+    }
+    return fd;
+}
+
+static void lock_follows_the_path(void **state)
+{
+    (void)state;
+    struct store *first = open_with(NULL);
+    uint32_t id = series_numbered(first, metric_named(first, "m"), 0);
+    assert_int_equal(store_append(first, id, 1, 1), 0);
+    struct store_io io = store_io_real;
+    io.open = open_and_close_other;
+    closing = first;
+    struct store *second = open_with(&(struct store_options){.io = &io});
+    assert_null(closing);
+    assert_int_equal(series_numbered(second, metric_named(second, "m"), 0), id);
+    assert_int_equal(store_append(second, id, 2, 2), 0);
+    close_store(second);
+    // What the second writer recorded is where everybody looks for it.
+    struct store_reader *r = open_reader();
+    struct store_snapshot *s = store_snapshot_open(r);
+    struct points p = points_of(s, id, INT64_MIN, INT64_MAX);
+    assert_int_equal(p.count, 2);
+    points_free(&p);
+    store_snapshot_close(s);
+    store_reader_close(r);
+}
+
+// ── Readers do not wait for the disk ─────────────────────────────────────────────────────────────────────────────
+
+static unsigned syncs, syncs_in_a_change;
+
+// Readers cannot copy the table while its sequence number is odd.
+static int sync_and_look(void *user, int fd)
+{
+    struct superblock sb;
+    syncs++;
+    if (pread(fd, &sb, sizeof sb, 0) == (ssize_t)sizeof sb)
+        syncs_in_a_change += sb.table_sequence % 2;
+    return store_io_real.sync(user, fd);
+}
+
+static void no_sync_in_a_change_of_the_table(void **state)
+{
+    (void)state;
+    enum { SETS = 300 }; // the table grows three times
+    struct store_io io = store_io_real;
+    io.sync = sync_and_look;
+    struct store *s = open_with(&(struct store_options){.io = &io});
+    uint32_t metric = metric_named(s, "m");
+    syncs = syncs_in_a_change = 0;
+    for (unsigned i = 0; i < SETS; i++) {
+        uint32_t id = series_numbered(s, metric, i), set;
+        double v = 1;
+        assert_int_equal(store_define_set(s, &id, 1, &set), 0);
+        assert_int_equal(store_append_row(s, set, 1, &v), 0);
+    }
+    assert_true(syncs >= 6);
+    assert_int_equal(syncs_in_a_change, 0);
+    store_abandon(s);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(readers_in_threads),           CASE(readers_under_retention),  CASE(snapshot_stays),
-        CASE(unchanged_means_same_version), CASE(killed_at_random_moments),
+        CASE(readers_in_threads),
+        CASE(readers_under_retention),
+        CASE(snapshot_stays),
+        CASE(unchanged_means_same_version),
+        CASE(killed_at_random_moments),
+        CASE(lock_follows_the_path),
+        CASE(no_sync_in_a_change_of_the_table),
     };
     return cmocka_run_group_tests_name("store live", tests, NULL, NULL);
 }

@@ -432,7 +432,7 @@ static void what_somebody_writes_is_left_alone(void **state)
     struct stat before, after;
     copy(w);
     append(w, 1);
-    snprintf(part, sizeof part, "%s/n1.part", w->to);
+    snprintf(part, sizeof part, "%s/n1.0123456789abcdef.part", w->to);
     assert_int_equal(store_open(part, &(struct store_options){0}, &other, NULL), 0);
     stat(part, &before);
     struct wire_copy_file f = copy_since(w, 0);
@@ -444,6 +444,39 @@ static void what_somebody_writes_is_left_alone(void **state)
     assert_int_equal(copy(w).way, WIRE_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + 1);
     assert_int_equal(access(part, F_OK), -1);
+}
+
+// Another user may write to the folder, too, and has put a link to one of our recordings where a draft could be expected.
+static void a_planted_link_is_not_followed(void **state)
+{
+    enum { US = 4242, OTHER = 65534 };
+    struct world *w = *state;
+    char link[180], secret[160];
+    struct stat before, after;
+    struct store *old;
+    if (geteuid() != 0)
+        skip();
+    snprintf(link, sizeof link, "%s/n1.part", w->to);
+    snprintf(secret, sizeof secret, "%s/old.sonde", w->folder);
+    assert_int_equal(store_open(secret, &(struct store_options){0}, &old, NULL), 0);
+    assert_int_equal(store_close(old, NULL), 0);
+    assert_int_equal(chown(secret, US, US), 0);
+    assert_int_equal(chmod(w->folder, 0711), 0);
+    assert_int_equal(mkdir(w->to, 0700), 0);
+    assert_int_equal(chmod(w->to, 01777), 0);
+    assert_int_equal(symlink(secret, link), 0);
+    assert_int_equal(lchown(link, OTHER, OTHER), 0);
+    assert_int_equal(stat(secret, &before), 0);
+    assert_int_equal(seteuid(US), 0);
+    struct wire_copy_file f = copy_since(w, 0);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(stat(secret, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+    assert_int_equal(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+    assert_null(f.problem);
+    assert_int_equal(f.way, WIRE_COPY_WHOLE);
+    unlink(link);
+    unlink(secret);
 }
 
 // ---- the request ----
@@ -574,6 +607,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_can_be_ended, set_up, world_end),
         cmocka_unit_test_setup_teardown(a_copy_that_is_damaged_all_the_time, set_up, world_end),
         cmocka_unit_test_setup_teardown(what_somebody_writes_is_left_alone, set_up, world_end),
+        cmocka_unit_test_setup_teardown(a_planted_link_is_not_followed, set_up, world_end),
         cmocka_unit_test_setup_teardown(each_node_is_told_of_its_own_files, set_up, world_end),
         cmocka_unit_test_setup_teardown(what_is_said_of_others_does_not_travel, set_up, world_end),
         cmocka_unit_test_setup_teardown(sums_are_read_as_they_were_written, set_up, world_end),

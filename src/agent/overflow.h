@@ -1,0 +1,24 @@
+// overflow.h - the recording goes on in another folder when the run folder has no space.
+//
+//   RUN FOLDER/HOST.sonde ──symlink──▶ OTHER FOLDER/.HOST.sonde
+//
+// Whoever looks for the recording in the run folder finds it there as before. At the end the launcher gives the file its final name (launch/runs.h).
+#ifndef SONDE_AGENT_OVERFLOW_H
+#define SONDE_AGENT_OVERFLOW_H
+
+#include "base/error.h"
+#include "store/store.h"
+
+#include <limits.h>
+
+// Where the file at `path` really lies: an agent before this one may have moved it. Where there is none, `path` itself.
+void overflow_resolve(const char *path, char out[PATH_MAX]);
+
+// Opens a store in the other folder and leads `path` to it. As store_open; -EEXIST when the name there is taken.
+int overflow_open(const char *path, const char *folder, const struct store_options *options, struct store **out,
+                  struct error *e);
+
+// Moves an open store there and leads `path` to it.
+int overflow_move(struct store *store, const char *path, const char *folder, struct error *e);
+
+#endif

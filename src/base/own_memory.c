@@ -1,0 +1,51 @@
+#include "base/own_memory.h"
+
+#include <stdio.h>
+#include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+enum { ARENAS = 2 }; // one for each thread is what the C library would make
+
+void own_memory_set_up(size_t mapped_from_bytes)
+{
+    (void)mapped_from_bytes;
+#ifdef __GLIBC__
+    mallopt(M_ARENA_MAX, ARENAS);
+    mallopt(M_MMAP_THRESHOLD,
+            (int)mapped_from_bytes); // which also ends the habit of raising it with each such block that is freed
+    mallopt(M_TRIM_THRESHOLD, (int)mapped_from_bytes);
+#endif
+}
+
+static void read_pages(unsigned long long *resident, unsigned long long *shared)
+{
+    unsigned long long all;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f || fscanf(f, "%llu %llu %llu", &all, resident, shared) != 3)
+        *resident = *shared = 0;
+    if (f)
+        fclose(f);
+}
+
+size_t own_memory_bytes(void)
+{
+    unsigned long long resident, shared;
+    read_pages(&resident, &shared);
+    return shared < resident ? (size_t)(resident - shared) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+size_t own_memory_resident_bytes(void)
+{
+    unsigned long long resident, shared;
+    read_pages(&resident, &shared);
+    return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void own_memory_give_back(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}

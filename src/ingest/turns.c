@@ -1,0 +1,83 @@
+// turns.c - which nanoseconds belong to which program and ring (conversion.h).
+//
+// A boot time that is stored is even. The bits above bit 0 tell apart the programs that define a
+// common series, and the bits above those the rings of a program. A program that shares no series
+// needs none of the former, a program with one ring none of the latter. Both grow as needed and
+// never shrink. The agent reads the definitions of all programs before it reads any ring, so only
+// points from before the second program came are without a turn.
+#include "ingest/ingest_internal.h"
+
+enum { EVEN = 2 };
+
+void turns_define(struct ingest *in, struct program *p, uint32_t series)
+{
+    (void)p;
+    if (ingest_grow(&in->definers, &in->definers_capacity, (size_t)series + 1, sizeof *in->definers))
+        in->sharing += ++in->definers[series] == 2;
+}
+
+void turns_let_go(struct ingest *in, struct program *p)
+{
+    for (size_t i = 0; i < p->definition_count; i++) {
+        const struct definition *d = &p->definitions[i];
+        if (d->state == DEFINITION_METRIC && d->series < in->definers_capacity && in->definers[d->series])
+            in->definers[d->series]--;
+    }
+    if (p->shares)
+        in->turns_taken[p->turn] = false;
+}
+
+static bool has_shared_series(const struct ingest *in, const struct program *p)
+{
+    for (size_t i = 0; i < p->definition_count; i++) {
+        const struct definition *d = &p->definitions[i];
+        if (d->state == DEFINITION_METRIC && d->series < in->definers_capacity && in->definers[d->series] > 1)
+            return true;
+    }
+    return false;
+}
+
+// The one that it had by the agent before us, if nobody else has it.
+static void take_turn(struct ingest *in, struct program *p)
+{
+    p->turn = (uint32_t)p->conversion.turn;
+    if (p->turn >= in->programs_max || in->turns_taken[p->turn])
+        p->turn = 0;
+    while (p->turn + 1 < in->programs_max && in->turns_taken[p->turn])
+        p->turn++;
+    in->turns_taken[p->turn] = true;
+    while (in->turns <= p->turn)
+        in->turns *= 2;
+    p->shares = true;
+}
+
+bool turns_share(struct ingest *in, struct program *p, uint32_t rings)
+{
+    if (!p->shares && p->sharing_seen != in->sharing) {
+        p->sharing_seen = in->sharing;
+        if (has_shared_series(in, p))
+            take_turn(in, p);
+    }
+    struct conversion *c = &p->conversion;
+    int64_t unit = p->shares ? in->turns : 1, turn = p->shares ? p->turn : 0, lanes = EVEN * unit;
+    while (lanes < EVEN * unit * rings)
+        lanes *= 2;
+    if (c->unit == unit && c->turn == turn && c->lanes >= lanes)
+        return false;
+    c->unit = unit;
+    c->turn = turn;
+    c->lanes = lanes > c->lanes ? lanes : c->lanes;
+    return true;
+}
+
+static bool power_of_two(int64_t n, int64_t most)
+{
+    return n > 0 && n <= most && (n & (n - 1)) == 0;
+}
+
+bool turns_valid(const struct conversion *c)
+{
+    enum { UNITS_MAX = 1 << 20 };
+    return power_of_two(c->unit, UNITS_MAX) && power_of_two(c->lanes, (int64_t)EVEN * UNITS_MAX * SEGMENT_SLOTS_MAX) &&
+           c->lanes >= EVEN * c->unit && c->turn >= 0 && c->turn < c->unit;
+}

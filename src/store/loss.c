@@ -1,0 +1,51 @@
+// loss.c - what is not in the file: dropped, waiting for space, retired.
+//
+// It is counted in the header, whose disk space is there from the first day: a full disk can keep the counters that the agent records from being
+// stored, and a killed writer cannot say any more what it had in memory.
+#include "store/writer.h"
+
+static void set(uint64_t *at, uint64_t value)
+{
+    __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
+static void write_dropped(struct store *s)
+{
+    set(&extents_super(&s->file)->dropped, s->dropped_before + s->dropped_noted + s->dropped_here);
+}
+
+// What waited in the memory of a writer that died is lost.
+void loss_opened(struct store *s)
+{
+    struct superblock *sb = extents_super(&s->file);
+    s->dropped_before = sb->dropped + sb->waiting;
+    write_dropped(s);
+    set(&sb->waiting, 0);
+}
+
+void loss_waiting(struct store *s, int64_t more)
+{
+    struct superblock *sb = extents_super(&s->file);
+    set(&sb->waiting, sb->waiting + (uint64_t)more);
+}
+
+void loss_of_waiting(struct store *s)
+{
+    struct superblock *sb = extents_super(&s->file);
+    s->dropped_here += sb->waiting;
+    write_dropped(s);
+    set(&sb->waiting, 0);
+}
+
+uint64_t store_waiting(const struct store *s)
+{
+    return extents_super(&s->file)->waiting;
+}
+
+void store_note_dropped(struct store *s, uint64_t dropped)
+{
+    if (dropped == s->dropped_noted)
+        return;
+    s->dropped_noted = dropped;
+    write_dropped(s);
+}

@@ -1,0 +1,37 @@
+// move.c - the file goes on in another place, where there is space.
+//
+// Offsets stay as they are, so nothing of the writer's has to be changed but the mapping. Readers that have the old file open see it closed, as
+// when a file is written anew (rewrite.c); the caller leads its name to the new one.
+#include "store/lock.h"
+#include "store/writer.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int go_to(struct store *s, int fd)
+{
+    int rc = lock_writer(fd);
+    return rc ? rc : extents_move(&s->file, fd);
+}
+
+int store_move(struct store *s, const char *path, struct error *e)
+{
+    char *name = strdup(path);
+    if (s->flushing)
+        store_sync(s, NULL); // a sync that is under way is of the old file
+    int fd = name ? s->io->open(s->io->user, path, O_RDWR | O_CREAT | O_EXCL, 0600) : -ENOMEM;
+    int rc = fd < 0 ? fd : go_to(s, fd);
+    if (rc) {
+        if (fd >= 0) {
+            close(fd);
+            unlink(path);
+        }
+        free(name);
+        return error_set(e, rc, "cannot move %s to %s: %s", s->path, path, strerror(-rc));
+    }
+    free(s->path);
+    s->path = name;
+    s->last_space_try_ns = 0;
+    return 0;
+}

@@ -1,0 +1,97 @@
+"""The tokens of a job: who gets which, where they are kept and where they are not shown."""
+import hashlib
+import hmac
+import json
+import os
+import pty
+import re
+import subprocess
+import urllib.error
+import urllib.request
+
+from place import SONDE, Place, main
+
+
+def derived(control, role):
+    return hmac.new(control.encode(), f"sonde {role} token".encode(), hashlib.sha256).hexdigest()
+
+
+class Token(Place):
+    def token(self, *arguments, **more):
+        result = self.sonde("token", *arguments, **more)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout[:-1]
+
+    def status(self, url, token, path="/api/version", body=None):
+        request = urllib.request.Request(url + path, body, {"Authorization": f"Bearer {token}"})
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    def test_of_a_running_job(self):
+        self.start("run", "-q", "-l", "1", "--", "sleep", "1000", env={"SONDE_JOB": "mine"})
+        url = self.job()["url"]
+        control = next(self.tmp.glob("sonde-*/mine/token")).read_text().strip()
+        self.assertEqual([self.token(), self.token("--view"), self.token("--write", "mine"), self.token("--control")],
+                         [derived(control, "view"), derived(control, "view"), derived(control, "write"), control])
+        self.assertEqual(self.token("--header"), f"Authorization: Bearer {self.token()}")
+        annotation = json.dumps({"startTime": 1, "description": "x"}).encode()
+        for flag, put, reboot in (("--view", 403, 403), ("--write", 200, 403), ("--control", 200, 501)):
+            token = self.token(flag)
+            self.assertEqual([self.status(url, token), self.status(url, token, "/api/annotation", annotation), self.status(url, token, "/sonde/v1/reboot", b"")],
+                             [200, put, reboot], flag)
+        self.one_line(self.sonde("token", "another"), 1, "another")
+        self.one_line(self.sonde("token", "--view", "--write"), 2, "one of")
+        self.one_line(self.sonde("token", "mine", "--token-file", "x"), 2, "not both")
+
+    def test_within_a_job(self):
+        result = self.sonde("run", "-q", "-l", "1", "--", "sh", "-c", "sonde token --control; cat $SONDE_TOKEN_FILE")
+        self.assertEqual(len(set(result.stdout.split())), 1)
+
+    def test_a_fixed_one(self):
+        """Made when it is not there; the same for each job that is started with it, so that a data source of Grafana outlives them."""
+        file = self.root / "fixed"
+        view = self.token("--token-file", file)
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        control = file.read_text().strip()
+        self.assertRegex(control, "^[0-9a-f]{64}$")
+        self.assertEqual(view, derived(control, "view"))
+        for _ in range(2):
+            self.assertEqual(self.sonde("run", "-q", "-l", "1", "--token-file", file, "--", "sonde", "token").stdout.strip(), view)
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--", "sonde", "token", "--control").stdout.strip() == control, False)
+        config = self.root / "sonde.yaml"
+        config.write_text(f"token_file: {file}\n")
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--config", config, "--", "sonde", "token").stdout.strip(), view)
+        other = self.root / "by-run"
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--token-file", other, "--", "sonde", "token", "--control").stdout, other.read_text())
+        file.chmod(0o644)
+        for command in (("run", "--strict", "--token-file", file, "--", "true"), ("token", "--token-file", file), ("replay", "--token-file", file)):
+            self.one_line(self.sonde(*command), 1, "chmod 600")
+        self.one_line(self.sonde("run", "--token-file", file, "--", "true"), 0, "chmod 600")
+        self.nothing_left()
+
+    def test_only_a_terminal_sees_it(self):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([SONDE, "run", "-l", "1", "--", "sonde", "token", "--control"], env=self.env, stdout=subprocess.PIPE, stderr=theirs, text=True)
+        os.close(theirs)
+        control = process.communicate(timeout=60)[0].strip()
+        shown = b""
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:
+            pass  # how the end of a terminal is told
+        os.close(ours)
+        self.assertEqual(re.search(rb"/\?token=([0-9a-f]+)", shown).group(1).decode(), derived(control, "view"))
+        self.assertNotIn(control.encode(), shown)
+        result = self.sonde("run", "-v", "-l", "1", "--", "sonde", "token", "--control")
+        for role in ("view", "write"):
+            self.assertNotIn(derived(result.stdout.strip(), role), result.stderr)
+        self.assertNotIn(result.stdout.strip(), result.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,309 @@
+"""A soak: a job on three hosts of the lab with all collectors, 20 emitting programs that come and
+go, dashboards that send requests, an agent killed every minute and a relay
+every five.
+
+    soak.py MINUTES [SEED]
+
+On stderr: progress every 30 s, and at the end tables of each process' memory with its slope, its
+descriptors and threads, and the account of every point. On stdout: the same as JSON, one object a
+line. Exit code 1: something is lost, doubled, damaged, grows or failed; 77: there is no lab here.
+"""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import account  # noqa: E402
+import samples  # noqa: E402
+from lab import Lab, until, why_not  # noqa: E402
+
+SONDE, EMITTER, FAKE_NVML, PACKAGE = (
+    os.environ[name] for name in ("SONDE", "SOAK_EMITTER", "FAKE_NVML", "PACKAGE")
+)
+HOSTS = ("n1", "n2", "n3")
+PROGRAMS, DASHBOARDS = 20, 3
+AGENT_KILLED_EVERY_S, RELAY_KILLED_EVERY_S, SAID_EVERY_S, FOUND_EVERY_S = 60, 300, 30, 5
+BACK_WITHIN_S = (
+    30  # so long before the end nothing is killed any more: what comes back is to be seen at work
+)
+GROWTH_MAX = 64  # KiB a minute; more, beyond the noise, is a leak
+DESCRIPTORS_MAX, THREADS_MAX = 16, 4  # more at the end than at the beginning
+COMMAND = "env > /mnt/shared/environment; exec sleep 1000000"
+
+
+def say(words):
+    print(words, file=sys.stderr, flush=True)
+
+
+class Soak:
+    def __init__(self, lab, minutes, seed):
+        self.lab, self.seconds, self.seed = lab, minutes * 60, seed
+        self.chance = random.Random(f"{seed} kills")
+        self.folder = lab.shared / "account"
+        self.folder.mkdir()
+        self.sampler = samples.Sampler(lab)
+        self.kills = {"agent": [], "relay": []}  # (host, monotonic seconds)
+        self.bad = []
+
+    # ---- the job
+
+    def begin(self):
+        (self.lab.shared / "gpus.txt").write_text("gpus 2\n")
+        gpus = {
+            "SONDE_NVML": f"/mnt/bin/{os.path.basename(FAKE_NVML)}",
+            "SONDE_FAKE_NVML": "/mnt/shared/gpus.txt",
+        }
+        options = (
+            "--hosts=n[1-3] --telemetry-level=4 --record=/mnt/shared/recording --size-limit=8G"
+        )
+        self.job = self.lab.start(
+            "n1",
+            "sh",
+            "-c",
+            f"exec sonde run {options} --script 'rate=5 echo soak_script 1' -- sh -c '{COMMAND}' > /mnt/shared/said 2>&1",
+            env=gpus,
+        )
+        environment = self.lab.shared / "environment"
+        until(lambda: environment.exists() and "SONDE_SOCKET" in environment.read_text(), self.said)
+        env = dict(
+            line.split("=", 1)
+            for line in environment.read_text().splitlines()
+            if line.startswith("SONDE_")
+        ) | {"PYTHONPATH": "/mnt/folders/package"}
+        slots = [str(number) for number in range(PROGRAMS)]
+        self.programs = {
+            host: self.lab.start(
+                host,
+                "python3",
+                "/mnt/folders/soak/programs.py",
+                "/mnt/shared/account",
+                self.seed,
+                *slots[number :: len(HOSTS)],
+                env=env,
+            )
+            for number, host in enumerate(HOSTS)
+        }
+        self.dashboards = self.lab.start(
+            "n1", "python3", "/mnt/folders/soak/dashboards.py", self.seed, DASHBOARDS
+        )
+
+    def said(self):
+        path = self.lab.shared / "said"
+        return "the job says: " + (path.read_text() if path.exists() else "nothing")
+
+    def end(self):
+        """Programs first, then the job, which moves the recordings to one place."""
+        for host in HOSTS:
+            self.terminate(host, "programs.py")
+        for host, process in self.programs.items():
+            _, err = process.communicate(timeout=120)
+            if process.returncode != 0 or err:
+                self.bad.append(
+                    f"the programs of {host} ended with {process.returncode}: {err[-500:]}"
+                )
+        self.terminate("n1", "dashboards.py")
+        out, err = self.dashboards.communicate(timeout=120)
+        self.asked = json.loads(out) if self.dashboards.returncode == 0 else None
+        if not self.asked:
+            self.bad.append(f"the dashboards ended with {self.dashboards.returncode}: {err[-500:]}")
+        self.terminate("n1", "sleep 1000000")
+        self.job.communicate(timeout=120)
+
+    def terminate(self, host, word):
+        for pid, command in self.lab.processes(host, word).items():
+            if not command.startswith(("sh ", "sonde ", "nsenter ")):
+                os.kill(pid, 15)
+
+    # ---- while it runs
+
+    def kill(self, role, hosts, now_s):
+        host = self.chance.choice(hosts)
+        self.sampler.find()
+        pid = self.sampler.pid_of(role, host)
+        if pid is None:
+            self.bad.append(f"there was no {role} on {host} after {now_s:.0f} s")
+            return
+        self.kills[role].append((host, time.monotonic()))
+        os.kill(pid, 9)
+
+    def watch(self):
+        began = time.monotonic()
+        due = {
+            "agent": AGENT_KILLED_EVERY_S,
+            "relay": min(RELAY_KILLED_EVERY_S, self.seconds / 2),
+            "say": SAID_EVERY_S,
+            "find": 0,
+        }
+        second = 0
+        while (now_s := time.monotonic() - began) < self.seconds:
+            if now_s >= due["find"]:
+                self.sampler.find()
+                due["find"] += FOUND_EVERY_S
+            self.sampler.sample(now_s)
+            for role, every_s, hosts in (
+                ("agent", AGENT_KILLED_EVERY_S, HOSTS),
+                ("relay", RELAY_KILLED_EVERY_S, HOSTS[1:]),
+            ):
+                if now_s >= due[role]:
+                    due[role] += every_s
+                    if now_s < self.seconds - BACK_WITHIN_S:
+                        self.kill(role, hosts, now_s)
+            if now_s >= due["say"]:
+                due["say"] += SAID_EVERY_S
+                self.say_progress(now_s)
+            if self.job.poll() is not None:
+                raise RuntimeError("the job has ended: " + self.said())
+            second += 1
+            time.sleep(max(0, began + second - time.monotonic()))
+
+    def say_progress(self, now_s):
+        memory = " ".join(
+            f"{p.role}@{p.host} {p.samples[-1][1] / 1024:.1f}"
+            for p in sorted(self.sampler.running.values(), key=lambda p: (p.role, p.host))
+            if p.samples
+        )
+        lives = sum((self.folder / f"lives-{host}").read_text().count("\n") for host in HOSTS)
+        say(
+            f"{now_s:5.0f} of {self.seconds:.0f} s: {lives} programs have ended, {len(self.kills['agent'])} agents and {len(self.kills['relay'])} relays killed; MiB: {memory}"
+        )
+
+    # ---- the end of it
+
+    def processes(self):
+        rows = []
+        for (role, host), processes in self.sampler.groups().items():
+            grown = samples.slope(processes)
+            fds, threads, memory = (
+                samples.edges(processes, 2),
+                samples.edges(processes, 3),
+                samples.edges(processes, 1),
+            )
+            row = {
+                "process": role,
+                "host": host,
+                "lives": len(processes),
+                "kib_first": memory[0],
+                "kib_last": memory[1],
+                "kib_most": max(s[1] for p in processes for s in p.samples),
+                "kib_per_minute": grown and round(grown[0], 2),
+                "plus_minus": grown and round(grown[1], 2),
+                "descriptors": [int(n) for n in fds],
+                "threads": [int(n) for n in threads],
+            }
+            if grown and grown[0] - grown[1] > GROWTH_MAX:
+                self.bad.append(
+                    f"the {role} of {host} grows by {grown[0]:.0f} ± {grown[1]:.0f} KiB a minute (allowed: {GROWTH_MAX})"
+                )
+            if fds[1] > fds[0] + DESCRIPTORS_MAX or threads[1] > threads[0] + THREADS_MAX:
+                self.bad.append(
+                    f"the {role} of {host} had {fds[0]:.0f} descriptors and {threads[0]:.0f} threads, in the end {fds[1]:.0f} and {threads[1]:.0f}"
+                )
+            rows.append(row)
+        return rows
+
+    def conclude(self):
+        rows = self.processes()
+        say(
+            "\nprocess      host  lives  KiB first    last    most   KiB/min (95 %)     descriptors  threads"
+        )
+        for r in rows:
+            grown = (
+                "too short"
+                if r["kib_per_minute"] is None
+                else f"{r['kib_per_minute']:+.1f} ± {r['plus_minus']:.1f}"
+            )
+            say(
+                f"{r['process']:<12} {r['host']:<5} {r['lives']:>5} {r['kib_first']:>10.0f} {r['kib_last']:>7.0f} {r['kib_most']:>7} {grown:>16}     "
+                f"{'{} → {}'.format(*r['descriptors']):<12} {'{} → {}'.format(*r['threads'])}"
+            )
+            print(json.dumps(r))
+        recorded = account.Recorded(SONDE, self.lab.shared / "recording")
+        total, wrong = account.settle(
+            recorded, account.lives(self.folder, HOSTS), self.kills["agent"]
+        )
+        say(
+            f"\n{'':<8} {'emitted':>10} {'stored':>10} {'missing':>8} {'unattended':>10} {'doubled':>8} {'damaged':>8}"
+        )
+        for kind in ("points", "spans", "adds"):
+            say(
+                f"{kind:<8} "
+                + " ".join(
+                    f"{total[f'{kind}_{column}']:>{width}}"
+                    for column, width in (
+                        ("emitted", 10),
+                        ("stored", 10),
+                        ("missing", 8),
+                        ("unattended", 10),
+                        ("doubled", 8),
+                        ("damaged", 8),
+                    )
+                )
+            )
+        say(
+            "unattended: of a program that ended while its agent was away, whose memory went with it"
+        )
+        say(
+            f"programs: {total['programs']}; they counted {total['dropped']} as dropped; unaccounted: {total['unaccounted']}; agents recorded: {dict(recorded.told) or 'no drops'}"
+        )
+        for line in wrong:
+            say(f"  {line}")
+        if self.asked:
+            say(
+                f"dashboards: {self.asked['statuses']} answers by status, {self.asked['bytes'] / 1e6:.1f} MB, a node missing in {self.asked['missing']}"
+            )
+            self.bad += [f"a dashboard: {failure}" for failure in self.asked["failures"]]
+            print(json.dumps({"dashboards": self.asked}))
+        print(
+            json.dumps(
+                {
+                    "account": total,
+                    "agents_dropped": recorded.told,
+                    "kills": {role: len(k) for role, k in self.kills.items()},
+                    "wrong": wrong,
+                }
+            )
+        )
+        self.bad += [
+            f"{name.replace('_', ' ')}: {total[name]}" for name in account.BAD if total[name]
+        ]
+        for words in self.bad:
+            say(f"FAILED  {words}")
+        print(
+            json.dumps({"failed": self.bad, "seed": self.seed, "seconds": self.seconds}), flush=True
+        )
+        return 1 if self.bad else 0
+
+
+def main():
+    reason = why_not()
+    if reason:
+        say(f"skipped: {reason}")
+        return 77
+    minutes, seed = float(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "1"
+    with Lab(
+        [SONDE, EMITTER, FAKE_NVML], names=HOSTS, folders={"soak": HERE, "package": PACKAGE}
+    ) as lab:
+        say(f"a soak of {minutes:g} minutes, seed {seed}")
+        soak = Soak(lab, minutes, seed)
+        try:
+            soak.begin()
+            soak.watch()
+            soak.end()
+        except BaseException:
+            say(soak.said())
+            raise
+        finally:
+            kept = os.environ.get("SOAK_KEEP")
+            if kept:
+                shutil.copytree(lab.shared, kept)
+        return soak.conclude()
+
+
+sys.exit(main())

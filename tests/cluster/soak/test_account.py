@@ -1,0 +1,186 @@
+"""The soak finds lost, doubled and damaged points in an account, and memory that grows."""
+
+import collections
+import random
+import sys
+import unittest
+
+import account
+import samples
+
+
+def life(
+    slot="0",
+    generation=0,
+    *,
+    points=1000,
+    spans=10,
+    dropped=0,
+    killed=False,
+    asked=100.0,
+    ended=100.1,
+    begun=0,
+):
+    return account.Life(
+        slot,
+        generation,
+        "n1",
+        "c",
+        killed,
+        asked,
+        ended,
+        points + begun,
+        points,
+        points + begun,
+        points,
+        spans + begun,
+        spans,
+        dropped,
+    )
+
+
+def recorded(programs):
+    """As if everything had arrived."""
+    found = object.__new__(account.Recorded)
+    found.numbers = {
+        "points": {(p.slot, p.generation): list(range(p.points)) for p in programs},
+        "spans": {(p.slot, p.generation): list(range(p.spans)) for p in programs},
+    }
+    found.cells = collections.Counter()
+    for p in programs:
+        found.cells[p.slot] += p.adds
+    found.damaged, found.told = [], {}
+    return found
+
+
+class Account(unittest.TestCase):
+    def settle(self, programs, change=lambda r: None, kills=()):
+        found = recorded(programs)
+        change(found)
+        total, wrong = account.settle(found, programs, kills)
+        return {name: total[name] for name in account.BAD if total[name]}, total, wrong
+
+    def test_in_order(self):
+        programs = [life(), life(generation=1), life("1", killed=True, begun=1)]
+        bad, total, wrong = self.settle(programs)
+        self.assertEqual(
+            (bad, wrong, total["points_emitted"], total["points_stored"], total["adds_stored"]),
+            ({}, [], 3000, 3000, 3000),
+        )
+
+    def test_what_a_kill_left_open(self):
+        """The point, span and addition that had begun may be there, or not."""
+
+        def one_more(r):
+            r.numbers["points"]["0", 0].append(1000)
+            r.numbers["spans"]["0", 0].append(10)
+            r.cells["0"] += 1
+
+        self.assertEqual(self.settle([life(killed=True, begun=1)], one_more)[0], {})
+        self.assertEqual(
+            self.settle([life()], one_more)[0],
+            {"points_damaged": 1, "spans_damaged": 1, "adds_doubled": 1},
+        )
+
+    def test_lost(self):
+        def lose(r):
+            del r.numbers["points"]["0", 0][500:507]
+
+        self.assertEqual(self.settle([life()], lose)[0], {"unaccounted": 7})
+        self.assertEqual(self.settle([life(dropped=7)], lose)[0], {})
+        self.assertEqual(self.settle([life(dropped=5)], lose)[0], {"unaccounted": 2})
+        self.assertEqual(self.settle([life(dropped=9)], lose)[0], {"overcounted": 2})
+
+    def test_ended_while_the_agent_was_away(self):
+        """The tail of a program that ended then is excused; a hole, or a program that lived on, is not."""
+
+        def tail(r):
+            del r.numbers["points"]["0", 0][900:]
+            r.cells["0"] -= 150
+
+        bad, total, _ = self.settle([life()], tail, [("n1", 99.9)])
+        self.assertEqual(
+            (bad, total["points_unattended"], total["adds_unattended"]), ({}, 100, 150)
+        )
+        for kills in ([("n1", 105.0)], [("n1", 60.0)], [("n2", 99.9)]):
+            self.assertEqual(
+                self.settle([life()], tail, kills)[0],
+                {"unaccounted": 100, "adds_missing": 150},
+                kills,
+            )
+
+        def hole(r):
+            del r.numbers["points"]["0", 0][900:950]
+
+        self.assertEqual(self.settle([life()], hole, [("n1", 99.9)])[0], {"unaccounted": 50})
+
+    def test_doubled_and_damaged(self):
+        def change(r):
+            r.numbers["points"]["0", 0] += [3, 3, 4]
+            r.numbers["spans"]["0", 0].append(77)
+            r.numbers["points"]["5", 9] = [1, 2]
+            r.damaged.append("points of slot 0: 0.5")
+            r.cells["0"] += 12
+
+        self.assertEqual(
+            self.settle([life()], change)[0],
+            {"points_doubled": 3, "points_damaged": 3, "spans_damaged": 1, "adds_doubled": 12},
+        )
+
+    def test_additions_missing(self):
+        def change(r):
+            r.cells["0"] -= 40
+
+        self.assertEqual(self.settle([life()], change, [("n1", 99.9)])[0], {"adds_missing": 40})
+
+
+class Slope(unittest.TestCase):
+    def process(self, seconds, kib_per_minute, begin_kib=5000, begin_s=0):
+        chance = random.Random(begin_s)
+        made = samples.Process(1, "agent", "n1")
+        made.samples = [
+            (
+                begin_s + s,
+                begin_kib + kib_per_minute * s / 60 + chance.gauss(0, 30),
+                20 + s // 100,
+                4,
+            )
+            for s in range(seconds)
+        ]
+        return made
+
+    def test_of_lives_that_follow_one_another(self):
+        """Each begins anew at its own level: that is no growth."""
+        for growth in (0, 250):
+            lives = [
+                self.process(180, growth, level, begin)
+                for level, begin in ((5000, 0), (9000, 180), (4000, 360))
+            ]
+            found, width = samples.slope(lives)
+            self.assertLess(abs(found - growth), 2 * width)
+            self.assertLess(width, 20)
+
+    def test_too_short(self):
+        self.assertIsNone(samples.slope([self.process(45, 0)]))
+
+    def test_edges(self):
+        self.assertEqual(samples.edges([self.process(500, 0)], 2), (20, 24))
+
+    def test_roles(self):
+        self.assertEqual(
+            [
+                samples.role_of(c)
+                for c in (
+                    "sonde agent --x",
+                    "/mnt/bin/sonde run -- sh",
+                    "ssh n2 sonde node",
+                    "sonde",
+                    "sh -c sonde run",
+                )
+            ],
+            ["agent", "run", None, None, None],
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,151 @@
+// What a request says of itself: address, headers, cookies, in lines "NAME:value". $C, $W, $V and
+// $S stand for the control, write and view token and for an open session's id, so that inputs can
+// hold them. Whatever the rest is, a role comes from the token or session that is there, and from
+// no other place, and none of them goes out again.
+#include "aggregator/auth.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct {
+    char letter;
+    enum request_header header;
+} headers[] = {
+    {'a', HEADER_AUTHORIZATION}, {'c', HEADER_COOKIE},     {'h', HEADER_HOST},
+    {'o', HEADER_ORIGIN},        {'s', HEADER_FETCH_SITE}, {'t', HEADER_ACCEPT},
+};
+
+static struct auth auth;
+static char session[SESSION_ID_SIZE + 1];
+static const struct peer client = {.local = true, .known = true, .uid = 1000};
+
+static const char *word_of(char letter)
+{
+    switch (letter) {
+    case 'C':
+        return auth.token[ROLE_CONTROL];
+    case 'W':
+        return auth.token[ROLE_WRITE];
+    case 'V':
+        return auth.token[ROLE_VIEW];
+    case 'S':
+        return session;
+    default:
+        return NULL;
+    }
+}
+
+static struct str expand(struct arena *arena, struct str line)
+{
+    struct buf out = {0};
+    for (size_t i = 0; i < line.size; i++) {
+        const char *word = line.data[i] == '$' && i + 1 < line.size ? word_of(line.data[i + 1]) : NULL;
+        if (word) {
+            buf_add_str(&out, str_of(word));
+            i++;
+        } else {
+            buf_add_char(&out, line.data[i]);
+        }
+    }
+    struct str copy = arena_str(arena, buf_str(&out));
+    buf_free(&out);
+    return copy.data ? copy : STR("");
+}
+
+static bool holds(struct str text, const char *word)
+{
+    return text.data && str_find(text, str_of(word)) >= 0;
+}
+
+// The tokens that the address has once it is decoded, which may have been written in any way.
+static bool has_parameter(const struct request *r, const char *word)
+{
+    for (size_t i = 0; i < r->parameter_count; i++)
+        if (str_eq(r->parameters[i].name, STR("token")) && str_eq(r->parameters[i].value, str_of(word)))
+            return true;
+    return false;
+}
+
+// The most that this request can have.
+static enum role most(const struct request *r)
+{
+    enum role role = ROLE_NOBODY;
+    struct str authorization = r->headers[HEADER_AUTHORIZATION];
+    bool basic = str_starts(str_trim(authorization), STR("B")) || str_starts(str_trim(authorization), STR("b"));
+    if (holds(r->headers[HEADER_COOKIE], session))
+        role = ROLE_VIEW;
+    for (enum role i = ROLE_VIEW; i < ROLE_COUNT; i++) {
+        if (has_parameter(r, auth.token[i]) && role < (i < ROLE_WRITE ? i : ROLE_WRITE))
+            role = i < ROLE_WRITE ? i : ROLE_WRITE;
+        if (basic && holds(authorization, auth.token[i]) && role < i)
+            role = i;
+    }
+    return role;
+}
+
+static void check_headers(const struct answer *a)
+{
+    for (size_t i = 0; i < a->header_count; i++) {
+        struct str value = str_of(a->headers[i].value);
+        if (str_eq(str_of(a->headers[i].name), STR("Set-Cookie"))) {
+            for (enum role role = ROLE_VIEW; role < ROLE_COUNT; role++)
+                if (holds(value, auth.token[role]))
+                    abort();
+        } else if (str_eq(str_of(a->headers[i].name), STR("Location"))) {
+            struct request next = {0};
+            if (value.size < 1 || value.data[0] != '/' ||
+                (value.size > 1 && (value.data[1] == '/' || value.data[1] == '\\')) ||
+                request_parse_target(&next, value, NULL) != 0 || request_flag(&next, "token"))
+                abort();
+            request_free(&next);
+        }
+    }
+}
+
+static void take_lines(struct request *r, struct str rest)
+{
+    while (rest.data) {
+        struct str line = str_cut(&rest, '\n');
+        for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+            if (line.size > 2 && line.data[0] == headers[i].letter && line.data[1] == ':')
+                r->headers[headers[i].header] = expand(&r->arena, str_slice(line, 2, line.size));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const enum request_method methods[] = {METHOD_GET, METHOD_POST, METHOD_HEAD, METHOD_OPTIONS};
+    if (!auth.sessions) {
+        auth = (struct auth){.listen = STR("node7"), .port = 4242, .sessions = sessions_create()};
+        auth_set_token(&auth, STR("a-control-token-of-enough-letters"));
+        if (!auth.sessions)
+            abort();
+    }
+    if (!sessions_check(auth.sessions, str_of(session), &client) && !sessions_open(auth.sessions, &client, session))
+        abort();
+    struct str rest = {(const char *)data, size}, target = str_cut(&rest, '\n');
+    struct request r = {.method = methods[size % 4], .peer = client};
+    struct answer a;
+    struct arena arena = {0};
+    if (request_parse_target(&r, expand(&arena, target), NULL) == 0) {
+        take_lines(&r, rest);
+        answer_begin(&a, 1 << 16);
+        bool on = auth_check(&auth, &r, &a);
+        if (r.role > most(&r) || (r.by_cookie && r.role > ROLE_VIEW) || (on && !r.role) || (!on && a.status == 200))
+            // Basic authentication hides a token from most(): base64, at most WRITE.
+            if (!on || r.role > ROLE_WRITE || !str_starts(str_trim(r.headers[HEADER_AUTHORIZATION]), STR("B")))
+                abort();
+        check_headers(&a);
+        answer_free(&a);
+        // Another client has no use for the session, nor this one for a guess.
+        const struct peer other = {.local = true, .known = true, .uid = 1001};
+        struct str guess = r.headers[HEADER_COOKIE];
+        if (sessions_check(auth.sessions, str_of(session), &other) ||
+            (sessions_check(auth.sessions, guess, &client) && !holds(guess, session)))
+            abort();
+    }
+    request_free(&r);
+    arena_free(&arena);
+    return 0;
+}

@@ -1,0 +1,122 @@
+// On machines with pages of 64 KiB the kernel refuses to map any other offset. This program is linked with an mmap() that
+// refuses them, too, and is its own agent: what it emits must still be recorded, before and after the agent starts again.
+#include "base/clock.h"
+#include "ingest/hello.h"
+#include "ingest/ingest.h"
+#include "store/store.h"
+#include "unit/test.h"
+
+#include "sonde.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LARGE_PAGE = 65536, POINTS = 1000 };
+
+static unsigned maps, refused;
+
+// By the linker, in the place of mmap() under both of its names.
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    maps += fd >= 0;
+    if (offset % LARGE_PAGE == 0)
+        return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+    refused++;
+    errno = EINVAL;
+    return MAP_FAILED;
+}
+
+void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    return __wrap_mmap(at, bytes, protection, flags, fd, offset);
+}
+
+static char folder[] = "/tmp/sonde-test-XXXXXX", socket_path[64], store_path[64];
+
+static int listen_there(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 4), 0);
+    return fd;
+}
+
+static uint64_t points_of(struct ingest *in)
+{
+    struct ingest_stats stats;
+    ingest_drain(in, NULL);
+    ingest_get_stats(in, &stats);
+    assert_int_equal(stats.programs, 1);
+    return stats.points;
+}
+
+static void large_pages(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct store *store;
+    struct ingest *in;
+    struct store_options store_options = {0};
+    struct ingest_options options = {.socket_path = socket_path, .level = 4};
+    if (store_open(store_path, &store_options, &store, &e) != 0 || ingest_create(store, &options, &in, &e) != 0)
+        fail_msg("%s", e.text);
+    int listener = listen_there();
+    sonde_handle value = sonde_gauge("value", ""), total = sonde_counter("total", "");
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct ingest_descriptors fds;
+    pid_t pid;
+    assert_int_equal(ingest_receive_hello(fd, &fds, &pid), 0);
+    assert_int_equal(ingest_attach(in, fds, pid), 0);
+    for (int i = 0; i < POINTS; i++)
+        sonde_emit(value, i);
+    sonde_add(total, 1);
+    assert_int_equal(points_of(in), POINTS);
+    ingest_destroy(in);
+    for (int i = 0; i < POINTS; i++)
+        sonde_emit(value, i);
+    assert_int_equal(ingest_create(store, &options, &in, &e), 0);
+    assert_int_equal(ingest_adopt(in), 1); // the next agent
+    assert_int_equal(points_of(in), POINTS);
+    pid_t child = fork();
+    if (child == 0) { // its segment takes the place of its parent's
+        sonde_emit(value, 1);
+        _exit(refused > 0 || sonde_level() != 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(maps >= 4); // two of the program's, two of the agent's: the wrapper was asked
+    assert_int_equal(refused, 0);
+    ingest_destroy(in);
+    store_close(store, &e);
+    close(fd);
+    close(listener);
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(socket_path, sizeof socket_path, "%s/agent.sock", folder);
+    snprintf(store_path, sizeof store_path, "%s/node.sonde", folder);
+    setenv("SONDE_LEVEL", "1", 1);
+    setenv("SONDE_SOCKET", socket_path, 1);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(large_pages)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(socket_path);
+    unlink(store_path);
+    rmdir(folder);
+    return failed;
+}
