@@ -107,7 +107,7 @@ static int parse_filter(const struct parser *p, const json_t *json, struct query
     if (r)
         return r;
     out->kind = query_filter_of(type);
-    out->group_by = flag(json, "groupBy");
+    out->group_by = flag(json, "groupBy") || flag(json, "group_by");
     if (out->kind == QUERY_FILTER_COUNT)
         return error_set(p->e, -EINVAL, "No such filter: '%.*s' (see /api/config/filters)",
                          STR_ARG(str_slice(type, 0, SHOWN_MAX)));
@@ -118,6 +118,9 @@ static int parse_filter(const struct parser *p, const json_t *json, struct query
 
 static int parse_tag(const struct parser *p, const char *key, const json_t *value, struct query_filter *out)
 {
+    if (json_is_null(value))
+        return error_set(p->e, -EINVAL, "Filter cannot be null or empty: the tag '%.*s' needs a value",
+                         STR_ARG(str_slice(str_of(key), 0, SHOWN_MAX)));
     if (!json_is_string(value))
         return error_set(p->e, -EINVAL, "The tag '%.*s' must be a string",
                          STR_ARG(str_slice(str_of(key), 0, SHOWN_MAX)));

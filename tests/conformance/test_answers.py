@@ -286,7 +286,7 @@ class Answers:
         rows = [
             ("cpu{host=*}", ["a", "b"]), ("cpu{host=a}", ["a"]), ("cpu{host=a,host=b}", ["a", "b"]), ("cpu{host=*,host=a}", ["a", "b"]),
             ("cpu{host=a,host=*}", ["a", "b"]), ("cpu{host=*,dc=x}", ["a", "b"]), ("cpu{core=*}", []), ("gaps{host=b}", []),
-            ("{core=0}", ["a"]), ("*{core=0}", ["a"]),
+            ("{core=0}", ["a"]), ("*{core=0}", ["a"]), ("cpu{host=}", ["a", "b"]), ("cpu{=b}", ["b"]), ("{=0}", ["a"]), ("cpu{host=,=b}", ["b"]),
         ]
         for m, expected in rows:
             with self.subTest(m):
@@ -295,9 +295,14 @@ class Answers:
         self.assertEqual(len(hosts("cpu", limit=0)), 2)
         body = {"metric": "cpu", "tags": [{"key": "host", "value": "b"}], "limit": 10}
         self.assertEqual(self.server.post("/api/search/lookup", body).json["results"][0]["tags"], {"dc": "x", "host": "b"})
+        for tags, expected in (([{"key": "host", "value": None}], ["a", "b"]), ([{"key": "host"}], ["a", "b"]), ([{"key": None, "value": "b"}], ["b"])):
+            got = self.server.post("/api/search/lookup", {"metric": "cpu", "tags": tags}).json
+            self.assertEqual([r["tags"]["host"] for r in got["results"]], expected)
+            self.assertEqual(got["tags"], [{"key": tags[0]["key"], "value": tags[0].get("value")}])
+        self.assertEqual(len(self.server.post("/api/search/lookup", {"metric": None, "tags": [{"key": "core", "value": "0"}]}).json["results"]), 1)
         for m, message in (("nope", "'nope'"), ("cpu{nokey=*}", "'nokey'"), ("cpu{host=nobody}", "'nobody'")):
             self.assert_error(self.server.get("/api/search/lookup", {"m": m}), 404, message)
-        for target in ("/api/search/lookup", "/api/search/lookup?m=cpu{", "/api/search/lookup?m=cpu{host}", "/api/search/lookup?m=cpu&limit=x"):
+        for target in ("/api/search/lookup", "/api/search/lookup?m=cpu{", "/api/search/lookup?m=cpu{host}", "/api/search/lookup?m=cpu{=}", "/api/search/lookup?m=cpu&limit=x"):
             self.assert_error(self.server.get(target), 400, "")
 
     def test_aggregators_and_filters(self):

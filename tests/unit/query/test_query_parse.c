@@ -340,12 +340,12 @@ static void what_grafana_sends(void **state)
     // Of "tags" and "filters" the last wins unless it is empty; an empty "end" is now.
     static const char both[] = "{\"start\":1,\"end\":\"\",\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\","
                                "\"tags\":{\"dc\":\"x\"},\"filters\":[{\"type\":\"Literal_OR\",\"tagk\":\"host\","
-                               "\"filter\":\"a\",\"groupBy\":false}]}]}";
+                               "\"filter\":\"a\",\"group_by\":true}]}]}";
     if (parse(both, &arena, &r, &e))
         fail_msg("%s", e.text);
     assert_int_equal(r.queries[0].end_ns, NOW);
     assert_int_equal(r.queries[0].filter_count, 1);
-    assert_filter(&r.queries[0].filters[0], QUERY_LITERAL_OR, "host", "a", false);
+    assert_filter(&r.queries[0].filters[0], QUERY_LITERAL_OR, "host", "a", true); // "group_by" is taken, too
     static const char turned[] =
         "{\"start\":1,\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\",\"filters\":[{\"type\":\"literal_or\","
         "\"tagk\":\"host\",\"filter\":\"a\"}],\"tags\":{\"dc\":\"x\"}},{\"aggregator\":\"sum\",\"metric\":\"m\","
@@ -408,6 +408,7 @@ static void bodies_that_are_none(void **state)
         {"{\"start\":1e400," Q "}]}", "not valid JSON"},
         {"{\"start\":1," Q ",\"downsample\":\"10m-avg-badbadbad\"}]}", "Unrecognized fill policy: badbadbad"},
         {"{\"start\":1," Q ",\"tags\":[1]}]}", "'tags' must be an object"},
+        {"{\"start\":1," Q ",\"tags\":{\"host\":null}}]}", "Filter cannot be null or empty: the tag 'host'"},
         {"{\"start\":1," Q ",\"tags\":{\"a\":5}}]}", "The tag 'a' must be a string"},
         {"{\"start\":1," Q ",\"filters\":{}}]}", "'filters' must be an array"},
         {"{\"start\":1," Q ",\"filters\":[5]}]}", "A filter must be an object"},
