@@ -257,6 +257,15 @@ static int reserve_answer(struct buf *body, const struct query_result *result, s
     return rc;
 }
 
+// A query that stands in the request before is not answered again.
+static bool is_repeated(const struct query_request *request, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (query_equal(&request->queries[k], &request->queries[i]))
+            return true;
+    return false;
+}
+
 static int answer_queries(struct service *service, const struct request *r, const struct query_request *request,
                           struct reading *d, struct answer *a, struct error *e)
 {
@@ -281,6 +290,8 @@ static int answer_queries(struct service *service, const struct request *r, cons
     json_begin_array(&w);
     for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
         const struct query *q = &request->queries[i];
+        if (is_repeated(request, i))
+            continue;
         struct query_result result = {0};
         rc = opentsdb_run(d, *q, &work, &result, e);
         if (!rc)

@@ -226,7 +226,7 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
     if (q->rate.on) {
         json_begin_object(w);
         json_key_bool(w, "counter", q->rate.counter);
-        json_key_double(w, "counterMax", q->rate.counter_max > 0 ? q->rate.counter_max : 18446744073709551615.0);
+        json_key_double(w, "counterMax", q->rate.counter_max > 0 ? q->rate.counter_max : (double)INT64_MAX);
         json_key_double(w, "resetValue", q->rate.reset_value);
         json_key_bool(w, "dropResets", q->rate.drop_resets);
         json_end_object(w);
