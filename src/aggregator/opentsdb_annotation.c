@@ -49,7 +49,9 @@ static void answer_one(struct service *service, struct request *r, struct answer
     // To the second, as they are shown.
     if (__builtin_add_overflow(wanted.from_ns, NS_PER_S - 1, &wanted.to_ns))
         wanted.to_ns = INT64_MAX;
-    int rc = reading_events(&d, wanted.from_ns, wanted.to_ns, write_wanted, &wanted, &e);
+    struct wire_events_request events = {
+        .from_ns = wanted.from_ns, .to_ns = wanted.to_ns, .kinds = 1u << STORE_ANNOTATION};
+    int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
     reading_close(&d, a);
     if (rc)
         answer_failure(a, &e);
