@@ -99,9 +99,20 @@ class Answers:
             query = element["query"]
             self.assertEqual(list(query), list(plain))
             self.assertEqual((query["downsample"], query["rate"], query["explicitTags"], query["index"]), ("20s-max-nan", True, True, 1))
+            self.assertEqual(query["tags"], {"host": "wildcard(*)"})
             self.assertEqual(query["rateOptions"], {"counter": True, "counterMax": 100, "resetValue": 5, "dropResets": False})
             self.assertIn({"tagk": "host", "filter": "*", "group_by": True, "type": "wildcard"}, query["filters"])
             self.assertIn({"tagk": "dc", "filter": "x", "group_by": False, "type": "literal_or"}, query["filters"])
+
+    def test_show_query_names_every_filter(self):
+        for kind in self.server.get("/api/config/filters").json:
+            m = f"sum:cpu{{host={kind}({'' if kind == 'not_key' else '*' if 'wildcard' in kind else 'a'})}}"
+            for element in self.query(m, show_query=""):
+                self.assertEqual([f["type"] for f in element["query"]["filters"]], [kind])
+
+    def test_configuration(self):
+        self.assertEqual(self.server.get("/api/config").json["tsd.core.auto_create_metrics"], "true")
+        self.assertEqual(self.server.get("/api/config").json["tsd.mode"], "ro")
 
     def test_summary(self):
         got = self.query("sum:gaps", show_summary="")
