@@ -105,7 +105,7 @@ struct hub_ask {
     const atomic_bool *cancel; // may be NULL; looked at some 50 times a second
     const struct query_watch *
         watch; // its look likewise, in the asking thread; what it returns is what hub_ask returns. Its hold, of hub_ask_all: the
-        // list that grows, and our own answer. May be NULL
+    // list that grows, and our own answer. May be NULL
     // In the asking thread. `begun` (may be NULL): all nodes have been asked; time to answer for oneself. `record`: as each comes, in no order of
     // nodes; -EBADMSG: the node's answer is damaged, it is named as missing and the rest goes on; anything else but 0: stop, and
     // that is what hub_ask returns.
