@@ -13,6 +13,7 @@
 #include "agent/collectors.h"
 #include "agent/connections.h"
 #include "agent/folder.h"
+#include "agent/keeper.h"
 #include "agent/overflow.h"
 #include "agent/own.h"
 #include "agent/recorded.h"
@@ -63,6 +64,7 @@ struct agent {
 
     struct store *store;
     struct recorded *recorded;
+    struct keeper keeper;
     struct ingest *ingest;
     struct collect *collect;
     struct sampler *sampler;
@@ -425,7 +427,10 @@ static int open_parts(struct agent *a, struct error *e)
                                     .label_count = 1,
                                     .level = o->level,
                                     .recorded = recorded_last,
-                                    .recorded_user = a->recorded};
+                                    .recorded_user = a->recorded,
+                                    .keep = keeper_keep,
+                                    .forget = keeper_forget,
+                                    .keep_user = &a->keeper};
     int failed = ingest_create(a->store, &ingest, &a->ingest, e);
     if (failed)
         return failed;
@@ -604,6 +609,7 @@ int agent_run(const struct agent_options *options, struct error *e)
     }
     a->options = options;
     a->listening = a->udp = -1;
+    a->keeper.fd = options->keeper_fd > 0 ? options->keeper_fd : -1;
     a->drain_ms = DRAIN_FAST_MS;
     prctl(PR_SET_NAME, "sonde-agent");
     log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");

@@ -35,6 +35,9 @@ int command_agent(const struct options *o)
     int control_fd = options_int(o, OPT_CONTROL_FD);
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);
+    int keeper_fd = options_int(o, OPT_KEEPER_FD);
+    if (keeper_fd > 0)
+        fcntl(keeper_fd, F_SETFD, FD_CLOEXEC);
     // SONDE_SOCKET in the environment is an outer job's: only the flag counts here.
     bool socket_given = o->value[OPT_SOCKET].source == FROM_FLAG;
     struct agent_options agent = {
@@ -51,6 +54,7 @@ int command_agent(const struct options *o)
         .scripts = options_text(o, OPT_SCRIPT),
         .script_folder = options_text(o, OPT_SCRIPT_FOLDER),
         .listening_fd = options_int(o, OPT_LISTEN_FD),
+        .keeper_fd = keeper_fd,
         .udp_port = options_int(o, OPT_UDP_PORT),
         .memory_bytes = (size_t)options_number(o, OPT_AGENT_MEMORY),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),

@@ -56,6 +56,9 @@ int ingest_create(struct store *store, const struct ingest_options *options, str
     in->programs_max = options->programs_max ? options->programs_max : INGEST_PROGRAMS_MAX_DEFAULT;
     in->recorded = options->recorded;
     in->recorded_user = options->recorded_user;
+    in->keep = options->keep;
+    in->forget = options->forget;
+    in->keep_user = options->keep_user;
     in->recording = options->socket_path ? hash_bytes(options->socket_path, strlen(options->socket_path), 0) : 0;
     in->began = accounts_stamp(in);
     in->turns = 1;

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 struct ingest;
+struct ingest_descriptors;
 
 struct ingest_options {
     const char *socket_path;          // programs that carry another one in their segment are not ours
@@ -22,6 +23,12 @@ struct ingest_options {
     // The totals of counters go on from it (accounts.c), and so do StatsD's counters and gauges.
     bool (*recorded)(void *user, uint32_t series, double *value);
     void *recorded_user;
+
+    // A program was attached, and (forget) was read to its end: somebody may keep its memory for the next agent. The descriptors are
+    // valid during the call. `program` names its segment among all of this machine. NULL: nobody keeps it.
+    void (*keep)(void *user, uint64_t program, const struct ingest_descriptors *fds);
+    void (*forget)(void *user, uint64_t program);
+    void *keep_user;
 };
 
 struct ingest_stats {

@@ -121,6 +121,9 @@ struct ingest {
     size_t programs_max;
     bool (*recorded)(void *user, uint32_t series, double *value);
     void *recorded_user;
+    void (*keep)(void *user, uint64_t program, const struct ingest_descriptors *fds);
+    void (*forget)(void *user, uint64_t program);
+    void *keep_user;
     struct ingest_stats stats;
 
     struct program **programs;

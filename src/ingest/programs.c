@@ -146,6 +146,8 @@ size_t programs_gone(struct ingest *in)
         cells_let_go(in, p);
         turns_let_go(in, p);
         program_counted(p); // it may live on with another agent
+        if (in->forget)
+            in->forget(in->keep_user, p->inode);
         program_free(p);
         in->programs[i] = in->programs[--in->program_count];
     }
@@ -307,6 +309,8 @@ static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_
         p->pid = pid;
         p->pidfd = p->lock_fd = -1;
         r = attach(in, p, fds, connected);
+        if (r == 0 && in->keep)
+            in->keep(in->keep_user, p->inode, &fds);
     }
     ingest_descriptors_close(&fds); // the mappings are enough
     if (r != 0 && p)

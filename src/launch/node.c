@@ -5,6 +5,7 @@
 #include "launch/agent_socket.h"
 #include "launch/child.h"
 #include "launch/job.h"
+#include "launch/keeper.h"
 #include "launch/node_told.h"
 #include "launch/run.h"
 #include "launch/runs.h"
@@ -37,6 +38,7 @@ struct node {
     int agent_starts, relay_starts, lock_fd;
     char socket[FOLDER_PATH_MAX + 16];
     int agent_listening; // for every agent (agent_socket.h); -1: none
+    struct keeper_home keeper;
     bool ready, hub_said;
     bool finishing, closed, dropped;
     int64_t finish_ns;
@@ -159,6 +161,9 @@ static int start_agent(struct node *n, struct error *e)
     child_command_add(&c, "--folder=%s", n->job.folder);
     child_command_add(&c, "--socket=%s", n->socket);
     child_command_add(&c, "--listen-fd=%d", child_command_hand(&c, n->agent_listening));
+    int keeper_fd = keeper_home_open(&n->keeper);
+    if (keeper_fd >= 0)
+        child_command_add(&c, "--keeper-fd=%d", child_command_hand(&c, keeper_fd));
     child_command_add(&c, "--host=%s", n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
     if (n->job.record[0])
@@ -167,6 +172,8 @@ static int start_agent(struct node *n, struct error *e)
     for (size_t i = 0; i < n->told.argument_count; i++)
         child_command_add(&c, "%s", n->told.arguments[i]);
     int status = child_start(&n->agent, "agent", &c, e);
+    if (keeper_fd >= 0)
+        close(keeper_fd);
     n->agent.take = take_from_agent;
     n->agent.user = n;
     child_command_free(&c);
@@ -248,6 +255,7 @@ static void on_agent_end(struct node *n, int status)
     else
         say("agent has ended (%s): %s", how, e.text);
     agent_socket_refuse(&n->agent_listening, n->socket);
+    keeper_home_close(&n->keeper);
 }
 
 static void reap(struct node *n)
@@ -269,7 +277,8 @@ static int turn(struct node *n, int64_t deadline_ns, struct error *e)
     struct pollfd fds[] = {{.fd = n->signals.fd, .events = POLLIN},
                            {.fd = n->agent.control, .events = POLLIN},
                            {.fd = n->relay.control, .events = POLLIN},
-                           {.fd = n->ending ? -1 : STDIN_FILENO, .events = POLLIN}};
+                           {.fd = n->ending ? -1 : STDIN_FILENO, .events = POLLIN},
+                           {.fd = n->keeper.fd, .events = POLLIN}};
     int timeout_ms = left_ns <= 0 ? 0 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
     if (poll(fds, sizeof fds / sizeof fds[0], timeout_ms) <= 0)
         return 0;
@@ -277,11 +286,15 @@ static int turn(struct node *n, int64_t deadline_ns, struct error *e)
     if (fds[1].revents) {
         bool was_ready = n->agent.state == CHILD_READY;
         child_read(&n->agent);
-        if (!was_ready && n->agent.state == CHILD_READY)
+        if (!was_ready && n->agent.state == CHILD_READY) {
+            keeper_home_settle(&n->keeper);
             wanted_tell(&n->wanted, tell_agent, n);
+        }
     }
     if (fds[2].revents)
         child_read(&n->relay);
+    if (fds[4].revents)
+        keeper_home_read(&n->keeper);
     on_relay_ready(n);
     bool from_terminal;
     for (int number = signals_next(&n->signals, &from_terminal); number;
@@ -511,6 +524,7 @@ int node_run(struct error *e)
         error_set(e, -ENOMEM, "out of memory");
         return 1;
     }
+    keeper_home_init(&n->keeper);
     n->agent_listening = n->lock_fd = n->agent.control = n->relay.control = -1;
     told_init(&n->told);
     n->job.start_ns = clock_realtime_ns();
@@ -536,6 +550,7 @@ int node_run(struct error *e)
     if (opened)
         signals_close(&n->signals);
     agent_socket_close(&n->agent_listening);
+    keeper_home_close(&n->keeper);
     if (n->lock_fd >= 0)
         close(n->lock_fd);
     told_free(&n->told);

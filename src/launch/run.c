@@ -11,6 +11,7 @@
 #include "launch/descendants.h"
 #include "launch/folder.h"
 #include "launch/job.h"
+#include "launch/keeper.h"
 #include "launch/nodes.h"
 #include "launch/plain.h"
 #include "launch/runs.h"
@@ -54,6 +55,7 @@ struct launch {
     char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1]; // of the hub; empty without other nodes
     int hub_port;                                           // 0: not known yet
     int agent_listening;                                    // for every agent (agent_socket.h); -1: none
+    struct keeper_home keeper;
     int listening, hub_listening; // for every aggregator: their ports are ours as long as we run (listen.h); -1: none
     char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX]; // absolute: the aggregator goes to another folder
     struct child agent, aggregator;
@@ -203,6 +205,9 @@ static int start_agent(struct launch *l, struct error *e)
     child_command_add(&c, "--folder=%s", l->job.folder);
     child_command_add(&c, "--socket=%s", l->socket);
     child_command_add(&c, "--listen-fd=%d", child_command_hand(&c, l->agent_listening));
+    int keeper_fd = keeper_home_open(&l->keeper);
+    if (keeper_fd >= 0)
+        child_command_add(&c, "--keeper-fd=%d", child_command_hand(&c, keeper_fd));
     child_command_add(&c, "--host=%s", l->job.host);
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
@@ -224,6 +229,8 @@ static int start_agent(struct launch *l, struct error *e)
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
     int status = child_start(&l->agent, "agent", &c, e);
+    if (keeper_fd >= 0)
+        close(keeper_fd);
     child_command_free(&c);
     return status;
 }
@@ -288,6 +295,7 @@ static void refuse_clients(struct launch *l, const struct child *c)
 {
     if (c == &l->agent) {
         agent_socket_refuse(&l->agent_listening, l->socket);
+        keeper_home_close(&l->keeper);
         return;
     }
     if (l->listening >= 0)
@@ -478,11 +486,10 @@ static void turn(struct launch *l, int64_t deadline_ns)
         int64_t left_ns = deadline_ns - clock_monotonic_ns();
         timeout_ms = left_ns <= 0 ? 0 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
     }
-    struct pollfd fds[] = {{.fd = l->signals.fd, .events = POLLIN},
-                           {.fd = l->agent.control, .events = POLLIN},
-                           {.fd = l->aggregator.control, .events = POLLIN},
-                           {.fd = nodes_fd(l->nodes), .events = POLLIN},
-                           {.fd = tunnel_fd(&l->tunnel), .events = POLLIN}};
+    struct pollfd fds[] = {
+        {.fd = l->signals.fd, .events = POLLIN},         {.fd = l->agent.control, .events = POLLIN},
+        {.fd = l->aggregator.control, .events = POLLIN}, {.fd = nodes_fd(l->nodes), .events = POLLIN},
+        {.fd = tunnel_fd(&l->tunnel), .events = POLLIN}, {.fd = l->keeper.fd, .events = POLLIN}};
     int ready = poll(fds, sizeof fds / sizeof fds[0], timeout_ms);
     tunnel_turn(&l->tunnel);
     if (ready <= 0)
@@ -490,8 +497,10 @@ static void turn(struct launch *l, int64_t deadline_ns)
     if (fds[1].revents) {
         bool was_ready = l->agent.state == CHILD_READY;
         child_read(&l->agent);
-        if (!was_ready && l->agent.state == CHILD_READY)
+        if (!was_ready && l->agent.state == CHILD_READY) {
+            keeper_home_settle(&l->keeper);
             wanted_tell(&l->wanted, tell_agent, l);
+        }
     }
     if (fds[2].revents) {
         bool was_ready = l->aggregator.state == CHILD_READY;
@@ -503,6 +512,8 @@ static void turn(struct launch *l, int64_t deadline_ns)
     }
     if (fds[3].revents)
         nodes_turn(l->nodes);
+    if (fds[5].revents)
+        keeper_home_read(&l->keeper);
     if (fds[2].revents || fds[3].revents)
         tell_expected_now(l);
     bool from_terminal;
@@ -972,6 +983,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     l->o = options;
     tunnel_init(&l->tunnel, options->tunnel_node, options->tunnel_port);
     l->lock_fd = l->agent.control = l->aggregator.control = l->hostfile_fd = -1;
+    keeper_home_init(&l->keeper);
     l->agent_listening = l->listening = l->hub_listening = -1;
     l->agent.what = "agent";
     l->aggregator.what = "aggregator";
@@ -996,6 +1008,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (ours[i] >= 0)
             close(ours[i]);
+    keeper_home_close(&l->keeper);
     nodes_close(l->nodes);
     wanted_free(&l->wanted);
     for (size_t i = 0; i < NODE_ARGUMENTS_MAX; i++)

@@ -214,6 +214,27 @@ class Kills(Place):
         self.assertEqual(self.names(job)["late"], 1)
         self.nothing_left()
 
+    def test_a_program_that_ends_between_two_agents(self):
+        """The launcher keeps its memory: the next agent reads what it had not handed over."""
+        process = self.start("run", "-l", "1", "--", "sh", "-c", '"$0" >"$1" & echo up; exec sleep 1000', os.environ["EMITTER"], self.root / "said")
+        self.assertEqual(process.stdout.readline(), "up\n")
+        job = self.job()["job"]
+        emitter = until(lambda: next((p for p, text in self.alive().items() if text == os.environ["EMITTER"]), None), "the emitter")
+        until(lambda: self.names().get("tick", 0) > 20, "points before")
+        agent = self.agent()
+        signal_process(process.pid, signal.SIGSTOP)
+        signal_process(agent, signal.SIGKILL)
+        until(lambda: pathlib.Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()[0] == "Z", "the agent is dead")
+        signal_process(emitter, signal.SIGTERM)
+        until(lambda: emitter not in self.alive() and (self.root / "said").read_text().endswith("\n"), "the emitter's end")
+        emitted, dropped = map(int, (self.root / "said").read_text().split()[1:])
+        signal_process(process.pid, signal.SIGCONT)
+        until(lambda: self.alive("agent --folder"), "another agent")
+        process.send_signal(signal.SIGTERM)
+        self.ends(process)
+        self.assertEqual(self.names(job)["tick"] + dropped, emitted)
+        self.nothing_left()
+
     def test_recording_cut_short(self):
         """Another program truncates the live recording: the command and the aggregator go on, and the next agent records."""
         process = self.start("run", "-l", "1", "--", os.environ["EMITTER"])

@@ -1,5 +1,5 @@
 // The totals of counters are exact, whenever agents are killed: programs that share counters come, go and add, also while no
-// agent runs.
+// agent runs. The test does for its agents what the launcher does: it keeps their socket, and the memory of programs.
 //
 // A ledger in shared memory says how often each program has added 1 to every counter. The test halts all of them between two
 // steps now and then; the totals in the recording must come to the ledger's sum, and to no more.
@@ -7,6 +7,7 @@
 
 #include "agent/folder.h"
 #include "base/clock.h"
+#include "launch/keeper.h"
 #include "store/read.h"
 #include "unit/seed.h"
 
@@ -38,13 +39,13 @@ enum {
 struct row {
     _Atomic uint64_t steps;
     _Atomic bool steps_now; // between two values of `steps`
+    _Atomic bool met;       // an agent has it: it may end, whatever becomes of that agent
     _Atomic bool ended;
 };
 
 struct ledger {
     _Atomic uint32_t programs;
-    _Atomic uint32_t leaving; // programs that are about to end
-    _Atomic bool may_leave, halted, stop;
+    _Atomic bool halted, stop;
     struct row rows[PROGRAMS_MAX];
 };
 
@@ -92,20 +93,12 @@ static void live(uint64_t random)
         counters[i] =
             sonde_define(&(struct sonde_metric){.name = "added", .kind = SONDE_COUNTER, .tags = &tag, .tag_count = 1});
     }
-    for (uint64_t steps = random_next(&random) % STEPS_MAX; !ledger->stop;) {
+    for (uint64_t steps = random_next(&random) % STEPS_MAX; (steps || !row->met) && !ledger->stop; steps -= steps > 0) {
         end_with_the_test();
         step(row, counters);
         usleep((useconds_t)(random_next(&random) % PAUSE_MAX_US));
-        if (steps && --steps)
-            continue;
-        ledger->leaving++;
-        if (ledger->may_leave)
-            break;
-        ledger->leaving--;
     }
     row->ended = true;
-    if (!ledger->stop)
-        ledger->leaving--;
     if (random_next(&random) % 2)
         raise(SIGKILL);
     _exit(0);
@@ -156,7 +149,7 @@ static bool read_totals(const struct lab *lab, double *least, double *most)
     return found == COUNTERS;
 }
 
-static void await_exact_totals(const struct lab *lab, uint64_t seed)
+static void await_exact_totals(const struct lab *lab, struct keeper_home *keeper, uint64_t seed)
 {
     ledger->halted = true;
     double expected = 0;
@@ -167,6 +160,7 @@ static void await_exact_totals(const struct lab *lab, uint64_t seed)
     }
     double least = 0, most = 0;
     for (int64_t until = clock_monotonic_ns() + (int64_t)PATIENCE_S * NS_PER_S; expected > 0;) {
+        keeper_home_read(keeper);
         bool all = read_totals(lab, &least, &most);
         if (all && least == expected && most == expected)
             break;
@@ -175,6 +169,8 @@ static void await_exact_totals(const struct lab *lab, uint64_t seed)
                      (unsigned long long)seed, expected, least, most);
         usleep(2000);
     }
+    for (uint32_t id = 0; id < ledger->programs; id++)
+        ledger->rows[id].met = ledger->rows[id].steps > 0;
     ledger->halted = false;
 }
 
@@ -199,50 +195,71 @@ static void start_some(const char *file, uint64_t *random)
         start_program(file, random_next(random));
 }
 
+// As the launcher does.
+static void start_agent(struct lab *lab, struct keeper_home *keeper)
+{
+    lab->options.keeper_fd = keeper_home_open(keeper);
+    assert_true(lab->options.keeper_fd > 0);
+    assert_true(lab_start(lab));
+    close(lab->options.keeper_fd);
+    keeper_home_settle(keeper);
+}
+
 static void run_course(uint64_t seed, uint64_t random)
 {
     char path[128];
     int ends[2];
     struct lab lab;
+    struct keeper_home keeper;
     lab_make(&lab);
+    keeper_home_init(&keeper);
     lab.options.rate_s = 0.005;
     char *file = make_ledger(&lab);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_int_equal(dup2(ends[0], LIFELINE), LIFELINE); // programs inherit it
     close(ends[0]);
     snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    lab.options.listening_fd = folder_listen(path, NULL);
+    assert_true(lab.options.listening_fd > 0);
     setenv("SONDE_SOCKET", path, 1);
     setenv("SONDE_LEVEL", "1", 1);
     unsetenv("SONDE_TAGS");
-    assert_true(lab_start(&lab));
+    start_agent(&lab, &keeper);
     for (int i = 0; i < KILLS; i++) {
-        ledger->may_leave = true;
         start_some(file, &random);
         usleep((useconds_t)(random_next(&random) % LIFE_MAX_US));
-        // From here on none ends until the next agent runs: its last additions would end with it.
-        ledger->may_leave = false;
-        while (ledger->leaving)
-            sched_yield();
-        await_exact_totals(&lab, seed);
+        if (random_next(&random) % 2)
+            await_exact_totals(&lab, &keeper, seed);
         start_some(file, &random);
         usleep((useconds_t)(random_next(&random) % LIFE_MAX_US));
         assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            ;
+        start_some(file, &random);
         if (random_next(&random) % 2)
             usleep((useconds_t)(random_next(&random) % LIFE_MAX_US));
-        assert_true(lab_start(&lab));
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        start_agent(&lab, &keeper);
     }
     ledger->stop = true;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
     for (uint32_t id = 0; id < ledger->programs; id++)
         while (!ledger->rows[id].ended)
             usleep(1000);
-    await_exact_totals(&lab, seed);
+    await_exact_totals(&lab, &keeper, seed);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    for (int64_t until = clock_monotonic_ns() + (int64_t)PATIENCE_S * NS_PER_S; keeper.count; usleep(1000)) {
+        assert_true(clock_monotonic_ns() < until); // the agent lets go of all that it has read to its end
+        keeper_home_read(&keeper);
+    }
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    close(lab.options.listening_fd);
     close(ends[1]);
     close(LIFELINE);
     while (waitpid(-1, NULL, 0) > 0)
         ;
+    keeper_home_close(&keeper);
     munmap(ledger, sizeof *ledger);
     ledger = NULL;
     lab_free(&lab);

@@ -1,0 +1,156 @@
+#include "launch/keeper.h"
+
+#include "launch/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void keeper_home_init(struct keeper_home *k)
+{
+    *k = (struct keeper_home){.fd = -1};
+}
+
+static size_t programs_max(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= KEEPER_SPARE)
+        return 0;
+    rlim_t programs = (limit.rlim_cur - KEEPER_SPARE) / 2;
+    return programs < KEEPER_PROGRAMS_MAX ? (size_t)programs : KEEPER_PROGRAMS_MAX;
+}
+
+static void close_both(const int fds[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static void drop(struct keeper_home *k, size_t i)
+{
+    close_both(k->kept[i].fds);
+    k->kept[i] = k->kept[--k->count];
+}
+
+// Takes the descriptors, or closes them.
+static void keep(struct keeper_home *k, uint64_t program, const int fds[2])
+{
+    for (size_t i = 0; i < k->count; i++) {
+        if (k->kept[i].program != program)
+            continue;
+        k->kept[i].anew = true;
+        close_both(fds);
+        return;
+    }
+    if (k->count == k->capacity) {
+        size_t capacity = k->capacity ? 2 * k->capacity : 16;
+        struct kept *more = reallocarray(k->kept, capacity, sizeof *more);
+        if (more) {
+            k->kept = more;
+            k->capacity = capacity;
+        }
+    }
+    if (k->count == k->capacity || k->count >= programs_max()) {
+        close_both(fds);
+        return;
+    }
+    k->kept[k->count++] = (struct kept){program, {fds[0], fds[1]}, true};
+}
+
+static void forget(struct keeper_home *k, uint64_t program)
+{
+    for (size_t i = 0; i < k->count; i++)
+        if (k->kept[i].program == program) {
+            drop(k, i);
+            return;
+        }
+}
+
+// False: nothing more has come.
+static bool read_message(struct keeper_home *k)
+{
+    struct keeper_message text = {0};
+    struct iovec piece = {&text, sizeof text};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control;
+    struct msghdr message = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t got = recvmsg(k->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR)
+        return true;
+    int fds[2] = {-1, -1};
+    struct cmsghdr *c = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+        memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0) < sizeof fds ? c->cmsg_len - CMSG_LEN(0) : sizeof fds);
+    if (got == sizeof text && text.kept && fds[1] >= 0) {
+        keep(k, text.program, fds);
+        return true;
+    }
+    close_both(fds); // there was no room for both
+    if (got == sizeof text && !text.kept)
+        forget(k, text.program);
+    return got > 0;
+}
+
+// The agent that had the other end has gone.
+static void close_socket(struct keeper_home *k)
+{
+    if (k->fd >= 0)
+        close(k->fd);
+    k->fd = -1;
+}
+
+void keeper_home_read(struct keeper_home *k)
+{
+    if (k->fd < 0)
+        return;
+    while (read_message(k))
+        ;
+    char byte;
+    if (recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        close_socket(k);
+}
+
+int keeper_home_open(struct keeper_home *k)
+{
+    keeper_home_read(k); // the last words of an agent that was killed
+    close_socket(k);
+    for (size_t i = 0; i < k->count; i++)
+        k->kept[i].anew = false;
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return -1;
+    int theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, CHILD_HIGH_FD);
+    close(pair[1]);
+    if (theirs < 0)
+        close(pair[0]);
+    else
+        k->fd = pair[0];
+    return theirs;
+}
+
+void keeper_home_settle(struct keeper_home *k)
+{
+    keeper_home_read(k);
+    for (size_t i = 0; i < k->count;)
+        if (k->kept[i].anew)
+            i++;
+        else
+            drop(k, i);
+}
+
+void keeper_home_close(struct keeper_home *k)
+{
+    close_socket(k);
+    while (k->count)
+        drop(k, k->count - 1);
+    free(k->kept);
+    keeper_home_init(k);
+}
