@@ -21,7 +21,8 @@ struct service {
     struct hub *hub; // of the job's other nodes; NULL: there are none
     struct connections *connections;
     struct workers *workers;
-    struct memory_account memory; // of requests and of what is kept for the next ones
+    struct memory_account memory;        // of requests and of what is kept for the next ones
+    struct memory_account stream_memory; // of it: what waits for clients that follow a stream
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;

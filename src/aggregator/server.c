@@ -42,6 +42,7 @@ enum {
     UNPROVED_MAX = 64,        // connections that have shown no token yet, and are not those of our own user,
     UNPROVED_PER_CLIENT = 16, // from one client of which no token is known,
     UNPROVED_TIMEOUT_S = 5,   // and for how long
+    STREAMS_SHARE = 4,        // of the account: what waits for clients that follow a stream
     WORKERS_SPARE = 4,        // threads for short requests when as many are slow as may be
     OVERSIZE_FACTOR =
         4, // so many times the largest body is read and thrown away to be able to say that it was too large
@@ -504,6 +505,7 @@ static int start_workers(struct aggregator *g, struct error *e)
         .user = g,
     };
     g->service.memory.limit_bytes = limits->total_memory_bytes;
+    g->service.stream_memory.limit_bytes = limits->total_memory_bytes / STREAMS_SHARE;
     sources_charge(g->service.sources, &g->service.memory);
     sigset_t before;
     thread_signals_block(&before); // as for the library's threads, and those that workers start

@@ -38,6 +38,26 @@ struct stream_nodes {
 
 // ---- what has come ----
 
+// Clients that do not take what they asked for may not keep the room of requests: all streams together have a share.
+static void count_held(struct stream_nodes *n, size_t bytes)
+{
+    memory_account_add(&n->service->memory, bytes);
+    memory_account_add(&n->service->stream_memory, bytes);
+}
+
+static void count_taken(struct stream_nodes *n, size_t bytes)
+{
+    memory_account_give(&n->service->memory, bytes);
+    memory_account_give(&n->service->stream_memory, bytes);
+}
+
+// Under the lock. A stream that holds nothing goes on whatever the others hold.
+static bool may_ask(struct stream_nodes *n)
+{
+    return n->held_bytes < STREAM_HELD_MAX &&
+           (n->held_bytes == 0 || !memory_account_is_over(&n->service->stream_memory));
+}
+
 static int add_news(struct stream_nodes *n, bool event, struct str data)
 {
     struct stream_news *news = malloc(sizeof *news + data.size);
@@ -46,6 +66,7 @@ static int add_news(struct stream_nodes *n, bool event, struct str data)
     *news = (struct stream_news){.event = event, .size = data.size};
     if (data.size)
         memcpy(news->data, data.data, data.size);
+    count_held(n, data.size);
     pthread_mutex_lock(&n->lock);
     *n->last = news;
     n->last = &news->next;
@@ -64,6 +85,8 @@ struct stream_news *stream_nodes_take(struct stream_nodes *n)
         n->held_bytes -= news->size;
     }
     pthread_mutex_unlock(&n->lock);
+    if (news)
+        count_taken(n, news->size);
     return news;
 }
 
@@ -255,7 +278,7 @@ static void *follow(void *user)
     struct error e = {0};
     pthread_mutex_lock(&n->lock);
     while (!atomic_load(&n->stop)) {
-        if (n->held_bytes < STREAM_HELD_MAX) {
+        if (may_ask(n)) {
             pthread_mutex_unlock(&n->lock);
             int rc = look(n, &e);
             if (rc && rc != -ECANCELED)

@@ -62,8 +62,9 @@ void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t no
     size_t own = own_memory_bytes(), least = atomic_load(&k->least_bytes);
     if (own < least)
         atomic_store(&k->least_bytes, least = own);
-    if (own - least < slack_bytes)
+    if (own - least < slack_bytes && atomic_fetch_add(&k->looks, 1) < OWN_MEMORY_LOOKS_MAX)
         return; // never at the first look: nothing was given back before it
+    atomic_store(&k->looks, 0);
     own_memory_give_back();
     atomic_store(&k->least_bytes, own_memory_bytes());
 }

@@ -31,12 +31,16 @@ void own_memory_give_back(void);
 struct own_memory_keeper {
     _Atomic int64_t looked_ns;
     _Atomic size_t least_bytes; // since memory was given back last
+    _Atomic unsigned looks;     // likewise
 };
 
 enum { OWN_MEMORY_LOOK_MS = 5000 }; // giving back 16 MiB every 5 s, page faults included, is 0.2 % of a processor
 
+// The least may be of a moment in which much was in use, and memory that malloc keeps never shows: so it is found anew.
+enum { OWN_MEMORY_LOOKS_MAX = 5 };
+
 // Call it behind each piece of work. Once in OWN_MEMORY_LOOK_MS it gives memory back, if the process has `slack_bytes`
-// more than the least it had. `now_ns`: CLOCK_MONOTONIC.
+// more than the least it had, or has kept it for OWN_MEMORY_LOOKS_MAX looks. `now_ns`: CLOCK_MONOTONIC.
 void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t now_ns);
 
 #endif

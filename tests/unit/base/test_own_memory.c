@@ -43,9 +43,31 @@ static void what_was_freed_between_live_blocks_goes_back(void **state)
         free(blocks[i]);
 }
 
+// What is in use while memory goes back does not become what may be kept for ever.
+static void a_moment_of_much_in_use_does_not_last(void **state)
+{
+    (void)state;
+    struct own_memory_keeper keeper = {0};
+    const int64_t look_ns = OWN_MEMORY_LOOK_MS * (int64_t)NS_PER_MS;
+    int64_t now_ns = look_ns;
+    size_t begin = own_memory_bytes();
+    for (size_t i = 0; i < BLOCKS; i++)
+        assert_non_null(memset(blocks[i] = malloc(BLOCK_BYTES), 1, BLOCK_BYTES));
+    own_memory_keep(&keeper, SLACK_BYTES, now_ns);
+    for (size_t i = 0; i < BLOCKS; i++)
+        if (i % LIVE_EVERY)
+            free(blocks[i]);
+    for (int look = 0; look <= OWN_MEMORY_LOOKS_MAX; look++)
+        own_memory_keep(&keeper, SLACK_BYTES, now_ns += look_ns);
+    assert_true(own_memory_bytes() < begin + SLACK_BYTES);
+    for (size_t i = 0; i < BLOCKS; i += LIVE_EVERY)
+        free(blocks[i]);
+}
+
 int main(void)
 {
     own_memory_set_up(OWN_MEMORY_MAPPED_SERVER);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_freed_between_live_blocks_goes_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_freed_between_live_blocks_goes_back),
+                                       cmocka_unit_test(a_moment_of_much_in_use_does_not_last)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
