@@ -22,6 +22,7 @@ struct agent_options {
     const char *sources;       // of node metrics, and their rates (collect_check_sources); NULL = all
     const char *scripts;       // commands that print points (scripts.h); NULL = none
     const char *script_folder; // where they run; NULL = where the agent does
+    int listening_fd;          // a socket that listens already (folder_listen), where the launcher keeps it; 0 = none
     int udp_port;              // text protocols on loopback; 0 = no UDP
     uint64_t size_limit_bytes;
     size_t memory_bytes; // that the agent takes beside its mapped file; 0 = no bound

@@ -106,6 +106,19 @@ int folder_listen(const char *path, struct error *e)
     return fd;
 }
 
+int folder_listen_take(int fd, struct error *e)
+{
+    struct sockaddr_un address;
+    socklen_t size = sizeof address, one = sizeof(int);
+    int listens = 0;
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &one) != 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+        return error_set(e, -errno, "descriptor %d is not a socket: %s", fd, strerror(errno));
+    if (listens && address.sun_family == AF_UNIX)
+        return fd;
+    return error_set(e, -EINVAL, "descriptor %d does not listen on a Unix socket", fd);
+}
+
 void folder_unlisten(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

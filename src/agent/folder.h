@@ -11,6 +11,9 @@ int folder_prepare(const char *path, struct error *e);
 // (-EADDRINUSE). The descriptor or a negative errno.
 int folder_listen(const char *path, struct error *e);
 
+// Checks a socket that another process has made with folder_listen and handed over: `fd` itself, or a negative errno.
+int folder_listen_take(int fd, struct error *e);
+
 // Takes the socket's name away, unless another agent listens there. The listening descriptor is closed before.
 void folder_unlisten(const char *path);
 

@@ -42,8 +42,9 @@ void recorded_close(struct recorded *r)
     free(r);
 }
 
-bool recorded_last(void *user, uint32_t series, int64_t *t_ns, double *value)
+bool recorded_last(void *user, uint32_t series, double *value)
 {
     struct recorded *r = user;
-    return r && store_point_before(r->snapshot, series, INT64_MAX, t_ns, value);
+    int64_t t_ns;
+    return r && store_point_before(r->snapshot, series, INT64_MAX, &t_ns, value);
 }

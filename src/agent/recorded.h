@@ -10,7 +10,7 @@ struct recorded;
 struct recorded *recorded_open(const char *path, const struct store *store);
 void recorded_close(struct recorded *r);
 
-// The last value of a series and its time; false: it had none. `user` is a struct recorded.
-bool recorded_last(void *user, uint32_t series, int64_t *t_ns, double *value);
+// The last value of a series; false: it had none. `user` is a struct recorded.
+bool recorded_last(void *user, uint32_t series, double *value);
 
 #endif

@@ -174,7 +174,9 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
 {
     *out = (struct opentsdb_annotations){0};
     struct collection c = {.arena = arena};
-    int rc = reading_events(d, q->start_ns, q->end_ns, collect, &c, e);
+    struct wire_events_request wanted = {
+        .from_ns = q->start_ns, .to_ns = q->end_ns, .most = ANNOTATIONS_MAX, .kinds = 1u << STORE_ANNOTATION};
+    int rc = reading_events(d, &wanted, collect, &c, e);
     if (!rc && c.failed)
         rc = error_set(e, -ENOMEM, "no memory for annotations");
     if (rc)
@@ -225,7 +227,9 @@ int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct 
     if (!q.spans.name.size)
         return run_plain(d, q, arena, out, e);
     struct spans_of_reading s = {.list = {.query = &q, .arena = &d->request->arena}, .e = e};
-    int rc = reading_events(d, q.start_ns, q.end_ns, take_span, &s, e);
+    struct wire_events_request wanted = {
+        .from_ns = q.start_ns, .to_ns = q.end_ns, .kinds = 1u << STORE_SPAN, .name = q.spans.name};
+    int rc = reading_events(d, &wanted, take_span, &s, e);
     if (!rc)
         rc = s.rc;
     return rc ? rc : query_per_span(&q, &s.list, run_for_span, d, arena, out, e);

@@ -50,6 +50,7 @@ int command_agent(const struct options *o)
         .sources = options_text(o, OPT_COLLECT),
         .scripts = options_text(o, OPT_SCRIPT),
         .script_folder = options_text(o, OPT_SCRIPT_FOLDER),
+        .listening_fd = options_int(o, OPT_LISTEN_FD),
         .udp_port = options_int(o, OPT_UDP_PORT),
         .memory_bytes = (size_t)options_number(o, OPT_AGENT_MEMORY),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),

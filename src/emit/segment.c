@@ -78,7 +78,7 @@ static bool make_agent_area(struct emit_segment *s)
         return false;
     s->agent = map(s->agent_file.fd, SEGMENT_AGENT_BYTES);
     s->agent_file.inode = emit_inode(s->agent_file.fd);
-    return s->agent && emit_reserve(&s->agent_file, 0, SEGMENT_AGENT_BYTES) &&
+    return s->agent && emit_reserve(&s->agent_file, 0, SEGMENT_AGENT_RESERVED) &&
            fchmod(s->agent_file.fd, S_IRUSR | S_IWUSR) == 0 &&
            fcntl(s->agent_file.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }

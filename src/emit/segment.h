@@ -26,8 +26,14 @@
 //      │ slot 1 …                    │
 //      └─────────────────────────────┘
 //
-// The agent's area, "sonde-agent": struct segment_agent, 64 KiB. The agent writes it, and so may whoever gets its descriptor.
-// The program takes what it reads there for a hint: a wrong tail costs points, never memory outside of the ring.
+// The agent's area, "sonde-agent": the agent writes it, and so may any process that gets its descriptor.
+// The program takes its contents for a hint: a wrong tail costs points, never memory outside of the ring.
+//
+//    0 ┌─────────────────────────────┐
+//      │ struct segment_agent 64 KiB │ tails, conversion; the program reserves this memory
+//      ├─────────────────────────────┤
+//      │ accounts             6 MiB  │ one struct segment_account a handle; the agent reserves the pages that it writes
+//      └─────────────────────────────┘
 //
 // Definitions. Handles count from 1 in the order of the definitions; number 0 says what the process itself is. Each starts on a
 // multiple of 8 and is written whole before `definitions_bytes` is raised over it (release):
@@ -144,6 +150,10 @@ struct segment_agent {
     _Atomic uint32_t attached; // agents that have taken this segment so far; 0: what was emitted may never be read
     // How far the agents so far have read what is counted elsewhere, for the next one: the header's counts, ring.dropped.
     _Atomic uint64_t dropped, refused;
+    // Of the accounts below. Stamps are boot time in ns, and each sample's is later than the one before.
+    _Atomic uint64_t recording; // the agents of one job share this number; accounts of other agents do not count
+    _Atomic uint64_t since;     // stamps before this are from other agents
+    _Atomic uint64_t complete;  // stamps up to this are from samples whose accounts were written in all programs
     // How the agent turns the times of the records between a ring's `bytes` and `claimed` into those that it stores
     // (ingest/conversion.h). The next agent repeats it: a record that is stored twice has the same time twice, and is one.
     _Alignas(SEGMENT_LINE) _Atomic uint64_t conversion[SEGMENT_CONVERSION_WORDS];
@@ -156,6 +166,17 @@ struct segment_agent {
             _Atomic uint64_t newest; // of the points before it: theirs are earlier
         } newest[2];
     } tails[];
+};
+
+// How much of a counter cell of this program is in the total of its series. The next agent subtracts it from that total: the
+// rest is what ended programs have added. The agent writes the older of two entries before it records the total, so the other
+// one holds if the agent is killed.
+struct segment_account {
+    struct {
+        _Atomic uint64_t stamp; // 0: none; published with release behind the other two
+        _Atomic uint64_t value; // the cell's; bits of a double
+        _Atomic uint64_t total; // of the series, all programs; bits of a double
+    } of[2];
 };
 
 // The head of a slot. One thread writes it; the agent reads head, cells_end, dropped.
@@ -197,11 +218,13 @@ enum {
     SEGMENT_CELLS_BYTES = SEGMENT_DEFINITIONS_MAX * 8,
     SLOT_CELLS = SEGMENT_PAGE,
     SLOT_DATA = SLOT_CELLS + SEGMENT_CELLS_BYTES,
-    SEGMENT_AGENT_BYTES = SEGMENT_PAGE_MAX,
+    SEGMENT_AGENT_RESERVED = SEGMENT_PAGE_MAX, // accounts follow
+    SEGMENT_AGENT_BYTES = SEGMENT_AGENT_RESERVED + SEGMENT_DEFINITIONS_MAX * (int)sizeof(struct segment_account),
 };
 
-_Static_assert(sizeof(struct segment_agent) + SEGMENT_SLOTS_MAX * SEGMENT_LINE <= SEGMENT_AGENT_BYTES,
+_Static_assert(sizeof(struct segment_agent) + SEGMENT_SLOTS_MAX * SEGMENT_LINE <= SEGMENT_AGENT_RESERVED,
                "the agent's area has room for the tails of all slots");
+_Static_assert(SEGMENT_AGENT_BYTES % SEGMENT_PAGE_MAX == 0, "the agent's area is whole pages of any size");
 
 struct segment_layout {
     size_t definitions, gauges, common, slots, slot_bytes, bytes;

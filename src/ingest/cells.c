@@ -2,11 +2,8 @@
 //
 // A metric's cell in one program is its gauge word plus the sum of what its threads have added. A series may have cells in several
 // programs (they share name and tags): one of them *owns* it, that is, has it in its set of the store, and the others add to it. When the
-// owner goes, the next one takes it over, and what the gone one had counted stays in the total.
-//
-// An agent that takes over from another one knows the total so far from the recording, but not whose it was. Whatever in it is more than the programs that
-// ran then have by now is taken for that of programs that are gone: the total goes on, and never falls. (What they counted while nobody
-// sampled makes it seem less, so then the total may stay behind by that much, where some are gone.)
+// owner goes, the next one takes it over, and what the gone one had counted stays in the total. An agent that takes over from
+// another one goes on from the recorded total (accounts.c).
 //
 // Cells that nobody has touched are not recorded: all-zero memory is "never set, nothing added".
 #include "ingest/ingest_internal.h"
@@ -14,9 +11,6 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-
-// The start of a process as it seems, less two clock ticks: one that began so shortly after a sample counts as having been in it.
-static const int64_t TICKS_NS = INGEST_START_SLACK_NS - NS_PER_S / 50;
 
 static double value_of(uint64_t word)
 {
@@ -40,12 +34,25 @@ static struct accumulator *accumulator(struct ingest *in, uint32_t series)
     return &in->accumulators[in->accumulator_of[series] - 1];
 }
 
+// A new total goes on from the recorded one. All of it counts as added by ended programs until those that live join.
+static void begin_total(const struct ingest *in, const struct definition *d, struct accumulator *a)
+{
+    if (a->begun || d->kind != STORE_COUNTER)
+        return;
+    a->begun = true;
+    a->goes_on = in->recorded && in->recorded(in->recorded_user, d->series, &a->base) && isfinite(a->base);
+    if (!a->goes_on)
+        a->base = 0;
+    a->gone = a->base;
+}
+
 static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
 {
     struct cells *c = &p->cells;
+    const struct definition *d = &p->definitions[definition];
     size_t capacity = c->capacity, chunks = c->chunks, more;
-    if (!accumulator(in, p->definitions[definition].series) ||
-        !ingest_grow(&c->definitions, &c->capacity, c->count + 1, sizeof *c->definitions))
+    struct accumulator *a = accumulator(in, d->series);
+    if (!a || !ingest_grow(&c->definitions, &c->capacity, c->count + 1, sizeof *c->definitions))
         return false;
     if (capacity != c->capacity) {
         double *values = reallocarray(c->values, c->capacity, sizeof *values);
@@ -63,7 +70,10 @@ static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
             return false;
     }
     p->definitions[definition].has_cell = true;
-    c->values[c->count] = store_missing();
+    begin_total(in, d, a);
+    double counted; // kept where the cell is no number now
+    bool joined = d->kind == STORE_COUNTER && accounts_join(in, p, definition, a, &counted);
+    c->values[c->count] = joined ? counted : store_missing();
     c->definitions[c->count++] = definition;
     return true;
 }
@@ -120,44 +130,19 @@ static double total_of(double total, double more)
     return isfinite(total + more) ? total + more : total;
 }
 
-// What the recording held of it.
-static void look_back(struct ingest *in, const struct definition *d, struct accumulator *a)
-{
-    a->recorded_ns = INT64_MIN;
-    if (d->kind != STORE_COUNTER || !in->recorded ||
-        !in->recorded(in->recorded_user, d->series, &a->recorded_ns, &a->recorded) || !isfinite(a->recorded))
-        a->recorded = 0;
-}
-
-// Those that are new have all that lived now.
-static void begin_totals(struct ingest *in)
-{
-    for (; in->accumulators_begun < in->accumulator_count; in->accumulators_begun++) {
-        struct accumulator *a = &in->accumulators[in->accumulators_begun];
-        if (a->recorded <= a->lived)
-            continue;
-        a->gone = a->recorded - a->lived;
-        a->sum += a->gone;
-    }
-}
-
 static void accumulate(struct ingest *in, struct program *p)
 {
     for (size_t k = 0; k < p->cells.count; k++) {
         const struct definition *d = &p->definitions[p->cells.definitions[k]];
         struct accumulator *a = accumulator(in, d->series);
         if (a->epoch != in->epoch) {
-            if (a->epoch == 0)
-                look_back(in, d, a);
             a->epoch = in->epoch;
             a->sum = d->kind == STORE_COUNTER ? a->gone : store_missing();
         }
         if (!store_is_missing(p->cells.values[k]))
             a->sum = d->kind == STORE_COUNTER ? total_of(a->sum, p->cells.values[k]) : p->cells.values[k];
-        bool new = a >= in->accumulators + in->accumulators_begun;
-        if (new && !store_is_missing(p->cells.values[k]) &&
-            clock_map_real_ns(&in->fit.map, p->start_ns) + TICKS_NS <= a->recorded_ns)
-            a->lived += p->cells.values[k];
+        if (p->gone)
+            a->ending = in->epoch;
         if (a->owner == INGEST_NOBODY) {
             a->owner = p->id;
             a->column = (uint32_t)k;
@@ -165,7 +150,32 @@ static void accumulate(struct ingest *in, struct program *p)
     }
 }
 
-static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, int64_t t_ns)
+// Whether the series is recorded in this sample.
+static bool is_due(const struct ingest *in, const struct accumulator *a, bool only_ending)
+{
+    return !only_ending || a->ending == in->epoch;
+}
+
+// For the next agent, before anything of this sample is recorded.
+static void write_accounts(struct ingest *in, bool only_ending)
+{
+    uint64_t stamp = accounts_stamp(in);
+    for (size_t i = 0; i < in->program_count; i++) {
+        struct program *p = in->programs[i];
+        for (size_t k = 0; p->owned && k < p->cells.count; k++) {
+            uint32_t definition = p->cells.definitions[k];
+            const struct definition *d = &p->definitions[definition];
+            const struct accumulator *a = accumulator(in, d->series);
+            if (d->kind == STORE_COUNTER && is_due(in, a, only_ending) && !store_is_missing(p->cells.values[k]))
+                accounts_write(p, definition, stamp, p->cells.values[k], a->sum);
+        }
+    }
+    for (size_t i = 0; i < in->program_count; i++)
+        if (in->programs[i]->owned)
+            accounts_complete(in->programs[i], stamp);
+}
+
+static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, int64_t t_ns, bool only_ending)
 {
     struct cells *c = &p->cells;
     size_t from = chunk * INGEST_CELL_CHUNK,
@@ -174,7 +184,7 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
     double values[INGEST_CELL_CHUNK];
     for (size_t i = 0; i < count; i++) {
         const struct accumulator *a = accumulator(in, series[i] = p->definitions[c->definitions[from + i]].series);
-        bool owner = a->owner == p->id && a->column == from + i;
+        bool owner = a->owner == p->id && a->column == from + i && is_due(in, a, only_ending);
         values[i] = owner ? a->sum : store_missing();
         owned += owner && !store_is_missing(a->sum);
     }
@@ -194,23 +204,21 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
     return owned;
 }
 
-size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_gone)
+size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_ending)
 {
     size_t cells = 0;
     in->epoch++;
-    for (size_t i = 0; i < in->program_count; i++) {
-        if (!in->programs[i]->owned)
-            continue;
-        read_cells(in, in->programs[i]);
-        accumulate(in, in->programs[i]);
-    }
-    begin_totals(in);
+    for (size_t i = 0; i < in->program_count; i++)
+        if (in->programs[i]->owned)
+            read_cells(in, in->programs[i]);
+    for (size_t i = 0; i < in->program_count; i++)
+        if (in->programs[i]->owned)
+            accumulate(in, in->programs[i]);
+    write_accounts(in, only_ending);
     for (size_t i = 0; i < in->program_count; i++) {
         struct program *p = in->programs[i];
-        if (only_gone && !p->gone)
-            continue;
         for (size_t chunk = 0; chunk * INGEST_CELL_CHUNK < p->cells.count; chunk++)
-            cells += append_chunk(in, p, chunk, t_ns);
+            cells += append_chunk(in, p, chunk, t_ns, only_ending);
     }
     return cells;
 }

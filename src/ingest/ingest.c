@@ -1,4 +1,5 @@
 // ingest.c - the ingest as a whole: its life, and one round over all programs.
+#include "base/hash.h"
 #include "ingest/ingest_internal.h"
 
 #include <errno.h>
@@ -55,6 +56,8 @@ int ingest_create(struct store *store, const struct ingest_options *options, str
     in->programs_max = options->programs_max ? options->programs_max : INGEST_PROGRAMS_MAX_DEFAULT;
     in->recorded = options->recorded;
     in->recorded_user = options->recorded_user;
+    in->recording = options->socket_path ? hash_bytes(options->socket_path, strlen(options->socket_path), 0) : 0;
+    in->began = accounts_stamp(in);
     in->turns = 1;
     in->turns_taken = calloc(in->programs_max, sizeof *in->turns_taken);
     in->points = malloc(INGEST_BATCH_POINTS * sizeof *in->points);

@@ -18,9 +18,9 @@ struct ingest_options {
     int level;           // metrics above it are not taken
     size_t programs_max; // 0 = 4096
 
-    // The last value that the recording held of a series when this agent began, and its time; false: none. NULL: of no series. A counter
-    // cell goes on from it, and does not begin at what the programs that still run have counted (cells.c).
-    bool (*recorded)(void *user, uint32_t series, int64_t *t_ns, double *value);
+    // The last value of a series in the recording when this agent began; false: none. NULL: of no series.
+    // The totals of counters go on from it (accounts.c), and so do StatsD's counters and gauges.
+    bool (*recorded)(void *user, uint32_t series, double *value);
     void *recorded_user;
 };
 

@@ -48,6 +48,7 @@ struct cells {
     size_t chunks;
     double *sums; // scratch, by definition
     size_t sums_capacity;
+    size_t accounts_reserved; // bytes of the agent's area that have memory
 };
 
 struct program {
@@ -81,6 +82,8 @@ struct program {
     uint32_t turn;
     uint64_t sharing_seen; // in->sharing when that was looked at
     bool interrupted;      // that was killed in its drain: what it had claimed is taken by its conversion
+    uint64_t accounts_since,
+        accounts_complete; // stamps of the accounts that count (segment.h), as another agent left them
 
     size_t definitions_at; // bytes read
     bool definitions_bad;  // they made no sense; no more are read
@@ -96,12 +99,13 @@ struct program {
 // One a series that has cells: programs come and go, its total does not fall.
 struct accumulator {
     double gone;     // counters: what programs that are gone had added
-    double recorded; // by agents before this one, until recorded_ns
-    int64_t recorded_ns;
-    double lived;   // of a new one: what programs have that ran then
-    double sum;     // of this sample
-    uint64_t epoch; // the sample that sum belongs to
-    uint32_t owner; // id of the program whose set has the series; INGEST_NOBODY
+    double base;     // the total that `gone` goes on from
+    bool begun;      // gone and base are set
+    bool goes_on;    // the recording held a total
+    double sum;      // of this sample
+    uint64_t epoch;  // the sample that sum belongs to
+    uint64_t ending; // the last sample in which a program that ends had a part
+    uint32_t owner;  // id of the program whose set has the series; INGEST_NOBODY
     uint32_t column;
 };
 
@@ -115,7 +119,7 @@ struct ingest {
     char *label_text;
     int level;
     size_t programs_max;
-    bool (*recorded)(void *user, uint32_t series, int64_t *t_ns, double *value);
+    bool (*recorded)(void *user, uint32_t series, double *value);
     void *recorded_user;
     struct ingest_stats stats;
 
@@ -138,8 +142,11 @@ struct ingest {
     size_t accumulator_of_capacity;
     struct accumulator *accumulators;
     size_t accumulator_count, accumulator_capacity;
-    size_t accumulators_begun; // those behind are new: their totals do not yet go on from what was recorded
     uint64_t epoch;
+    uint64_t recording; // names the agents of this job (segment.h)
+    uint64_t began;     // stamp: what is later is ours
+    uint64_t stamp;     // of the last sample
+    uint64_t complete;  // the last stamp that agents before this one have completed, as far as we have seen
 
     // For lines*.c: its state, and how ingest_destroy frees it.
     struct ingest_lines_state *lines;
@@ -153,9 +160,9 @@ bool ingest_labels(const struct ingest *in, const struct program *p, const struc
 
 // programs.c
 void program_free(struct program *p);
-void program_look(struct program *p);    // sets gone
-int program_own(struct program *p);      // 0; -EBUSY: another agent still reads it; -ENOMEM
-size_t programs_gone(struct ingest *in); // lets go of them
+void program_look(struct program *p);                  // sets gone
+int program_own(struct ingest *in, struct program *p); // 0; -EBUSY: another agent still reads it; -ENOMEM
+size_t programs_gone(struct ingest *in);               // lets go of them
 
 // definitions.c: reads what is new.
 void program_definitions(struct ingest *in, struct program *p);
@@ -175,9 +182,17 @@ void program_counted(struct program *p); // the next agent need not count again 
 size_t program_drain(struct ingest *in, struct program *p, double *fullest);
 void ingest_flush_points(struct ingest *in);
 
+// accounts.c: how much of each counter cell is in its series' total, kept in the agent's area of the program.
+uint64_t accounts_stamp(struct ingest *in);                 // later than all before
+void accounts_resume(struct ingest *in, struct program *p); // what the agents before us have left
+bool accounts_join(const struct ingest *in, struct program *p, uint32_t definition, struct accumulator *a,
+                   double *value); // a new cell; true: *value of it is in the total
+void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, double value, double total);
+void accounts_complete(struct program *p, uint64_t stamp);
+
 // cells.c
-size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_gone);
-void cells_let_go(struct ingest *in, struct program *p); // its counters stay in the totals
+size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_ending); // only_ending: series of programs that are gone
+void cells_let_go(struct ingest *in, struct program *p);                // its counters stay in the totals
 void cells_free(struct cells *c);
 
 // Room for `wanted` elements of `each` bytes, new ones cleared; false without memory.

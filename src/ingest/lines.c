@@ -48,7 +48,7 @@ static struct ingest_lines_state *state_of(struct ingest *in)
         return NULL;
     line_init(&state->line);
     state->last_ns = 0;
-    state->cells = line_cells_create();
+    state->cells = line_cells_create(in->recorded, in->recorded_user);
     if (!state->cells) {
         free(state);
         return NULL;

@@ -8,6 +8,7 @@
 #include "base/map.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 struct members {
@@ -28,11 +29,18 @@ struct line_cells {
     size_t count, capacity;
     struct map by_series; // the key is a copy of the series' number
     struct arena keys;
+    bool (*recorded)(void *user, uint32_t series, double *value);
+    void *recorded_user;
 };
 
-struct line_cells *line_cells_create(void)
+struct line_cells *line_cells_create(bool (*recorded)(void *user, uint32_t series, double *value), void *user)
 {
-    return calloc(1, sizeof(struct line_cells));
+    struct line_cells *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->recorded = recorded;
+    c->recorded_user = user;
+    return c;
 }
 
 void line_cells_destroy(struct line_cells *c)
@@ -75,6 +83,9 @@ static int find_cell(struct line_cells *c, uint32_t series, enum line_kind kind,
     *place = c->count;
     *out = &c->cells[c->count++];
     **out = (struct cell){.series = series, .kind = kind};
+    double value;
+    if (kind != LINE_MEMBER && c->recorded && c->recorded(c->recorded_user, series, &value) && isfinite(value))
+        (*out)->value = value; // an agent before this one has added up to it
     return 0;
 }
 

@@ -1,6 +1,6 @@
 // lines_cells.h - what StatsD lines add up to between two samples: counters, gauges, sets.
 //
-// One cell a series. Counters keep growing for the life of the agent, gauges keep their value, sets are counted and emptied at every sample.
+// One cell a series. Counters and gauges go on from the recorded value; sets are counted and emptied at every sample.
 #ifndef SONDE_INGEST_LINES_CELLS_H
 #define SONDE_INGEST_LINES_CELLS_H
 
@@ -13,7 +13,8 @@ enum {
 
 struct line_cells;
 
-struct line_cells *line_cells_create(void); // NULL: no memory
+// `recorded` (may be NULL) is that of struct ingest_options. NULL: no memory.
+struct line_cells *line_cells_create(bool (*recorded)(void *user, uint32_t series, double *value), void *user);
 void line_cells_destroy(struct line_cells *c);
 
 // Takes an item of any kind but LINE_POINT to the series' cell. 0; -EEXIST: the series has a cell of another type; -EOVERFLOW: the set

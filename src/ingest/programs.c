@@ -61,7 +61,7 @@ static bool has_moved(const struct program *p)
 
 // A program that moves has two agents for a while. Both would take what lies between the tail and the head, so the second
 // waits until the first has let go. The kernel drops the lock of an agent that is killed.
-int program_own(struct program *p)
+int program_own(struct ingest *in, struct program *p)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (p->owned)
@@ -69,6 +69,8 @@ int program_own(struct program *p)
     if (p->lock_fd >= 0 && fcntl(p->lock_fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES))
         return -EBUSY;
     p->owned = program_resume(p);
+    if (p->owned)
+        accounts_resume(in, p);
     return p->owned ? 0 : -ENOMEM;
 }
 
@@ -275,7 +277,7 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
     uint64_t start_ticks = h->start_ticks;
     p->salt = hash_u64((uint64_t)h->pid << 32 ^ start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
     p->moves = fds.moves;
-    if (program_own(p) == -ENOMEM ||
+    if (program_own(in, p) == -ENOMEM ||
         !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1, sizeof(struct program *)))
         return -ENOMEM;
     watch(p, start_ticks);

@@ -402,7 +402,7 @@ static void begin_conversion(struct ingest *in, struct program *p, uint32_t used
 
 size_t program_drain(struct ingest *in, struct program *p, double *fullest)
 {
-    if (program_own(p) != 0)
+    if (program_own(in, p) != 0)
         return 0;
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
     uint64_t before = in->stats.points, heads[SEGMENT_SLOTS_MAX];

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "launch/agent_socket.h"
 #include "launch/child.h"
 #include "launch/job.h"
 #include "launch/node_told.h"
@@ -34,6 +35,8 @@ struct node {
     struct signals signals;
     struct child agent, relay;
     int agent_starts, relay_starts, lock_fd;
+    char socket[FOLDER_PATH_MAX + 16];
+    int agent_listening; // for every agent (agent_socket.h); -1: none
     bool ready, hub_said;
     bool finishing, closed, dropped;
     int64_t finish_ns;
@@ -148,10 +151,14 @@ static void take_from_agent(void *user, const char *line)
 static int start_agent(struct node *n, struct error *e)
 {
     struct child_command c = {0};
+    snprintf(n->socket, sizeof n->socket, "%s/agent.sock", n->job.folder);
+    if (n->agent_starts++ == 0 && (n->agent_listening = agent_socket_open(n->socket, e)) < 0)
+        return n->agent_listening;
     child_command_add(&c, "sonde");
     child_command_add(&c, "agent");
     child_command_add(&c, "--folder=%s", n->job.folder);
-    child_command_add(&c, "--socket=%s/agent.sock", n->job.folder);
+    child_command_add(&c, "--socket=%s", n->socket);
+    child_command_add(&c, "--listen-fd=%d", child_command_hand(&c, n->agent_listening));
     child_command_add(&c, "--host=%s", n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
     if (n->job.record[0])
@@ -163,7 +170,6 @@ static int start_agent(struct node *n, struct error *e)
     n->agent.take = take_from_agent;
     n->agent.user = n;
     child_command_free(&c);
-    n->agent_starts++;
     return status;
 }
 
@@ -232,12 +238,16 @@ static void on_agent_end(struct node *n, int status)
     char how[64];
     struct error e;
     child_status_text(status, how, sizeof how);
-    if (n->agent_starts > LAUNCH_RESTARTS_MAX)
-        say("agent has ended again (%s) and is not started any more", how);
-    else if (start_agent(n, &e) < 0)
-        say("agent has ended (%s): %s", how, e.text);
-    else
+    bool again = n->agent_starts <= LAUNCH_RESTARTS_MAX;
+    if (again && start_agent(n, &e) == 0) {
         say("agent has ended (%s); starting it again", how);
+        return;
+    }
+    if (!again)
+        say("agent has ended again (%s) and is not started any more", how);
+    else
+        say("agent has ended (%s): %s", how, e.text);
+    agent_socket_refuse(&n->agent_listening, n->socket);
 }
 
 static void reap(struct node *n)
@@ -383,6 +393,7 @@ static void finish(struct node *n)
 {
     if (!n->finishing || n->closed)
         return;
+    agent_socket_close(&n->agent_listening);
     child_stop(&n->agent);
     if (child_runs(&n->agent)) {
         if (clock_monotonic_ns() > n->finish_ns + n->told.stop_ms * NS_PER_MS)
@@ -429,6 +440,7 @@ static void stop_children(struct node *n)
 {
     n->ending = true;
     child_stop(&n->relay);
+    agent_socket_close(&n->agent_listening);
     child_stop(&n->agent);
     int64_t deadline_ns = clock_monotonic_ns() + n->told.stop_ms * NS_PER_MS;
     while ((child_runs(&n->agent) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
@@ -499,7 +511,7 @@ int node_run(struct error *e)
         error_set(e, -ENOMEM, "out of memory");
         return 1;
     }
-    n->lock_fd = n->agent.control = n->relay.control = -1;
+    n->agent_listening = n->lock_fd = n->agent.control = n->relay.control = -1;
     told_init(&n->told);
     n->job.start_ns = clock_realtime_ns();
     n->job.pid = getpid();
@@ -523,6 +535,7 @@ int node_run(struct error *e)
         conclude(n);
     if (opened)
         signals_close(&n->signals);
+    agent_socket_close(&n->agent_listening);
     if (n->lock_fd >= 0)
         close(n->lock_fd);
     told_free(&n->told);

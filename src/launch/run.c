@@ -4,6 +4,7 @@
 #include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "launch/agent_socket.h"
 #include "launch/attempt.h"
 #include "launch/child.h"
 #include "launch/command.h"
@@ -52,6 +53,7 @@ struct launch {
     char token[TOKEN_TEXT_MAX];
     char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1]; // of the hub; empty without other nodes
     int hub_port;                                           // 0: not known yet
+    int agent_listening;                                    // for every agent (agent_socket.h); -1: none
     int listening, hub_listening; // for every aggregator: their ports are ours as long as we run (listen.h); -1: none
     char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX]; // absolute: the aggregator goes to another folder
     struct child agent, aggregator;
@@ -194,10 +196,13 @@ static int make_run_folder(struct launch *l, struct error *e)
 static int start_agent(struct launch *l, struct error *e)
 {
     struct child_command c = {0};
+    if (l->agent_starts++ == 0 && (l->agent_listening = agent_socket_open(l->socket, e)) < 0)
+        return error_prefix(e, "the agent cannot work");
     child_command_add(&c, "sonde");
     child_command_add(&c, "agent");
     child_command_add(&c, "--folder=%s", l->job.folder);
     child_command_add(&c, "--socket=%s", l->socket);
+    child_command_add(&c, "--listen-fd=%d", child_command_hand(&c, l->agent_listening));
     child_command_add(&c, "--host=%s", l->job.host);
     child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
@@ -220,7 +225,6 @@ static int start_agent(struct launch *l, struct error *e)
         child_command_add(&c, "--verbose");
     int status = child_start(&l->agent, "agent", &c, e);
     child_command_free(&c);
-    l->agent_starts++;
     return status;
 }
 
@@ -279,9 +283,13 @@ static int listen_for_aggregator(struct launch *l, struct error *e)
     return status;
 }
 
-// Nobody answers there any more.
-static void refuse_clients(const struct launch *l)
+// The child will not be there any more: its clients are refused, and do not wait for it.
+static void refuse_clients(struct launch *l, const struct child *c)
 {
+    if (c == &l->agent) {
+        agent_socket_refuse(&l->agent_listening, l->socket);
+        return;
+    }
     if (l->listening >= 0)
         listen_refuse(l->listening);
     if (l->hub_listening >= 0)
@@ -375,21 +383,21 @@ static void on_lost(struct launch *l, struct child *c, int starts, int (*start)(
     child_status_text(c->status, how, sizeof how);
     if (child_refused(c)) {
         log_warning("the %s cannot work: %s; the command goes on without it", c->what, c->line + strlen("error "));
-        if (c == &l->aggregator)
-            refuse_clients(l);
+        refuse_clients(l, c);
         return;
     }
     if (starts > LAUNCH_RESTARTS_MAX) {
         log_warning("the %s has ended again (%s) and is not started any more; the command goes on without it", c->what,
                     how);
-        if (c == &l->aggregator)
-            refuse_clients(l);
+        refuse_clients(l, c);
         return;
     }
     log_warning("the %s has ended (%s); starting it again", c->what, how);
     struct error e;
-    if (start(l, &e) < 0)
+    if (start(l, &e) < 0) {
         log_warning("%s; the command goes on without it", e.text);
+        refuse_clients(l, c);
+    }
 }
 
 // Where the aggregator can be reached goes into job.json: not before the agent is there, too, so that who finds the job finds all of it.
@@ -537,8 +545,10 @@ static void start_telemetry(struct launch *l)
 {
     struct error e;
     start_nodes(l);
-    if (start_agent(l, &e) < 0)
+    if (start_agent(l, &e) < 0) {
         log_warning("%s; the command runs without telemetry", e.text);
+        refuse_clients(l, &l->agent);
+    }
     if (start_aggregator(l, &e) < 0)
         log_warning("%s; nobody answers over HTTP", e.text);
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)LAUNCH_START_TIMEOUT_MS * NS_PER_MS;
@@ -729,6 +739,7 @@ static void stop_tunnel(struct launch *l)
 
 static void stop_telemetry(struct launch *l, bool keep)
 {
+    agent_socket_close(&l->agent_listening);
     child_stop(&l->agent);
     if (keep)
         gather(l);
@@ -960,7 +971,8 @@ int launch_run(const struct launch_options *options, struct error *e)
     }
     l->o = options;
     tunnel_init(&l->tunnel, options->tunnel_node, options->tunnel_port);
-    l->lock_fd = l->agent.control = l->aggregator.control = l->listening = l->hub_listening = l->hostfile_fd = -1;
+    l->lock_fd = l->agent.control = l->aggregator.control = l->hostfile_fd = -1;
+    l->agent_listening = l->listening = l->hub_listening = -1;
     l->agent.what = "agent";
     l->aggregator.what = "aggregator";
     l->job.start_ns = clock_realtime_ns();
@@ -980,7 +992,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     else if (!l->nodes && status == -ENOMEM && !options->nodes.strict)
         code = become_command(l, e);
     signals_close(&l->signals);
-    const int ours[] = {l->lock_fd, l->listening, l->hub_listening, l->hostfile_fd};
+    const int ours[] = {l->lock_fd, l->agent_listening, l->listening, l->hub_listening, l->hostfile_fd};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (ours[i] >= 0)
             close(ours[i]);

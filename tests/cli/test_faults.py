@@ -196,6 +196,24 @@ class Kills(Place):
         self.assertEqual(json.loads((self.runs / job / "run.json").read_text())["agent_restarts"], 1)
         self.nothing_left()
 
+    def test_between_two_agents(self):
+        """The launcher keeps the agent's socket: a client that comes while no agent runs is answered by the next one."""
+        process = self.start("run", "-l", "1", "--", "sh", "-c", "echo up; exec sleep 1000")
+        self.assertEqual(process.stdout.readline(), "up\n")
+        job, agent = self.job()["job"], self.agent()
+        signal_process(process.pid, signal.SIGSTOP)
+        signal_process(agent, signal.SIGKILL)
+        until(lambda: pathlib.Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()[0] == "Z", "the agent is dead")
+        put = self.start("put", "--socket", next(self.tmp.glob("sonde-*/*/agent.sock")), "late", "1")
+        until(lambda: len(pathlib.Path("/proc/net/unix").read_text().split(str(next(self.tmp.glob("sonde-*/*/agent.sock"))))) > 2, "put is connected")
+        self.assertIsNone(put.poll())
+        signal_process(process.pid, signal.SIGCONT)
+        self.assertEqual(self.ends(put), (0, "", ""))
+        process.send_signal(signal.SIGTERM)
+        self.ends(process)
+        self.assertEqual(self.names(job)["late"], 1)
+        self.nothing_left()
+
     def test_recording_cut_short(self):
         """Another program truncates the live recording: the command and the aggregator go on, and the next agent records."""
         process = self.start("run", "-l", "1", "--", os.environ["EMITTER"])
@@ -243,6 +261,7 @@ class Kills(Place):
         said = [process.stderr.readline() for _ in range(6)]
         self.assertEqual([("starting it again" in line) for line in said], 5 * [True] + [False], said)
         self.assertIn("is not started any more; the command goes on without it", said[-1])
+        self.assertNotEqual(self.sonde("put", "late", "1").returncode, 0)  # it does not wait for the next one
         with open(self.root / "fifo", "w") as fifo:
             fifo.write("\n")
         self.assertEqual(self.ends(process)[0], 5)

@@ -47,7 +47,7 @@ void lab_fork(struct lab *lab)
     if (lab->pid == 0) {
         // As after an exec: nothing of the test's is held open.
         for (int fd = 3; fd < 1024; fd++)
-            if (fd != ends[1])
+            if (fd != ends[1] && fd != lab->options.listening_fd)
                 close(fd);
         if (lab->file_limit_bytes) {
             struct rlimit limit = {lab->file_limit_bytes, lab->file_limit_bytes};

@@ -450,6 +450,20 @@ static int mode_count_into(void)
     return 0;
 }
 
+// count_each AMOUNT…: adds each to work_total, says "added" and waits for a line; then emits a point, which looks for an agent
+static int mode_count_each(void)
+{
+    sonde_handle total = sonde_counter("work_total", ""), point = sonde_gauge("point", "");
+    for (int i = 0; i < argument_count; i++) {
+        sonde_add(total, (double)number(i));
+        printf("added_%d\n", i);
+        fflush(stdout);
+        wait_for_line();
+        sonde_emit(point, i);
+    }
+    return 0;
+}
+
 // many_cells COUNT: sets COUNT cells, then COUNT more, and adds to the first ones
 static int mode_many_cells(void)
 {
@@ -1049,6 +1063,7 @@ static const struct mode {
     {"exec", mode_exec},
     {"cells", mode_cells},
     {"count", mode_count},
+    {"count_each", mode_count_each},
     {"many_cells", mode_many_cells},
     {"groups", mode_groups},
     {"spans", mode_spans},

@@ -28,12 +28,11 @@ void node_open(struct node *n)
 }
 
 // What the fake store holds of a series stands for the recording of the agents before.
-static bool recorded(void *user, uint32_t series, int64_t *t_ns, double *value)
+static bool recorded(void *user, uint32_t series, double *value)
 {
     const struct store *s = user;
     if (series >= s->series_count || s->series[series].count == 0)
         return false;
-    *t_ns = s->series[series].last_t_ns;
     *value = s->series[series].last;
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static const int64_t instant = INT64_C(1700000000000000000);
@@ -172,8 +173,102 @@ static void totals_do_not_fall_with_another_agent(void **state)
     node_agent_start(&n);
     node_spawn(&n, NULL, "count", "3", NULL);
     node_until_all_gone(&n);
-    assert_in_range((uint64_t)series(&n, "work_total")->last, 1075, 1078); // it may have begun in the same tick
+    assert_true(series(&n, "work_total")->last == 1078);
     assert_int_equal(series(&n, "work_total")->falls, 0);
+    node_close(&n);
+}
+
+// What a program adds while no agent looks is in the total, beside what ended programs had added.
+static void no_addition_is_lost_between_agents(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    node_spawn(&n, NULL, "count", "750", NULL);
+    node_until_all_gone(&n);
+    struct child *stays = node_spawn(&n, NULL, "count_each", "10", "240", "1740", "3", NULL);
+    node_until_said(&n, stays, "added_0");
+    node_round(&n);
+    ingest_sample_cells(n.in, clock_realtime_ns());
+    assert_true(series(&n, "work_total")->last == 760);
+    const double expected[] = {1000, 2740};
+    for (int i = 0; i < 2; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "added_%d", i + 1);
+        node_say(stays, "\n");
+        node_until_said(&n, stays, text); // and no sample is taken
+        node_agent_stop(&n);
+        node_agent_start(&n);
+        ingest_sample_cells(n.in, clock_realtime_ns());
+        assert_true(series(&n, "work_total")->last == expected[i]);
+    }
+    node_say(stays, "\n");
+    node_until_said(&n, stays, "added_3");
+    node_say(stays, "\n");
+    node_until_all_gone(&n);
+    assert_true(series(&n, "work_total")->last == 2743);
+    node_close(&n);
+}
+
+// The row that has the last state of an ended program may be in the set of one that lives.
+static void the_last_state_is_recorded_whoever_has_the_series(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *stays = node_spawn(&n, NULL, "count", "1000", "1", NULL);
+    node_until_said(&n, stays, "ready");
+    node_round(&n);
+    ingest_sample_cells(n.in, clock_realtime_ns());
+    node_until_ended(&n, node_spawn(&n, NULL, "count", "7", NULL));
+    while (node_stats(&n).programs > 1)
+        node_round(&n);
+    assert_true(series(&n, "work_total")->last == 1007);
+    node_agent_stop(&n);
+    node_agent_start(&n);
+    ingest_sample_cells(n.in, clock_realtime_ns());
+    assert_true(series(&n, "work_total")->last == 1007);
+    node_say(stays, "\n");
+    node_until_all_gone(&n);
+    node_close(&n);
+}
+
+// An agent that does not see processes meets a program again when that connects: what it had added is in the total already.
+static void one_that_connects_later_is_not_counted_twice(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    n.blind = true;
+    node_agent_start(&n);
+    const char *arguments[64] = {getenv("SONDE_TEST_EMITTER"), "count_each", "1000"};
+    for (int i = 3; i < 63; i++)
+        arguments[i] = "1";
+    struct child *late = node_spawn_program(&n, (const char *const[]){"SONDE_LEVEL=1", NULL}, arguments);
+    node_until_said(&n, late, "added_0");
+    while (node_stats(&n).programs < 1)
+        node_round(&n);
+    ingest_sample_cells(n.in, clock_realtime_ns());
+    node_agent_stop(&n);
+    node_agent_start(&n);
+    struct child *first = node_spawn(&n, NULL, "count", "5", "1", NULL);
+    node_until_said(&n, first, "ready");
+    while (node_stats(&n).programs < 1)
+        node_round(&n);
+    ingest_sample_cells(n.in, clock_realtime_ns());
+    assert_true(series(&n, "work_total")->last == 1005);
+    int added = 0;
+    for (char text[32]; node_stats(&n).programs < 2; usleep(100000)) {
+        assert_in_range(++added, 1, 59); // it looks for its agent at least once a second
+        node_say(late, "\n");
+        snprintf(text, sizeof text, "added_%d", added);
+        node_until_said(&n, late, text);
+        node_round(&n);
+    }
+    ingest_sample_cells(n.in, clock_realtime_ns());
+    assert_true(series(&n, "work_total")->last == 1005 + added);
     node_close(&n);
 }
 
@@ -207,10 +302,16 @@ static void more_cells_than_a_set_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_and_gauges),          cmocka_unit_test(more_threads_than_slots),
-        cmocka_unit_test(what_is_no_number_is_refused), cmocka_unit_test(last_state_of_a_short_life),
-        cmocka_unit_test(totals_do_not_fall),           cmocka_unit_test(totals_do_not_fall_with_another_agent),
+        cmocka_unit_test(counters_and_gauges),
+        cmocka_unit_test(more_threads_than_slots),
+        cmocka_unit_test(what_is_no_number_is_refused),
+        cmocka_unit_test(last_state_of_a_short_life),
+        cmocka_unit_test(totals_do_not_fall),
+        cmocka_unit_test(totals_do_not_fall_with_another_agent),
         cmocka_unit_test(more_cells_than_a_set_holds),
+        cmocka_unit_test(no_addition_is_lost_between_agents),
+        cmocka_unit_test(the_last_state_is_recorded_whoever_has_the_series),
+        cmocka_unit_test(one_that_connects_later_is_not_counted_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

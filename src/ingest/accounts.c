@@ -1,0 +1,141 @@
+// accounts.c - how much of each program's counter cells is in the totals, kept where it survives a killed agent.
+//
+// An agent that takes over knows the total of a series from the recording, and each living program's cell. The total holds what
+// ended programs have added, too, and what it holds of the living ones is in their accounts (struct segment_account):
+//
+//     what ended programs have added = total − Σ accounts of the programs that live
+//
+// so a total is exact after any number of agents, whatever the programs add meanwhile. The same rule serves a program that was
+// let go and comes back: its account is subtracted from what counts as added by ended programs.
+//
+// A sample writes the accounts of all programs, then says in each that they are complete, then records the totals. An account
+// carries the total, so it does not matter whether the agent is killed before or after a row is recorded. Accounts of a sample
+// that was never complete do not count: the entry before them does, and so does the row before.
+//
+// Totals do not fall, so of two totals the greater one is the later one.
+#include "ingest/ingest_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdatomic.h>
+
+static struct segment_account *account_of(const struct program *p, uint32_t definition)
+{
+    char *at = (char *)p->agent + SEGMENT_AGENT_RESERVED;
+    return (struct segment_account *)(void *)at + definition;
+}
+
+static double number_of(const _Atomic uint64_t *word)
+{
+    uint64_t bits = atomic_load_explicit(word, memory_order_relaxed);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void set_number(_Atomic uint64_t *word, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    atomic_store_explicit(word, bits, memory_order_relaxed);
+}
+
+uint64_t accounts_stamp(struct ingest *in)
+{
+    uint64_t now = (uint64_t)clock_read_ns(CLOCK_BOOTTIME);
+    return in->stamp = now > in->stamp ? now : in->stamp + 1;
+}
+
+void accounts_resume(struct ingest *in, struct program *p)
+{
+    struct segment_agent *agent = p->agent;
+    p->accounts_since = atomic_load_explicit(&agent->since, memory_order_relaxed);
+    p->accounts_complete = atomic_load_explicit(&agent->complete, memory_order_relaxed);
+    if (atomic_load_explicit(&agent->recording, memory_order_acquire) != in->recording) {
+        p->accounts_since = accounts_stamp(in);
+        p->accounts_complete = 0;
+        atomic_store_explicit(&agent->since, p->accounts_since, memory_order_relaxed);
+        // Release: who finds our number here finds from when on accounts are ours.
+        atomic_store_explicit(&agent->recording, in->recording, memory_order_release);
+    }
+    // Once we have sampled, what others have completed is known; our own stamps must not vouch for theirs.
+    if (in->epoch == 0 && p->accounts_complete > in->complete && p->accounts_complete < in->began)
+        in->complete = p->accounts_complete;
+}
+
+// The page of an account gets memory before it is touched: without, the touch would be a SIGBUS.
+static bool reserve(struct program *p, uint32_t definition)
+{
+    struct cells *c = &p->cells;
+    size_t wanted = (definition + 1) * sizeof(struct segment_account);
+    if (wanted <= c->accounts_reserved)
+        return true;
+    wanted = (wanted + SEGMENT_PAGE - 1) & ~(size_t)(SEGMENT_PAGE - 1);
+    off_t from = SEGMENT_AGENT_RESERVED + (off_t)c->accounts_reserved;
+    int failed;
+    do
+        failed = fallocate(p->lock_fd, FALLOC_FL_KEEP_SIZE, from, (off_t)(wanted - c->accounts_reserved)) ? errno : 0;
+    while (failed == EINTR);
+    if (failed && failed != EOPNOTSUPP && failed != ENOSYS)
+        return false;
+    c->accounts_reserved = wanted;
+    return true;
+}
+
+bool accounts_join(const struct ingest *in, struct program *p, uint32_t definition, struct accumulator *a,
+                   double *value)
+{
+    if (!reserve(p, definition))
+        return false;
+    struct segment_account *account = account_of(p, definition);
+    uint64_t complete = in->complete > p->accounts_complete ? in->complete : p->accounts_complete;
+    complete = complete < in->stamp ? complete : in->stamp; // what a program wrote there itself may be anything
+    uint64_t since = a->goes_on || in->began < p->accounts_since ? p->accounts_since : in->began;
+    uint64_t stamps[2];
+    for (unsigned i = 0; i < 2; i++) {
+        stamps[i] = atomic_load_explicit(&account->of[i].stamp, memory_order_acquire);
+        if (stamps[i] && (stamps[i] < since || stamps[i] > complete || !isfinite(number_of(&account->of[i].value)) ||
+                          !isfinite(number_of(&account->of[i].total)))) {
+            stamps[i] = 0;
+            atomic_store_explicit(&account->of[i].stamp, 0, memory_order_release); // the next to be written
+        }
+    }
+    unsigned newest = stamps[1] > stamps[0];
+    if (!stamps[newest])
+        return false;
+    double total = number_of(&account->of[newest].total), base = total > a->base ? total : a->base;
+    *value = number_of(&account->of[newest].value);
+    double gone = a->gone + (base - a->base) - *value;
+    if (!isfinite(gone))
+        return false;
+    a->base = base;
+    a->gone = gone;
+    return true;
+}
+
+void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, double value, double total)
+{
+    if (!reserve(p, definition))
+        return;
+    struct segment_account *account = account_of(p, definition);
+    uint64_t first = atomic_load_explicit(&account->of[0].stamp, memory_order_relaxed),
+             second = atomic_load_explicit(&account->of[1].stamp, memory_order_relaxed);
+    unsigned older = first > second;
+    // An account that says the same already holds.
+    if ((first || second) && number_of(&account->of[!older].value) == value &&
+        number_of(&account->of[!older].total) == total)
+        return;
+    atomic_store_explicit(&account->of[older].stamp, 0, memory_order_relaxed);
+    // The next agent must not see a new value behind the old stamp.
+    atomic_thread_fence(memory_order_release);
+    set_number(&account->of[older].value, value);
+    set_number(&account->of[older].total, total);
+    atomic_store_explicit(&account->of[older].stamp, stamp, memory_order_release);
+}
+
+void accounts_complete(struct program *p, uint64_t stamp)
+{
+    // Release: the accounts of all programs are there.
+    atomic_store_explicit(&p->agent->complete, stamp, memory_order_release);
+}

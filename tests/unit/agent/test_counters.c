@@ -1,0 +1,349 @@
+// The totals of counters are exact, whenever agents are killed: programs that share counters come, go and add, also while no
+// agent runs.
+//
+// A ledger in shared memory says how often each program has added 1 to every counter. The test halts all of them between two
+// steps now and then; the totals in the recording must come to the ledger's sum, and to no more.
+#include "lab.h"
+
+#include "agent/folder.h"
+#include "base/clock.h"
+#include "store/read.h"
+#include "unit/seed.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sonde.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    PROGRAMS_MAX = 4096,
+    COUNTERS = 300, // more than a set of cells has
+    KILLS = 6,      // of agents, a round
+    AT_ONCE = 3,    // programs started between two kills, at most
+    STEPS_MAX = 200,
+    PAUSE_MAX_US = 500,
+    LIFE_MAX_US = 30000, // of an agent
+    LIFELINE = 200,      // the descriptor that tells a program that the test is no more
+    PATIENCE_S = 20,
+};
+
+struct row {
+    _Atomic uint64_t steps;
+    _Atomic bool steps_now; // between two values of `steps`
+    _Atomic bool ended;
+};
+
+struct ledger {
+    _Atomic uint32_t programs;
+    _Atomic uint32_t leaving; // programs that are about to end
+    _Atomic bool may_leave, halted, stop;
+    struct row rows[PROGRAMS_MAX];
+};
+
+static struct ledger *ledger;
+
+static uint64_t random_next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+// ---- a program ----
+
+static void end_with_the_test(void)
+{
+    struct pollfd end = {.fd = LIFELINE};
+    if (poll(&end, 1, 0) != 0)
+        _exit(5);
+}
+
+static void step(struct row *row, const sonde_handle *counters)
+{
+    row->steps_now = true;
+    if (!ledger->halted) {
+        for (int i = 0; i < COUNTERS; i++)
+            sonde_add(counters[i], 1);
+        row->steps++;
+    }
+    row->steps_now = false;
+}
+
+static void live(uint64_t random)
+{
+    uint32_t id = atomic_fetch_add(&ledger->programs, 1);
+    if (id >= PROGRAMS_MAX)
+        _exit(9);
+    struct row *row = &ledger->rows[id];
+    sonde_handle counters[COUNTERS];
+    for (int i = 0; i < COUNTERS; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", i);
+        struct sonde_tag tag = {"n", number};
+        counters[i] =
+            sonde_define(&(struct sonde_metric){.name = "added", .kind = SONDE_COUNTER, .tags = &tag, .tag_count = 1});
+    }
+    for (uint64_t steps = random_next(&random) % STEPS_MAX; !ledger->stop;) {
+        end_with_the_test();
+        step(row, counters);
+        usleep((useconds_t)(random_next(&random) % PAUSE_MAX_US));
+        if (steps && --steps)
+            continue;
+        ledger->leaving++;
+        if (ledger->may_leave)
+            break;
+        ledger->leaving--;
+    }
+    row->ended = true;
+    if (!ledger->stop)
+        ledger->leaving--;
+    if (random_next(&random) % 2)
+        raise(SIGKILL);
+    _exit(0);
+}
+
+static void start_program(const char *file, uint64_t random)
+{
+    char text[32];
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid)
+        return;
+    for (int fd = 3; fd < 1024; fd++)
+        if (fd != LIFELINE)
+            close(fd);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)random);
+    execl("/proc/self/exe", "test_agent_counters", "live", file, text, (char *)NULL);
+    _exit(127);
+}
+
+// ---- the recording ----
+
+// The smallest and the greatest total of a counter; false: not all are recorded yet.
+static bool read_totals(const struct lab *lab, double *least, double *most)
+{
+    char path[256];
+    struct store_reader *reader;
+    int found = 0;
+    snprintf(path, sizeof path, "%s/lab.sonde", lab->folder);
+    assert_int_equal(store_reader_open(path, &reader, NULL), 0);
+    struct store_snapshot *s = store_snapshot_open(reader);
+    assert_non_null(s);
+    for (uint32_t i = 0; i < store_series_count(s); i++) {
+        struct store_series_info info;
+        int64_t t_ns;
+        double total;
+        assert_true(store_series_get(s, i, &info));
+        if (!str_eq(store_metric_get(s, info.metric)->name, STR("added")) ||
+            !store_point_before(s, i, INT64_MAX, &t_ns, &total))
+            continue;
+        *least = found && *least < total ? *least : total;
+        *most = found && *most > total ? *most : total;
+        found++;
+    }
+    store_snapshot_close(s);
+    store_reader_close(reader);
+    return found == COUNTERS;
+}
+
+static void await_exact_totals(const struct lab *lab, uint64_t seed)
+{
+    ledger->halted = true;
+    double expected = 0;
+    for (uint32_t id = 0; id < ledger->programs; id++) {
+        while (ledger->rows[id].steps_now)
+            sched_yield();
+        expected += (double)ledger->rows[id].steps;
+    }
+    double least = 0, most = 0;
+    for (int64_t until = clock_monotonic_ns() + (int64_t)PATIENCE_S * NS_PER_S; expected > 0;) {
+        bool all = read_totals(lab, &least, &most);
+        if (all && least == expected && most == expected)
+            break;
+        if (most > expected || clock_monotonic_ns() > until)
+            fail_msg("SONDE_TEST_SEED=%llu: programs have added %.0f to each counter, and %.0f to %.0f are recorded",
+                     (unsigned long long)seed, expected, least, most);
+        usleep(2000);
+    }
+    ledger->halted = false;
+}
+
+// ---- the test ----
+
+static char *make_ledger(const struct lab *lab)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/ledger", lab->folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, sizeof *ledger), 0);
+    ledger = mmap(NULL, sizeof *ledger, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(ledger != MAP_FAILED);
+    close(fd);
+    return path;
+}
+
+static void start_some(const char *file, uint64_t *random)
+{
+    for (uint64_t n = random_next(random) % (AT_ONCE + 1); n; n--)
+        start_program(file, random_next(random));
+}
+
+static void run_course(uint64_t seed, uint64_t random)
+{
+    char path[128];
+    int ends[2];
+    struct lab lab;
+    lab_make(&lab);
+    lab.options.rate_s = 0.005;
+    char *file = make_ledger(&lab);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(dup2(ends[0], LIFELINE), LIFELINE); // programs inherit it
+    close(ends[0]);
+    snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    setenv("SONDE_SOCKET", path, 1);
+    setenv("SONDE_LEVEL", "1", 1);
+    unsetenv("SONDE_TAGS");
+    assert_true(lab_start(&lab));
+    for (int i = 0; i < KILLS; i++) {
+        ledger->may_leave = true;
+        start_some(file, &random);
+        usleep((useconds_t)(random_next(&random) % LIFE_MAX_US));
+        // From here on none ends until the next agent runs: its last additions would end with it.
+        ledger->may_leave = false;
+        while (ledger->leaving)
+            sched_yield();
+        await_exact_totals(&lab, seed);
+        start_some(file, &random);
+        usleep((useconds_t)(random_next(&random) % LIFE_MAX_US));
+        assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        if (random_next(&random) % 2)
+            usleep((useconds_t)(random_next(&random) % LIFE_MAX_US));
+        assert_true(lab_start(&lab));
+    }
+    ledger->stop = true;
+    for (uint32_t id = 0; id < ledger->programs; id++)
+        while (!ledger->rows[id].ended)
+            usleep(1000);
+    await_exact_totals(&lab, seed);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    close(ends[1]);
+    close(LIFELINE);
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+    munmap(ledger, sizeof *ledger);
+    ledger = NULL;
+    lab_free(&lab);
+}
+
+static void totals_are_exact(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed(7);
+    for (unsigned round = 0; round < test_rounds(); round++)
+        run_course(seed, (seed + round * UINT64_C(0x9e3779b97f4a7c15)) | 1);
+}
+
+// An agent adds up what StatsD senders say; the next one goes on from there.
+static void statsd_goes_on(void **state)
+{
+    (void)state;
+    struct lab lab;
+    double last = 0;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    assert_string_equal(lab_put(&lab, "hits:5|c\nlevel:+5|g\nsize:8|g\n"), "");
+    lab_await_points(&lab, "hits{host=lab}", 1);
+    lab_await_points(&lab, "level{host=lab}", 1);
+    lab_await_points(&lab, "size{host=lab}", 1);
+    assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
+    assert_true(lab_start(&lab));
+    assert_string_equal(lab_put(&lab, "hits:2|c\nlevel:-1|g\nsize:3|g\n"), "");
+    assert_int_equal(lab_end(&lab, SIGTERM), 0); // takes a last sample
+    lab_points(&lab, "hits{host=lab}", &last);
+    assert_true(last == 7);
+    lab_points(&lab, "level{host=lab}", &last);
+    assert_true(last == 4);
+    lab_points(&lab, "size{host=lab}", &last);
+    assert_true(last == 3);
+    lab_free(&lab);
+}
+
+// The launcher keeps the socket that agents listen on: what a program hands over while no agent runs waits there.
+static void a_short_program_between_two_agents(void **state)
+{
+    (void)state;
+    struct lab lab;
+    char path[128], byte;
+    int out, status;
+    double last = 0;
+    lab_make(&lab);
+    snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    lab.options.listening_fd = folder_listen(path, NULL);
+    assert_true(lab.options.listening_fd > 0);
+    assert_true(lab_start(&lab));
+    assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
+    pid_t pid = lab_emitter(&lab, 1000, &out, NULL);
+    assert_int_equal(read(out, &byte, 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(out);
+    assert_true(lab_start(&lab));
+    lab_await_points(&lab, "emitted{host=lab}", 1000);
+    lab_await_points(&lab, "steps_total{host=lab}", 1);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    lab_points(&lab, "steps_total{host=lab}", &last);
+    assert_true(last == 1000);
+    assert_int_equal(access(path, F_OK), 0); // it is the launcher's
+    close(lab.options.listening_fd);
+    lab_free(&lab);
+}
+
+static void what_does_not_listen_is_refused(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    lab.options.listening_fd = pair[0];
+    assert_false(lab_start(&lab));
+    assert_non_null(strstr(lab.said, "does not listen on a Unix socket"));
+    assert_int_equal(lab_end(&lab, 0), 1);
+    close(pair[0]);
+    close(pair[1]);
+    lab_free(&lab);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "live") == 0) {
+        int fd = open(argv[2], O_RDWR | O_CLOEXEC);
+        ledger = mmap(NULL, sizeof *ledger, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (ledger == MAP_FAILED)
+            return 6;
+        close(fd);
+        live(strtoull(argv[3], NULL, 10));
+    }
+    if (argc == 3 && strcmp(argv[1], "emit") == 0)
+        return lab_emit(argv[2]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(totals_are_exact),
+        cmocka_unit_test(statsd_goes_on),
+        cmocka_unit_test(a_short_program_between_two_agents),
+        cmocka_unit_test(what_does_not_listen_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
