@@ -237,6 +237,8 @@ int native_query_parse(const struct service *service, struct request *r, struct 
     if (!rc && out->count > NATIVE_QUERIES_MAX)
         rc = error_set(e, -E2BIG, "more than %d queries in one request", NATIVE_QUERIES_MAX);
     for (size_t i = 0; i < out->count && !rc; i++) {
+        if (out->queries[i].tsuids.size)
+            rc = error_set(e, -EINVAL, "Queries by tsuids are answered by /api/query: name a metric and tags here");
         out->queries[i].start_ns = service_recorded_ns(service, out->queries[i].start_ns);
         out->queries[i].end_ns = service_recorded_ns(service, out->queries[i].end_ns);
     }

@@ -63,7 +63,7 @@ static int parse_parameters(struct request *r, int64_t now_ns, struct query_requ
     if (end_ns < start_ns)
         return error_set(e, -EINVAL, "end time is before start time: %.*s, %.*s", STR_ARG(end), STR_ARG(start));
     for (size_t i = 0; i < r->parameter_count; i++)
-        out->count += str_eq(r->parameters[i].name, STR("m"));
+        out->count += str_eq(r->parameters[i].name, STR("m")) || str_eq(r->parameters[i].name, STR("tsuid"));
     if (!out->count)
         return error_set(e, -EINVAL, "Missing the parameter m, the query: m=sum:metric{tag=value}");
     out->queries = arena_array(&r->arena, out->count, sizeof *out->queries);
@@ -72,11 +72,16 @@ static int parse_parameters(struct request *r, int64_t now_ns, struct query_requ
     memset(out->queries, 0, out->count * sizeof *out->queries);
     struct query *q = out->queries;
     for (size_t i = 0; i < r->parameter_count; i++) {
-        if (!str_eq(r->parameters[i].name, STR("m")))
+        bool tsuid = str_eq(r->parameters[i].name, STR("tsuid"));
+        if (!tsuid && !str_eq(r->parameters[i].name, STR("m")))
             continue;
         rc = query_parse_m(r->parameters[i].value, &r->arena, q, e);
         if (rc)
             return rc;
+        if (tsuid) { // "sum:1m-avg:TSUID,TSUID"
+            q->tsuids = q->metric;
+            q->metric = STR("");
+        }
         q->start_ns = start_ns;
         q->end_ns = end_ns;
         q->downsample.time_zone = zone;
@@ -293,11 +298,14 @@ static int answer_queries(struct service *service, const struct request *r, cons
     struct json_writer w = json_to(&a->body);
     json_begin_array(&w);
     for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
-        const struct query *q = &request->queries[i];
         if (is_repeated(request, i))
             continue;
+        struct query asked = request->queries[i];
+        const struct query *q = &asked;
         struct query_result result = {0};
-        rc = opentsdb_run(d, *q, &work, &result, e);
+        rc = opentsdb_resolve_tsuids(d, &asked, e);
+        if (!rc && (asked.metric.size || !asked.tsuids.size))
+            rc = opentsdb_run(d, asked, &work, &result, e);
         if (!rc)
             rc = reserve_answer(&a->body, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {

@@ -201,6 +201,18 @@ static void write_filters(struct json_writer *w, const struct query *q)
     json_end_array(w);
 }
 
+static void write_tsuids(struct json_writer *w, struct str tsuids)
+{
+    if (!tsuids.size) {
+        json_put_null(w);
+        return;
+    }
+    json_begin_array(w);
+    while (tsuids.data)
+        json_put_string(w, str_trim(str_cut(&tsuids, ',')));
+    json_end_array(w);
+}
+
 static bool groups_before(const struct query *q, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -233,7 +245,7 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
     json_key_string(w, "aggregator", query_aggregator_name(q->aggregator));
     json_key_string(w, "metric", metric);
     json_key(w, STR("tsuids"));
-    json_put_null(w);
+    write_tsuids(w, q->tsuids);
     json_key(w, STR("downsample"));
     write_downsample(w, &q->downsample);
     json_key_bool(w, "rate", q->rate.on);

@@ -5,6 +5,8 @@
 #include "base/json_writer.h"
 #include "query/query.h"
 
+struct reading;
+
 struct opentsdb_annotations {
     const struct store_event *events; // STORE_ANNOTATION, by time
     size_t count;
@@ -36,6 +38,10 @@ void opentsdb_write_annotation(struct json_writer *w, const struct store_event *
                                int64_t shift_ns);
 
 enum { OPENTSDB_TSUID_SIZE = 32 };
+
+// Of a query by tsuids makes one of the metric and the tags of their series; without a metric still where there are none.
+// -EINVAL: the series are of several metrics, or no tags select them alone.
+int opentsdb_resolve_tsuids(struct reading *d, struct query *q, struct error *e);
 
 // A name for a series that is the same wherever and whenever the metric and the tags (sorted by key) are: 128 bits of hash in
 // hexadecimal. OpenTSDB's are longer or shorter by configuration: clients take them as they come.

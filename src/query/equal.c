@@ -37,7 +37,8 @@ static bool equal_spans(const struct query_spans *a, const struct query_spans *b
 
 bool query_equal(const struct query *a, const struct query *b)
 {
-    return str_eq(a->metric, b->metric) && a->aggregator == b->aggregator && a->explicit_tags == b->explicit_tags &&
-           a->start_ns == b->start_ns && a->end_ns == b->end_ns && equal_downsample(&a->downsample, &b->downsample) &&
-           equal_rate(&a->rate, &b->rate) && equal_filters(a, b) && equal_spans(&a->spans, &b->spans);
+    return str_eq(a->metric, b->metric) && str_eq(a->tsuids, b->tsuids) && a->aggregator == b->aggregator &&
+           a->explicit_tags == b->explicit_tags && a->start_ns == b->start_ns && a->end_ns == b->end_ns &&
+           equal_downsample(&a->downsample, &b->downsample) && equal_rate(&a->rate, &b->rate) && equal_filters(a, b) &&
+           equal_spans(&a->spans, &b->spans);
 }

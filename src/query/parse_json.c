@@ -188,6 +188,30 @@ static int parse_rate(const struct parser *p, const json_t *json, struct query_r
     return r ? r : number_member(p, options, "resetValue", &rate->reset_value);
 }
 
+// ["A","B"] as "A,B"; as in OpenTSDB they count, not the metric beside them.
+static int parse_tsuids(const struct parser *p, const json_t *query, struct query *q)
+{
+    const json_t *tsuids = member(query, "tsuids");
+    struct buf text = {.limit = BODY_BYTES_MAX};
+    bool good = !tsuids || json_is_array(tsuids);
+    for (size_t i = 0; good && i < json_array_size(tsuids); i++) {
+        struct str one = view(json_array_get(tsuids, i));
+        good = one.size > 0;
+        if (good)
+            buf_printf(&text, "%s%.*s", i ? "," : "", STR_ARG(one));
+    }
+    struct str all = text.failed ? (struct str){0} : arena_str(p->arena, buf_str(&text));
+    buf_free(&text);
+    if (!good)
+        return bad(p, "'tsuids' must be an array of strings");
+    if (!all.data)
+        return no_memory(p);
+    q->tsuids = all;
+    if (all.size)
+        q->metric = STR("");
+    return 0;
+}
+
 // {"name":"epoch","tags":{"phase":"train"},"node":true}
 static int parse_spans(const struct parser *p, const json_t *query, struct query *q)
 {
@@ -247,8 +271,11 @@ static int parse_fields(const struct parser *p, json_t *json, struct query *q)
     if (q->aggregator == QUERY_AGGREGATOR_COUNT)
         return error_set(p->e, -EINVAL, "No such aggregation function: %.*s",
                          STR_ARG(str_slice(aggregator, 0, SHOWN_MAX)));
-    if (q->metric.size == 0)
-        return bad(p, "Missing the metric (queries by tsuids are not served)");
+    r = parse_tsuids(p, json, q);
+    if (r)
+        return r;
+    if (q->metric.size == 0 && q->tsuids.size == 0)
+        return bad(p, "Missing the metric or tsuids, provide at least one");
     if (downsample.size) {
         r = query_parse_downsample(downsample, &q->downsample, p->e);
         if (r)

@@ -103,6 +103,7 @@ struct query_spans {
 
 struct query {
     struct str metric;
+    struct str tsuids; // OpenTSDB's names of series, with commas; the aggregator turns them into a metric and filters
     enum query_aggregator aggregator;
     struct query_downsample downsample;
     struct query_rate rate;

@@ -125,6 +125,28 @@ class Answers:
         found = self.server.get("/api/search/lookup", {"m": "cpu"}).json["results"]
         self.assertEqual(got, {r["tags"]["host"]: [r["tsuid"]] for r in found})
         self.assertNotEqual(got["a"], got["b"])
+        return {host: tsuids[0] for host, tsuids in got.items()}
+
+    def test_queries_by_tsuid(self):
+        tsuids = self.test_tsuids()
+        for chosen, m in (("a", "sum:cpu{}{host=a}"), ("b", "sum:cpu{}{host=b}"), ("ab", "sum:cpu"), ("ba", "sum:cpu")):
+            names = [tsuids[host] for host in chosen]
+            expected = self.query(m)
+            answer = self.server.get("/api/query", {"start": T, "end": END, "tsuid": f"sum:{','.join(names)}"})
+            self.assertEqual((answer.status, answer.json), (200, expected))
+            query = {"aggregator": "sum", "metric": "nobody", "tsuids": [name.upper() for name in names]}
+            self.assertEqual(self.post_query({"start": T, "end": END, "queries": [query]}), expected)
+        self.assertEqual(self.server.get("/api/query", {"start": T, "end": END, "tsuid": f"max:20s-sum:rate:{tsuids['a']}"}).json,
+                         self.query("max:20s-sum:rate:cpu{}{host=a}"))
+        both = self.server.get("/api/query", f"start={T}&end={END}&m=sum:gaps&tsuid=none:{tsuids['a']},{tsuids['b']}&show_query").json
+        self.assertEqual([(e["metric"], e["tags"].get("host")) for e in both][1:], [("cpu", "a"), ("cpu", "b")])
+        self.assertEqual(both[1]["query"]["tsuids"], [tsuids["a"], tsuids["b"]])
+        self.assertEqual(self.server.get("/api/query", {"start": T, "tsuid": "sum:" + "0" * 32}).json, [])
+        gaps = self.query("sum:gaps", show_tsuids="")[0]["tsuids"][0]
+        self.assert_error(self.server.get("/api/query", {"start": T, "tsuid": f"sum:{gaps},{tsuids['a']}"}), 400, "did not share the same metric")
+        self.assert_error(self.server.post("/sonde/v1/query", {"start": T, "queries": [{"aggregator": "sum", "tsuids": [gaps]}]}), 400, "/api/query")
+        self.assert_error(self.server.post("/api/query", {"start": T, "queries": [{"aggregator": "sum", "tsuids": []}]}), 400, "Missing the metric or tsuids")
+        self.assert_error(self.server.post("/api/query", {"start": T, "queries": [{"aggregator": "sum", "tsuids": [1]}]}), 400, "array of strings")
 
     def test_annotations(self):
         begins = {"startTime": T + 5, "endTime": 0, "description": "the run begins", "notes": "", "custom": {}}
@@ -400,6 +422,34 @@ class Dragon(Case):
         self.addCleanup(other.stop)
         self.assertEqual([e["tags"] for e in other.post("/api/query", self.query_body).json], [{}])
         self.assertEqual(other.get("/api/suggest", "type=metrics&q=average").json, [])
+
+
+class Tsuids(Case):
+    @classmethod
+    def write(cls, folder):
+        writer = Writer(f"{folder}/one.sonde")
+        for host in "abc":
+            for gpu in "01":
+                writer.points("power", {"host": host, "gpu": gpu}, [(T, 10 * "abc".index(host) + int(gpu))])
+        writer.points("power", {"host": "a|b", "gpu": "0"}, [(T, 100)])
+        writer.points("power", {"host": "a"}, [(T, 1000)])
+        writer.close()
+
+    def test_several_have_to_be_all_combinations(self):
+        tsuids = {(e["tags"]["host"], e["tags"].get("gpu")): e["tsuids"][0] for e in self.query("none:power", show_tsuids="")}
+        for chosen, expected in (("a0", 0), ("a0 a1", 1), ("a0 b0 c0", 30), ("a0 a1 c0 c1", 42), ("a0 b1", None), ("a0 a1 b0", None)):
+            with self.subTest(chosen):
+                names = ",".join(tsuids[word[0], word[1]] for word in chosen.split())
+                answer = self.server.get("/api/query", {"start": T, "end": T + 1, "tsuid": f"sum:{names}"})
+                if expected is None:
+                    self.assert_error(answer, 400, "ask for them one by one")
+                else:
+                    self.assertEqual([e["dps"] for e in answer.json], [{str(T): expected}])
+        for one, expected in ((("a", None), 1000), (("a|b", "0"), 100)):
+            answer = self.server.get("/api/query", {"start": T, "end": T + 1, "tsuid": f"sum:{tsuids[one]}"})
+            self.assertEqual([e["dps"] for e in answer.json], [{str(T): expected}])
+        several = f"sum:{tsuids['a', '0']},{tsuids['a|b', '0']}"
+        self.assert_error(self.server.get("/api/query", {"start": T, "end": T + 1, "tsuid": several}), 400, "one by one")
 
 
 if __name__ == "__main__":
