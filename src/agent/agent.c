@@ -83,7 +83,7 @@ struct agent {
     uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
     uv_prepare_t news;
-    struct own_memory_keeper keeper;
+    struct own_memory_keeper memory_keeper;
     size_t hosts; // whose series there were when it was last said
     uint64_t drain_ms;
     unsigned empty_rounds; // drains on end that found nothing
@@ -244,7 +244,7 @@ static void tick(struct agent *a)
     struct connections_stats connections;
     agent_connections_get_stats(a->connections, &connections);
     if (a->options->memory_bytes)
-        own_memory_keep(&a->keeper, a->options->memory_bytes / SLACK_SHARE, clock_monotonic_ns());
+        own_memory_keep(&a->memory_keeper, a->options->memory_bytes / SLACK_SHARE, clock_monotonic_ns());
     bool busy = a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->options->udp_port;
     uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
 }
