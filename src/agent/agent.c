@@ -47,8 +47,8 @@ enum {
     META_MAX = 64,
     HOST_MAX = 256,
     CONTROL_PIECE_SIZE = 4096,
+    SLACK_SHARE = 8, // of the agent's memory: what merges and bursts may leave to malloc
 };
-static const int64_t GIVE_BACK_EVERY_NS = 5 * (int64_t)NS_PER_S;
 static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
 static const double FULL_FAST = 0.25; // of the fullest ring: look again soon
 
@@ -64,7 +64,7 @@ struct agent {
 
     struct store *store;
     struct recorded *recorded;
-    struct keeper keeper;
+    struct keeper program_keeper;
     struct ingest *ingest;
     struct collect *collect;
     struct sampler *sampler;
@@ -83,9 +83,8 @@ struct agent {
     uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
     uv_prepare_t news;
-    int64_t given_back_ns; // when malloc's memory was looked at last
-    size_t least_bytes;    // of our own memory, after it was given back
-    size_t hosts;          // whose series there were when it was last said
+    struct own_memory_keeper keeper;
+    size_t hosts; // whose series there were when it was last said
     uint64_t drain_ms;
     unsigned empty_rounds; // drains on end that found nothing
 };
@@ -233,22 +232,6 @@ static void make_space(struct agent *a)
         log_warning("there is no space for the data in %s; they go on in %s", a->options->folder, folder);
 }
 
-// What merges and bursts have left to malloc goes back; more is held only where it is used.
-static void give_back(struct agent *a)
-{
-    int64_t now_ns = clock_monotonic_ns();
-    if (!a->options->memory_bytes || now_ns - a->given_back_ns < GIVE_BACK_EVERY_NS)
-        return;
-    a->given_back_ns = now_ns;
-    size_t own = own_memory_bytes();
-    if (own < a->least_bytes)
-        a->least_bytes = own;
-    if (own < a->least_bytes + a->options->memory_bytes / 8)
-        return;
-    own_memory_give_back();
-    a->least_bytes = own_memory_bytes();
-}
-
 // Does the store's due work, and says when to come back.
 static void tick(struct agent *a)
 {
@@ -260,7 +243,8 @@ static void tick(struct agent *a)
     }
     struct connections_stats connections;
     agent_connections_get_stats(a->connections, &connections);
-    give_back(a);
+    if (a->options->memory_bytes)
+        own_memory_keep(&a->keeper, a->options->memory_bytes / SLACK_SHARE, clock_monotonic_ns());
     bool busy = a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->options->udp_port;
     uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
 }
@@ -446,7 +430,7 @@ static int open_parts(struct agent *a, struct error *e)
                                     .recorded_user = a->recorded,
                                     .keep = keeper_keep,
                                     .forget = keeper_forget,
-                                    .keep_user = &a->keeper};
+                                    .keep_user = &a->program_keeper};
     int failed = ingest_create(a->store, &ingest, &a->ingest, e);
     if (failed)
         return failed;
@@ -625,7 +609,7 @@ int agent_run(const struct agent_options *options, struct error *e)
     }
     a->options = options;
     a->listening = a->udp = -1;
-    a->keeper.fd = options->keeper_fd > 0 ? options->keeper_fd : -1;
+    a->program_keeper.fd = options->keeper_fd > 0 ? options->keeper_fd : -1;
     a->drain_ms = DRAIN_FAST_MS;
     prctl(PR_SET_NAME, "sonde-agent");
     log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");

@@ -15,16 +15,26 @@ static int add(struct request *r, struct str name, const char *value, struct err
     return 0;
 }
 
+// Of a tag; absent or null: any.
+static bool is_name(const json_t *name)
+{
+    return !name || json_is_null(name) || json_is_string(name);
+}
+
+static const char *text_of(const json_t *name)
+{
+    return json_is_string(name) ? json_string_value(name) : "";
+}
+
 static int add_tags(struct request *r, const json_t *tags, struct error *e)
 {
     int rc = 0;
     for (size_t i = 0; i < json_array_size(tags) && !rc; i++) {
         const json_t *tag = json_array_get(tags, i);
-        const char *key = json_string_value(json_object_get(tag, "key"));
-        const char *value = json_string_value(json_object_get(tag, "value"));
-        if (!key || !value)
+        const json_t *key = json_object_get(tag, "key"), *value = json_object_get(tag, "value");
+        if (!is_name(key) || !is_name(value))
             return error_set(e, -EINVAL, "tags have to look like {\"key\":\"host\",\"value\":\"*\"}");
-        rc = add(r, STR("tag"), arena_printf(&r->arena, "%s=%s", key, value), e);
+        rc = add(r, STR("tag"), arena_printf(&r->arena, "%s=%s", text_of(key), text_of(value)), e);
     }
     return rc;
 }

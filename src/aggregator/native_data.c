@@ -384,8 +384,8 @@ static int write_events(struct service *service, struct request *r, struct readi
                            .kind = kind,
                            .shift_ns = service->shift_ns,
                            .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    int64_t from_ns, to_ns;
-    int rc = read_times(service, r, &from_ns, &to_ns, e);
+    struct wire_events_request wanted = {.kinds = 1u << kind};
+    int rc = read_times(service, r, &wanted.from_ns, &wanted.to_ns, e);
     if (!rc)
         rc = read_limit(r, NATIVE_EVENTS_MAX, &l.limit, e);
     request_parameter(r, "name", &l.name);
@@ -403,7 +403,9 @@ static int write_events(struct service *service, struct request *r, struct readi
         return rc;
     json_key(w, kind == STORE_SPAN ? STR("spans") : STR("annotations"));
     json_begin_array(w);
-    rc = reading_events(d, from_ns, to_ns, write_event, &l, e);
+    wanted.name = l.name;
+    wanted.most = l.tag_count ? 0 : l.limit; // the nodes do not know the tags
+    rc = reading_events(d, &wanted, write_event, &l, e);
     json_end_array(w);
     if (l.late)
         return error_set(e, -ETIMEDOUT, "reading the events took too long (limit query_deadline)");

@@ -1,4 +1,4 @@
-// opentsdb_annotation.c - /api/annotation and /api/annotation/bulk: one by its time, and new ones on their way to the job's agent.
+// opentsdb_annotation.c - /api/annotation, /api/annotation/bulk, /api/annotations: by their times, and new ones on their way to the job's agent.
 //
 // A recording only grows: an annotation is not changed, but one of the same second that comes later is the one that is answered; and none is deleted.
 #include "aggregator/opentsdb_write.h"
@@ -10,11 +10,15 @@
 
 #include <errno.h>
 
-// ---- one by its time
+enum { LIST_BYTES_MAX = 16 << 20 };
+
+// ---- by their times
 
 struct wanted {
     int64_t from_ns, to_ns, shift_ns;
-    struct buf text; // of the last one that fits
+    struct buf text; // of the last one that fits, or of all of them
+    bool all;
+    size_t count;
 };
 
 static bool write_wanted(const struct store_event *event, struct str host, const struct store_label *file_label,
@@ -24,7 +28,10 @@ static bool write_wanted(const struct store_event *event, struct str host, const
     (void)host, (void)file_label;
     if (event->kind != STORE_ANNOTATION || event->start_ns < wanted->from_ns || event->start_ns > wanted->to_ns)
         return true;
-    wanted->text.size = 0;
+    if (wanted->all && wanted->count++)
+        buf_add_char(&wanted->text, ',');
+    else
+        wanted->text.size = 0;
     struct json_writer w = json_to(&wanted->text);
     opentsdb_write_annotation(&w, event, STR(""), wanted->shift_ns);
     return true;
@@ -46,10 +53,13 @@ static void answer_one(struct service *service, struct request *r, struct answer
         return;
     }
     wanted.from_ns = service_recorded_ns(service, wanted.from_ns);
-    // To the second, as they are shown.
-    if (__builtin_add_overflow(wanted.from_ns, NS_PER_S - 1, &wanted.to_ns))
+    // To the second or the millisecond, as they are shown.
+    int64_t shown_ns = wanted.from_ns % NS_PER_S ? NS_PER_MS : NS_PER_S;
+    if (__builtin_add_overflow(wanted.from_ns, shown_ns - 1, &wanted.to_ns))
         wanted.to_ns = INT64_MAX;
-    int rc = reading_events(&d, wanted.from_ns, wanted.to_ns, write_wanted, &wanted, &e);
+    struct wire_events_request events = {
+        .from_ns = wanted.from_ns, .to_ns = wanted.to_ns, .kinds = 1u << STORE_ANNOTATION};
+    int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
     reading_close(&d, a);
     if (rc)
         answer_failure(a, &e);
@@ -57,6 +67,47 @@ static void answer_one(struct service *service, struct request *r, struct answer
         buf_add_str(&a->body, buf_str(&wanted.text));
     else
         answer_error(a, 404, "Unable to locate annotation in storage", NULL);
+    buf_free(&wanted.text);
+}
+
+static int read_range(const struct service *service, const struct request *r, struct wanted *out, struct error *e)
+{
+    struct str start, end;
+    int64_t now_ns = clock_realtime_ns();
+    out->to_ns = now_ns;
+    if (!request_parameter(r, "start_time", &start) || !start.size)
+        return error_set(e, -EINVAL, "Missing start time");
+    int rc = query_parse_time(start, now_ns, STR(""), &out->from_ns, e);
+    if (!rc && request_parameter(r, "end_time", &end) && end.size)
+        rc = query_parse_time(end, now_ns, STR(""), &out->to_ns, e);
+    if (!rc && out->to_ns < out->from_ns)
+        rc = error_set(e, -EINVAL, "end time is before start time");
+    if (rc)
+        return rc;
+    out->from_ns = service_recorded_ns(service, out->from_ns);
+    out->to_ns = service_recorded_ns(service, out->to_ns);
+    return 0;
+}
+
+static void answer_range(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    struct wanted wanted = {.shift_ns = service->shift_ns, .all = true, .text.limit = LIST_BYTES_MAX};
+    struct reading d;
+    if (read_range(service, r, &wanted, &e) != 0 || reading_open(service, r, &d, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    struct wire_events_request events = {
+        .from_ns = wanted.from_ns, .to_ns = wanted.to_ns, .kinds = 1u << STORE_ANNOTATION};
+    int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
+    reading_close(&d, a);
+    if (!rc && wanted.text.failed)
+        rc = error_set(&e, -E2BIG, "the annotations of this range take more than %d bytes: narrow it", LIST_BYTES_MAX);
+    if (rc)
+        answer_failure(a, &e);
+    else
+        buf_printf(&a->body, "[%.*s]", STR_ARG(buf_str(&wanted.text)));
     buf_free(&wanted.text);
 }
 
@@ -162,6 +213,16 @@ void opentsdb_annotation(struct service *service, struct request *r, struct answ
 }
 
 void opentsdb_annotations(struct service *service, struct request *r, struct answer *a)
+{
+    if (refuse_deleting(r, a))
+        return;
+    if (r->method == METHOD_POST || r->method == METHOD_PUT)
+        take(service, r, a, false);
+    else
+        answer_range(service, r, a);
+}
+
+void opentsdb_annotation_bulk(struct service *service, struct request *r, struct answer *a)
 {
     if (!refuse_deleting(r, a))
         take(service, r, a, true);

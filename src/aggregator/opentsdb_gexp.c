@@ -60,6 +60,7 @@ static int answer_expressions(struct leaf_runner *l, struct request *r, struct a
         .arrays = request_flag(r, "arrays"),
         .ms = request_flag(r, "ms") || request_flag(r, "msResolution"),
         .show_tsuids = request_flag(r, "show_tsuids"),
+        .show_query = request_flag(r, "show_query"),
         .shift_ns = l->service->shift_ns,
     };
     struct json_writer w = json_to(&a->body);
@@ -69,7 +70,6 @@ static int answer_expressions(struct leaf_runner *l, struct request *r, struct a
     for (size_t i = 0; i < r->parameter_count && !rc && !a->body.failed; i++) {
         struct arena work = {0};
         struct gexp_run run = {run_leaf, l, &work, l->service->limits.query_memory_bytes, l->deadline_ns};
-        struct query shown = {0};
         struct query_result none = {0};
         struct opentsdb_annotations annotations = {0};
         struct gexp x = {0};
@@ -80,6 +80,8 @@ static int answer_expressions(struct leaf_runner *l, struct request *r, struct a
                                       : gexp_parse(r->parameters[i].value, &work, &x, e);
         if (!rc)
             rc = gexp_evaluate(&x, &run, &set, e);
+        // Its first query says how gaps are written.
+        struct query shown = rc ? (struct query){0} : *gexp_first_query(&x);
         for (size_t s = 0; s < set.count && !rc; s++)
             opentsdb_write_series(&w, &shown, count, set.series[s].metric, &set.series[s], &none, &annotations, &style);
         arena_free(&work);

@@ -41,8 +41,8 @@ struct finding {
 
 static int add_tag(struct lookup *l, struct str key, struct str value, struct error *e)
 {
-    if (!key.size || !value.size)
-        return error_set(e, -EINVAL, "a tag has to be key=value");
+    if (!key.size && !value.size)
+        return error_set(e, -EINVAL, "a tag has to be key=value, key= or =value");
     if (l->tag_count == LOOKUP_TAGS_MAX)
         return error_set(e, -E2BIG, "more than %d tags in a lookup", LOOKUP_TAGS_MAX);
     l->tags[l->tag_count++] = (struct store_label){key, value};
@@ -64,7 +64,8 @@ static int parse_lookup(struct str m, struct lookup *l, struct error *e)
         struct str value = str_trim(str_cut(&tags, ','));
         if (value.size) {
             struct str key = str_cut(&value, '=');
-            rc = add_tag(l, str_trim(key), str_trim(value), e);
+            rc = value.data ? add_tag(l, str_trim(key), str_trim(value), e)
+                            : error_set(e, -EINVAL, "a tag has to be key=value, key= or =value");
         }
     }
     return rc;
@@ -95,9 +96,10 @@ static int read_lookup(struct request *r, struct lookup *l, struct error *e)
     return rc;
 }
 
+// An empty one, too: {host=}, {=web01}.
 static bool is_any(struct str value)
 {
-    return str_eq(value, STR("*"));
+    return !value.size || str_eq(value, STR("*"));
 }
 
 static bool key_known(const struct sources_view *view, struct str key)
@@ -243,7 +245,7 @@ static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_
         for (size_t k = 0; k < l->tag_count; k++)
             same += str_eq(l->tags[k].key, l->tags[i].key);
         if (same == 1 && !is_any(l->tags[i].key))
-            out[count++] = l->tags[i];
+            out[count++] = (struct store_label){l->tags[i].key, is_any(l->tags[i].value) ? STR("*") : l->tags[i].value};
     }
     return count;
 }
@@ -310,6 +312,15 @@ static void write_found(struct json_writer *w, const struct found *f, struct str
     json_end_object(w);
 }
 
+static void write_name(struct json_writer *w, const char *member, struct str name)
+{
+    json_key(w, str_of(member));
+    if (name.size)
+        json_put_string(w, name);
+    else
+        json_put_null(w);
+}
+
 // `asked` is the name in the request: another name of the metric that was looked up, where that one answers to several.
 static void write_lookup(struct json_writer *w, const struct lookup *l, struct str asked, const struct finding *f,
                          int64_t began_ns)
@@ -321,8 +332,8 @@ static void write_lookup(struct json_writer *w, const struct lookup *l, struct s
     json_begin_array(w);
     for (size_t i = 0; i < l->tag_count; i++) {
         json_begin_object(w);
-        json_key_string(w, "key", l->tags[i].key);
-        json_key_string(w, "value", l->tags[i].value);
+        write_name(w, "key", l->tags[i].key);
+        write_name(w, "value", l->tags[i].value);
         json_end_object(w);
     }
     json_end_array(w);

@@ -1,9 +1,11 @@
 // opentsdb_metadata.c - what there is to ask for: names, aggregators, filters, versions.
 #include "aggregator/json_body.h"
 #include "aggregator/reading.h"
+#include "base/clock.h"
 #include "query/query.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 enum {
     SUGGEST_DEFAULT = 25, // as OpenTSDB's
@@ -131,6 +133,28 @@ void opentsdb_filters(struct service *service, struct request *r, struct answer 
         json_key_string(&w, "description", str_of(filters[i].description));
         json_end_object(&w);
     }
+    json_end_object(&w);
+}
+
+// What clients of OpenTSDB look for before they write or ask.
+void opentsdb_configuration(struct service *service, struct request *r, struct answer *a)
+{
+    char timeout_ms[24];
+    bool running = service->agent_socket.size > 0;
+    snprintf(timeout_ms, sizeof timeout_ms, "%lld", (long long)(service->limits.query_deadline_ns / NS_PER_MS));
+    const struct {
+        const char *name, *value;
+    } all[] = {
+        {"tsd.core.auto_create_metrics", "true"}, {"tsd.core.auto_create_tagks", "true"},
+        {"tsd.core.auto_create_tagvs", "true"},   {"tsd.http.query.allow_delete", "false"},
+        {"tsd.mode", running ? "rw" : "ro"},      {"tsd.query.timeout", timeout_ms},
+        {"tsd.storage.fix_duplicates", "true"},
+    };
+    (void)r;
+    struct json_writer w = json_to(&a->body);
+    json_begin_object(&w);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        json_key_string(&w, all[i].name, str_of(all[i].value));
     json_end_object(&w);
 }
 

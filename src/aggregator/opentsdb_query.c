@@ -169,7 +169,9 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
 {
     *out = (struct opentsdb_annotations){0};
     struct collection c = {.arena = arena};
-    int rc = reading_events(d, q->start_ns, q->end_ns, collect, &c, e);
+    struct wire_events_request wanted = {
+        .from_ns = q->start_ns, .to_ns = q->end_ns, .most = ANNOTATIONS_MAX, .kinds = 1u << STORE_ANNOTATION};
+    int rc = reading_events(d, &wanted, collect, &c, e);
     if (!rc && c.failed)
         rc = error_set(e, -ENOMEM, "no memory for annotations");
     if (rc)
@@ -220,7 +222,9 @@ int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct 
     if (!q.spans.name.size)
         return run_plain(d, q, arena, out, e);
     struct spans_of_reading s = {.list = {.query = &q, .arena = &d->request->arena}, .e = e};
-    int rc = reading_events(d, q.start_ns, q.end_ns, take_span, &s, e);
+    struct wire_events_request wanted = {
+        .from_ns = q.start_ns, .to_ns = q.end_ns, .kinds = 1u << STORE_SPAN, .name = q.spans.name};
+    int rc = reading_events(d, &wanted, take_span, &s, e);
     if (!rc)
         rc = s.rc;
     return rc ? rc : query_per_span(&q, &s.list, run_for_span, d, arena, out, e);
@@ -257,6 +261,15 @@ static int reserve_answer(struct buf *body, const struct query_result *result, s
     return rc;
 }
 
+// A query that stands in the request before is not answered again.
+static bool is_repeated(const struct query_request *request, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (query_equal(&request->queries[k], &request->queries[i]))
+            return true;
+    return false;
+}
+
 static int answer_queries(struct service *service, const struct request *r, const struct query_request *request,
                           struct reading *d, struct answer *a, struct error *e)
 {
@@ -281,6 +294,8 @@ static int answer_queries(struct service *service, const struct request *r, cons
     json_begin_array(&w);
     for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
         const struct query *q = &request->queries[i];
+        if (is_repeated(request, i))
+            continue;
         struct query_result result = {0};
         rc = opentsdb_run(d, *q, &work, &result, e);
         if (!rc)

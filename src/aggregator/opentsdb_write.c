@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "query/filter.h"
 
 #include <math.h>
 
@@ -187,16 +188,6 @@ static void write_downsample(struct json_writer *w, const struct query_downsampl
 
 static void write_filters(struct json_writer *w, const struct query *q)
 {
-    static const char *const kinds[QUERY_FILTER_COUNT] = {
-        [QUERY_LITERAL_OR] = "literal_or",
-        [QUERY_ILITERAL_OR] = "iliteral_or",
-        [QUERY_NOT_LITERAL_OR] = "not_literal_or",
-        [QUERY_NOT_ILITERAL_OR] = "not_iliteral_or",
-        [QUERY_WILDCARD] = "wildcard",
-        [QUERY_IWILDCARD] = "iwildcard",
-        [QUERY_REGEXP] = "regexp",
-        [QUERY_NOT_KEY] = "not_key",
-    };
     json_begin_array(w);
     for (size_t i = 0; i < q->filter_count; i++) {
         const struct query_filter *f = &q->filters[i];
@@ -204,10 +195,36 @@ static void write_filters(struct json_writer *w, const struct query *q)
         json_key_string(w, "tagk", f->key);
         json_key_string(w, "filter", f->text);
         json_key_bool(w, "group_by", f->group_by);
-        json_key_string(w, "type", str_of(kinds[f->kind]));
+        json_key_string(w, "type", query_filter_name(f->kind));
         json_end_object(w);
     }
     json_end_array(w);
+}
+
+static bool groups_before(const struct query *q, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (q->filters[k].group_by && str_eq(q->filters[k].key, q->filters[i].key))
+            return true;
+    return false;
+}
+
+// {"host":"wildcard(*)"}: each key that groups once.
+static void write_grouping_tags(struct json_writer *w, const struct query *q)
+{
+    json_begin_object(w);
+    for (size_t i = 0; i < q->filter_count; i++) {
+        const struct query_filter *f = &q->filters[i];
+        if (!f->group_by || groups_before(q, i))
+            continue;
+        struct str kind = query_filter_name(f->kind);
+        struct buf text = {0};
+        buf_printf(&text, "%.*s(%.*s)", STR_ARG(kind), STR_ARG(f->text));
+        json_key(w, f->key);
+        json_put_string(w, buf_str(&text));
+        buf_free(&text);
+    }
+    json_end_object(w);
 }
 
 void opentsdb_write_query(struct json_writer *w, const struct query *q, struct str metric, size_t index)
@@ -226,7 +243,7 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
     if (q->rate.on) {
         json_begin_object(w);
         json_key_bool(w, "counter", q->rate.counter);
-        json_key_double(w, "counterMax", q->rate.counter_max > 0 ? q->rate.counter_max : 18446744073709551615.0);
+        json_key_double(w, "counterMax", q->rate.counter_max > 0 ? q->rate.counter_max : (double)INT64_MAX);
         json_key_double(w, "resetValue", q->rate.reset_value);
         json_key_bool(w, "dropResets", q->rate.drop_resets);
         json_end_object(w);
@@ -234,8 +251,7 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
         json_put_null(w);
     }
     json_key(w, STR("tags"));
-    json_begin_object(w);
-    json_end_object(w);
+    write_grouping_tags(w, q);
     json_key_bool(w, "explicitTags", q->explicit_tags);
     json_key_u64(w, "index", index);
     json_end_object(w);
@@ -280,7 +296,9 @@ void opentsdb_write_annotation(struct json_writer *w, const struct store_event *
     json_begin_object(w);
     if (tsuid.size)
         json_key_string(w, "tsuid", tsuid);
-    json_key_i64(w, "startTime", divide_down(event->start_ns + shift_ns, NS_PER_S));
+    // Whole seconds as such, other times in milliseconds.
+    int64_t ms = divide_down(event->start_ns + shift_ns, NS_PER_MS);
+    json_key_i64(w, "startTime", ms % 1000 ? ms : ms / 1000);
     // Two of OpenTSDB's fields are tags here (put.h).
     struct str notes = label_of(event, STR("notes")), end = label_of(event, STR("endTime"));
     uint64_t end_time = 0;
@@ -342,7 +360,7 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
     json_end_array(w);
     if (style->show_query) {
         json_key(w, STR("query"));
-        opentsdb_write_query(w, q, metric, index);
+        opentsdb_write_query(w, q, q->metric, index);
     }
     if (style->show_tsuids) {
         json_key(w, STR("tsuids"));

@@ -1,4 +1,5 @@
 // put_parse.c - points and annotations in JSON, to lines.
+#include "aggregator/json_numbers.h"
 #include "aggregator/put.h"
 #include "base/escape.h"
 #include "store/store.h"
@@ -17,12 +18,16 @@ static bool is_word(const char *text)
     return true;
 }
 
-// Numbers may stand in quotes.
+// Numbers may stand in quotes. Integers have 64 bits, as OpenTSDB has them.
 static bool number_of(const json_t *value, double *out)
 {
     if (json_is_number(value))
         *out = json_number_value(value);
     else if (!json_is_string(value) || !str_to_double(str_of(json_string_value(value)), out))
+        return false;
+    int64_t integer;
+    const char *text = json_string_value(value);
+    if (text && !strpbrk(text, ".eE") && !str_to_i64(str_of(text), &integer))
         return false;
     return isfinite(*out);
 }
@@ -142,6 +147,13 @@ static json_t *load(struct str body, struct error *e)
         return NULL;
     }
     json_t *json = json_loadb(body.data, body.size, 0, &fault);
+    if (!json) { // one number out of range must not cost the other points
+        struct buf quoted = {0};
+        json_quote_numbers(body, &quoted);
+        if (!quoted.failed && quoted.size != body.size)
+            json = json_loadb(quoted.data, quoted.size, 0, &fault);
+        buf_free(&quoted);
+    }
     if (!json)
         error_set(e, -EINVAL, "Unable to parse the given JSON: %s (line %d)", fault.text, fault.line);
     return json;

@@ -239,6 +239,7 @@ const struct store_metric *reading_metric(struct reading *d, const struct query_
 // ---- events ----
 
 struct walk {
+    const struct wire_events_request *wanted;
     reading_event_fn *take;
     void *user;
     struct str host;
@@ -249,36 +250,37 @@ struct walk {
 static bool pass_on(const struct store_event *event, void *user)
 {
     struct walk *w = user;
+    if (!wire_event_is_wanted(w->wanted, event))
+        return true;
     w->over = !w->take(event, w->host, w->file_label, w->user);
     return !w->over;
 }
 
-static int own_events(struct reading *d, int64_t from_ns, int64_t to_ns, reading_event_fn *take, void *user,
+static int own_events(struct reading *d, const struct wire_events_request *wanted, reading_event_fn *take, void *user,
                       struct error *e)
 {
-    struct walk w = {.take = take, .user = user};
+    struct walk w = {.wanted = wanted, .take = take, .user = user};
     int rc = 0;
     for (size_t i = 0; i < d->view.count && !rc && !w.over; i++) {
         w.file_label = d->view.labels ? &d->view.labels[i] : NULL;
         w.host = store_reader_meta(source_reader(d->view.files[i]), STR("host"));
-        rc = store_events(d->view.snapshots[i], from_ns, to_ns, pass_on, &w);
+        rc = store_events(d->view.snapshots[i], wanted->from_ns, wanted->to_ns, pass_on, &w);
     }
     return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
 }
 
-int reading_events(struct reading *d, int64_t from_ns, int64_t to_ns, reading_event_fn *take, void *user,
+int reading_events(struct reading *d, const struct wire_events_request *wanted, reading_event_fn *take, void *user,
                    struct error *e)
 {
     if (!d->service->hub)
-        return own_events(d, from_ns, to_ns, take, user, e);
-    struct wire_events_request m = {.from_ns = from_ns, .to_ns = to_ns, .most = WIRE_LIST_MAX};
+        return own_events(d, wanted, take, user, e);
     const struct wire_event *all;
     size_t count = 0;
     struct hub_where where;
     struct hub_absent absent = {0};
     int rc = make_where(d, &where, e);
     if (!rc)
-        rc = hub_events(d->service->hub, &m, &where, &d->request->arena, &all, &count, &absent, e);
+        rc = hub_events(d->service->hub, wanted, &where, &d->request->arena, &all, &count, &absent, e);
     if (!rc)
         rc = reading_note_missing(d, &absent, e);
     for (size_t i = 0; i < count && !rc; i++)

@@ -48,11 +48,11 @@ bool reading_metric_known(struct reading *d, struct str metric);
 // The first definition of the metric of a result that is found, NULL: none. Only nodes that hold series of its host are asked, where it has one.
 const struct store_metric *reading_metric(struct reading *d, const struct query_series *of);
 
-// Calls take with each event of the time range, file by file, or sorted by start where nodes are asked; until it returns false. `file_label`: what the file adds to the
+// Calls take with each event that is wanted, file by file, or sorted by start where nodes are asked; until it returns false. `file_label`: what the file adds to the
 // labels, NULL: nothing.
 typedef bool reading_event_fn(const struct store_event *event, struct str host, const struct store_label *file_label,
                               void *user);
-int reading_events(struct reading *d, int64_t from_ns, int64_t to_ns, reading_event_fn *take, void *user,
+int reading_events(struct reading *d, const struct wire_events_request *wanted, reading_event_fn *take, void *user,
                    struct error *e);
 
 // One for each file.

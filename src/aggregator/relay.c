@@ -5,9 +5,24 @@
 #include "aggregator/told.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+enum { SLACK_BYTES = 2 << 20 }; // that malloc may keep of past answers
+
+struct relay {
+    struct control control;
+    struct sources *sources;
+    struct wire_loop *loop;
+    struct hub *children; // NULL: none
+    struct wire_bulk *bulk,
+        *from_children; // ways for large answers: ours, and those of our children; NULL: the connection
+    struct wire_link *link;
+    struct memory_account memory; // of answers
+    struct own_memory_keeper keeper;
+};
 
 // The view of one question.
 struct opened {
@@ -29,10 +44,11 @@ int relay_view(const struct sources_view *view, struct arena *arena, struct wire
 
 static int open_view(void *user, struct wire_view *out, struct error *e)
 {
+    struct relay *relay = user;
     struct opened *o = calloc(1, sizeof *o);
     if (!o)
         return error_set(e, -ENOMEM, "no memory for an answer");
-    int r = sources_open(user, &o->arena, &o->view, e);
+    int r = sources_open(relay->sources, &o->arena, &o->view, e);
     bool opened = r == 0;
     if (opened)
         r = relay_view(&o->view, &o->arena, out, e);
@@ -50,21 +66,13 @@ static int open_view(void *user, struct wire_view *out, struct error *e)
 static void close_view(void *user, struct wire_view *view)
 {
     struct opened *o = view->user;
-    (void)user;
+    struct relay *relay = user;
     sources_close(&o->view);
     arena_free(&o->arena);
     free(o);
+    // The end of each question, and each ping, closes a view: so an idle relay gives back, too, and nothing wakes it for that.
+    own_memory_keep(&relay->keeper, SLACK_BYTES, clock_monotonic_ns());
 }
-
-struct relay {
-    struct control control;
-    struct sources *sources;
-    struct wire_loop *loop;
-    struct hub *children; // NULL: none
-    struct wire_bulk *bulk,
-        *from_children; // ways for large answers: ours, and those of our children; NULL: the connection
-    struct wire_link *link;
-};
 
 static int start(struct relay *r, const struct relay_options *o, struct error *e)
 {
@@ -92,8 +100,9 @@ static int start(struct relay *r, const struct relay_options *o, struct error *e
             .parent_port = o->parents[0].port,
             .host = str_of(o->host),
             .session = (uint64_t)clock_realtime_ns(),
-            .source = {open_view, close_view, r->sources},
+            .source = {open_view, close_view, r},
             .children = r->children,
+            .memory = &r->memory,
         };
         rc = wire_link_create(r->loop, &link, &r->link, e);
         explicit_bzero(link.settings.key, sizeof link.settings.key);
@@ -152,7 +161,7 @@ static void take_line(void *user, struct str line)
 int relay_run(const struct relay_options *options, int control_fd, struct error *e)
 {
     struct error own = {0};
-    struct relay r = {0};
+    struct relay r = {.memory.limit_bytes = RELAY_MEMORY_BYTES / 2};
     int rc = control_open(&r.control, control_fd, &own);
     if (rc == 0)
         rc = start(&r, options, &own);

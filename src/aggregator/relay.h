@@ -9,6 +9,10 @@
 
 #include "wire/link.h"
 
+// What a relay takes for itself, beside mapped recordings; answers have half of it. A question that finds no room is
+// refused: the aggregator names the node as missing, with this reason.
+enum { RELAY_MEMORY_BYTES = 32 << 20 };
+
 struct relay_options {
     const char *folder;                // its *.sonde files are served, new ones as they appear
     const struct wire_parent *parents; // the one to be preferred first

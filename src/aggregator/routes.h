@@ -106,6 +106,7 @@ int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct 
 void opentsdb_query(struct service *service, struct request *r, struct answer *a);
 // opentsdb_annotation.c
 void opentsdb_annotation(struct service *service, struct request *r, struct answer *a);
+void opentsdb_annotation_bulk(struct service *service, struct request *r, struct answer *a);
 void opentsdb_annotations(struct service *service, struct request *r, struct answer *a);
 // opentsdb_exp.c
 void opentsdb_exp(struct service *service, struct request *r, struct answer *a);
@@ -137,6 +138,7 @@ void dragon_reboot(struct service *service, struct request *r, struct answer *a)
 // opentsdb_metadata.c
 void opentsdb_suggest(struct service *service, struct request *r, struct answer *a);
 void opentsdb_aggregators(struct service *service, struct request *r, struct answer *a);
+void opentsdb_configuration(struct service *service, struct request *r, struct answer *a);
 void opentsdb_filters(struct service *service, struct request *r, struct answer *a);
 void opentsdb_version(struct service *service, struct request *r, struct answer *a);
 // native.c

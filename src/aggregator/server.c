@@ -52,6 +52,7 @@ static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
 // The account is half of what the process may take. Giving back costs milliseconds and page faults: only so near the bound.
 static const size_t NEAR_BYTES = 8 << 20;
 static const int64_t EASE_EVERY_NS = 100 * (int64_t)NS_PER_MS;
+static const size_t SLACK_BYTES = 8 << 20; // that malloc may keep of past requests
 
 static const struct aggregator_limits default_limits = {
     .body_bytes = 16u << 20,
@@ -73,9 +74,10 @@ struct aggregator {
     struct workers *workers;
     struct feeds *feeds;
     struct acceptor *acceptor;
-    _Atomic int64_t eased_ns; // when malloc's memory was looked at last
-    struct wire_loop *loop;   // the hub's
-    struct wire_bulk *bulk;   // the hub's, or NULL
+    _Atomic int64_t eased_ns; // when memory near the bound was looked at last
+    struct own_memory_keeper keeper;
+    struct wire_loop *loop; // the hub's
+    struct wire_bulk *bulk; // the hub's, or NULL
     int listening;
     int port;
     char *listen, *job, *agent_socket, *cors, *dump_node, *dump_dir;
@@ -473,6 +475,7 @@ static void ease(void *user)
 {
     struct aggregator *g = user;
     int64_t now_ns = clock_monotonic_ns(), before_ns = atomic_load(&g->eased_ns);
+    own_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
     if (now_ns - before_ns < EASE_EVERY_NS || !atomic_compare_exchange_strong(&g->eased_ns, &before_ns, now_ns))
         return;
     if (own_memory_bytes() + NEAR_BYTES > 2 * g->service.memory.limit_bytes)
@@ -564,6 +567,7 @@ static int start_hub(struct aggregator *g, const struct aggregator_hub *o, struc
                               .address = o->address,
                               .port = o->port,
                               .fd = o->fd,
+                              .memory = &g->service.memory,
                               .host = str_of(o->host)};
     int rc = wire_key_read(o->key_file, hub.settings.key, e);
     if (!rc)

@@ -1,5 +1,7 @@
 #include "base/own_memory.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <unistd.h>
 #ifdef __GLIBC__
@@ -48,4 +50,20 @@ void own_memory_give_back(void)
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
+}
+
+void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t now_ns)
+{
+    int64_t before_ns = atomic_load(&k->looked_ns);
+    if (before_ns && now_ns - before_ns < OWN_MEMORY_LOOK_MS * (int64_t)NS_PER_MS)
+        return;
+    if (!atomic_compare_exchange_strong(&k->looked_ns, &before_ns, now_ns))
+        return; // another thread looks
+    size_t own = own_memory_bytes(), least = atomic_load(&k->least_bytes);
+    if (own < least)
+        atomic_store(&k->least_bytes, least = own);
+    if (own - least < slack_bytes)
+        return; // never at the first look: nothing was given back before it
+    own_memory_give_back();
+    atomic_store(&k->least_bytes, own_memory_bytes());
 }

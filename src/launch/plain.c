@@ -57,8 +57,9 @@ int plain_run(const struct launch_options *o, struct nodes *nodes, struct error 
     if (substitute_wanted(o->command)) {
         struct job job = {0};
         job_host(job.host);
-        if (nodes_find(&o->nodes, &job, &nodes, e) < 0)
-            return LAUNCH_WRONG_OPTION;
+        int status = nodes_find(&o->nodes, &job, &nodes, e);
+        if (status < 0)
+            return status == -ENOMEM ? LAUNCH_NOT_EXECUTABLE : LAUNCH_WRONG_OPTION;
         int code = run_with_nodes(o, nodes, e);
         nodes_close(nodes);
         return code;

@@ -178,6 +178,7 @@ static int quantiles(struct query_context *c, const struct query_partial *p, con
                      bool times_live, struct query_series *out)
 {
     const struct query_aggregator_row *row = query_aggregator_row(c->q->aggregator);
+    bool stored = !c->q->downsample.on && !c->q->rate.on;
     size_t rows = p->series_count, places = TILE_VALUES / rows;
     places = places < TILE_PLACES_MIN ? TILE_PLACES_MIN : places > axis->count ? axis->count : places;
     double *tile = query_alloc(c, &c->group, rows * places, sizeof *tile);
@@ -199,7 +200,7 @@ static int quantiles(struct query_context *c, const struct query_partial *p, con
         for (size_t i = 0; i < width; i++) {
             for (size_t s = 0; s < rows; s++)
                 column[s] = tile[s * places + i];
-            values[from + i] = query_quantile(column, rows, row);
+            values[from + i] = query_quantile(column, rows, row, stored);
         }
         int r = query_tick(c, rows * width);
         if (r)

@@ -79,7 +79,7 @@ static void close_bucket(struct folding *f)
     if (!f->open)
         return;
     double value =
-        f->fold ? f->fold->finish(&f->state) : query_quantile(f->bucket->values, f->bucket->count, f->function);
+        f->fold ? f->fold->finish(&f->state) : query_quantile(f->bucket->values, f->bucket->count, f->function, false);
     query_points_add(f->out, query_grid_place(f->g, f->k), value);
     f->open = false;
 }

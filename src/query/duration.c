@@ -27,7 +27,7 @@ bool query_duration_parse(struct str text, int64_t *count, char *unit)
         return false;
     struct str written = str_slice(text, digits, text.size);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (str_eq(written, str_of(units[i].written))) {
+        if (str_eq_nocase(written, str_of(units[i].written))) {
             *count = n;
             *unit = units[i].unit;
             return true;

@@ -123,9 +123,14 @@ static int take_formula(const struct runner *r, const struct exp *x, const struc
     struct query_joined *joined;
     const int64_t *t_ns;
     size_t rows, count = node->formula.name_count;
-    for (size_t i = 0; i < count; i++)
+    bool any = true;
+    for (size_t i = 0; i < count; i++) {
         sets[i] = r->sets[node->operands[i]];
+        any &= sets[i].count > 0;
+    }
     int failed = query_join(&node->join, sets, count, r->arena, &joined, &out->count, r->e);
+    if (!failed && any && node->join.intersection && out->count == 0)
+        failed = error_set(r->e, -EINVAL, "No intersections found: no series have the same tags in all operands");
     if (!failed)
         failed = times_of(r, sets, count, &t_ns, &rows);
     if (failed)

@@ -119,7 +119,7 @@ bool query_matcher_test(const struct query_matcher *m, struct str value)
 enum query_filter_kind query_filter_of(struct str name)
 {
     unsigned k = 0;
-    while (k < QUERY_FILTER_COUNT && !str_eq(name, str_of(kinds[k].name)))
+    while (k < QUERY_FILTER_COUNT && !str_eq_nocase(name, str_of(kinds[k].name)))
         k++;
     return (enum query_filter_kind)k;
 }

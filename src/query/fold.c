@@ -89,7 +89,7 @@ static bool count_summary(struct query_fold_state *s, const struct store_run *ru
 
 static double count_finish(const struct query_fold_state *s)
 {
-    return s->n > 0 ? s->n : NAN;
+    return s->n; // of nothing but NaN: 0, as OpenTSDB says
 }
 
 static void count_column(column_t n, column_t x, column_t y, values_t v, size_t count)

@@ -219,9 +219,9 @@ static double apply(enum operation operation, double a, double b)
     case MULTIPLY:
         return a * b;
     case DIVIDE:
-        return a / b;
+        return b == 0 ? 0 : a / b; // as OpenTSDB says
     default:
-        return fmod(a, b);
+        return b == 0 ? 0 : fmod(a, b);
     }
 }
 

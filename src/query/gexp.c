@@ -242,6 +242,14 @@ static int parse_node(struct parser *p, const struct gexp_node **out)
     return query_parse_m(node->text, p->arena, &node->query, p->e);
 }
 
+const struct query *gexp_first_query(const struct gexp *x)
+{
+    const struct gexp_node *node = x->root;
+    while (node->function != GEXP_QUERY)
+        node = node->sets[0];
+    return &node->query;
+}
+
 int gexp_parse(struct str text, struct arena *arena, struct gexp *out, struct error *e)
 {
     if (text.size > GEXP_TEXT_MAX)

@@ -39,6 +39,9 @@ struct gexp_run {
     int64_t deadline_ns; // CLOCK_MONOTONIC; 0 = none. -ETIMEDOUT
 };
 
+// The first query of the expression, as it was written.
+const struct query *gexp_first_query(const struct gexp *x);
+
 int gexp_evaluate(const struct gexp *x, const struct gexp_run *run, struct query_set *out, struct error *e);
 
 #endif

@@ -242,6 +242,8 @@ static int alias(const struct runner *r, const struct gexp_node *node, struct qu
         buf_free(&text);
         if (!all[i].metric.data)
             return error_set(r->e, -ENOMEM, "no memory for the expression");
+        // The name stands for the tags, as in OpenTSDB: clients show it as it is.
+        all[i].tag_count = all[i].aggregate_tag_count = 0;
     }
     set->series = all;
     return 0;

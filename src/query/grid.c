@@ -132,10 +132,9 @@ static int make_calendar(struct query_context *c, struct query_grid *g)
         from = to;
         query_grid_bucket(g, from, &(int64_t){0}, &to);
     }
-    bool filled = g->downsample->fill != QUERY_FILL_NONE;
     size_t count = 0, capacity = 0;
     int64_t *times = NULL;
-    while (from <= end && !(filled && to > end)) {
+    while (from <= end) {
         if (count == QUERY_GRID_CALENDAR_MAX)
             return too_many(c);
         if (count + 2 > capacity) {
@@ -171,8 +170,6 @@ static int make_fixed(struct query_context *c, struct query_grid *g)
     if (first < c->q->start_ns || first % g->interval) // at the beginning of time a bucket is cut off
         first = to;
     query_grid_bucket(g, end, &last, &to);
-    if (g->downsample->fill != QUERY_FILL_NONE)
-        last = saturating_add(last, -g->interval);
     g->first = first;
     if (first > last || first < c->q->start_ns)
         return 0;

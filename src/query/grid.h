@@ -1,8 +1,7 @@
 // grid.h - the buckets of a downsampling: where they begin, and which of them an answer holds.
 //
-// A bucket's stamp is where it begins. An answer holds the buckets whose stamps lie in [start, end]; with a fill policy, all of them but
-// the one that `end` falls into. Whole buckets are read, also where the last reaches beyond `end`. The grid follows from the query
-// alone: it is the same on every node.
+// A bucket's stamp is the time at which it begins. An answer holds the buckets whose stamps lie in [start, end]. Whole buckets
+// are read, even if the last one reaches beyond `end`. The grid follows from the query alone: it is the same on every node.
 #ifndef SONDE_QUERY_GRID_H
 #define SONDE_QUERY_GRID_H
 

@@ -52,7 +52,7 @@ int query_parse_downsample(struct str text, struct query_downsample *out, struct
     if (!rest.data)
         return 0;
     for (size_t i = 0; i < sizeof fills / sizeof *fills; i++)
-        if (str_eq(rest, str_of(fills[i].name))) {
+        if (str_eq_nocase(rest, str_of(fills[i].name))) {
             out->fill = fills[i].fill;
             return 0;
         }

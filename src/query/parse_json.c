@@ -107,7 +107,7 @@ static int parse_filter(const struct parser *p, const json_t *json, struct query
     if (r)
         return r;
     out->kind = query_filter_of(type);
-    out->group_by = flag(json, "groupBy");
+    out->group_by = flag(json, "groupBy") || flag(json, "group_by");
     if (out->kind == QUERY_FILTER_COUNT)
         return error_set(p->e, -EINVAL, "No such filter: '%.*s' (see /api/config/filters)",
                          STR_ARG(str_slice(type, 0, SHOWN_MAX)));
@@ -118,6 +118,9 @@ static int parse_filter(const struct parser *p, const json_t *json, struct query
 
 static int parse_tag(const struct parser *p, const char *key, const json_t *value, struct query_filter *out)
 {
+    if (json_is_null(value))
+        return error_set(p->e, -EINVAL, "Filter cannot be null or empty: the tag '%.*s' needs a value",
+                         STR_ARG(str_slice(str_of(key), 0, SHOWN_MAX)));
     if (!json_is_string(value))
         return error_set(p->e, -EINVAL, "The tag '%.*s' must be a string",
                          STR_ARG(str_slice(str_of(key), 0, SHOWN_MAX)));
@@ -125,7 +128,20 @@ static int parse_tag(const struct parser *p, const char *key, const json_t *valu
     return k.data && text.data ? query_filter_old_style(k, text, true, out, p->e) : no_memory(p);
 }
 
-// From "filters" and "tags" both: Grafana sends either or both.
+// Of "filters" and "tags" the one that stands last wins, as in OpenTSDB. An empty one is passed over: Grafana sends both.
+static bool tags_win(const json_t *query, const json_t *filters, const json_t *tags)
+{
+    const char *key;
+    json_t *value;
+    bool last = true;
+    json_object_foreach((json_t *)query, key, value)
+    {
+        if (value == filters || value == tags)
+            last = value == tags;
+    }
+    return json_array_size(filters) == 0 || (last && json_object_size(tags) > 0);
+}
+
 static int parse_filters(const struct parser *p, json_t *json, struct query *q)
 {
     json_t *filters = member(json, "filters"), *tags = member(json, "tags");
@@ -133,7 +149,9 @@ static int parse_filters(const struct parser *p, json_t *json, struct query *q)
         return bad(p, "'filters' must be an array");
     if (tags && !json_is_object(tags) && !(json_is_array(tags) && json_array_size(tags) == 0))
         return bad(p, "'tags' must be an object");
-    size_t filter_count = json_array_size(filters), count = filter_count + json_object_size(tags);
+    bool by_tags = tags_win(json, filters, tags);
+    size_t filter_count = by_tags ? 0 : json_array_size(filters),
+           count = by_tags ? json_object_size(tags) : filter_count;
     if (count > QUERY_FILTERS_MAX)
         return error_set(p->e, -EINVAL, "A query may have %d filters, not %zu", QUERY_FILTERS_MAX, count);
     struct query_filter *out = arena_array(p->arena, count, sizeof *out);
@@ -147,7 +165,7 @@ static int parse_filters(const struct parser *p, json_t *json, struct query *q)
     }
     const char *key;
     json_t *value;
-    json_object_foreach(tags, key, value)
+    json_object_foreach(by_tags ? tags : NULL, key, value)
     {
         int r = parse_tag(p, key, value, &out[q->filter_count++]);
         if (r)
@@ -265,7 +283,8 @@ static int parse_body(struct parser *p, json_t *body, struct query_request *out)
     if (!member(body, "start"))
         return bad(p, "Missing start time");
     r = time_member(p, body, "start", &start_ns);
-    if (r == 0 && member(body, "end"))
+    json_t *end = member(body, "end");
+    if (r == 0 && end && !(json_is_string(end) && json_string_length(end) == 0))
         r = time_member(p, body, "end", &end_ns);
     if (r)
         return r;

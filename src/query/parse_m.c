@@ -6,6 +6,7 @@
 //   grouping  key=value,… : these keys group; value as in old-style tags: "*", "web*", "a|b", "regexp(…)"
 //   filters   the same, but they do not group
 //
+// The case of the options' words does not matter.
 // Names of metrics here may hold ':': what is no option begins the metric, and the last part always is one.
 #include "query/aggregator_table.h"
 #include "query/filter.h"
@@ -20,8 +21,8 @@ static int parse_rate_options(struct str text, struct query_rate *rate, struct e
     size_t count = 0;
     while (rest.data && count < 3)
         parts[count++] = str_trim(str_cut(&rest, ','));
-    bool drop = str_eq(parts[0], STR("dropcounter"));
-    if (rest.data || (!drop && !str_eq(parts[0], STR("counter"))))
+    bool drop = str_eq_nocase(parts[0], STR("dropcounter"));
+    if (rest.data || (!drop && !str_eq_nocase(parts[0], STR("counter"))))
         return error_set(e, -EINVAL, "Invalid rate options: '%.*s' (want counter[,max[,reset]] or dropcounter)",
                          STR_ARG(str_slice(text, 0, M_TAG_TEXT_SHOWN)));
     rate->counter = true;
@@ -42,14 +43,14 @@ static int repeated(const char *what, struct error *e)
 // 1 when `part` is an option and was taken, 0 when it is none.
 static int take_option(struct str part, struct query *q, struct error *e)
 {
-    if (str_eq(part, STR("explicit_tags"))) {
+    if (str_eq_nocase(part, STR("explicit_tags"))) {
         if (q->explicit_tags)
             return repeated("explicit_tags", e);
         q->explicit_tags = true;
         return 1;
     }
-    bool bare = str_eq(part, STR("rate"));
-    if (bare || (str_starts(part, STR("rate{")) && str_ends(part, STR("}")))) {
+    bool bare = str_eq_nocase(part, STR("rate"));
+    if (bare || (str_eq_nocase(str_slice(part, 0, 5), STR("rate{")) && str_ends(part, STR("}")))) {
         if (q->rate.on)
             return repeated("rate", e);
         q->rate.on = true;

@@ -113,11 +113,11 @@ int query_parse_time(struct str text, int64_t now_ns, struct str time_zone, int6
     text = str_trim(text);
     if (text.size == 0 || text.size > TIME_TEXT_MAX)
         return bad(str_slice(text, 0, TIME_TEXT_MAX), e);
-    if (str_eq(text, STR("now"))) {
+    if (str_eq_nocase(text, STR("now"))) {
         *out_ns = now_ns;
         return 0;
     }
-    if (str_ends(text, STR("-ago"))) {
+    if (str_eq_nocase(str_slice(text, text.size < 4 ? 0 : text.size - 4, text.size), STR("-ago"))) {
         int64_t count, ns;
         char unit;
         if (!query_duration_parse(str_slice(text, 0, text.size - 4), &count, &unit))

@@ -137,7 +137,7 @@ static bool whole_numbers(const double *v, size_t n)
     return whole;
 }
 
-double query_quantile(double *v, size_t count, const struct query_aggregator_row *row)
+double query_quantile(double *v, size_t count, const struct query_aggregator_row *row, bool stored)
 {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
@@ -145,7 +145,7 @@ double query_quantile(double *v, size_t count, const struct query_aggregator_row
             v[n++] = v[i];
     if (n == 0)
         return NAN;
-    bool cut = row->quantile == QUANTILE_R6 && whole_numbers(v, n);
+    bool cut = stored && row->quantile == QUANTILE_R6 && whole_numbers(v, n);
     double value = at_rank(v, n, query_quantile_rank(n, row));
     return cut ? trunc(value) : value;
 }

@@ -70,7 +70,7 @@ struct query_downsample {
 
 struct query_rate {
     bool on, counter, drop_resets;
-    double counter_max; // 0 = 2^64 - 1
+    double counter_max; // 0 = 2^63 - 1
     double reset_value; // 0 = off
 };
 
@@ -121,6 +121,9 @@ int query_parse_m(struct str expression, struct arena *arena, struct query *out,
 
 // "1s-avg-nan", "0all-sum", "1dc-max". -EINVAL with OpenTSDB's words.
 int query_parse_downsample(struct str text, struct query_downsample *out, struct error *e);
+
+// Whether both ask the same of the same time range.
+bool query_equal(const struct query *a, const struct query *b);
 
 // A request's useCalendar: "1d" means what "1dc" says. Leaves alone what has no interval or is calendar already.
 void query_downsample_use_calendar(struct query_downsample *d);

@@ -9,7 +9,7 @@
 
 static double max_of(const struct query_rate *rate)
 {
-    return rate->counter_max > 0 ? rate->counter_max : 18446744073709551615.0;
+    return rate->counter_max > 0 ? rate->counter_max : (double)INT64_MAX;
 }
 
 void query_rate_run(const struct query_rate *rate, const struct query_grid *g, const struct query_seed *seed,

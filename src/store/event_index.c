@@ -6,7 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { IDS_MIN = 256 };
+enum {
+    IDS_MIN = 256,
+    IDS_SWEPT = 1 << 15, // slots, 512 KiB: before there are more, spans that have long ended are forgotten
+    RECENT_BLOCKS =
+        4, // in which the record of a span that has ended may come again: an agent that is killed repeats the last ones
+};
 
 void event_index_free(struct event_index *x)
 {
@@ -75,6 +80,28 @@ static bool grow_ids(struct event_index *x)
     return true;
 }
 
+// Forgets the spans that have ended, but for those in recent blocks. False: that does not make enough room.
+static bool sweep_ids(struct event_index *x)
+{
+    size_t kept = 0;
+    struct event_id *ids = x->id_capacity < IDS_SWEPT ? NULL : calloc(x->id_capacity, sizeof *ids);
+    for (size_t i = 0; ids && i < x->id_capacity; i++) {
+        const struct event_id *id = &x->ids[i];
+        if (!id->id || !(id->open || id->block + RECENT_BLOCKS >= x->count))
+            continue;
+        *slot_of(ids, x->id_capacity, id->id) = *id;
+        kept++;
+    }
+    if (!ids || 4 * kept > x->id_capacity) {
+        free(ids);
+        return false;
+    }
+    free(x->ids);
+    x->ids = ids;
+    x->id_count = kept;
+    return true;
+}
+
 // The event at that place of an earlier block counts no more.
 static bool replace(struct event_block *b, const struct event_id *old)
 {
@@ -107,12 +134,12 @@ int event_index_add(struct event_index *x, uint32_t place, const struct store_ev
         b->last_ns = event->end_ns > b->last_ns ? event->end_ns : b->last_ns;
     if (event->kind != STORE_SPAN || !event->id)
         return 0;
-    if (x->id_count == EVENT_IDS_MAX) {
+    if (x->id_count == EVENT_IDS_MAX && !sweep_ids(x)) {
         x->full = true;
         event_index_free(x);
         return 0;
     }
-    if (2 * (x->id_count + 1) > x->id_capacity && !grow_ids(x)) {
+    if (2 * (x->id_count + 1) > x->id_capacity && !sweep_ids(x) && !grow_ids(x)) {
         event_index_free(x);
         return -ENOMEM;
     }

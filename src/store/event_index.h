@@ -12,7 +12,9 @@
 
 #include "store/store.h"
 
-enum { EVENT_IDS_MAX = 1 << 20 }; // spans: 32 MiB. With more of them all blocks are read, as without an index
+// Spans that go on, or ended in recent blocks: 32 MiB. With more of them all blocks are read, as without an index. Memory is in
+// proportion to these, not to all spans of the file: a span that ended long ago is not expected to be recorded again.
+enum { EVENT_IDS_MAX = 1 << 20 };
 
 struct event_block {
     uint64_t number;

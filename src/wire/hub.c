@@ -354,6 +354,7 @@ static struct hub *new_hub(struct wire_loop *loop, const struct hub_options *o)
     h->transport = o->transport ? o->transport : &wire_tcp;
     h->bulk = o->bulk;
     h->relay = o->relay;
+    h->memory = o->memory;
     h->strangers_max = o->strangers_max ? o->strangers_max : HUB_STRANGERS_DEFAULT;
     h->last_stranger = &h->strangers;
     h->session = (uint64_t)wire_realtime_ns(&h->settings);

@@ -40,6 +40,8 @@ struct hub_options {
     struct str host;                        // our own name
     bool relay;                             // there is a parent
     unsigned strangers_max;                 // 0 = HUB_STRANGERS_DEFAULT
+    struct memory_account
+        *memory; // counts records that wait for the asker; while it is over, nodes wait. NULL: nobody counts
 };
 
 struct hub;
@@ -101,8 +103,9 @@ struct hub_ask {
     size_t host_count;
     int64_t deadline_ns;       // CLOCK_MONOTONIC; 0: HUB_DEADLINE_DEFAULT_MS from now
     const atomic_bool *cancel; // may be NULL; looked at some 50 times a second
-    const struct query_watch
-        *watch; // its look likewise, in the asking thread; what it returns is what hub_ask returns. May be NULL
+    const struct query_watch *
+        watch; // its look likewise, in the asking thread; what it returns is what hub_ask returns. Its hold, of hub_ask_all: the
+    // list that grows, and our own answer. May be NULL
     // In the asking thread. `begun` (may be NULL): all nodes have been asked; time to answer for oneself. `record`: as each comes, in no order of
     // nodes; -EBADMSG: the node's answer is damaged, it is named as missing and the rest goes on; anything else but 0: stop, and
     // that is what hub_ask returns.

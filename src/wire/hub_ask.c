@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/memory_account.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,6 +41,33 @@ struct waiter {
 
 // ---- what has come ----
 
+static size_t item_bytes(const struct item *item)
+{
+    return sizeof *item + item->host.size + item->record.size;
+}
+
+static bool is_over(const struct waiter *w)
+{
+    return w->hub->memory && memory_account_is_over(w->hub->memory);
+}
+
+// It has come: it counts, whether there is room or not. Its asker takes it soon, and until then nodes wait.
+static bool is_too_much(struct waiter *w, const struct item *item)
+{
+    struct memory_account *memory = w->hub->memory;
+    w->held_bytes += item_bytes(item);
+    if (memory)
+        memory_account_add(memory, item_bytes(item));
+    return w->held_bytes > HUB_HELD_MAX || is_over(w);
+}
+
+static void free_item(struct waiter *w, struct item *item)
+{
+    if (w->hub->memory)
+        memory_account_give(w->hub->memory, item_bytes(item));
+    free(item);
+}
+
 static void on_record(void *user, struct str host, struct str record)
 {
     struct waiter *w = user;
@@ -58,8 +86,7 @@ static void on_record(void *user, struct str host, struct str record)
     if (item) {
         *w->last = item;
         w->last = &item->next;
-        w->held_bytes += record.size;
-        pause = !w->paused && w->held_bytes > HUB_HELD_MAX;
+        pause = is_too_much(w, item) && !w->paused;
         w->paused |= pause;
     } else {
         w->no_memory = true;
@@ -176,8 +203,9 @@ static int hand_over(struct waiter *w)
             w->first = item->next;
             if (!w->first)
                 w->last = &w->first;
-            w->held_bytes -= item->record.size;
-            go_on = w->paused && w->held_bytes <= HUB_HELD_MAX / 2;
+            w->held_bytes -= item_bytes(item);
+            // By its own bytes alone: others that hold much must not keep it waiting for ever.
+            go_on = w->paused && (w->held_bytes == 0 || (w->held_bytes <= HUB_HELD_MAX / 2 && !is_over(w)));
             w->paused &= !go_on;
         }
         pthread_mutex_unlock(&w->lock);
@@ -191,7 +219,7 @@ static int hand_over(struct waiter *w)
             on_missing(w, &(struct wire_missing){item->host, WIRE_ERROR, STR("its answer is damaged")});
             r = 0;
         }
-        free(item);
+        free_item(w, item);
     }
 }
 
@@ -248,7 +276,7 @@ static void free_waiter(struct waiter *w)
 {
     for (struct item *i = w->first, *next; i; i = next) {
         next = i->next;
-        free(i);
+        free_item(w, i);
     }
     for (struct absent *a = w->absent, *next; a; a = next) {
         next = a->next;

@@ -14,14 +14,27 @@ struct all {
     int64_t deadline_ns; // for our own answer
     bool must;           // it is one past which there is no answer at all
     void *user;
+    struct arena *arena; // where `record` keeps what it has read
     struct error *e;
     bool late; // our own answer
 };
 
+static int take(struct all *a, struct str host, struct str record, struct error *e)
+{
+    const struct query_watch *watch = a->ask->watch;
+    int r = a->record(a->user, host, record, e);
+    return r || !watch ? r : watch->hold(watch->user, a->arena->used_bytes, e);
+}
+
 static int on_record(void *user, struct str host, struct str record)
 {
     struct all *a = user;
-    return a->record(a->user, host, record, a->e);
+    return take(a, host, record, a->e);
+}
+
+static int on_own_record(void *user, struct str host, struct str record, struct error *e)
+{
+    return take(user, host, record, e);
 }
 
 int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, struct str host, hub_record_fn *record,
@@ -29,7 +42,7 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
 {
     struct wire_answer answer;
     struct buf made = {0};
-    int r = wire_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns, e);
+    int r = wire_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns, ask->watch, e);
     while (r == 0) {
         made.size = 0;
         r = ask->watch ? ask->watch->look(ask->watch->user, e) : 0;
@@ -51,9 +64,9 @@ static int answer_ourselves(void *user)
     if (!a->local)
         return 0;
     struct hub_ask own = *a->ask;
-    own.user = a->user;
+    own.user = a;
     own.deadline_ns = a->deadline_ns;
-    int r = hub_answer_here(&own, a->local, hub_host(a->hub), a->record, a->e);
+    int r = hub_answer_here(&own, a->local, hub_host(a->hub), on_own_record, a->e);
     a->late = r == -ETIMEDOUT && !a->must;
     return a->late ? 0 : r;
 }
@@ -111,6 +124,7 @@ int hub_ask_all(struct hub *h, enum wire_question question, struct str request, 
                     .must = where->local_deadline_ns != 0,
                     .record = record,
                     .user = user,
+                    .arena = arena,
                     .e = e};
     ask.user = &a;
     int r = hub_ask(h, &ask, arena, &absent->nodes, &absent->count, e);

@@ -58,6 +58,7 @@ struct hub {
     struct str host, job; // malloc'd
     bool relay;
     int port;
+    struct memory_account *memory; // NULL: nobody counts
     unsigned strangers_max, strangers_count;
     struct peer *strangers, **last_stranger; // oldest first
     struct peer *peers;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory_account.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,6 +33,8 @@ struct run {
     char *request;
     struct wire_view view;
     struct wire_answer answer;
+    struct query_watch watch; // of both the answer and the gather
+    size_t held_bytes;        // of the account
     bool view_is_open, answering, children_done;
     struct asking *children;
     int64_t children_deadline_ns;
@@ -63,7 +66,8 @@ struct wire_link {
     struct wire_source source;
     struct hub *children;
     struct wire_bulk *bulk;
-    struct wire_session *session; // NULL: none
+    struct memory_account *memory; // NULL: nobody counts
+    struct wire_session *session;  // NULL: none
     uv_timer_t *timer, *children_timer;
     int64_t armed_ns;  // when the timer was set
     unsigned failures; // since it was open
@@ -94,8 +98,33 @@ static void free_run(struct run *r)
     buf_free(&r->out);
     buf_free(&r->missing);
     free(r->request);
+    if (l->memory)
+        memory_account_give(l->memory, r->held_bytes);
     free(r);
     l->stats.running--;
+}
+
+// ---- answers: memory ----
+
+static int look_at_run(void *user, struct error *e)
+{
+    (void)user, (void)e; // a question that is cancelled is freed between two steps
+    return 0;
+}
+
+// The answer and the gather of a run each tell of their own memory: the larger one counts, as one grows while the other shrinks.
+static int hold_for_run(void *user, size_t bytes, struct error *e)
+{
+    struct run *r = user;
+    struct memory_account *memory = r->link->memory;
+    if (!memory || bytes <= r->held_bytes)
+        return 0;
+    if (!memory_account_take(memory, bytes - r->held_bytes))
+        return error_set(e, -EBUSY,
+                         "all answers of a node together need more than %zu MiB: ask again later, or for less",
+                         memory->limit_bytes >> 20);
+    r->held_bytes = bytes;
+    return 0;
 }
 
 static void send_end(struct wire_link *l, uint32_t id, int code, struct str text)
@@ -325,8 +354,10 @@ static void ask_children(struct run *r, const struct wire_ask *ask)
 static void start_gathering(struct run *r, struct str request)
 {
     struct error *e = &r->error;
-    if (query_plan_read(request, &r->arena, &r->query, &r->limits, e) == 0)
-        query_gather_create(&r->query, &r->limits, &r->arena, &r->gather, e);
+    if (query_plan_read(request, &r->arena, &r->query, &r->limits, e))
+        return;
+    r->limits.watch = &r->watch;
+    query_gather_create(&r->query, &r->limits, &r->arena, &r->gather, e);
 }
 
 // ---- frames ----
@@ -359,7 +390,7 @@ static void start_own(struct run *r, const struct wire_ask *ask, struct str requ
     if (!failed)
         wire_telling_look_at(&l->telling, &r->view);
     if (!failed)
-        failed = wire_answer_begin(&r->answer, ask->question, request, &r->view, l->host, deadline_ns, &e);
+        failed = wire_answer_begin(&r->answer, ask->question, request, &r->view, l->host, deadline_ns, &r->watch, &e);
     r->answering = failed == 0;
     if (failed)
         own_part_failed(r, &e);
@@ -379,6 +410,7 @@ static void start_run(struct wire_link *l, uint32_t id, const struct wire_ask *a
         memcpy(request, ask->request.data, ask->request.size);
     struct str kept = {request, ask->request.size};
     *r = (struct run){.work.step = step, .link = l, .id = id, .credit = ask->credit, .request = request};
+    r->watch = (struct query_watch){look_at_run, hold_for_run, r};
     r->next = l->runs;
     r->at = &l->runs;
     if (r->next)
@@ -652,6 +684,7 @@ int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o, 
     *l = (struct wire_link){
         .loop = loop,
         .settings = wire_settings_of(&o->settings),
+        .memory = o->memory,
         .transport = o->transport ? o->transport : &wire_tcp,
         .parents = {{strdup(o->parent_host), o->parent_port}},
         .parent_count = 1,

@@ -33,6 +33,7 @@ struct wire_link_options {
     uint64_t session;                       // ns since the epoch at which this process began
     struct wire_source source;              // what is answered from
     struct hub *children;                   // on the same loop; NULL: none
+    struct memory_account *memory;          // of all answers together; past it a question is refused. NULL: no bound
 };
 
 enum wire_link_state { WIRE_LINK_WAITING, WIRE_LINK_CONNECTING, WIRE_LINK_OPEN };

@@ -190,6 +190,8 @@ void wire_events_request_write(const struct wire_events_request *m, struct buf *
     buf_u64(out, (uint64_t)m->from_ns);
     buf_u64(out, (uint64_t)m->to_ns);
     buf_varint(out, m->most);
+    buf_u8(out, (uint8_t)m->kinds);
+    buf_short(out, m->name);
 }
 
 int wire_events_request_read(struct str request, struct wire_events_request *out)
@@ -198,20 +200,36 @@ int wire_events_request_read(struct str request, struct wire_events_request *out
     out->from_ns = (int64_t)bytes_u64(&b);
     out->to_ns = (int64_t)bytes_u64(&b);
     out->most = at_most(bytes_varint(&b));
-    return b.failed || bytes_left(&b) ? -EBADMSG : 0;
+    out->kinds = bytes_u8(&b);
+    out->name = bytes_short(&b);
+    return b.failed || bytes_left(&b) || out->name.size > STORE_TEXT_MAX ? -EBADMSG : 0;
+}
+
+bool wire_event_is_wanted(const struct wire_events_request *m, const struct store_event *event)
+{
+    return (!m->kinds || m->kinds & 1u << event->kind) && (!m->name.size || str_eq(m->name, event->text));
 }
 
 struct events_state {
+    struct wire_answer *answer;
+    struct error *e;
     struct wire_events_request request;
-    struct buf all; // events as they are sent, one after the other
+    struct buf all;  // events as they are sent, one after the other
+    struct buf ends; // size_t: in `all`, of each record but the last
+    size_t record;   // the next
     size_t sent_bytes, count;
+    int refused; // by the watch
 };
 
 static bool add_event(const struct store_event *event, void *user)
 {
     struct events_state *s = user;
-    if (s->count == s->request.most || s->all.failed)
-        return false;
+    if (!wire_event_is_wanted(&s->request, event))
+        return true;
+    size_t begin = s->ends.size ? ((const size_t *)(const void *)s->ends.data)[s->ends.size / sizeof(size_t) - 1] : 0;
+    size_t capacity = s->all.capacity;
+    if (s->all.size - begin >= RECORD_BYTES)
+        buf_add(&s->ends, (const char *)&s->all.size, sizeof s->all.size);
     buf_u8(&s->all, (uint8_t)event->kind);
     buf_u64(&s->all, (uint64_t)event->start_ns);
     buf_u64(&s->all, (uint64_t)event->end_ns);
@@ -219,8 +237,9 @@ static bool add_event(const struct store_event *event, void *user)
     buf_u64(&s->all, event->id);
     buf_u64(&s->all, event->parent);
     wire_labels_write(event->labels, event->label_count, &s->all);
-    s->count++;
-    return true;
+    if (s->all.capacity != capacity)
+        s->refused = wire_answer_hold(s->answer, s->all.capacity, s->e);
+    return ++s->count < s->request.most && !s->all.failed && !s->ends.failed && !s->refused;
 }
 
 static int events_begin(struct wire_answer *a, struct str request, struct error *e)
@@ -230,13 +249,18 @@ static int events_begin(struct wire_answer *a, struct str request, struct error 
         return no_memory(e);
     if (wire_events_request_read(request, &s->request))
         return bad_request(e);
+    s->answer = a;
+    s->e = e;
     s->all.limit = WIRE_ANSWER_MEMORY;
     for (size_t i = 0; i < a->view->count; i++) {
+        s->count = 0;
         int r = store_events(a->view->stores[i], s->request.from_ns, s->request.to_ns, add_event, s);
+        if (s->refused)
+            return s->refused;
         if (r)
             return error_set(e, r, "the events cannot be read: %s", strerror(-r));
     }
-    return s->all.failed ? no_memory(e) : 0;
+    return s->all.failed || s->ends.failed ? no_memory(e) : 0;
 }
 
 static int events_step(struct wire_answer *a, struct buf *out, struct error *e)
@@ -246,16 +270,20 @@ static int events_step(struct wire_answer *a, struct buf *out, struct error *e)
     if (s->sent_bytes == s->all.size)
         return 0;
     buf_short(out, a->host);
-    buf_add_str(out, buf_str(&s->all)); // one record: they are all there
-    s->sent_bytes = s->all.size;
+    bool last = s->record == s->ends.size / sizeof(size_t);
+    size_t end = last ? s->all.size : ((const size_t *)(const void *)s->ends.data)[s->record++];
+    buf_add_str(out, str_slice(buf_str(&s->all), s->sent_bytes, end));
+    s->sent_bytes = end;
     return 1;
 }
 
 static void events_end(struct wire_answer *a)
 {
     struct events_state *s = a->state;
-    if (s)
-        buf_free(&s->all);
+    if (!s)
+        return;
+    buf_free(&s->all);
+    buf_free(&s->ends);
 }
 
 const struct wire_question_row wire_events_row = {"events", false, events_begin, events_step, events_end, NULL, NULL};

@@ -43,10 +43,14 @@ struct wire_series_list {
 };
 int wire_series_take(struct wire_series_list *list, struct str record);
 
+// A node sends only what is asked for: a job has millions of spans beside a few annotations.
 struct wire_events_request {
     int64_t from_ns, to_ns;
-    size_t most; // of one node; those after are left out
+    size_t most;     // of one file of a node, the earliest first; those after are left out
+    unsigned kinds;  // a bit (1 << kind) for each enum store_event_kind; 0: all
+    struct str name; // the text of an event; empty: any
 };
+bool wire_event_is_wanted(const struct wire_events_request *m, const struct store_event *event);
 void wire_events_request_write(const struct wire_events_request *m, struct buf *out);
 int wire_events_request_read(struct str request, struct wire_events_request *out);
 struct wire_event {

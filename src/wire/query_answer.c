@@ -61,6 +61,7 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
     a->state = s;
     s->q.store_labels = a->view->labels;
     s->limits.deadline_ns = a->deadline_ns;
+    s->limits.watch = a->watch;
     if (s->limits.memory_bytes > WIRE_ANSWER_MEMORY)
         s->limits.memory_bytes = WIRE_ANSWER_MEMORY;
     query_context_begin(&s->c, &s->q, &s->limits, &a->arena, &s->error);

@@ -17,16 +17,22 @@ const struct wire_question_row *wire_question_row(unsigned question)
 }
 
 int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
-                      struct str host, int64_t deadline_ns, struct error *e)
+                      struct str host, int64_t deadline_ns, const struct query_watch *watch, struct error *e)
 {
     *a = (struct wire_answer){.view = view,
                               .host = host,
                               .deadline_ns = deadline_ns,
+                              .watch = watch,
                               .arena = arena_limited(WIRE_ANSWER_MEMORY),
                               .row = wire_question_row(question)};
     if (!a->row)
         return error_set(e, -ENOSYS, "this node does not know question %u", question);
     return a->row->begin(a, request, e);
+}
+
+int wire_answer_hold(const struct wire_answer *a, size_t bytes, struct error *e)
+{
+    return a->watch ? a->watch->hold(a->watch->user, bytes, e) : 0;
 }
 
 int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e)

@@ -3,6 +3,7 @@
 Nothing here waits for a length of time: `until` polls for a condition and fails with words when it never comes.
 """
 
+import hmac
 import json
 import os
 import pathlib
@@ -34,6 +35,12 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def server_proof(path, address, tokens):
+    """What a server that knows the tokens answers a client that asks for a proof: src/wire/server_proof.h. `address`: its end of the connection."""
+    text = f"sonde server proof\n{path.partition('nonce=')[2]}{address}".encode()
+    return "\n".join([address, *(hmac.new(token.encode(), text, "sha256").hexdigest() for token in tokens), ""]).encode()
 
 
 class Place(unittest.TestCase):

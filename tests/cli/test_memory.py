@@ -53,6 +53,8 @@ class Watch(threading.Thread):
 
 class Memory(Place):
     def run_job(self, *arguments):
+        # With it the C library writes to all memory that it hands out, whether the program uses it or not.
+        self.env.pop("MALLOC_PERTURB_", None)
         self.job_process = self.start("run", "-q", *arguments, "--", "sleep", "1000")
         job = self.job()
         agent = self.agent()

@@ -1,7 +1,6 @@
 """src/client/http.h against servers of every kind: where a job is found, what goes over the wire, and what goes wrong."""
 
 import contextlib
-import hmac
 import http.server
 import json
 import os
@@ -11,7 +10,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.environ["PLACE"])
-from place import Place, main  # noqa: E402
+from place import Place, main, server_proof  # noqa: E402
 
 ASK = os.environ["ASK"]
 
@@ -35,9 +34,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.connections.add(self.client_address)
         self.server.asked.append((self.client_address, where, self.headers.get("Authorization")))
         if where.startswith("/sonde/v1/proof?nonce="):
-            address = self.server.claims or "{}:{}".format(*self.connection.getsockname())
-            text = b"sonde server proof\n" + where.split("=")[1].encode() + address.encode()
-            self.say(200, "\n".join([address, *(hmac.new(token.encode(), text, "sha256").hexdigest() for token in self.server.tokens), ""]).encode())
+            self.say(200, server_proof(where, self.server.claims or "{}:{}".format(*self.connection.getsockname()), self.server.tokens))
         elif where == "/echo":
             size = int(self.headers.get("Content-Length", 0))
             seen = {"method": self.command, "body": self.rfile.read(size).decode(), "type": self.headers.get("Content-Type"),

@@ -855,7 +855,7 @@ class Cluster(Dumps, unittest.TestCase):
         for ports, *seen in said:
             self.assertGreater(int(ports), 1)
             everything = b"\0".join(bytes.fromhex(line) for line in seen)
-            self.assertIn(b"srun", everything)  # it did look
+            self.assertIn(b"sonde\0agent\0", everything)  # it did look
             for secret in (token.encode(), key, key.hex().encode()):
                 self.assertNotIn(secret, everything)
 

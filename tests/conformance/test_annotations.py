@@ -48,6 +48,25 @@ class Annotations(unittest.TestCase):
             self.assertEqual(self.server.post("/api/annotation", {"startTime": start, "description": repr(start), "endTime": 0, "custom": None, "tsuid": ""}).status, 200)
             self.assertEqual(self.server.get("/api/annotation", {"start_time": T + 30}).json["description"], repr(start))
 
+    def test_of_a_range(self):
+        for start in (T - 70, (T - 71) * 1000 + 250, T - 72):
+            self.assertEqual(self.server.post("/api/annotations", {"startTime": start, "description": f"at {start}"}).status, 200)
+
+        def listed(**more):
+            answer = self.server.get("/api/annotations", more)
+            self.assertEqual(answer.status, 200, answer.raw)
+            return [a["startTime"] for a in answer.json]
+        self.assertEqual(listed(start_time=T - 72, end_time=T - 70), [T - 72, (T - 71) * 1000 + 250, T - 70])
+        self.assertEqual(listed(start_time=T - 71, end_time=T - 71), [])
+        self.assertEqual(listed(start_time=T - 70, end_time=T - 69), [T - 70])
+        self.assertIn(T - 70, listed(start_time=T - 80))
+        one = self.server.get("/api/annotation", {"start_time": (T - 71) * 1000 + 250}).json
+        self.assertEqual(one["startTime"], (T - 71) * 1000 + 250)
+        self.assertEqual(self.server.get("/api/annotation", {"start_time": (T - 71) * 1000 + 251}).status, 404)
+        self.assert_refused(self.server.get("/api/annotations"), 400, "Missing start time")
+        self.assert_refused(self.server.get("/api/annotations", {"start_time": T, "end_time": T - 1}), 400, "before")
+        self.assertEqual(self.server.request("DELETE", "/api/annotations").status, 501)
+
     def test_bulk(self):
         sent = [{"startTime": T + 40 + i, "description": f"n{i}"} for i in range(500)]
         for method in ("POST", "PUT"):

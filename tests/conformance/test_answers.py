@@ -68,7 +68,7 @@ class Answers:
     def test_asked_for_gaps_have_two_elements(self):
         for fill, value in (("nan", "NaN"), ("null", None), ("zero", 0)):
             rows = self.query(f"sum:10s-avg-{fill}:gaps", end=T + 70, arrays="")[0]["dps"]
-            self.assertEqual(rows, [[T, 1.5]] + [[T + 10 * i, value] for i in range(1, 6)] + [[T + 60, 2.5]])
+            self.assertEqual(rows, [[T, 1.5]] + [[T + 10 * i, value] for i in range(1, 6)] + [[T + 60, 2.5], [T + 70, value]])
 
     def test_empty_is_a_list(self):
         for answer in (self.server.get("/api/query", {"start": T, "end": END, "m": "sum:old"}),
@@ -99,9 +99,20 @@ class Answers:
             query = element["query"]
             self.assertEqual(list(query), list(plain))
             self.assertEqual((query["downsample"], query["rate"], query["explicitTags"], query["index"]), ("20s-max-nan", True, True, 1))
+            self.assertEqual(query["tags"], {"host": "wildcard(*)"})
             self.assertEqual(query["rateOptions"], {"counter": True, "counterMax": 100, "resetValue": 5, "dropResets": False})
             self.assertIn({"tagk": "host", "filter": "*", "group_by": True, "type": "wildcard"}, query["filters"])
             self.assertIn({"tagk": "dc", "filter": "x", "group_by": False, "type": "literal_or"}, query["filters"])
+
+    def test_show_query_names_every_filter(self):
+        for kind in self.server.get("/api/config/filters").json:
+            m = f"sum:cpu{{host={kind}({'' if kind == 'not_key' else '*' if 'wildcard' in kind else 'a'})}}"
+            for element in self.query(m, show_query=""):
+                self.assertEqual([f["type"] for f in element["query"]["filters"]], [kind])
+
+    def test_configuration(self):
+        self.assertEqual(self.server.get("/api/config").json["tsd.core.auto_create_metrics"], "true")
+        self.assertEqual(self.server.get("/api/config").json["tsd.mode"], "ro")
 
     def test_summary(self):
         got = self.query("sum:gaps", show_summary="")
@@ -224,7 +235,11 @@ class Answers:
         self.assertEqual(len(expected), 2)
         for start, end in ((T * 1000, END * 1000), (str(T), str(END)), (str(T * 1000), str(END * 1000))):
             self.assertEqual(self.post_query({"start": start, "end": end, "queries": [query]}), expected)
-        self.assertEqual(len(self.post_query({"start": T, "end": END, "queries": [query, query]})), 4)
+        # OpenTSDB answers a query that stands twice in a request once.
+        self.assertEqual(self.post_query({"start": T, "end": END, "queries": [query, query]}), expected)
+        other = {**query, "aggregator": "max"}
+        self.assertEqual(len(self.post_query({"start": T, "end": END, "queries": [query, other, query]})), 4)
+        self.assertEqual(self.post_query({"start": T, "end": "", "queries": [query]}), expected)
 
     def test_client_c(self):
         body = {"start": T, "end": END, "queries": [
@@ -282,7 +297,7 @@ class Answers:
         rows = [
             ("cpu{host=*}", ["a", "b"]), ("cpu{host=a}", ["a"]), ("cpu{host=a,host=b}", ["a", "b"]), ("cpu{host=*,host=a}", ["a", "b"]),
             ("cpu{host=a,host=*}", ["a", "b"]), ("cpu{host=*,dc=x}", ["a", "b"]), ("cpu{core=*}", []), ("gaps{host=b}", []),
-            ("{core=0}", ["a"]), ("*{core=0}", ["a"]),
+            ("{core=0}", ["a"]), ("*{core=0}", ["a"]), ("cpu{host=}", ["a", "b"]), ("cpu{=b}", ["b"]), ("{=0}", ["a"]), ("cpu{host=,=b}", ["b"]),
         ]
         for m, expected in rows:
             with self.subTest(m):
@@ -291,9 +306,14 @@ class Answers:
         self.assertEqual(len(hosts("cpu", limit=0)), 2)
         body = {"metric": "cpu", "tags": [{"key": "host", "value": "b"}], "limit": 10}
         self.assertEqual(self.server.post("/api/search/lookup", body).json["results"][0]["tags"], {"dc": "x", "host": "b"})
+        for tags, expected in (([{"key": "host", "value": None}], ["a", "b"]), ([{"key": "host"}], ["a", "b"]), ([{"key": None, "value": "b"}], ["b"])):
+            got = self.server.post("/api/search/lookup", {"metric": "cpu", "tags": tags}).json
+            self.assertEqual([r["tags"]["host"] for r in got["results"]], expected)
+            self.assertEqual(got["tags"], [{"key": tags[0]["key"], "value": tags[0].get("value")}])
+        self.assertEqual(len(self.server.post("/api/search/lookup", {"metric": None, "tags": [{"key": "core", "value": "0"}]}).json["results"]), 1)
         for m, message in (("nope", "'nope'"), ("cpu{nokey=*}", "'nokey'"), ("cpu{host=nobody}", "'nobody'")):
             self.assert_error(self.server.get("/api/search/lookup", {"m": m}), 404, message)
-        for target in ("/api/search/lookup", "/api/search/lookup?m=cpu{", "/api/search/lookup?m=cpu{host}", "/api/search/lookup?m=cpu&limit=x"):
+        for target in ("/api/search/lookup", "/api/search/lookup?m=cpu{", "/api/search/lookup?m=cpu{host}", "/api/search/lookup?m=cpu{=}", "/api/search/lookup?m=cpu&limit=x"):
             self.assert_error(self.server.get(target), 400, "")
 
     def test_aggregators_and_filters(self):

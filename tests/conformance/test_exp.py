@@ -71,7 +71,7 @@ class Exp(Case):
     def test_nothing_is_made_of_nothing(self):
         """A value that is not there makes NaN of everything, comparisons too."""
         metrics = [metric("a", "sys.a", fillPolicy={"policy": "nan"}), metric("late", "late", fillPolicy={"policy": "nan"})]
-        for text, before, at in (("a + late", "NaN", 15), ("late < 1", "NaN", 0), ("!late", "NaN", 0), ("late || 1", "NaN", 1), ("a / (late - 5)", "NaN", "NaN")):
+        for text, before, at in (("a + late", "NaN", 15), ("late < 1", "NaN", 0), ("!late", "NaN", 0), ("late || 1", "NaN", 1), ("a / (late - 5)", "NaN", 0), ("a % (late - 5)", "NaN", 0)):
             with self.subTest(text):
                 rows = self.rows(metrics, [{"id": "e", "expr": text, "join": {"operator": "intersection", "useQueryTags": True}}])
                 if "a" not in text.replace("late", ""):
@@ -83,7 +83,7 @@ class Exp(Case):
                                ({"policy": "scalar", "value": -1.5}, -1.5)):
             with self.subTest(policy):
                 time = {"downsampler": {"interval": "1m", "aggregator": "avg", "fillPolicy": policy}, "end": T + 240}
-                self.assertEqual(self.rows([metric("b", "sys.b")], time=time), [[0, 10, 10], [60, 20, 20], [120, wanted, wanted], [180, 0, 1]])
+                self.assertEqual(self.rows([metric("b", "sys.b")], time=time), [[0, 10, 10], [60, 20, 20], [120, wanted, wanted], [180, 0, 1], [240, wanted, wanted]])
         self.assertEqual(self.rows([metric("b", "sys.b")], time={"downsampler": {"interval": "1m", "aggregator": "avg"}}),
                          [[0, 10, 10], [60, 20, 20], [180, 0, 1]])
 
@@ -96,6 +96,15 @@ class Exp(Case):
         self.assertEqual(self.rows([metric("a", "sys.a")], time={"rate": True}), [[60, 9 / 60, 9 / 60, 9 / 60], [180, .75, .75, .75]])
         self.assertEqual(self.rows([{"id": "a", "metric": "sys.a"}], filters=[]), [[0, 6], [60, 33], [180, 303]])
         self.assertEqual(self.rows([metric("a", "sys.a", aggregator="max")], filters=[{"id": "f1"}]), [[0, 3], [60, 12], [180, 102]])
+
+    def test_no_intersection(self):
+        filters = [{"id": f, "tags": [{"type": "literal_or", "tagk": "host", "filter": host, "groupBy": True}]} for f, host in (("f1", "web01"), ("f2", "web02"))]
+        body = {"time": {"start": T, "end": T + 300, "aggregator": "sum"}, "filters": filters,
+                "metrics": [{"id": "a", "metric": "sys.a", "filter": "f1"}, {"id": "b", "metric": "sys.b", "filter": "f2"}],
+                "expressions": [{"id": "e", "expr": "a + b", "join": {"operator": "intersection"}}]}
+        self.assert_error(self.server.post("/api/query/exp", body), 400, "No intersections found")
+        body["expressions"][0]["join"]["operator"] = "union"
+        self.assertEqual(self.server.post("/api/query/exp", body).status, 200)
 
     def test_nothing_found(self):
         [output] = self.outputs([metric("a", "sys.a")], time={"start": T - 1000, "end": T - 900})

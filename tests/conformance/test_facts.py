@@ -66,10 +66,10 @@ FACTS = [
     ("zimsum", "zimsum:lo", {}, each([t + d for t in L_TIMES for d in (0, 15)], [v for i in range(300) for v in (i + 1, 300 - i)])),
     ("sum interpolates", "sum:ab", {}, each([T, T + 10, T + 20, T + 30], [40, 87, 108, 70])),
     ("pfsum holds", "pfsum:ab_gap", {}, each([T, T + 10, T + 20, T + 30], [40, 77, 88, 70])),
-    # Of whole numbers a whole number; ep50r7 says what lies between.
-    ("p50 of a bucket", "sum:0all-p50:thousand", {}, each([T], [500])),
-    ("p95 of a bucket", "sum:0all-p95:thousand", {}, each([T], [950])),
-    ("p999 of a bucket", "sum:0all-p999:thousand", {}, each([T], [999])),
+    # Quantiles of stored whole numbers are whole numbers; those of a bucket are not.
+    ("p50 of a bucket", "sum:0all-p50:thousand", {}, each([T], [500.5])),
+    ("p95 of a bucket", "sum:0all-p95:thousand", {}, each([T], [950.95])),
+    ("p999 of a bucket", "sum:0all-p999:thousand", {}, each([T], [999.999])),
     ("p50 of series", "p50:thousand_series", {}, each([T], [500])),
     ("p95 of series", "p95:thousand_series", {}, each([T], [950])),
     ("p999 of series", "p999:thousand_series", {}, each([T], [999])),
@@ -97,10 +97,10 @@ FACTS = [
     ("ms", "sum:quarter", {"ms": ""}, each([T * 1000 + d for d in (250, 500, 750, 1000)], [1, 2, 3, 4])),
     ("both ends count", "sum:early", {"start": T + 10, "end": T + 30}, each([T + 10, T + 20, T + 30], [10, 20, 30])),
     ("nothing there", "sum:early", {"start": T + 1000, "end": T + 2000}, []),
-    ("fill zero", "sum:10s-sum-zero:ab_gap{host=a}", {"end": T + 40}, each([T + 10 * i for i in range(4)], [40, 0, 0, 70])),
+    ("fill zero", "sum:10s-sum-zero:ab_gap{host=a}", {"end": T + 40}, each([T + 10 * i for i in range(5)], [40, 0, 0, 70, 0])),
     ("fill none", "sum:10s-sum:ab_gap{host=a}", {"end": T + 40}, each([T, T + 30], [40, 70])),
-    ("fill nan, as text", "sum:10s-sum-nan:ab_gap{host=a}", {"end": T + 40}, each([T + 10 * i for i in range(4)], [40, "NaN", "NaN", 70])),
-    ("fill null", "sum:10s-sum-null:ab_gap{host=a}", {"end": T + 40}, each([T + 10 * i for i in range(4)], [40, None, None, 70])),
+    ("fill nan, as text", "sum:10s-sum-nan:ab_gap{host=a}", {"end": T + 40}, each([T + 10 * i for i in range(5)], [40, "NaN", "NaN", 70, "NaN"])),
+    ("fill null", "sum:10s-sum-null:ab_gap{host=a}", {"end": T + 40}, each([T + 10 * i for i in range(5)], [40, None, None, 70, None])),
 ]
 
 

@@ -66,11 +66,21 @@ class Gexp(Case):
         self.assertEqual(hosts("highestCurrent(sum:falling{host=*},2)"), ["c", "b"])
         self.assertEqual(hosts("highestMax(sum:falling{host=*},9)"), ["a", "b", "c"])
 
+    def test_gaps_are_written_as_the_first_query_fills_them(self):
+        for fill, gap in (("nan", {10: "NaN", 20: "NaN"}), ("null", {10: None, 20: None}), ("zero", {10: 0, 20: 0}), ("none", {})):
+            self.assertEqual(self.points(f"scale(sum:10s-avg-{fill}:rough,2)", end=T + 30), {0: 2, **gap, 30: 6})
+
+    def test_show_query(self):
+        got = self.ask("scale(sum:used{host=*},2)", "sumSeries(max:total{host=a},sum:used{host=a})", show_query="")
+        self.assertEqual([(e["query"]["aggregator"], e["query"]["metric"], e["query"]["tags"], e["query"]["index"]) for e in got],
+                         [("sum", "used", {"host": "wildcard(*)"}, 0)] * 3 + [("max", "total", {"host": "literal_or(a)"}, 1)])
+
     def test_alias(self):
         self.assertEqual([e["metric"] for e in self.ask("alias(sum:used{host=*},'use of @host: @hostname@')")],
                          [f"use of {h}: {h}name@" for h in HOSTS])
         [one] = self.ask("alias(sum:used{host=a},plain)")
-        self.assertEqual((one["metric"], one["tags"]), ("plain", {"host": "a"}))
+        # The name stands for the tags.
+        self.assertEqual((one["metric"], one["tags"], one["aggregateTags"]), ("plain", {}, []))
 
     def test_functions_of_several_sets(self):
         for names, wanted in (

@@ -57,6 +57,24 @@ class Put(unittest.TestCase):
         answer = self.put([good, bad])
         self.assertEqual((answer.status, answer.json["error"]["message"]), (400, "One or more data points had errors"))
 
+    def test_numbers_out_of_range_are_refused_alone(self):
+        """What JSON or a double cannot express must not cost the rest of the body."""
+        for written, named in (("NaN", "NaN"), ("Infinity", "Infinity"), ("-Infinity", "-Infinity"), ("1e400", "1e400"), ("-1E+999", "-1E+999"),
+                               ("1" + "0" * 20, "1" + "0" * 20), ('"1' + "0" * 20 + '"', "1" + "0" * 20)):
+            with self.subTest(written):
+                good = json.dumps([point("apart", t=T + i, value=i, rank='a"NaN,1e999\\') if False else point("apart", t=T + i, value=i) for i in range(2)])
+                bad = json.dumps(point("apart", value="VALUE")).replace('"VALUE"', written)
+                answer = self.put(f"{good[:-1]}, {bad}]", "?details")
+                self.assertEqual((answer.status, answer.json["success"], answer.json["failed"]), (400, 2, 1))
+                self.assertEqual(answer.json["errors"], [{"datapoint": point("apart", value=named), "error": "Unable to parse value to a number"}])
+                self.assertEqual(self.stored("apart"), {("0", 0): 0, ("0", 1000): 1})
+        # Whole numbers of 64 bits, and words in strings, stay as they are.
+        kept = {"metric": "kept", "timestamp": T, "value": 2**62, "tags": {"rank": "NaN"}}
+        answer = self.put(f'[{json.dumps(kept)}, {json.dumps(point("kept", value="V")).replace(chr(34) + "V" + chr(34), "NaN")}]', "?details")
+        self.assertEqual((answer.status, answer.json["success"]), (400, 1))
+        self.assertEqual(self.stored("kept"), {("NaN", 0): 2**62})
+        self.assertEqual(self.put("[NaN,").status, 400)
+
     def test_words_of_errors(self):
         def without(key):
             return {k: v for k, v in point().items() if k != key}

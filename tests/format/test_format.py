@@ -416,7 +416,7 @@ class Crashes(FormatTest):
         os.mkdir(folder, 0o700)
         path = os.path.join(folder, "node.sonde")
         agent, _ = self.start_agent(folder)
-        before, after = made_lines(700, 5), [line.replace(f" {START // 10**15}", f" {START // 10**15 + 1}") for line in made_lines(900, 6)]
+        before, after = made_lines(700, 5), [line.replace(f" {START // 10**15}", f" {START // 10**15 - 1}") for line in made_lines(900, 6)]
         self.emit(folder, before)
         tails = lambda: [s for s in Recording(path).segments if s.kind in (2, 3, 4) and s.used]
         wait_until(lambda: held(Recording(path)) == emitted(before))

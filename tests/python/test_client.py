@@ -20,7 +20,7 @@ except ImportError:
     pyarrow = None
 
 sys.path[:0] = [os.environ["PLACE"], os.environ["PACKAGE"]]
-from place import SONDE, Place, main, until  # noqa: E402
+from place import SONDE, Place, main, server_proof, until  # noqa: E402
 
 import sonde  # noqa: E402
 
@@ -140,8 +140,13 @@ class Dragon(Asking):
         asked = []
 
         class Job(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_GET(self):
-                body = json.dumps({"nodes": []} if self.command == "GET" else said).encode()
+                if self.path.startswith("/sonde/v1/proof"):
+                    body = server_proof(self.path, "{}:{}".format(*self.connection.getsockname()), ["abc"])
+                else:
+                    body = json.dumps({"nodes": []} if self.command == "GET" else said).encode()
                 asked.append((self.command, self.path, self.headers["Authorization"], self.rfile.read(int(self.headers.get("Content-Length", 0)))))
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))

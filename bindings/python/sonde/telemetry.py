@@ -26,6 +26,7 @@ _NS_PER_S = 1_000_000_000
 
 _handles: dict[tuple[str, int, tuple[tuple[str, str], ...]], _emit.Metric] = {}
 _over = False  # what start() had started has been ended
+_DEFAULT_LEVEL = 2  # of start(): a call that leaves it out asks for no level in particular
 
 
 def _handle(name: str, level: int, tags: tuple[tuple[str, str], ...]) -> _emit.Metric:
@@ -75,11 +76,11 @@ class Telemetry(_emit.Sieve):
         """Of the run, 0 to 4; 0 when there is none."""
         return 0 if _over else _emit.level()
 
-    def start(self, telemetry_level: int = 2) -> None:
+    def start(self, telemetry_level: int = _DEFAULT_LEVEL) -> None:
         """Starts agents and aggregator, as `sonde run` does, unless the program was started by it.
 
         They end with this process. RuntimeError when they cannot be started. Where telemetry runs already, or has run in
-        this process, its level stays; a RuntimeWarning says so if `telemetry_level` is higher. Handles of sonde.gauge() and
+        this process, its level stays; a RuntimeWarning says so if `telemetry_level` is higher, and not the default. Handles of sonde.gauge() and
         sonde.counter() that were made before stay off. `sonde run -l 0` is a wish, too: then nothing is started.
         """
         if not 0 <= telemetry_level <= 4:
@@ -99,7 +100,7 @@ class Telemetry(_emit.Sieve):
         self._warn_below(telemetry_level)
 
     def _warn_below(self, wanted: int) -> None:
-        if self.level < wanted:
+        if self.level < wanted and wanted != _DEFAULT_LEVEL:
             warnings.warn(
                 f"telemetry stays at level {self.level}: start({wanted}) does not raise the level of a process that has begun to emit; "
                 f"begin with start({wanted}), or with sonde run -l {wanted}",

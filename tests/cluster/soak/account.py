@@ -8,6 +8,7 @@ counter it checks the total: the last recorded value is the sum of all that its 
 import array
 import collections
 import csv
+import datetime
 import json
 import socket
 import struct
@@ -66,6 +67,10 @@ class Recorded:
         }  # the last one stays
         for slot, length in self._spans(sonde, recording):
             self._take("spans", slot, length, SPANS_SHIFT)
+        self.series = collections.defaultdict(list)  # host → (seconds, series in its file)
+        for row in self._query(sonde, recording, "sonde_series"):
+            at = datetime.datetime.fromisoformat(row["time"][:19])
+            self.series[row["host"]].append((at.timestamp(), float(row["value"])))
         last = {
             f"{row['cause']} on {row['host']}": int(float(row["value"]))
             for row in self._query(sonde, recording, "sonde_dropped_total")

@@ -22,6 +22,7 @@ LIVES_S = (0.3, 2, 10, 40)  # the longest life of a program, one of these
 RATES = (20, 100, 500)  # points a second
 KILLED, PYTHON = 0.3, 0.25  # share of the programs
 PAUSE_S = 0.05
+NUMBERS_FROM = 20000  # process numbers of the slots: above all that the host has given out
 
 over = False
 
@@ -29,6 +30,13 @@ over = False
 def on_term(*_):
     global over
     over = True
+
+
+def number_next(pid):
+    """The next process gets this number, if it is free: so programs that come and go do not bring new
+    series (the tag pid) without end, and what grows is a leak."""
+    with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+        last.write(str(pid - 1))
 
 
 class Slot:
@@ -45,6 +53,7 @@ class Slot:
         self.began = time.monotonic()
         self.ends = self.began + self.chance.uniform(0.1, self.chance.choice(LIVES_S))
         account = self.folder / f"{self.name}-{self.generation}"
+        number_next(NUMBERS_FROM + 10 * int(self.name))
         self.process = subprocess.Popen(
             [*command, account, self.name, str(self.generation), str(self.chance.choice(RATES))],
             stdin=subprocess.DEVNULL,

@@ -1,15 +1,20 @@
 """Memory, descriptors and threads of each process of sonde, second by second, and the slope of the
-memory. It is the process' own (RssAnon): no mapped files, no shared memory."""
+memory. It is the process' own (RssAnon): no mapped files, no shared memory.
+
+The slope is that of the least memory of every 20 s. What requests in flight take, and what malloc
+keeps until the process gives it back (every 5 s), goes up and down above it; a leak raises it."""
 
 import math
 import os
 import pathlib
 import statistics
 
-WARM_UP_S = 30  # of each process: its caches and tables fill
-BLOCK_S = (
-    10  # seconds that make one value for the slope: what follows within them is not independent
-)
+WARM_UP_S = 60  # of each process: its caches, tables and scratch buffers fill
+BLOCK_S = 20  # seconds that make one value for the slope; a process gives back at least every 5 s
+GROWTH_MAX = 64  # KiB a minute; more, beyond the noise, is a leak
+NOISE_MAX = 1024  # KiB a minute; a slope that may be larger is not shown to be flat
+BOUNDS = {"agent": 16, "aggregator": 64, "relay": 32}  # MiB, at any moment: the defaults
+DESCRIPTORS_MAX, THREADS_MAX = 16, 4  # more at the end than at the beginning
 EDGE = 10  # samples whose median is the first or the last number of descriptors
 
 
@@ -83,11 +88,12 @@ class Sampler:
 
 
 def blocks(samples):
-    """(minutes, KiB), a mean each BLOCK_S."""
+    """(minutes, least KiB), one for every whole BLOCK_S."""
     found = {}
     for at, kib, *_ in samples:
-        found.setdefault(int(at // BLOCK_S), []).append((at / 60, kib))
-    return [tuple(statistics.fmean(column) for column in zip(*block)) for block in found.values()]
+        found.setdefault(int((at - samples[0][0]) // BLOCK_S), []).append((at / 60, kib))
+    whole = [block for block in found.values() if len(block) >= BLOCK_S / 2]
+    return [(statistics.fmean(at for at, _ in block), min(kib for _, kib in block)) for block in whole]
 
 
 def slope(processes):
@@ -112,6 +118,34 @@ def slope(processes):
         1.96 + 2.37 / free + 2.82 / free**2 + 2.56 / free**3 + 1.6 / free**4 + 2.9 / free**5
     )  # Student's, within 2 % from 2 degrees on
     return xy / xx, t95 * math.sqrt(rest / free / xx)
+
+
+def rise(points):
+    """How much (seconds, value) rises in a minute after the warm-up, by least squares; None: too short."""
+    warm = [(at / 60, value) for at, value in points if at >= points[0][0] + WARM_UP_S]
+    if len(warm) < 3:
+        return None
+    x0, y0 = (statistics.fmean(column) for column in zip(*warm))
+    xx = sum((x - x0) ** 2 for x, _ in warm)
+    return sum((x - x0) * (y - y0) for x, y in warm) / xx if xx else None
+
+
+def faults(row):
+    """Sentences about the bounds that a row of the soak's table breaks."""
+    who, found = f"the {row['process']} of {row['host']}", []
+    slope_, width = row["kib_per_minute"], row["plus_minus"]
+    if slope_ is not None and (slope_ - width > GROWTH_MAX or slope_ + width > NOISE_MAX):
+        found.append(
+            f"{who} grows by {slope_:.0f} ± {width:.0f} KiB a minute (allowed: {GROWTH_MAX}, with the noise {NOISE_MAX})"
+        )
+    bound = BOUNDS.get(row["process"])
+    if bound and row["kib_most"] > bound << 10:
+        found.append(f"{who} had {row['kib_most'] / 1024:.1f} MiB (allowed: {bound})")
+    for what, most in (("descriptors", DESCRIPTORS_MAX), ("threads", THREADS_MAX)):
+        first, last = row[what]
+        if last > first + most:
+            found.append(f"{who} had {first} {what}, in the end {last}")
+    return found
 
 
 def edges(processes, column):

@@ -33,8 +33,6 @@ AGENT_KILLED_EVERY_S, RELAY_KILLED_EVERY_S, SAID_EVERY_S, FOUND_EVERY_S = 60, 30
 BACK_WITHIN_S = (
     30  # so long before the end nothing is killed any more: what comes back is to be seen at work
 )
-GROWTH_MAX = 64  # KiB a minute; more, beyond the noise, is a leak
-DESCRIPTORS_MAX, THREADS_MAX = 16, 4  # more at the end than at the beginning
 COMMAND = "env > /mnt/shared/environment; exec sleep 1000000"
 
 
@@ -176,7 +174,8 @@ class Soak:
 
     # ---- the end of it
 
-    def processes(self):
+    def processes(self, series):
+        """A row for each role and host; `series`: how many each host's file had, as (seconds, number)."""
         rows = []
         for (role, host), processes in self.sampler.groups().items():
             grown = samples.slope(processes)
@@ -194,24 +193,19 @@ class Soak:
                 "kib_most": max(s[1] for p in processes for s in p.samples),
                 "kib_per_minute": grown and round(grown[0], 2),
                 "plus_minus": grown and round(grown[1], 2),
+                "series_per_minute": series.get(host) and samples.rise(series[host]),
                 "descriptors": [int(n) for n in fds],
                 "threads": [int(n) for n in threads],
             }
-            if grown and grown[0] - grown[1] > GROWTH_MAX:
-                self.bad.append(
-                    f"the {role} of {host} grows by {grown[0]:.0f} ± {grown[1]:.0f} KiB a minute (allowed: {GROWTH_MAX})"
-                )
-            if fds[1] > fds[0] + DESCRIPTORS_MAX or threads[1] > threads[0] + THREADS_MAX:
-                self.bad.append(
-                    f"the {role} of {host} had {fds[0]:.0f} descriptors and {threads[0]:.0f} threads, in the end {fds[1]:.0f} and {threads[1]:.0f}"
-                )
+            self.bad += samples.faults(row)
             rows.append(row)
         return rows
 
     def conclude(self):
-        rows = self.processes()
+        recorded = account.Recorded(SONDE, self.lab.shared / "recording")
+        rows = self.processes(recorded.series)
         say(
-            "\nprocess      host  lives  KiB first    last    most   KiB/min (95 %)     descriptors  threads"
+            "\nprocess      host  lives  KiB first    last    most   KiB/min (95 %)     series/min  descriptors  threads"
         )
         for r in rows:
             grown = (
@@ -221,10 +215,10 @@ class Soak:
             )
             say(
                 f"{r['process']:<12} {r['host']:<5} {r['lives']:>5} {r['kib_first']:>10.0f} {r['kib_last']:>7.0f} {r['kib_most']:>7} {grown:>16}     "
+                f"{'?' if r['series_per_minute'] is None else format(r['series_per_minute'], '+.1f'):<11} "
                 f"{'{} → {}'.format(*r['descriptors']):<12} {'{} → {}'.format(*r['threads'])}"
             )
             print(json.dumps(r))
-        recorded = account.Recorded(SONDE, self.lab.shared / "recording")
         total, wrong = account.settle(
             recorded, account.lives(self.folder, HOSTS), self.kills["agent"]
         )

@@ -160,6 +160,44 @@ class Slope(unittest.TestCase):
             self.assertLess(abs(found - growth), 2 * width)
             self.assertLess(width, 20)
 
+    def test_requests_in_flight_are_no_growth(self):
+        """Whatever comes on top of what a process holds; a leak below it is found."""
+        chance = random.Random(1)
+        for growth in (0, 250):
+            process = self.process(600, growth)
+            process.samples = [
+                (at, kib + (chance.choice((0, 0, 8000))), *rest)
+                for at, kib, *rest in process.samples
+            ]
+            found, width = samples.slope([process])
+            self.assertLess(abs(found - growth), 30)
+            self.assertLess(width, 30)
+
+    def test_rise(self):
+        self.assertAlmostEqual(samples.rise([(s, 400 + s / 2) for s in range(300)]), 30)
+        self.assertIsNone(samples.rise([(0, 1), (1, 2)]))
+
+    def test_faults(self):
+        row = {
+            "process": "agent",
+            "host": "n1",
+            "kib_most": 16384,
+            "kib_per_minute": 80.0,
+            "plus_minus": 20.0,
+            "descriptors": [20, 36],
+            "threads": [4, 8],
+        }
+        self.assertEqual(samples.faults(row), [])
+        self.assertEqual(samples.faults(row | {"kib_per_minute": None, "plus_minus": None}), [])
+        for change in (
+            {"kib_most": 16385},
+            {"plus_minus": 15.0},
+            {"plus_minus": 1000.0},
+            {"descriptors": [20, 37]},
+            {"threads": [4, 9]},
+        ):
+            self.assertEqual(len(samples.faults(row | change)), 1, change)
+
     def test_too_short(self):
         self.assertIsNone(samples.slope([self.process(45, 0)]))
 

@@ -50,7 +50,7 @@ static double interpolated_rank(const double *sorted, size_t n, double h)
     return sorted[k - 1] + (h - (double)k) * (sorted[k] - sorted[k - 1]);
 }
 
-static double plain_quantile(const double *sorted, size_t n, struct str name)
+static double plain_quantile(const double *sorted, size_t n, struct str name, bool stored)
 {
     if (str_eq(name, STR("median")))
         return sorted[n / 2];
@@ -65,14 +65,14 @@ static double plain_quantile(const double *sorted, size_t n, struct str name)
     }
     if (r7)
         return interpolated_rank(sorted, n, 1 + (double)(n - 1) * per_mille / 1000);
-    bool whole = true;
+    bool whole = stored;
     for (size_t i = 0; i < n; i++)
         whole = whole && floor(sorted[i]) == sorted[i];
     double value = interpolated_rank(sorted, n, (double)(n + 1) * per_mille / 1000);
     return whole ? trunc(value) : value;
 }
 
-static double plain_aggregate(enum query_aggregator a, const double *values, size_t count)
+static double plain_aggregate(enum query_aggregator a, const double *values, size_t count, bool stored)
 {
     double v[VALUES_MAX], sum = 0, squares = 0, product = 1, low = INFINITY, high = -INFINITY, deviation = 0;
     size_t n = 0;
@@ -80,7 +80,7 @@ static double plain_aggregate(enum query_aggregator a, const double *values, siz
         if (!isnan(values[i]))
             v[n++] = values[i];
     if (n == 0)
-        return NAN;
+        return a == QUERY_COUNT ? 0 : NAN;
     for (size_t i = 0; i < n; i++) {
         sum += v[i];
         squares += v[i] * v[i];
@@ -120,7 +120,7 @@ static double plain_aggregate(enum query_aggregator a, const double *values, siz
         return squares;
     default:
         qsort(v, n, sizeof *v, compare_doubles);
-        return plain_quantile(v, n, query_aggregator_name(a));
+        return plain_quantile(v, n, query_aggregator_name(a), stored);
     }
 }
 
@@ -139,15 +139,14 @@ static void plain_downsample(const struct query *q, const struct line *in, struc
         while (i + n < in->count && align(in->t[i + n], interval) == align(in->t[i], interval))
             n++;
         out->t[out->count] = align(in->t[i], interval);
-        out->v[out->count++] = plain_aggregate(q->downsample.function, in->v + i, n);
+        out->v[out->count++] = plain_aggregate(q->downsample.function, in->v + i, n, false);
         i += n;
     }
 }
 
 static bool in_range(const struct query *q, int64_t t)
 {
-    bool filled = q->downsample.on && q->downsample.fill != QUERY_FILL_NONE;
-    return t >= q->start_ns && (filled ? t < align(q->end_ns, q->downsample.interval) : t <= q->end_ns);
+    return t >= q->start_ns && t <= q->end_ns;
 }
 
 static void plain_fill(const struct query *q, const struct line *in, struct line *out)
@@ -291,7 +290,7 @@ static void plain_group(const struct query *q, const struct line *series, size_t
         for (size_t k = 0; k < count; k++)
             there += value_at(q, &series[k], times[i], &values[there]);
         t[*n] = times[i];
-        v[(*n)++] = plain_aggregate(q->aggregator, values, there);
+        v[(*n)++] = plain_aggregate(q->aggregator, values, there, !q->downsample.on && !q->rate.on);
     }
 }
 

@@ -156,6 +156,66 @@ static void forms_of_m(void **state)
     arena_free(&arena);
 }
 
+// OpenTSDB does not mind the case of these words.
+static void words_without_case(void **state)
+{
+    (void)state;
+    struct query_downsample d;
+    assert_int_equal(query_parse_downsample(STR("1M-avg-NaN"), &d, NULL), 0);
+    assert_true(d.unit == 'm' && d.interval == INT64_C(60000000000) && d.fill == QUERY_FILL_NAN);
+    assert_int_equal(query_parse_downsample(STR("1MS-avg-Zero"), &d, NULL), 0);
+    assert_true(d.unit == 'a' && d.interval == 1000000 && d.fill == QUERY_FILL_ZERO);
+    int64_t ns;
+    assert_int_equal(query_parse_time(STR("NOW"), NOW, STR(""), &ns, NULL), 0);
+    assert_int_equal(ns, NOW);
+    assert_int_equal(query_parse_time(STR("2H-AGO"), NOW, STR(""), &ns, NULL), 0);
+    assert_int_equal(ns, NOW - INT64_C(7200000000000));
+    struct arena arena = {0};
+    struct query q = {0};
+    assert_int_equal(query_parse_m(STR("sum:1M-avg:RATE{Counter,,}:Explicit_Tags:m{k=RegExp(x)}"), &arena, &q, NULL),
+                     0);
+    assert_true(q.rate.on && q.rate.counter && q.explicit_tags && q.downsample.on);
+    assert_filter(&q.filters[0], QUERY_REGEXP, "k", "x", true);
+    arena_free(&arena);
+}
+
+static void queries_that_ask_the_same(void **state)
+{
+    (void)state;
+    static const char *const different[] = {"sum:m",
+                                            "avg:m",
+                                            "sum:n",
+                                            "sum:1s-avg:m",
+                                            "sum:2s-avg:m",
+                                            "sum:1s-max:m",
+                                            "sum:1s-avg-nan:m",
+                                            "sum:1sc-avg:m",
+                                            "sum:0all-avg:m",
+                                            "sum:rate:m",
+                                            "sum:rate{counter}:m",
+                                            "sum:rate{counter,9}:m",
+                                            "sum:rate{counter,9,8}:m",
+                                            "sum:rate{dropcounter}:m",
+                                            "sum:explicit_tags:m",
+                                            "sum:m{a=b}",
+                                            "sum:m{a=c}",
+                                            "sum:m{b=b}",
+                                            "sum:m{}{a=b}",
+                                            "sum:m{a=b,c=d}",
+                                            "sum:m{a=wildcard(b*)}"};
+    struct arena arena = {0};
+    for (size_t i = 0; i < sizeof different / sizeof *different; i++)
+        for (size_t k = 0; k < sizeof different / sizeof *different; k++) {
+            struct query a = {.end_ns = 5}, b = {.end_ns = 5};
+            assert_int_equal(query_parse_m(str_of(different[i]), &arena, &a, NULL), 0);
+            assert_int_equal(query_parse_m(str_of(different[k]), &arena, &b, NULL), 0);
+            assert_int_equal(query_equal(&a, &b), i == k);
+            b.end_ns = 6;
+            assert_false(query_equal(&a, &b));
+        }
+    arena_free(&arena);
+}
+
 static void no_m(void **state)
 {
     (void)state;
@@ -276,6 +336,26 @@ static void what_grafana_sends(void **state)
     assert_filter(&q[1].filters[0], QUERY_IWILDCARD, "h", "web*", true);
     assert_filter(&q[1].filters[1], QUERY_REGEXP, "i", "x", true);
     assert_false(q[1].downsample.on);
+
+    // Of "tags" and "filters" the last wins unless it is empty; an empty "end" is now.
+    static const char both[] = "{\"start\":1,\"end\":\"\",\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\","
+                               "\"tags\":{\"dc\":\"x\"},\"filters\":[{\"type\":\"Literal_OR\",\"tagk\":\"host\","
+                               "\"filter\":\"a\",\"group_by\":true}]}]}";
+    if (parse(both, &arena, &r, &e))
+        fail_msg("%s", e.text);
+    assert_int_equal(r.queries[0].end_ns, NOW);
+    assert_int_equal(r.queries[0].filter_count, 1);
+    assert_filter(&r.queries[0].filters[0], QUERY_LITERAL_OR, "host", "a", true); // "group_by" is taken, too
+    static const char turned[] =
+        "{\"start\":1,\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\",\"filters\":[{\"type\":\"literal_or\","
+        "\"tagk\":\"host\",\"filter\":\"a\"}],\"tags\":{\"dc\":\"x\"}},{\"aggregator\":\"sum\",\"metric\":\"m\","
+        "\"filters\":[{\"type\":\"literal_or\",\"tagk\":\"host\",\"filter\":\"a\"}],\"tags\":{}}]}";
+    if (parse(turned, &arena, &r, &e))
+        fail_msg("%s", e.text);
+    assert_int_equal(r.queries[0].filter_count, 1);
+    assert_filter(&r.queries[0].filters[0], QUERY_LITERAL_OR, "dc", "x", true);
+    assert_int_equal(r.queries[1].filter_count, 1);
+    assert_filter(&r.queries[1].filters[0], QUERY_LITERAL_OR, "host", "a", false);
     arena_free(&arena);
 }
 
@@ -328,6 +408,7 @@ static void bodies_that_are_none(void **state)
         {"{\"start\":1e400," Q "}]}", "not valid JSON"},
         {"{\"start\":1," Q ",\"downsample\":\"10m-avg-badbadbad\"}]}", "Unrecognized fill policy: badbadbad"},
         {"{\"start\":1," Q ",\"tags\":[1]}]}", "'tags' must be an object"},
+        {"{\"start\":1," Q ",\"tags\":{\"host\":null}}]}", "Filter cannot be null or empty: the tag 'host'"},
         {"{\"start\":1," Q ",\"tags\":{\"a\":5}}]}", "The tag 'a' must be a string"},
         {"{\"start\":1," Q ",\"filters\":{}}]}", "'filters' must be an array"},
         {"{\"start\":1," Q ",\"filters\":[5]}]}", "A filter must be an object"},
@@ -369,6 +450,8 @@ int main(void)
         cmocka_unit_test(aggregators_have_names),
         cmocka_unit_test(a_whole_m),
         cmocka_unit_test(forms_of_m),
+        cmocka_unit_test(words_without_case),
+        cmocka_unit_test(queries_that_ask_the_same),
         cmocka_unit_test(no_m),
         cmocka_unit_test(what_grafana_sends),
         cmocka_unit_test(what_dragon_sends),

@@ -43,7 +43,7 @@ static void answer_directly(size_t node)
     struct error e;
     open_view(NULL, &view, NULL);
     assert_int_equal(
-        wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, str_of(names[node]), INT64_MAX, &e), 0);
+        wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, str_of(names[node]), INT64_MAX, NULL, &e), 0);
     expected_bytes = 0; // the same of all
     while (wire_answer_step(&answer, &record, &e) > 0) {
         expected[node] = hash_bytes(record.data, record.size, expected[node]);

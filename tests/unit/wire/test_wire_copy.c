@@ -222,7 +222,7 @@ static void a_damaged_record_spoils_its_file_only(void **state)
     net_open_reader(&w->reader, &view, &e);
     wire_copy_request_write(&(struct wire_copy_request){.to_ns = 100 * 1000}, &request);
     struct wire_answer a;
-    assert_int_equal(wire_answer_begin(&a, WIRE_COPY, buf_str(&request), &view, STR("n1"), INT64_MAX, &e), 0);
+    assert_int_equal(wire_answer_begin(&a, WIRE_COPY, buf_str(&request), &view, STR("n1"), INT64_MAX, NULL, &e), 0);
     while (wire_answer_step(&a, &records[n], &e) > 0)
         n++;
     wire_answer_end(&a);

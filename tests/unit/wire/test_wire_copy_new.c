@@ -312,7 +312,7 @@ static void take_answer(struct world *w, struct wire_copy *c, struct str request
     struct error e;
     struct buf record = {0};
     net_open_reader(&w->reader, &view, &e);
-    assert_int_equal(wire_answer_begin(&a, WIRE_COPY, request, &view, STR("n1"), INT64_MAX, &e), 0);
+    assert_int_equal(wire_answer_begin(&a, WIRE_COPY, request, &view, STR("n1"), INT64_MAX, NULL, &e), 0);
     while (wire_answer_step(&a, &record, &e) > 0) {
         if (wire_copy_take(c, buf_str(&record), &e))
             fail_msg("%s", e.text);
@@ -358,6 +358,12 @@ static void a_copy_that_changes_meanwhile_comes_whole(void **state)
     assert_int_equal(same(w), w->next);
 }
 
+static int hold_anything(void *user, size_t bytes, struct error *e)
+{
+    (void)user, (void)bytes, (void)e;
+    return 0;
+}
+
 static int give_up(void *user, struct error *e)
 {
     return ++*(int *)user > 3 ? error_set(e, -ECONNRESET, "nobody waits") : 0;
@@ -369,7 +375,7 @@ static void it_can_be_ended(void **state)
     struct world *w = *state;
     struct error e;
     int looks = 0;
-    struct query_watch watch = {.look = give_up, .user = &looks};
+    struct query_watch watch = {.look = give_up, .hold = hold_anything, .user = &looks};
     struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS, .watch = &watch};
     struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
     struct wire_copied copied;
@@ -406,7 +412,7 @@ static void a_copy_that_is_damaged_all_the_time(void **state)
         append(w, 10);
         stat(w->path, &info);
         struct vandal vandal = {.path = w->path, .at = 4096 + i, .size = info.st_size};
-        struct query_watch watch = {.look = damage_some, .user = &vandal};
+        struct query_watch watch = {.look = damage_some, .hold = hold_anything, .user = &vandal};
         struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS, .watch = &watch};
         struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
         struct wire_copied copied;

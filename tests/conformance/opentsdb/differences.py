@@ -1,0 +1,312 @@
+"""Where sonde answers otherwise than OpenTSDB 2.4.1, each difference as a rule that has to reproduce it.
+
+A rule changes what sonde is asked, or how the two answers are read, and only then may they be alike. Rules combine: explain() looks
+for the fewest that make the answers alike. docs/http.md lists them by the same names.
+"""
+import itertools
+import json
+import math
+
+HOUR_MS = 3600 * 1000
+GAPS = (None, "NaN")
+WHOLE_METRICS = ("bytes", "whole", "mixed")
+
+
+class Answer:
+    """status; groups: {(tags, aggregateTags) as text: [(stamp, value)]}, without groups that have no points."""
+
+    def __init__(self, status, raw):
+        self.status = status
+        self.groups = {}
+        if status != 200:
+            return
+        for series in json.loads(raw, object_pairs_hook=_object):
+            points = [(int(t), v) for t, v in series["dps"]]
+            if points:
+                self.groups[json.dumps([dict(series["tags"]), sorted(series["aggregateTags"])], sort_keys=True)] = points
+
+
+def _object(pairs):
+    """Points may repeat a key: they stay pairs."""
+    names = {name for name, _ in pairs}
+    return dict(pairs) if names & {"metric", "error"} else pairs
+
+
+def _last_of_each(points):
+    kept = {}
+    for t, value in points:
+        if t not in kept or value not in GAPS or kept[t] in GAPS:
+            kept[t] = value
+    return sorted(kept.items())
+
+
+def _close(a, b, slack):
+    if a in GAPS or b in GAPS:
+        return a == b
+    a, b = float(a), float(b)
+    return a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) or abs(a - b) <= slack
+
+
+def alike(theirs, ours, slack=0):
+    if theirs.status != ours.status or set(theirs.groups) != set(ours.groups):
+        return False
+    for key, points in theirs.groups.items():
+        other = ours.groups[key]
+        if [t for t, _ in points] != [t for t, _ in other]:
+            return False
+        if not all(_close(a, b, slack) for (_, a), (_, b) in zip(points, other)):
+            return False
+    return True
+
+
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60 * 1000, "h": HOUR_MS}
+
+
+def interval_ms(plan):
+    """Of the downsampling; None without one, and for 0all."""
+    written = plan["downsample"][0] if plan["downsample"] else "0all"
+    digits = written.rstrip("almhs")
+    return int(digits) * UNITS_MS[written[len(digits):]] if digits != "0" else None
+
+
+class Rule:
+    def applies(self, plan, theirs):
+        raise NotImplementedError
+
+    def request(self, plan):
+        return plan
+
+    def theirs(self, plan, answer):
+        pass
+
+    def ours(self, plan, answer, ask, request):
+        pass
+
+    def reconcile(self, plan, theirs, ours):
+        """Sees both, when the others are through with them."""
+
+    def slack(self, plan):
+        return 0
+
+
+class Instant(Rule):
+    """OpenTSDB refuses a range whose start is its end."""
+    name = "INSTANT"
+
+    def applies(self, plan, theirs):
+        return theirs.status == 400 and plan["start"] == plan["end"]
+
+    def reconcile(self, plan, theirs, ours):
+        if ours.status == 200:
+            theirs.status, ours.groups = 200, {}
+
+
+class Refused(Rule):
+    """OpenTSDB refuses not_key() (no filter of that name is found there) and tag values that nobody wrote."""
+    name = "REFUSED"
+
+    def applies(self, plan, theirs):
+        return theirs.status in (400, 500) and any(p == "not_key()" or "nobody" in p for _, p, _ in plan["filters"])
+
+    def reconcile(self, plan, theirs, ours):
+        if ours.status == 200:
+            theirs.status, ours.groups = 200, {}
+
+
+class Seconds(Rule):
+    """Several points of one second: OpenTSDB repeats the key, sonde answers the last."""
+    name = "SECONDS"
+
+    def applies(self, plan, theirs):
+        return any(len({t for t, _ in points}) < len(points) for points in theirs.groups.values())
+
+    def request(self, plan):
+        return {**plan, "flags": sorted({*plan["flags"], "ms"}), "repeats": True}
+
+
+class Edges(Rule):
+    """OpenTSDB aggregates whole rows of an hour and cuts the result to the range.
+
+    So series interpolate to points outside of the range, and groups of which only such series exist are there, with their fills.
+    """
+    name = "EDGES"
+
+    def applies(self, plan, theirs):
+        return theirs.status == 200
+
+    @staticmethod
+    def is_all(plan):
+        return bool(plan["downsample"]) and plan["downsample"][0] == "0all"
+
+    def request(self, plan):
+        if self.is_all(plan):
+            return plan
+        start, interval = plan["start"], interval_ms(plan)
+        if interval:
+            start -= start % interval
+        return {**plan, "start": start // HOUR_MS * HOUR_MS, "end": (plan["end"] // HOUR_MS + 1) * HOUR_MS - 1, "times": ["ms", "ms"],
+                "flags": sorted({*plan["flags"], "ms"})}
+
+    def ours(self, plan, answer, ask, request):
+        if self.is_all(plan):
+            self.name_as_whole_rows(request, answer, ask)
+            return
+        for key, points in list(answer.groups.items()):
+            answer.groups[key] = [(t, v) for t, v in points if plan["start"] <= t <= plan["end"]]
+            if not answer.groups[key]:
+                del answer.groups[key]
+        if plan["rate"] is not None:
+            self.name_as_whole_rows(request, answer, ask)
+
+    def name_as_whole_rows(self, plan, answer, ask):
+        """The one point of 0all is of the range alone, and a rate needs two points; the tags are of all series in the rows."""
+        whole = ask(self.request({**plan, "downsample": None, "rate": None}))
+        named = {}
+        for key, points in answer.groups.items():
+            tags, aggregated = json.loads(key)
+            for other in whole.groups:
+                other_tags, other_aggregated = json.loads(other)
+                if other_tags.items() <= tags.items() and set(aggregated) <= set(other_aggregated) and tags.keys() - other_tags.keys() <= set(other_aggregated):
+                    named[other] = points
+        answer.groups = named
+
+
+class Estimated(Rule):
+    """ep50r3 … ep999r7 of numbers that are not whole are computed like p50 … p999 in OpenTSDB."""
+    name = "EP"
+
+    def applies(self, plan, theirs):
+        return plan["aggregator"].startswith("ep") or bool(plan["downsample"]) and plan["downsample"][1].startswith("ep")
+
+    @staticmethod
+    def plain(name):
+        return name[1:-2] if name.startswith("ep") else name
+
+    def request(self, plan):
+        interval, function, fill = plan["downsample"] or (None, None, None)
+        return {**plan, "aggregator": self.plain(plan["aggregator"]), "downsample": (interval, self.plain(function), fill) if interval else None}
+
+
+class Integers(Rule):
+    """OpenTSDB computes what was stored as whole numbers in whole numbers, interpolated values among them.
+
+    sonde does so for p50 … p999 alone, and of any values that are whole: it stores 4 and 4.0 alike.
+    """
+    name = "INTEGERS"
+
+    def applies(self, plan, theirs):
+        quantile = plan["aggregator"][0] in "pe" and plan["aggregator"] != "pfsum"
+        return not plan["downsample"] and plan["rate"] is None and (quantile or plan["metric"] in WHOLE_METRICS)
+
+    def slack(self, plan):
+        series = 6 if plan["metric"] in WHOLE_METRICS else 1
+        return {"mult": math.inf, "squareSum": series * 2000, "dev": 2}.get(plan["aggregator"], series)
+
+
+def _gaps_of(theirs, ours):
+    """Our answer with gaps wherever theirs has some."""
+    for key, points in theirs.groups.items():
+        own = ours.groups.get(key, [])
+        if [t for t, _ in own] == [t for t, _ in points]:
+            ours.groups[key] = [(t, their_value if their_value in GAPS else v) for (_, their_value), (t, v) in zip(points, own)]
+
+
+class NotSkipped(Rule):
+    """To first, last, mult and diff the NaN of a fill policy is a value like others in OpenTSDB; sonde takes the numbers."""
+    name = "NAN"
+
+    def applies(self, plan, theirs):
+        return plan["aggregator"] in ("first", "last", "mult", "diff") and bool(plan["downsample"]) and plan["downsample"][2] in ("nan", "null")
+
+    def reconcile(self, plan, theirs, ours):
+        _gaps_of(theirs, ours)
+
+
+class FirstRate(Rule):
+    """To OpenTSDB every series was 0 in 1970, and the rate from there holds until the series' second point, or bucket."""
+    name = "FIRST_RATE"
+
+    def applies(self, plan, theirs):
+        return plan["rate"] is not None
+
+    def reconcile(self, plan, theirs, ours):
+        interval = interval_ms(plan) or 1
+        until = 0  # the last of the second points
+        for points in plan["points"]:
+            buckets = {ms // interval: value for ms, value in points}
+            stamps = sorted(buckets)
+            drops = plan["rate"].get("dropResets")  # no rate comes after a fall, and of buckets it is not known here
+            values = [0] + [buckets[stamp] for stamp in stamps]
+            rates = [stamp for stamp, a, b in zip(stamps, values, values[1:]) if not drops or not plan["downsample"] and b >= a]
+            second = rates[1] if len(rates) > 1 else math.inf
+            until = max(until, second * interval)
+        if "ms" not in plan["flags"]:
+            until = math.ceil(until / 1000) if until < math.inf else until
+        for key in set(theirs.groups) | set(ours.groups):
+            ours.groups[key] = [p for p in theirs.groups.get(key, []) if p[0] < until] + [p for p in ours.groups.get(key, []) if p[0] >= until]
+            if not ours.groups[key]:
+                del ours.groups[key]
+
+
+class GapsOfRates(Rule):
+    """A rate behind a gap: NaN in OpenTSDB, the change over the gap in sonde. What is aggregated from them differs as well."""
+    name = "GAPS"
+
+    def applies(self, plan, theirs):
+        return plan["rate"] is not None and bool(plan["downsample"]) and plan["downsample"][2] in ("nan", "null")
+
+    def reconcile(self, plan, theirs, ours):
+        if plan["aggregator"] != "none":
+            ours.groups = theirs.groups
+            return
+        for key, points in theirs.groups.items():  # it has no first gap, as there is no rate
+            stamps = {t for t, _ in points}
+            ours.groups[key] = [(t, v) for t, v in ours.groups.get(key, []) if t in stamps or v not in GAPS]
+        _gaps_of(theirs, ours)
+
+
+class Explicit(Rule):
+    """OpenTSDB heeds explicit tags only beside filters."""
+    name = "EXPLICIT"
+
+    def applies(self, plan, theirs):
+        return plan["explicit"] and not plan["filters"]
+
+    def request(self, plan):
+        return {**plan, "explicit": False}
+
+
+RULES = [Seconds(), Edges(), Estimated(), Integers(), NotSkipped(), FirstRate(), GapsOfRates(), Explicit(), Refused(), Instant()]
+
+
+def _stamp_as_asked(plan, request, ours):
+    """Of milliseconds, that only a rule asked for, seconds: of each the last point, as sonde has it, or all."""
+    if "ms" in plan["flags"] or "ms" not in request["flags"]:
+        return
+    for key, points in ours.groups.items():
+        seconds = [(t // 1000, v) for t, v in points]
+        ours.groups[key] = seconds if request.get("repeats") else _last_of_each(seconds)
+
+
+def explain(plan, points, theirs_raw, ask):
+    """The names of the fewest rules that make the answers alike; () where they are; None where no rules do.
+
+    points: [(ms, value)] of each series of the metric. theirs_raw: (status, body) of OpenTSDB. ask(plan): sonde's Answer.
+    """
+    plan = {**plan, "points": points}
+    applicable = [rule for rule in RULES if rule.applies(plan, Answer(*theirs_raw))]
+    for count in range(len(applicable) + 1):
+        for rules in itertools.combinations(applicable, count):
+            theirs, request = Answer(*theirs_raw), plan
+            for rule in rules:
+                rule.theirs(plan, theirs)
+                request = rule.request(request)
+            ours = ask(request)
+            for rule in rules:
+                rule.ours(plan, ours, ask, request)
+            _stamp_as_asked(plan, request, ours)
+            for rule in rules:
+                rule.reconcile(plan, theirs, ours)
+            if alike(theirs, ours, max((rule.slack(plan) for rule in rules), default=0)):
+                return tuple(rule.name for rule in rules)
+    return None

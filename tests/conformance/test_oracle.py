@@ -1,0 +1,127 @@
+"""sonde's /api/query against a released OpenTSDB: points and queries from a seed, every difference explained.
+
+Without Java, recorded answers stand in for OpenTSDB; `test_oracle.py --record` writes them anew.
+SONDE_TEST_SEED and SONDE_TEST_ROUNDS choose other queries, and more.
+"""
+import collections
+import gzip
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE / "opentsdb"))
+
+import random_queries  # noqa: E402
+from differences import RULES, Answer, explain  # noqa: E402
+from harness import Server, Writer  # noqa: E402
+from server import OpenTSDB, why_not  # noqa: E402
+
+SEED = 1
+QUERIES = 2000
+RECORDED = HERE / "opentsdb" / "recorded.json.gz"
+RECORDED_QUERIES = 500
+RECORDED_BYTES_MAX = 4000  # of an answer
+
+
+def chosen(name, default):
+    return int(os.environ.get(name) or default)
+
+
+def sonde_with(series):
+    folder = tempfile.mkdtemp(prefix="sonde-oracle-")
+    writer = Writer(f"{folder}/a.sonde")
+    for metric, tags, points in series:
+        writer.points(metric, tags, [(ms / 1000, value) for ms, value in points])
+    writer.close()
+    return folder, Server(folder)
+
+
+def fill(tsdb, series):
+    # Identifiers in the order of the names: both sort series by their tags then.
+    values = random_queries.HOSTS + random_queries.DCS + random_queries.GPUS
+    for kind, names in (("metric", random_queries.METRICS), ("tagk", ["dc", "gpu", "host"]), ("tagv", values)):
+        status, body = tsdb.request("GET", f"/api/uid/assign?{kind}={','.join(sorted(names))}")
+        if status != 200:
+            raise RuntimeError(f"OpenTSDB assigns no identifiers: {body[:500]}")
+    tsdb.put([{"metric": metric, "timestamp": ms if ms % 1000 else ms // 1000, "value": value, "tags": tags}
+              for metric, tags, points in series for ms, value in points])
+
+
+def record():
+    r = random.Random(SEED)
+    series, kept = random_queries.series_of(r), []
+    with OpenTSDB() as tsdb:
+        fill(tsdb, series)
+        while len(kept) < RECORDED_QUERIES:
+            plan = random_queries.plan_of(r)
+            status, body = tsdb.request(*random_queries.request_of(plan))
+            if len(body) <= RECORDED_BYTES_MAX:
+                kept.append([plan, status, body.decode()])
+    text = json.dumps({"series": series, "answers": kept}, separators=(",", ":")).encode()
+    RECORDED.write_bytes(gzip.compress(text, 9, mtime=0))
+
+
+class Oracle(unittest.TestCase):
+    maxDiff = None
+
+    def compare(self, seed, series, answers):
+        """answers: (plan, status, body) of OpenTSDB. Returns how often each rule was needed."""
+        folder, sonde = sonde_with(series)
+        self.addCleanup(shutil.rmtree, folder)
+        self.addCleanup(sonde.stop)
+
+        def ask(plan):
+            method, target, body = random_queries.request_of(plan)
+            answer = sonde.request(method, target, body, {"Content-Type": "application/json"})
+            return Answer(answer.status, answer.raw)
+
+        seen, unexplained = collections.Counter(), []
+        for plan, status, body in answers:
+            rules = explain(plan, [points for metric, _, points in series if metric == plan["metric"]], (status, body), ask)
+            seen.update(rules or ())
+            if rules is None:
+                method, target, sent = random_queries.request_of(plan)
+                ours = sonde.request(method, target, sent, {"Content-Type": "application/json"})
+                unexplained.append(f"{method} {target} {sent or ''}\n  OpenTSDB {status} {body[:600]!r}\n  sonde    {ours.status} {ours.raw[:600]!r}")
+        print(f"oracle: seed {seed}, {len(unexplained)} unexplained; needed: {dict(seen)}", file=sys.stderr)
+        self.assertEqual(len(unexplained), 0, f"seed {seed}: {len(unexplained)} answers differ, and no rule of differences.py says why:\n" + "\n".join(unexplained[:20]))
+        return seen
+
+    def assert_list_is_current(self, seen):
+        self.assertEqual([rule.name for rule in RULES if not seen[rule.name]], [], "accepted differences that no query shows any more")
+
+    def test_as_a_released_opentsdb(self):
+        if why_not():
+            self.skipTest(why_not())
+        seed, count = chosen("SONDE_TEST_SEED", SEED), QUERIES * chosen("SONDE_TEST_ROUNDS", 1)
+        r = random.Random(seed)
+        series = random_queries.series_of(r)
+        with OpenTSDB() as tsdb:
+            fill(tsdb, series)
+            plans = (random_queries.plan_of(r) for _ in range(count))
+            seen = self.compare(seed, series, ((plan, *tsdb.request(*random_queries.request_of(plan))) for plan in plans))
+        if seed == SEED:
+            self.assert_list_is_current(seen)
+
+    def test_the_documentation_lists_these_rules(self):
+        text = (HERE / "../../docs/http.md").read_text()
+        listed = re.findall(r"^\| `([A-Z_]+)` \|", text[text.index("## Where it differs from OpenTSDB"):], re.MULTILINE)
+        self.assertEqual(sorted(listed), sorted(rule.name for rule in RULES))
+
+    def test_as_opentsdb_was_recorded(self):
+        recorded = json.loads(gzip.decompress(RECORDED.read_bytes()))
+        self.assert_list_is_current(self.compare("recorded", recorded["series"], recorded["answers"]))
+
+
+if __name__ == "__main__":
+    if "--record" in sys.argv:
+        record()
+    else:
+        unittest.main(verbosity=0)

@@ -1,0 +1,48 @@
+// Memory that malloc keeps between live blocks goes back while the process works.
+#include "base/own_memory.h"
+
+#include "base/clock.h"
+#include "unit/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCKS = 65536, BLOCK_BYTES = 1000, LIVE_EVERY = 64, SLACK_BYTES = 8 << 20 };
+
+static void *blocks[BLOCKS];
+
+static void what_was_freed_between_live_blocks_goes_back(void **state)
+{
+    (void)state;
+    struct own_memory_keeper keeper = {0};
+    const int64_t look_ns = OWN_MEMORY_LOOK_MS * (int64_t)NS_PER_MS;
+    int64_t now_ns = look_ns;
+    size_t begin = own_memory_bytes();
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < BLOCKS; i++)
+            if (!blocks[i])
+                assert_non_null(memset(blocks[i] = malloc(BLOCK_BYTES), 1, BLOCK_BYTES));
+        for (size_t i = 0; i < BLOCKS; i++)
+            if (i % LIVE_EVERY) {
+                free(blocks[i]);
+                blocks[i] = NULL;
+            }
+        assert_true(own_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
+        if (round) { // not so soon again
+            own_memory_keep(&keeper, SLACK_BYTES, now_ns - 1);
+            assert_true(own_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
+        }
+        own_memory_keep(&keeper, SLACK_BYTES, now_ns);
+        assert_true(own_memory_bytes() < begin + 2 * (size_t)SLACK_BYTES);
+        now_ns += look_ns;
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+}
+
+int main(void)
+{
+    own_memory_set_up(OWN_MEMORY_MAPPED_SERVER);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_freed_between_live_blocks_goes_back)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
