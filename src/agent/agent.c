@@ -64,7 +64,7 @@ struct agent {
 
     struct store *store;
     struct recorded *recorded;
-    struct keeper keeper;
+    struct keeper program_keeper;
     struct ingest *ingest;
     struct collect *collect;
     struct sampler *sampler;
@@ -430,7 +430,7 @@ static int open_parts(struct agent *a, struct error *e)
                                     .recorded_user = a->recorded,
                                     .keep = keeper_keep,
                                     .forget = keeper_forget,
-                                    .keep_user = &a->keeper};
+                                    .keep_user = &a->program_keeper};
     int failed = ingest_create(a->store, &ingest, &a->ingest, e);
     if (failed)
         return failed;
@@ -609,7 +609,7 @@ int agent_run(const struct agent_options *options, struct error *e)
     }
     a->options = options;
     a->listening = a->udp = -1;
-    a->keeper.fd = options->keeper_fd > 0 ? options->keeper_fd : -1;
+    a->program_keeper.fd = options->keeper_fd > 0 ? options->keeper_fd : -1;
     a->drain_ms = DRAIN_FAST_MS;
     prctl(PR_SET_NAME, "sonde-agent");
     log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");

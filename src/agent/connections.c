@@ -249,7 +249,7 @@ static void add_connection(struct connections *all, int fd)
     all->first = c;
     all->stats.open++;
     uv_poll_start(&c->poll, UV_READABLE, on_event);
-    serve(c, READS_A_ROUND); // at once: with this agent, a HELLO that nobody has read would be lost
+    recognise(c); // at once: with this agent, a HELLO that nobody has read would be lost
     all->bell(all->user);
 }
 
