@@ -18,6 +18,7 @@ class Answer:
     def __init__(self, status, raw):
         self.status = status
         self.groups = {}
+        self.documented = None  # another answer of sonde's, of rule EP
         if status != 200:
             return
         for series in json.loads(raw, object_pairs_hook=_object):
@@ -185,6 +186,17 @@ class Estimated(Rule):
     def request(self, plan):
         interval, function, fill = plan["downsample"] or (None, None, None)
         return {**plan, "aggregator": self.plain(plan["aggregator"]), "downsample": (interval, self.plain(function), fill) if interval else None}
+
+    def ours(self, plan, answer, ask, request):
+        if plan["metric"] in WHOLE_METRICS and not plan["downsample"] and plan["rate"] is None:
+            answer.documented = ask({**request, "aggregator": plan["aggregator"]})
+            _stamp_as_asked(plan, request, answer.documented)
+
+    def reconcile(self, plan, theirs, ours):
+        """Where the values of one instant are whole numbers, OpenTSDB's answer is one, too, and computed as documented."""
+        for key, points in ours.groups.items() if ours.documented else ():
+            documented, whole = dict(ours.documented.groups.get(key, [])), {t for t, v in theirs.groups.get(key, []) if isinstance(v, int)}
+            ours.groups[key] = [(t, documented.get(t, v) if t in whole else v) for t, v in points]
 
 
 class Integers(Rule):
