@@ -32,7 +32,7 @@ static int add_tags(struct request *r, const json_t *tags, struct error *e)
     for (size_t i = 0; i < json_array_size(tags) && !rc; i++) {
         const json_t *tag = json_array_get(tags, i);
         const json_t *key = json_object_get(tag, "key"), *value = json_object_get(tag, "value");
-        if (!is_name(key) || !is_name(value))
+        if (!json_is_object(tag) || !is_name(key) || !is_name(value))
             return error_set(e, -EINVAL, "tags have to look like {\"key\":\"host\",\"value\":\"*\"}");
         rc = add(r, STR("tag"), arena_printf(&r->arena, "%s=%s", text_of(key), text_of(value)), e);
     }

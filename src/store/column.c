@@ -45,7 +45,8 @@ static int standing(const struct segment_entry *entry, uint32_t generation, stru
 {
     atomic_thread_fence(memory_order_acquire);
     bool same = __atomic_load_n(&entry->generation, __ATOMIC_RELAXED) == generation;
-    const volatile uint8_t *witness = atomic_load_explicit(&remains->witness, memory_order_relaxed);
+    // Acquire: the mapping that the witness lies in was made before its address was stored.
+    const volatile uint8_t *witness = atomic_load_explicit(&remains->witness, memory_order_acquire);
     if (*witness != atomic_load_explicit(&remains->value, memory_order_relaxed))
         remains_look(remains);
     uint64_t lost = map_guard_lost(&remains->lost);

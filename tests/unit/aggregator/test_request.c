@@ -174,10 +174,14 @@ static void test_json_body(void **state)
     assert_true(request_parameter(&r, "tag", &value));
     assert_str_equal(value, "d=*");
     request_free(&r);
+    assert_int_equal(take(&r, "/a", "{\"tags\":[{\"key\":\"a\",\"value\":null}]}"), 0); // any value, as in OpenTSDB
+    assert_true(request_parameter(&r, "tag", &value));
+    assert_str_equal(value, "a=");
+    request_free(&r);
     assert_int_equal(take(&r, "/a", ""), 0);
     request_free(&r);
     static const char *const broken[] = {
-        "{", "[]", "1", "{\"a\":1,\"a\":2}", "{\"tags\":[1]}", "{\"tags\":[{\"key\":\"a\"}]}", "\xff"};
+        "{", "[]", "1", "{\"a\":1,\"a\":2}", "{\"tags\":[1]}", "{\"tags\":[{\"key\":1}]}", "\xff"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         assert_int_equal(take(&r, "/a", broken[i]), -EINVAL);
         request_free(&r);
