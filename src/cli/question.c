@@ -38,8 +38,8 @@ void question_unknown(const struct recordings *r, struct str name, struct error 
         error_set(e, -ENOENT, "there is no metric '%.*s'; sonde query --list names them", STR_ARG(name));
 }
 
-// "All of it": from the first point to the last. Buckets that lie only partly in the range are left out of an answer (OpenTSDB's rule), so the range is widened to
-// whole ones; a calendar's first bucket is made to begin early enough.
+// "All of it": from the first point to the last. An answer leaves out a bucket that begins before the range (OpenTSDB's rule), so
+// the range begins where the first bucket does; a calendar's begins early enough.
 static void whole_range(const struct recordings *r, struct query *q)
 {
     static const struct {
@@ -60,10 +60,8 @@ static void whole_range(const struct recordings *r, struct query *q)
         }
         q->start_ns -= days * d->interval * 86400 * NS_PER_S;
     } else if (d->interval > 0) {
-        int64_t before = q->start_ns % d->interval, behind = q->end_ns % d->interval;
+        int64_t before = q->start_ns % d->interval;
         q->start_ns -= before < 0 ? before + d->interval : before;
-        if (d->fill != QUERY_FILL_NONE)
-            q->end_ns += d->interval - (behind < 0 ? behind + d->interval : behind);
     }
 }
 
