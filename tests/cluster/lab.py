@@ -271,7 +271,7 @@ class Lab:
     def _spawn(self, name):
         own = ["unshare", "--mount", "--uts", "--ipc", "--net", "--mount-proc"]
         if self.shares_memory and self.switch:
-            command = ["nsenter", "--target", str(self.switch.pid), "--mount", "--pid", *own]
+            command = ["nsenter", "--target", str(self.switch.pid), "--mount", "--pid", "--wd=.", *own]
         else:
             command = [*own, "--pid", "--fork", "--kill-child"]
         path = self.root / f"mnt/log/{name}.log"
