@@ -21,6 +21,7 @@ from dumps import Dumps
 import side_by_side
 from lab import Lab, until, why_not
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what we start would ignore it
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
 SKEW = os.environ["SKEW"]
