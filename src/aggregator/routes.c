@@ -36,7 +36,8 @@ static const struct route routes[] = {
      "name! command input rate timeout per_gpu"},
     {STR("/sonde/v1/openapi.json"), READ, ACCESS_VIEW, native_openapi, "these routes as an OpenAPI document", NULL},
     {STR("/api/query"), ASK, ACCESS_VIEW, opentsdb_query, "points, as OpenTSDB answers",
-     "start! m! tsuid end ms arrays show_query show_tsuids show_summary show_stats no_annotations global_annotations tz "
+     "start! m! tsuid end ms arrays show_query show_tsuids show_summary show_stats no_annotations global_annotations "
+     "tz "
      "use_calendar jsonp"},
     {STR("/api/query/last"), ASK, ACCESS_VIEW, opentsdb_last, "the latest point of each series",
      "timeseries tsuids resolve back_scan jsonp"},

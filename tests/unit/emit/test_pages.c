@@ -67,7 +67,7 @@ static void large_pages(void **state)
     (void)state;
     struct error e = {0};
     struct store *store;
-    struct ingest *in;
+    struct ingest *in = NULL;
     struct store_options store_options = {0};
     struct ingest_options options = {.socket_path = socket_path, .level = 4};
     if (store_open(store_path, &store_options, &store, &e) != 0 || ingest_create(store, &options, &in, &e) != 0)
