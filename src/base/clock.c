@@ -62,6 +62,7 @@ void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first, c
     *fit = (struct clock_fit){.first = *first, .last = *second};
     fit->map.set_after_ns = INT64_MIN;
     fit->map.real_minus_boot_ns = (second->real_ns - second->boot_ns) & ~INT64_C(1);
+    fit->offset_width_ns = second->width_ns;
     fit->map.line.ns_per_tick = 1;
     draw(fit, second);
 }
@@ -93,8 +94,11 @@ static void take_offset(struct clock_fit *fit, const struct clock_reading *now)
 {
     struct clock_map *map = &fit->map;
     int64_t offset = now->real_ns - now->boot_ns, change = offset - map->real_minus_boot_ns;
-    if (llabs(change) <= now->width_ns + fit->last.width_ns + 1)
-        return; // both clocks are slewed alike: this is what the reading is off
+    // Both clocks are slewed alike, so a small change is what the two readings are off: this one, and the one that gave the offset.
+    // On a busy machine that one may be off by more than any later one.
+    if (llabs(change) <= now->width_ns + fit->offset_width_ns + 1)
+        return;
+    fit->offset_width_ns = now->width_ns;
     map->real_minus_boot_before_ns = map->real_minus_boot_ns;
     map->set_after_ns = fit->last.boot_ns;
     map->real_minus_boot_ns = (offset & ~INT64_C(1)) | ((map->real_minus_boot_before_ns & 1) ^ (change < 0));

@@ -116,6 +116,7 @@ struct clock_fit {
     struct clock_map map;
     struct clock_reading first, last; // the slope stands on `first` and the reading that drew the line
     int64_t fitted_ns;                // when the line was drawn last, boot time
+    int64_t offset_width_ns;          // of the reading that gave the offset to the time of day
 };
 
 // Reads the clocks; the slope is measured over `settle_ms` milliseconds of waiting (1 gives 2e-5,

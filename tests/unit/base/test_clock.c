@@ -141,12 +141,35 @@ static void steps_and_suspensions(void **state)
     }
 }
 
+// A wide reading gives an offset that is off by half its width. Narrow readings later must not take that for a clock that was set:
+// the time of day would move, onto nanoseconds that are another program's.
+static void a_wide_reading_is_no_step(void **state)
+{
+    (void)state;
+    const int64_t boot = 3600 * (int64_t)NS_PER_S, ahead = 1700000000 * (int64_t)NS_PER_S, off = 400;
+    struct clock_reading first = {1000, boot, boot + ahead, 1000},
+                         second = {2001000, boot + 1000000, boot + 1000000 + ahead + off, 1000};
+    struct clock_fit fit;
+    clock_fit_begin(&fit, &first, &second);
+    int64_t offset = fit.map.real_minus_boot_ns;
+    for (int i = 2; i < 10; i++) {
+        int64_t now = boot + i * 1000000;
+        struct clock_reading narrow = {1000 + (uint64_t)i * 2000000 / 2, now, now + ahead, 40};
+        clock_fit_take(&fit, &narrow);
+        assert_int_equal(fit.map.real_minus_boot_ns, offset);
+    }
+    struct clock_reading set = {11001000, boot + 11000000, boot + 11000000 + ahead + 5000, 40};
+    clock_fit_take(&fit, &set); // more than both are off
+    assert_int_equal(fit.map.real_minus_boot_ns - ahead, 5000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ticks_become_the_time_of_day),
         cmocka_unit_test(a_line_is_a_line),
         cmocka_unit_test(steps_and_suspensions),
+        cmocka_unit_test(a_wide_reading_is_no_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
