@@ -227,7 +227,11 @@ static int64_t start_of(uint64_t start_ticks)
     return (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
 }
 
-static void watch(struct program *p, uint64_t start_ticks)
+// How a process came by a segment: it made the segment and connected, it made the segment and was found, or it only holds the
+// descriptors (it inherited them, or keeps them: launch/keeper.h).
+enum whose { CONNECTED, MADE_BY_IT, HELD_BY_IT };
+
+static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
 {
     p->start_ns = start_of(0); // of one that we cannot see nothing is known
     if (p->pid <= 0)
@@ -237,8 +241,10 @@ static void watch(struct program *p, uint64_t start_ticks)
         p->gone = true;
     p->start_ticks = start_ticks_of(p->pid);
     p->start_ns = start_of(p->start_ticks);
-    // Not the start that it says: another process by now, and this one is gone; or it lives in a time namespace.
-    if (p->start_ticks && start_ticks && p->start_ticks != start_ticks && !maps_segment(p))
+    // Another start than the header says: the number belongs to another process by now, or the process lives in a time namespace. A
+    // process that only holds the segment may have started in the same clock tick as the program.
+    bool other = whose == HELD_BY_IT || (start_ticks && p->start_ticks != start_ticks);
+    if (p->start_ticks && other && !maps_segment(p))
         p->gone = true;
 }
 
@@ -253,10 +259,10 @@ static void watch_anew(struct program *p, pid_t pid)
     p->pidfd = -1;
     p->gone = false;
     p->pid = pid;
-    watch(p, ((const volatile struct segment_header *)(const volatile void *)p->base)->start_ticks);
+    watch(p, ((const volatile struct segment_header *)(const volatile void *)p->base)->start_ticks, CONNECTED);
 }
 
-static int attach(struct ingest *in, struct program *p, struct ingest_descriptors fds, bool connected)
+static int attach(struct ingest *in, struct program *p, struct ingest_descriptors fds, enum whose whose)
 {
     int r = map_segment(p, fds.segment);
     if (r == 0)
@@ -267,7 +273,7 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
         struct program *known = in->programs[i];
         if (known->inode != p->inode || known->device != p->device)
             continue;
-        if (connected)
+        if (whose == CONNECTED)
             watch_anew(known, p->pid);
         if ((int32_t)(fds.moves - known->moves) > 0) // it has come back from another agent before we let go of it
             known->moves = fds.moves;
@@ -282,7 +288,7 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
     if (program_own(in, p) == -ENOMEM ||
         !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1, sizeof(struct program *)))
         return -ENOMEM;
-    watch(p, start_ticks);
+    watch(p, start_ticks, whose);
     p->id = in->next_id++;
     in->programs[in->program_count++] = p;
     in->stats.programs_total++;
@@ -299,7 +305,7 @@ void ingest_descriptors_close(struct ingest_descriptors *fds)
     fds->segment = fds->agent_area = -1;
 }
 
-static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_t pid, bool connected)
+static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_t pid, enum whose whose)
 {
     int r = in->program_count >= in->programs_max ? -ENFILE : 0;
     struct program *p = r == 0 ? calloc(1, sizeof *p) : NULL;
@@ -308,7 +314,7 @@ static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_
     if (p) {
         p->pid = pid;
         p->pidfd = p->lock_fd = -1;
-        r = attach(in, p, fds, connected);
+        r = attach(in, p, fds, whose);
         if (r == 0 && in->keep)
             in->keep(in->keep_user, p->inode, &fds);
     }
@@ -320,7 +326,7 @@ static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_
 
 int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid)
 {
-    return attach_program(in, fds, pid, true);
+    return attach_program(in, fds, pid, CONNECTED);
 }
 
 // The next memfd of this name in a /proc/PID/fd, opened; -1: there is no more.
@@ -383,9 +389,8 @@ static bool is_our_socket(const struct ingest *in, pid_t pid, const char *path)
            ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-// Children may have inherited what their parent has open: who made it is looked for first, and others have it only where that one is gone.
-enum whose { MADE_BY_IT, HELD_BY_IT };
-
+// Children may have inherited their parent's descriptors: adoption first looks for the makers, and takes a segment from another
+// holder only if its maker is gone.
 static bool is_ours(const struct ingest *in, int fd, pid_t pid, enum whose whose, struct segment_header *h)
 {
     int r = read_header(fd, h);
@@ -410,7 +415,7 @@ static int adopt_from(struct ingest *in, pid_t pid, enum whose whose)
         fds.agent_area = is_ours(in, fds.segment, pid, whose, &h) ? open_agent_area(path, h.agent_inode) : -1;
         fds.moves = h.moves;
         if (fds.agent_area >= 0)
-            found += attach_program(in, fds, pid, false) == 0;
+            found += attach_program(in, fds, pid, whose) == 0;
         else
             close(fds.segment);
     }
