@@ -104,7 +104,9 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
     unsigned newest = stamps[1] > stamps[0];
     if (!stamps[newest])
         return false;
-    double total = number_of(&account->of[newest].total), base = total > a->base ? total : a->base;
+    // Another agent's total may be ahead of the recording. One of our own is not: we know who added to it.
+    double total = number_of(&account->of[newest].total);
+    double base = stamps[newest] < in->began && total > a->base ? total : a->base;
     *value = number_of(&account->of[newest].value);
     double gone = a->gone + (base - a->base) - *value;
     if (!isfinite(gone))

@@ -72,6 +72,8 @@ struct program {
     bool owned;     // we hold the lock, and the members below are what the agent before us has left
     uint32_t moves; // header.moves when the program handed itself over to us
 
+    uint64_t *heads;              // of this round, by slot
+    uint32_t used;                // slots that have a ring, as of this round
     uint64_t *tails;              // ours; those in the segment are for the program and for the next agent
     uint64_t *dropped;            // as last read, by slot
     int64_t *newest;              // time of the last point or row by the program's clock, by slot
@@ -175,14 +177,17 @@ void program_warn(struct program *p, const char *what); // once a program
 // turns.c
 void turns_define(struct ingest *in, struct program *p, uint32_t series); // p defines it
 void turns_let_go(struct ingest *in, struct program *p);                  // all that it has defined
-// Those of the program's rings in use, in p->conversion. True: they have changed.
-bool turns_share(struct ingest *in, struct program *p, uint32_t rings);
+void turns_take(struct ingest *in, struct program *p);                    // if p shares a series and has no turn yet
+// Those of the program's rings in use, in p->conversion. True: they have changed. All programs have taken theirs.
+bool turns_share(const struct ingest *in, struct program *p, uint32_t rings);
 bool turns_valid(const struct conversion *c);
 
 // rings.c
 bool program_resume(struct program *p);  // where the agent before us has stopped; false: no memory
 void program_counted(struct program *p); // the next agent need not count again what was counted so far
-size_t program_drain(struct ingest *in, struct program *p, double *fullest);
+// How far each ring in use is written. A ring that is begun meanwhile holds nothing that is older. Takes the program, if it is free.
+void program_read_heads(struct ingest *in, struct program *p);
+size_t program_drain(struct ingest *in, struct program *p, double *fullest); // up to these heads
 void ingest_flush_points(struct ingest *in);
 
 // accounts.c: how much of each counter cell is in its series' total, kept in the agent's area of the program.

@@ -120,6 +120,7 @@ void program_free(struct program *p)
     cells_free(&p->cells);
     free(p->definitions);
     free(p->tag_text);
+    free(p->heads);
     free(p->tails);
     free(p->newest);
     free(p->dropped);

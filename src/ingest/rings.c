@@ -220,11 +220,12 @@ static void publish_conversion(struct program *p)
 
 bool program_resume(struct program *p)
 {
+    p->heads = calloc(p->slots, sizeof *p->heads);
     p->tails = calloc(p->slots, sizeof *p->tails);
     p->newest = calloc(p->slots, sizeof *p->newest);
     p->dropped = calloc(p->slots, sizeof *p->dropped);
     p->commits = calloc(p->slots, sizeof *p->commits);
-    if (!p->tails || !p->newest || !p->dropped || !p->commits)
+    if (!p->heads || !p->tails || !p->newest || !p->dropped || !p->commits)
         return false;
     p->lost = atomic_load_explicit(&p->agent->dropped, memory_order_relaxed);
     p->refused = atomic_load_explicit(&p->agent->refused, memory_order_relaxed);
@@ -360,9 +361,11 @@ static void begin_turns(struct program *p)
         publish_tail(p, i, p->tails[i], newest);
 }
 
-// How far each ring in use is written; those that are begun meanwhile hold nothing that is older. Returns how many are in use.
-static uint32_t read_heads(struct program *p, uint64_t heads[SEGMENT_SLOTS_MAX])
+void program_read_heads(struct ingest *in, struct program *p)
 {
+    p->used = 0;
+    if (program_own(in, p) != 0)
+        return;
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
     uint32_t used = 0, now;
     // Again until none is new: a thread whose ring we have not seen reads its clock after all heads that we have.
@@ -370,53 +373,50 @@ static uint32_t read_heads(struct program *p, uint64_t heads[SEGMENT_SLOTS_MAX])
         used = now < p->slots ? now : p->slots;
         for (uint32_t i = 0; i < used; i++) {
             // Acquire: the records before head, and the definitions they name, are there.
-            heads[i] = atomic_load_explicit(&ring_of(p, i)->head, memory_order_acquire);
+            p->heads[i] = atomic_load_explicit(&ring_of(p, i)->head, memory_order_acquire);
         }
     }
-    return used;
+    p->used = used;
 }
 
 // The agent before us was killed while it took records. Those that it may have stored are stored once more, at the same times.
-static void repeat_claimed(struct ingest *in, struct program *p, const uint64_t *heads, uint32_t used)
+static void repeat_claimed(struct ingest *in, struct program *p)
 {
-    program_definitions(in, p);
-    for (uint32_t i = 0; i < used; i++) {
+    for (uint32_t i = 0; i < p->used; i++) {
         uint64_t claimed = atomic_load_explicit(&p->agent->tails[i].claimed, memory_order_relaxed);
-        if (claimed != p->tails[i] && claimed - p->tails[i] <= heads[i] - p->tails[i] &&
-            heads[i] - p->tails[i] <= p->ring_bytes)
+        if (claimed != p->tails[i] && claimed - p->tails[i] <= p->heads[i] - p->tails[i] &&
+            p->heads[i] - p->tails[i] <= p->ring_bytes)
             drain_slot(in, p, i, ring_of(p, i), claimed);
     }
     p->interrupted = false;
 }
 
 // By the clocks as they are now; a round over many full rings may take its time.
-static void begin_conversion(struct ingest *in, struct program *p, uint32_t used)
+static void begin_conversion(const struct ingest *in, struct program *p)
 {
     p->conversion.map = in->fit.map;
     p->conversion.start_ns = p->start_ns;
     p->conversion.now_ns = clock_read_ns(CLOCK_BOOTTIME);
-    if (turns_share(in, p, used))
+    if (turns_share(in, p, p->used))
         begin_turns(p);
     publish_conversion(p);
 }
 
 size_t program_drain(struct ingest *in, struct program *p, double *fullest)
 {
-    if (program_own(in, p) != 0)
+    if (!p->owned)
         return 0;
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
-    uint64_t before = in->stats.points, heads[SEGMENT_SLOTS_MAX];
-    uint32_t used = read_heads(p, heads);
+    const uint64_t *heads = p->heads;
+    uint64_t before = in->stats.points;
     bool any = false;
     if (__builtin_expect(p->interrupted, 0))
-        repeat_claimed(in, p, heads, used);
-    for (uint32_t i = 0; i < used; i++)
+        repeat_claimed(in, p);
+    for (uint32_t i = 0; i < p->used; i++)
         any = any || heads[i] != p->tails[i];
-    if (any) {
-        program_definitions(in, p);
-        begin_conversion(in, p, used);
-    }
-    for (uint32_t i = 0; i < used; i++) {
+    if (any)
+        begin_conversion(in, p);
+    for (uint32_t i = 0; i < p->used; i++) {
         const struct ring *r = ring_of(p, i);
         in->stats.dropped_full += growth(in, &p->dropped[i], &r->dropped);
         if (heads[i] == p->tails[i])

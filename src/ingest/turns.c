@@ -3,8 +3,9 @@
 // A boot time that is stored is even. The bits above bit 0 tell apart the programs that define a
 // common series, and the bits above those the rings of a program. A program that shares no series
 // needs none of the former, a program with one ring none of the latter. Both grow as needed and
-// never shrink. The agent reads the definitions of all programs before it reads any ring, so only
-// points from before the second program came are without a turn.
+// never shrink. Before the agent takes records from any ring, it reads the definitions of all
+// programs and gives out the turns, so only points from before the second program came are without
+// a turn.
 #include "ingest/ingest_internal.h"
 
 enum { EVEN = 2 };
@@ -38,7 +39,7 @@ static bool has_shared_series(const struct ingest *in, const struct program *p)
 }
 
 // The one that it had by the agent before us, if nobody else has it.
-static void take_turn(struct ingest *in, struct program *p)
+static void take_first(struct ingest *in, struct program *p)
 {
     p->turn = (uint32_t)p->conversion.turn;
     if (p->turn >= in->programs_max || in->turns_taken[p->turn])
@@ -51,13 +52,17 @@ static void take_turn(struct ingest *in, struct program *p)
     p->shares = true;
 }
 
-bool turns_share(struct ingest *in, struct program *p, uint32_t rings)
+void turns_take(struct ingest *in, struct program *p)
 {
-    if (!p->shares && p->sharing_seen != in->sharing) {
-        p->sharing_seen = in->sharing;
-        if (has_shared_series(in, p))
-            take_turn(in, p);
-    }
+    if (p->shares || p->sharing_seen == in->sharing)
+        return;
+    p->sharing_seen = in->sharing;
+    if (has_shared_series(in, p))
+        take_first(in, p);
+}
+
+bool turns_share(const struct ingest *in, struct program *p, uint32_t rings)
+{
     struct conversion *c = &p->conversion;
     int64_t unit = p->shares ? in->turns : 1, turn = p->shares ? p->turn : 0, lanes = EVEN * unit;
     while (lanes < EVEN * unit * rings)

@@ -1,9 +1,14 @@
 // Cells: sums over threads and programs, those gone included; gauges; what was never touched is not recorded.
 #include "node.h"
 
+#include "emit/segment.h"
+
+#include <fcntl.h>
 #include <float.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const int64_t instant = INT64_C(1700000000000000000);
@@ -272,6 +277,54 @@ static void one_that_connects_later_is_not_counted_twice(void **state)
     node_close(&n);
 }
 
+// The memory of a program, as one more HELLO would pass it.
+static struct ingest_descriptors descriptors_of(pid_t pid)
+{
+    struct ingest_descriptors fds = {.segment = -1, .agent_area = -1};
+    for (int fd = 3; fd < 256; fd++) {
+        char path[64], link[64];
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+        ssize_t n = readlink(path, link, sizeof link - 1);
+        link[n < 0 ? 0 : n] = 0;
+        if (strcmp(link, SEGMENT_LINK) == 0)
+            fds.segment = open(path, O_RDONLY | O_CLOEXEC);
+        else if (strcmp(link, SEGMENT_AGENT_LINK) == 0)
+            fds.agent_area = open(path, O_RDWR | O_CLOEXEC);
+    }
+    assert_true(fds.segment >= 0 && fds.agent_area >= 0);
+    return fds;
+}
+
+// A program may have connected more than once while no agent ran. The agent reads it to its end for the first HELLO; the next one
+// brings it back, with what it had added and with a total that other programs have a part in.
+static void one_that_comes_back_after_its_end_is_not_counted_twice(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *stays = node_spawn(&n, NULL, "count", "5", "1", NULL),
+                 *ends = node_spawn(&n, NULL, "count", "1000", "1", NULL);
+    node_until_said(&n, stays, "ready");
+    node_until_said(&n, ends, "ready");
+    while (node_stats(&n).programs < 2)
+        node_round(&n);
+    struct ingest_descriptors again = descriptors_of(ends->pid);
+    kill(ends->pid, SIGKILL);
+    node_until_ended(&n, ends);
+    while (node_stats(&n).programs > 1)
+        node_round(&n);
+    assert_true(series(&n, "work_total")->last == 1005);
+    assert_int_equal(ingest_attach(n.in, again, ends->pid), 0);
+    while (node_stats(&n).programs > 1)
+        node_round(&n);
+    ingest_sample_cells(n.in, clock_realtime_ns());
+    assert_true(series(&n, "work_total")->last == 1005);
+    node_say(stays, "\n");
+    node_until_all_gone(&n);
+    node_close(&n);
+}
+
 static void more_cells_than_a_set_holds(void **state)
 {
     (void)state;
@@ -312,6 +365,7 @@ int main(void)
         cmocka_unit_test(no_addition_is_lost_between_agents),
         cmocka_unit_test(the_last_state_is_recorded_whoever_has_the_series),
         cmocka_unit_test(one_that_connects_later_is_not_counted_twice),
+        cmocka_unit_test(one_that_comes_back_after_its_end_is_not_counted_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,10 +212,10 @@ static int by_time(const void *a, const void *b)
     return (x->t_ns > y->t_ns) - (x->t_ns < y->t_ns);
 }
 
-// Programs that emit into one series have nanoseconds of their own in it: the store keeps one value at a time.
-static void programs_of_one_series(void **state)
+// Programs that emit into one series have nanoseconds of their own in it: the store keeps one value at a time. The agent reads the
+// rings while they are written, or all of them at once when they are full of points.
+static void emit_into_one_series(bool reads_meanwhile)
 {
-    (void)state;
     enum { PROGRAMS = 3, EACH = 600000 };
     struct node n;
     struct child *c[PROGRAMS];
@@ -229,10 +229,14 @@ static void programs_of_one_series(void **state)
     while (node_stats(&n).programs < PROGRAMS)
         node_round(&n);
     node_round(&n);
+    struct ingest *in = n.in;
+    if (!reads_meanwhile)
+        n.in = NULL;
     for (int i = 0; i < PROGRAMS; i++)
         node_say(c[i], "\n");
     for (int i = 0; i < PROGRAMS; i++)
         node_until_said(&n, c[i], "second");
+    n.in = in;
     for (int i = 0; i < PROGRAMS; i++)
         node_say(c[i], "\n");
     node_until_all_gone(&n);
@@ -245,6 +249,18 @@ static void programs_of_one_series(void **state)
     if (same)
         fail_msg("%zu of %zu points share their time with another one", same, n.store->kept_count);
     node_close(&n);
+}
+
+static void programs_of_one_series(void **state)
+{
+    (void)state;
+    emit_into_one_series(true);
+}
+
+static void programs_of_one_series_and_a_late_agent(void **state)
+{
+    (void)state;
+    emit_into_one_series(false);
 }
 
 static void times_are_true(void **state)
@@ -281,6 +297,7 @@ int main(void)
         cmocka_unit_test(full_ring_rings_the_bell),
         cmocka_unit_test(many_programs),
         cmocka_unit_test(programs_of_one_series),
+        cmocka_unit_test(programs_of_one_series_and_a_late_agent),
         cmocka_unit_test(times_are_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
