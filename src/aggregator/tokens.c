@@ -1,6 +1,7 @@
 #include "aggregator/tokens.h"
 
 #include "aggregator/secrets.h"
+#include "base/hex.h"
 #include "base/whole.h"
 
 #include <ctype.h>
@@ -21,18 +22,12 @@ bool token_valid(struct str token)
     return token.size && token.size <= TOKEN_MAX;
 }
 
-static void write_hex(const unsigned char *bytes, size_t size, char *out)
-{
-    for (size_t i = 0; i < size; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-}
-
 int token_make(char out[TOKEN_TEXT_MAX], struct error *e)
 {
     unsigned char bytes[TOKEN_MADE / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return error_set(e, -errno, "cannot make a token: %s", strerror(errno));
-    write_hex(bytes, sizeof bytes, out);
+    hex_write(bytes, sizeof bytes, out);
     explicit_bzero(bytes, sizeof bytes);
     return 0;
 }
@@ -99,6 +94,6 @@ void token_of_role(struct str control, enum role role, char out[TOKEN_TEXT_MAX])
     hmac_sha256_set_key(&mac, control.size, (const uint8_t *)control.data);
     hmac_sha256_update(&mac, strlen(label), (const uint8_t *)label);
     hmac_sha256_digest(&mac, sizeof digest, digest);
-    write_hex(digest, sizeof digest, out);
+    hex_write(digest, sizeof digest, out);
     explicit_bzero(&mac, sizeof mac);
 }

@@ -3,6 +3,7 @@
 #include "aggregator/listen.h"
 #include "aggregator/tokens.h"
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "launch/agent_socket.h"
 #include "launch/attempt.h"
@@ -160,8 +161,8 @@ static int make_key(struct launch *l, struct error *e)
     uint8_t key[WIRE_KEY_BYTES];
     snprintf(l->key_file, sizeof l->key_file, "%s/key", l->job.folder);
     int status = wire_key_make(l->key_file, key, e);
-    for (size_t i = 0; i < sizeof key && status == 0; i++)
-        snprintf(l->key + 2 * i, 3, "%02x", key[i]);
+    if (status == 0)
+        hex_write(key, sizeof key, l->key);
     explicit_bzero(key, sizeof key);
     return status;
 }

@@ -1,5 +1,7 @@
 #include "wire/server_proof.h"
 
+#include "base/hex.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,18 +11,12 @@
 #include <string.h>
 #include <sys/random.h>
 
-static void write_hex(const uint8_t *bytes, size_t size, char *out)
-{
-    for (size_t i = 0; i < size; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-}
-
 bool server_nonce_make(char out[SERVER_NONCE_CHARACTERS + 1])
 {
     uint8_t bytes[SERVER_NONCE_CHARACTERS / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
-    write_hex(bytes, sizeof bytes, out);
+    hex_write(bytes, sizeof bytes, out);
     return true;
 }
 
@@ -63,7 +59,7 @@ void server_proof_make(struct str token, struct str nonce, struct str address, c
     hmac_sha256_update(&mac, nonce.size, (const uint8_t *)nonce.data); // of one size always
     hmac_sha256_update(&mac, address.size, (const uint8_t *)address.data);
     hmac_sha256_digest(&mac, sizeof digest, digest);
-    write_hex(digest, sizeof digest, out);
+    hex_write(digest, sizeof digest, out);
     explicit_bzero(&mac, sizeof mac);
 }
 
