@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <nettle/base64.h>
+#include <nettle/memops.h>
 #include <stdio.h>
 
 enum { COOKIE_NAME_MAX = 32, BASIC_MAX = 1024 };
@@ -21,14 +22,7 @@ bool auth_needs_token(const struct auth *auth)
 
 bool auth_token_equal(struct str token, struct str given)
 {
-    if (!token.size)
-        return false;
-    // Every byte given is compared with some byte of the token; volatile keeps the loop from ending
-    // early.
-    volatile unsigned char difference = token.size != given.size;
-    for (size_t i = 0; i < given.size; i++)
-        difference = (unsigned char)(difference | (given.data[i] ^ token.data[i % token.size]));
-    return difference == 0;
+    return token.size && token.size == given.size && memeql_sec(token.data, given.data, token.size);
 }
 
 enum role auth_role_of(const struct auth *auth, struct str given)

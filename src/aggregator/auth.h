@@ -35,7 +35,8 @@ struct auth {
 void auth_set_token(struct auth *auth, struct str control);
 bool auth_needs_token(const struct auth *auth);
 
-// Same time for every `given` of one size.
+// Takes the same time for every `given` of one size: it tells nothing but the size of the token.
+// An empty token equals nothing.
 bool auth_token_equal(struct str token, struct str given);
 
 // ROLE_NOBODY: it is none of the tokens.

@@ -3,6 +3,7 @@
 #include "aggregator/tokens.h"
 #include "base/clock.h"
 
+#include <nettle/memops.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -53,15 +54,6 @@ bool sessions_open(struct sessions *s, const struct peer *peer, char id[SESSION_
     return true;
 }
 
-// Same time whatever differs.
-static bool is_id(const struct session *session, struct str id)
-{
-    volatile unsigned char difference = 0;
-    for (size_t i = 0; i < SESSION_ID_SIZE; i++)
-        difference = (unsigned char)(difference | (session->id[i] ^ id.data[i]));
-    return difference == 0;
-}
-
 bool sessions_check(struct sessions *s, struct str id, const struct peer *peer)
 {
     static const int64_t idle_ns = (int64_t)SESSION_IDLE_S * NS_PER_S;
@@ -73,7 +65,7 @@ bool sessions_check(struct sessions *s, struct str id, const struct peer *peer)
     for (size_t i = 0; i < SESSIONS_MAX; i++) {
         struct session *session = &s->all[i];
         bool live = session->used_ns && now_ns - session->used_ns < idle_ns;
-        if (!is_id(session, id) || !live || !peer_equal(&session->peer, peer))
+        if (!memeql_sec(session->id, id.data, SESSION_ID_SIZE) || !live || !peer_equal(&session->peer, peer))
             continue;
         session->used_ns = now_ns;
         found = true;
