@@ -27,6 +27,15 @@ int error_set(struct error *e, int code, const char *format, ...)
     return code;
 }
 
+// As much of it as there is room for.
+static void append(struct error *e, struct str more)
+{
+    size_t size = strlen(e->text);
+    more = str_slice(more, 0, sizeof e->text - 1 - size);
+    memcpy(e->text + size, more.data, more.size);
+    e->text[size + more.size] = 0;
+}
+
 int error_prefix(struct error *e, const char *format, ...)
 {
     if (!e)
@@ -35,10 +44,10 @@ int error_prefix(struct error *e, const char *format, ...)
     memcpy(old, e->text, sizeof old);
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(e->text, sizeof e->text, format, args);
+    vsnprintf(e->text, sizeof e->text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof e->text)
-        snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", old);
+    append(e, STR(": "));
+    append(e, str_of(old));
     make_printable(e);
     return e->code;
 }
