@@ -1,18 +1,14 @@
 #include "aggregator/tokens.h"
 
 #include "aggregator/secrets.h"
+#include "base/atomic_file.h"
 #include "base/hex.h"
-#include "base/whole.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <nettle/hmac.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 bool token_valid(struct str token)
 {
@@ -32,26 +28,15 @@ int token_make(char out[TOKEN_TEXT_MAX], struct error *e)
     return 0;
 }
 
-// Writes a file of its own and gives it the name: whoever reads that one finds a whole token.
 // -EEXIST: another process was faster.
 static int make_file(const char *path, struct error *e)
 {
-    char token[TOKEN_TEXT_MAX], line[TOKEN_TEXT_MAX + 1], draft[PATH_MAX];
-    int rc = token_make(token, e), n = snprintf(draft, sizeof draft, "%s.XXXXXX", path);
+    char token[TOKEN_TEXT_MAX], line[TOKEN_TEXT_MAX + 1];
+    int rc = token_make(token, e);
     if (rc)
         return rc;
-    if (n < 0 || (size_t)n >= sizeof draft)
-        return error_set(e, -ENAMETOOLONG, "the path of the token file is too long");
-    int fd = mkostemp(draft, O_CLOEXEC); // mode 0600
-    if (fd < 0)
-        return error_set(e, -errno, "cannot make the token file %s: %s", path, strerror(errno));
     snprintf(line, sizeof line, "%s\n", token);
-    rc = whole_write(fd, str_of(line), 0);
-    if (close(fd) != 0 && !rc)
-        rc = -errno;
-    if (!rc && link(draft, path) != 0)
-        rc = -errno;
-    unlink(draft);
+    rc = atomic_file_write(path, str_of(line), ATOMIC_FILE_NEW);
     explicit_bzero(token, sizeof token);
     explicit_bzero(line, sizeof line);
     return rc ? error_set(e, rc, "cannot write the token file %s: %s", path, strerror(-rc)) : 0;

@@ -1,5 +1,6 @@
 #include "launch/folder.h"
 
+#include "base/atomic_file.h"
 #include "base/whole.h"
 
 #include <dirent.h>
@@ -109,28 +110,14 @@ int folder_check_writable(const char *path, struct error *e)
 
 // ---------------------------------------------------------------- files
 
-int folder_write(const char *folder, const char *name, struct str text, bool durable, struct error *e)
+int folder_write(const char *folder, const char *name, struct str text, struct error *e)
 {
-    char path[FOLDER_PATH_MAX], draft[FOLDER_PATH_MAX];
+    char path[FOLDER_PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-    int m = snprintf(draft, sizeof draft, "%s/.%s.XXXXXX", folder, name);
-    if (n < 0 || n >= (int)sizeof path || m < 0 || m >= (int)sizeof draft)
+    if (n < 0 || n >= (int)sizeof path)
         return error_set(e, -ENAMETOOLONG, "the path %.60s… is too long", folder);
-    int fd = mkostemp(draft, O_CLOEXEC); // other nodes may write the same file now, where they share the folder
-    if (fd < 0)
-        return error_set(e, -errno, "cannot write %s: %s", path, strerror(errno));
-    int status = whole_write(fd, text, 0);
-    if (status == 0 && durable && fsync(fd) < 0)
-        status = -errno;
-    if (close(fd) < 0 && status == 0)
-        status = -errno;
-    if (status == 0 && rename(draft, path) < 0)
-        status = -errno;
-    if (status < 0) {
-        unlink(draft);
-        return error_set(e, status, "cannot write %s: %s", path, strerror(-status));
-    }
-    return 0;
+    int status = atomic_file_write(path, text, 0);
+    return status ? error_set(e, status, "cannot write %s: %s", path, strerror(-status)) : 0;
 }
 
 int folder_read(const char *path, size_t limit, struct buf *out, struct error *e)

@@ -37,9 +37,8 @@ int folder_make_all(const char *path, struct error *e);
 // Whether files can be made in the folder: makes one and removes it. 0 or a negative errno with the reason.
 int folder_check_writable(const char *path, struct error *e);
 
-// Writes a whole file (mode 0600) beside its final place and renames it there, so that readers see the old or the new one. With `durable` it is on
-// disk on return.
-int folder_write(const char *folder, const char *name, struct str text, bool durable, struct error *e);
+// Writes FOLDER/NAME whole or not at all, mode 0600 (base/atomic_file.h).
+int folder_write(const char *folder, const char *name, struct str text, struct error *e);
 
 // Reads a file of at most `limit` bytes into *out (which is freed by the caller). -EFBIG when it is longer.
 int folder_read(const char *path, size_t limit, struct buf *out, struct error *e);

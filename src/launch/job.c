@@ -198,8 +198,7 @@ int job_write(const struct job *j, const char *folder, const char *name, struct 
         json_key_bool(&w, "emitted", j->emitted == JOB_EMITTED);
     json_end_object(&w);
     buf_add_char(&text, '\n');
-    int status =
-        text.failed ? error_set(e, -ENOMEM, "out of memory") : folder_write(folder, name, buf_str(&text), false, e);
+    int status = text.failed ? error_set(e, -ENOMEM, "out of memory") : folder_write(folder, name, buf_str(&text), e);
     buf_free(&text);
     return status;
 }

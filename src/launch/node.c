@@ -71,7 +71,7 @@ static void write_hostfile(const struct node *n, struct str hosts)
         buf_add_char(&text, '\n');
     }
     struct error e;
-    if (!text.failed && folder_write(n->job.folder, "hostfile", buf_str(&text), false, &e) < 0)
+    if (!text.failed && folder_write(n->job.folder, "hostfile", buf_str(&text), &e) < 0)
         log_warning("%s", e.text);
     buf_free(&text);
 }
@@ -338,7 +338,7 @@ static int write_key(const struct node *n, struct error *e)
         sound = sscanf(n->told.key + 2 * i, "%2x", &byte) == 1;
         key[i] = (char)byte;
     }
-    int status = sound ? folder_write(n->job.folder, "key", (struct str){key, sizeof key}, false, e)
+    int status = sound ? folder_write(n->job.folder, "key", (struct str){key, sizeof key}, e)
                        : error_set(e, -EPROTO, "the job's key that was told is none");
     explicit_bzero(key, sizeof key);
     return status;
@@ -367,7 +367,7 @@ static int make_folder(struct node *n, struct error *e)
     memcpy(n->job.id, n->told.job, sizeof n->job.id);
     char line[sizeof n->told.token + 1];
     snprintf(line, sizeof line, "%s\n", n->told.token);
-    status = folder_write(n->job.folder, "token", str_of(line), false, e);
+    status = folder_write(n->job.folder, "token", str_of(line), e);
     if (status == 0 && n->told.key[0])
         status = write_key(n, e);
     if (status == 0)

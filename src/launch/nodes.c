@@ -524,7 +524,7 @@ int nodes_begin(struct nodes *n, struct error *e)
     if (!nodes_hostfile_text(n, &text))
         status = error_set(e, -ENOMEM, "out of memory");
     else if (n->job->folder[0])
-        status = folder_write(n->job->folder, "hostfile", buf_str(&text), false, e);
+        status = folder_write(n->job->folder, "hostfile", buf_str(&text), e);
     buf_free(&text);
     if (n->placement)
         placement_tell_hosts(n->placement, n->list);

@@ -153,7 +153,7 @@ static int make_token(struct launch *l, struct error *e)
         return rc;
     char line[sizeof l->token + 1];
     snprintf(line, sizeof line, "%s\n", l->token);
-    return folder_write(l->job.folder, "token", str_of(line), false, e);
+    return folder_write(l->job.folder, "token", str_of(line), e);
 }
 
 static int make_key(struct launch *l, struct error *e)

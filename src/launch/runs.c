@@ -1,5 +1,6 @@
 #include "launch/runs.h"
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "launch/run.h"
 #include "store/read.h"
@@ -59,37 +60,23 @@ bool runs_is_run(const char *folder)
 
 // ---------------------------------------------------------------- keeping
 
-// Across file systems: a whole copy first, under a name that nobody else can have put there.
+// Across file systems.
 static int copy_file(const char *from, const char *to, struct error *e)
 {
-    char draft[FOLDER_PATH_MAX + 8];
-    snprintf(draft, sizeof draft, "%s.XXXXXX", to);
+    struct atomic_file out;
     int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (in < 0)
         return error_set(e, -errno, "cannot read %s: %s", from, strerror(errno));
-    int out = mkostemp(draft, O_CLOEXEC);
-    if (out < 0) {
-        int code = errno;
-        close(in);
-        return error_set(e, -code, "cannot write %s: %s", to, strerror(code));
+    int status = atomic_file_begin(&out, to);
+    if (status == 0) {
+        ssize_t n;
+        do
+            n = sendfile(out.fd, in, NULL, COPY_PIECE_BYTES);
+        while (n > 0 || (n < 0 && errno == EINTR));
+        status = atomic_file_end(&out, n < 0 ? -errno : 0, ATOMIC_FILE_DURABLE);
     }
-    ssize_t n;
-    do
-        n = sendfile(out, in, NULL, COPY_PIECE_BYTES);
-    while (n > 0 || (n < 0 && errno == EINTR));
-    int code = n < 0 ? errno : 0;
-    if (code == 0 && fsync(out) < 0)
-        code = errno;
-    if (close(out) < 0 && code == 0)
-        code = errno;
     close(in);
-    if (code == 0 && rename(draft, to) < 0)
-        code = errno;
-    if (code != 0) {
-        unlink(draft);
-        return error_set(e, -code, "cannot write %s: %s", to, strerror(code));
-    }
-    return 0;
+    return status ? error_set(e, status, "cannot write %s: %s", to, strerror(-status)) : 0;
 }
 
 static int move_file(const char *from, const char *to, struct error *e)

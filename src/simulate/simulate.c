@@ -117,7 +117,7 @@ static int make_folders(struct simulation *s, struct error *e)
     rc = folder_make_all(s->head, e);
     if (rc == 0)
         rc = wire_key_make(s->key_file, s->key, e);
-    return rc ? rc : folder_write(s->folder, "token", str_of(token), false, e);
+    return rc ? rc : folder_write(s->folder, "token", str_of(token), e);
 }
 
 static int share_memory(struct simulation *s, struct error *e)

@@ -1,7 +1,6 @@
 #include "launch/folder.h"
 #include "unit/test.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -57,63 +56,22 @@ static void private_folders(void **state)
     assert_int_equal(folder_open_private(path_of("link"), &e), -ELOOP);
 }
 
-static int drafts(void)
-{
-    int count = 0;
-    DIR *folder = opendir(root);
-    assert_non_null(folder);
-    for (struct dirent *entry; (entry = readdir(folder));)
-        count += strncmp(entry->d_name, ".f.", 3) == 0;
-    closedir(folder);
-    return count;
-}
-
-// Nodes that share a file system tell of their run at the same time.
-static void several_write_one_file(void **state)
-{
-    (void)state;
-    enum { WRITERS = 4, TIMES = 500 };
-    pid_t writers[WRITERS];
-    struct error e;
-    struct buf text;
-    for (int i = 0; i < WRITERS; i++) {
-        writers[i] = fork();
-        assert_true(writers[i] >= 0);
-        if (writers[i] == 0) {
-            int failed = 0;
-            for (int k = 0; k < TIMES; k++)
-                failed |= folder_write(root, "f", STR("the same"), false, NULL);
-            _exit(failed != 0);
-        }
-    }
-    for (int i = 0; i < WRITERS; i++) {
-        int status;
-        assert_int_equal(waitpid(writers[i], &status, 0), writers[i]);
-        assert_int_equal(status, 0);
-    }
-    assert_int_equal(folder_read(path_of("f"), 100, &text, &e), 0);
-    assert_str_equal(buf_str(&text), "the same");
-    buf_free(&text);
-    assert_int_equal(drafts(), 0);
-}
-
-static void files_are_replaced_as_a_whole(void **state)
+static void files_are_written_and_read(void **state)
 {
     (void)state;
     struct error e;
     struct buf text;
     struct stat info;
-    assert_int_equal(folder_write(root, "f", STR("one"), true, &e), 0);
-    assert_int_equal(folder_write(root, "f", STR("two, longer"), false, &e), 0);
+    assert_int_equal(folder_write(root, "f", STR("one"), &e), 0);
+    assert_int_equal(folder_write(root, "f", STR("two, longer"), &e), 0);
     assert_int_equal(folder_read(path_of("f"), 100, &text, &e), 0);
     assert_str_equal(buf_str(&text), "two, longer");
     buf_free(&text);
     stat(path_of("f"), &info);
     assert_int_equal(info.st_mode & 07777, 0600);
-    assert_int_equal(drafts(), 0);
     assert_int_equal(folder_read(path_of("f"), 5, &text, &e), -EFBIG);
     assert_int_equal(folder_read(path_of("none"), 5, &text, &e), -ENOENT);
-    assert_int_equal(folder_write(path_of("none"), "f", STR("x"), false, &e), -ENOENT);
+    assert_int_equal(folder_write(path_of("none"), "f", STR("x"), &e), -ENOENT);
 }
 
 static void removal_does_not_follow_links(void **state)
@@ -122,8 +80,8 @@ static void removal_does_not_follow_links(void **state)
     struct error e;
     assert_int_equal(folder_make_all(path_of("doomed/x/y"), &e), 0);
     assert_int_equal(folder_make_all(path_of("spared"), &e), 0);
-    assert_int_equal(folder_write(path_of("spared"), "f", STR("x"), false, &e), 0);
-    assert_int_equal(folder_write(path_of("doomed/x"), "f", STR("x"), false, &e), 0);
+    assert_int_equal(folder_write(path_of("spared"), "f", STR("x"), &e), 0);
+    assert_int_equal(folder_write(path_of("doomed/x"), "f", STR("x"), &e), 0);
     assert_int_equal(symlink(path_of("spared"), path_of("doomed/x/link")), 0);
     assert_int_equal(folder_remove(path_of("doomed"), &e), 0);
     assert_int_equal(access(path_of("doomed"), F_OK), -1);
@@ -149,8 +107,8 @@ static void removal_does_not_follow_mounts(void **state)
     struct error e;
     assert_int_equal(folder_make_all(path_of("bound"), &e), 0);
     assert_int_equal(folder_make_all(path_of("around/x/mounted"), &e), 0);
-    assert_int_equal(folder_write(path_of("bound"), "f", STR("x"), false, &e), 0);
-    assert_int_equal(folder_write(path_of("around/x"), "f", STR("x"), false, &e), 0);
+    assert_int_equal(folder_write(path_of("bound"), "f", STR("x"), &e), 0);
+    assert_int_equal(folder_write(path_of("around/x"), "f", STR("x"), &e), 0);
     pid_t child = fork();
     if (child == 0)
         _exit(remove_around_a_mount());
@@ -179,7 +137,7 @@ static void what_cannot_be_made_is_named(void **state)
 {
     (void)state;
     struct error e;
-    assert_int_equal(folder_write(root, "file", STR("x"), false, &e), 0);
+    assert_int_equal(folder_write(root, "file", STR("x"), &e), 0);
     assert_int_equal(folder_make_all(path_of("file"), &e), -ENOTDIR);
     assert_true(folder_make_all(path_of("file/x"), &e) < 0);
     assert_non_null(strstr(e.text, "/file"));
@@ -195,8 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(private_folders),
-        cmocka_unit_test(several_write_one_file),
-        cmocka_unit_test(files_are_replaced_as_a_whole),
+        cmocka_unit_test(files_are_written_and_read),
         cmocka_unit_test(removal_does_not_follow_links),
         cmocka_unit_test(removal_does_not_follow_mounts),
         cmocka_unit_test(removal_goes_down_so_far),

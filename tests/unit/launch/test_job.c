@@ -103,15 +103,14 @@ static void strange_texts_are_refused(void **state)
     char path[FOLDER_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/x.json", parent);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        assert_int_equal(folder_write(parent, "x.json", str_of(texts[i]), false, NULL), 0);
+        assert_int_equal(folder_write(parent, "x.json", str_of(texts[i]), NULL), 0);
         assert_int_equal(job_read(path, &j, NULL), -EBADMSG);
         job_free(&j);
     }
     // Fields of the wrong kind are as good as absent.
     assert_int_equal(
         folder_write(parent, "x.json",
-                     STR("{\"format\": \"sonde run 1\", \"job\": 5, \"start_ns\": \"x\", \"command\": []}"), false,
-                     NULL),
+                     STR("{\"format\": \"sonde run 1\", \"job\": 5, \"start_ns\": \"x\", \"command\": []}"), NULL),
         0);
     assert_int_equal(job_read(path, &j, NULL), 0);
     assert_string_equal(j.id, "");

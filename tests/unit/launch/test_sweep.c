@@ -39,7 +39,7 @@ static struct job killed(const char *id, const char *host)
     close(fd);
     assert_int_equal(job_make_folder(&j, base, NULL, &lock_fd, NULL), 0);
     assert_int_equal(job_write(&j, j.folder, JOB_FILE, NULL), 0);
-    assert_int_equal(folder_write(j.folder, file, STR("points"), false, NULL), 0);
+    assert_int_equal(folder_write(j.folder, file, STR("points"), NULL), 0);
     close(lock_fd);
     return j;
 }
