@@ -2,16 +2,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "launch/agent_socket.h"
-#include "launch/child.h"
+#include "launch/agent_process.h"
 #include "launch/job.h"
-#include "launch/keeper.h"
 #include "launch/node_told.h"
 #include "launch/run.h"
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
-#include "launch/wanted.h"
 #include "wire/copy_wire.h"
 #include "wire/settings.h"
 
@@ -34,15 +31,12 @@ struct node {
     bool ending;
     int64_t heard_ns, beaten_ns;
     struct signals signals;
-    struct child agent, relay;
-    int agent_starts, relay_starts, lock_fd;
-    char socket[FOLDER_PATH_MAX + 16];
-    int agent_listening; // for every agent (agent_socket.h); -1: none
-    struct keeper_home keeper;
+    struct agent_process agent;
+    struct child relay;
+    int relay_starts, lock_fd;
     bool ready, hub_said;
     bool finishing, closed, dropped;
     int64_t finish_ns;
-    struct wanted wanted;
 };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -76,21 +70,11 @@ static void write_hostfile(const struct node *n, struct str hosts)
     buf_free(&text);
 }
 
-static void tell_agent(void *user, const char *wanted)
-{
-    struct node *n = user;
-    child_tell(&n->agent, COLLECTOR_VERB " %s", wanted);
-}
-
 static void take_collector(struct node *n, struct str wanted)
 {
     struct error e;
-    if (wanted_take(&n->wanted, wanted, &e) < 0) {
+    if (agent_process_collect(&n->agent, wanted, &e) < 0)
         log_warning("%s", e.text);
-        return;
-    }
-    if (n->agent.state == CHILD_READY)
-        child_tell(&n->agent, COLLECTOR_VERB " %.*s", STR_ARG(wanted));
 }
 
 // The relay is told of each of them.
@@ -152,31 +136,15 @@ static void take_from_agent(void *user, const char *line)
 
 static int start_agent(struct node *n, struct error *e)
 {
-    struct child_command c = {0};
-    snprintf(n->socket, sizeof n->socket, "%s/agent.sock", n->job.folder);
-    if (n->agent_starts++ == 0 && (n->agent_listening = agent_socket_open(n->socket, e)) < 0)
-        return n->agent_listening;
-    child_command_add(&c, "sonde");
-    child_command_add(&c, "agent");
-    child_command_add(&c, "--folder=%s", n->job.folder);
-    child_command_add(&c, "--socket=%s", n->socket);
-    child_command_add(&c, "--listen-fd=%d", child_command_hand(&c, n->agent_listening));
-    int keeper_fd = keeper_home_open(&n->keeper);
-    if (keeper_fd >= 0)
-        child_command_add(&c, "--keeper-fd=%d", child_command_hand(&c, keeper_fd));
-    child_command_add(&c, "--host=%s", n->job.host);
-    child_command_add(&c, "--job=%s", n->job.id);
-    if (n->job.record[0])
-        child_command_add(&c, "--overflow-folder=%s", n->job.record);
-    child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
+    struct child_command c;
+    int status = agent_process_command(&n->agent, &n->job, &c, e);
+    if (status < 0)
+        return status;
     for (size_t i = 0; i < n->told.argument_count; i++)
         child_command_add(&c, "%s", n->told.arguments[i]);
-    int status = child_start(&n->agent, "agent", &c, e);
-    if (keeper_fd >= 0)
-        close(keeper_fd);
-    n->agent.take = take_from_agent;
-    n->agent.user = n;
-    child_command_free(&c);
+    status = agent_process_start(&n->agent, &c, e);
+    n->agent.child.take = take_from_agent;
+    n->agent.child.user = n;
     return status;
 }
 
@@ -238,14 +206,14 @@ static void on_relay_end(struct node *n, int status)
 
 static void on_agent_end(struct node *n, int status)
 {
-    bool was_ready = n->agent.state == CHILD_READY;
-    child_reaped(&n->agent, status);
-    if (n->agent.stopping || (!n->ready && !was_ready))
+    bool was_ready = n->agent.child.state == CHILD_READY;
+    child_reaped(&n->agent.child, status);
+    if (n->agent.child.stopping || (!n->ready && !was_ready))
         return; // the end, or the start, which waits for it
     char how[64];
     struct error e;
     child_status_text(status, how, sizeof how);
-    bool again = n->agent_starts <= LAUNCH_RESTARTS_MAX;
+    bool again = n->agent.starts <= LAUNCH_RESTARTS_MAX;
     if (again && start_agent(n, &e) == 0) {
         say("agent has ended (%s); starting it again", how);
         return;
@@ -254,8 +222,7 @@ static void on_agent_end(struct node *n, int status)
         say("agent has ended again (%s) and is not started any more", how);
     else
         say("agent has ended (%s): %s", how, e.text);
-    agent_socket_refuse(&n->agent_listening, n->socket);
-    keeper_home_close(&n->keeper);
+    agent_process_refuse(&n->agent);
 }
 
 static void reap(struct node *n)
@@ -263,7 +230,7 @@ static void reap(struct node *n)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid == n->agent.pid && child_runs(&n->agent))
+        if (pid == n->agent.child.pid && child_runs(&n->agent.child))
             on_agent_end(n, status);
         else if (pid == n->relay.pid && child_runs(&n->relay))
             on_relay_end(n, status);
@@ -275,26 +242,20 @@ static int turn(struct node *n, int64_t deadline_ns, struct error *e)
 {
     int64_t left_ns = deadline_ns - clock_monotonic_ns();
     struct pollfd fds[] = {{.fd = n->signals.fd, .events = POLLIN},
-                           {.fd = n->agent.control, .events = POLLIN},
+                           {.fd = n->agent.child.control, .events = POLLIN},
                            {.fd = n->relay.control, .events = POLLIN},
                            {.fd = n->ending ? -1 : STDIN_FILENO, .events = POLLIN},
-                           {.fd = n->keeper.fd, .events = POLLIN}};
+                           {.fd = n->agent.keeper.fd, .events = POLLIN}};
     int timeout_ms = left_ns <= 0 ? 0 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
     if (poll(fds, sizeof fds / sizeof fds[0], timeout_ms) <= 0)
         return 0;
     int status = fds[3].revents ? read_input(n, e) : 0;
-    if (fds[1].revents) {
-        bool was_ready = n->agent.state == CHILD_READY;
-        child_read(&n->agent);
-        if (!was_ready && n->agent.state == CHILD_READY) {
-            keeper_home_settle(&n->keeper);
-            wanted_tell(&n->wanted, tell_agent, n);
-        }
-    }
+    if (fds[1].revents)
+        agent_process_read(&n->agent);
     if (fds[2].revents)
         child_read(&n->relay);
     if (fds[4].revents)
-        keeper_home_read(&n->keeper);
+        keeper_home_read(&n->agent.keeper);
     on_relay_ready(n);
     bool from_terminal;
     for (int number = signals_next(&n->signals, &from_terminal); number;
@@ -381,14 +342,14 @@ static int wait_for_agent(struct node *n, struct error *e)
 {
     int status = start_agent(n, e);
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)LAUNCH_START_TIMEOUT_MS * NS_PER_MS;
-    while (status == 0 && n->agent.state == CHILD_STARTING && !n->ending && clock_monotonic_ns() < deadline_ns)
+    while (status == 0 && n->agent.child.state == CHILD_STARTING && !n->ending && clock_monotonic_ns() < deadline_ns)
         status = turn(n, deadline_ns, e);
-    if (status < 0 || n->ending || n->agent.state == CHILD_READY)
+    if (status < 0 || n->ending || n->agent.child.state == CHILD_READY)
         return status;
-    if (child_refused(&n->agent))
-        return error_set(e, -EIO, "%s", n->agent.line + strlen("error "));
+    if (child_refused(&n->agent.child))
+        return error_set(e, -EIO, "%s", n->agent.child.line + strlen("error "));
     return error_set(e, -ETIMEDOUT, "the agent %s",
-                     n->agent.state == CHILD_STARTING ? "is not ready in time" : "has ended at its start");
+                     n->agent.child.state == CHILD_STARTING ? "is not ready in time" : "has ended at its start");
 }
 
 // A folder for the recording that is there already is the launcher's, on a file system that the nodes share, unless it has said by what that is known. It writes
@@ -406,11 +367,10 @@ static void finish(struct node *n)
 {
     if (!n->finishing || n->closed)
         return;
-    agent_socket_close(&n->agent_listening);
-    child_stop(&n->agent);
-    if (child_runs(&n->agent)) {
+    agent_process_stop(&n->agent);
+    if (child_runs(&n->agent.child)) {
         if (clock_monotonic_ns() > n->finish_ns + n->told.stop_ms * NS_PER_MS)
-            kill(n->agent.pid, SIGKILL); // what it had taken over is in its file
+            kill(n->agent.child.pid, SIGKILL); // what it had taken over is in its file
         return;
     }
     n->closed = true;
@@ -453,19 +413,18 @@ static void stop_children(struct node *n)
 {
     n->ending = true;
     child_stop(&n->relay);
-    agent_socket_close(&n->agent_listening);
-    child_stop(&n->agent);
+    agent_process_stop(&n->agent);
     int64_t deadline_ns = clock_monotonic_ns() + n->told.stop_ms * NS_PER_MS;
-    while ((child_runs(&n->agent) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
+    while ((child_runs(&n->agent.child) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
-    if (child_runs(&n->agent)) {
+    if (child_runs(&n->agent.child)) {
         say("agent has not ended in time and is killed; what it had taken over is in its file");
-        kill(n->agent.pid, SIGKILL);
+        kill(n->agent.child.pid, SIGKILL);
     }
     if (child_runs(&n->relay))
         kill(n->relay.pid, SIGKILL); // it has nothing that could be lost
     deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
-    while ((child_runs(&n->agent) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
+    while ((child_runs(&n->agent.child) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
 }
 
@@ -503,7 +462,7 @@ static void conclude(struct node *n)
 {
     struct error e;
     n->job.end_ns = clock_realtime_ns();
-    n->job.agent_restarts = n->agent_starts > 0 ? n->agent_starts - 1 : 0;
+    n->job.agent_restarts = n->agent.starts > 0 ? n->agent.starts - 1 : 0;
     char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
     struct stat info;
     snprintf(file, sizeof file, "%s/%s.sonde", n->job.folder, n->job.host);
@@ -524,8 +483,8 @@ int node_run(struct error *e)
         error_set(e, -ENOMEM, "out of memory");
         return 1;
     }
-    keeper_home_init(&n->keeper);
-    n->agent_listening = n->lock_fd = n->agent.control = n->relay.control = -1;
+    agent_process_init(&n->agent);
+    n->lock_fd = n->relay.control = -1;
     told_init(&n->told);
     n->job.start_ns = clock_realtime_ns();
     n->job.pid = getpid();
@@ -543,18 +502,16 @@ int node_run(struct error *e)
         status = serve(n, e);
     if (status < 0)
         say("error %s", e->text);
-    if (child_runs(&n->agent) || child_runs(&n->relay))
+    if (child_runs(&n->agent.child) || child_runs(&n->relay))
         stop_children(n);
     if (n->job.folder[0])
         conclude(n);
     if (opened)
         signals_close(&n->signals);
-    agent_socket_close(&n->agent_listening);
-    keeper_home_close(&n->keeper);
+    agent_process_free(&n->agent);
     if (n->lock_fd >= 0)
         close(n->lock_fd);
     told_free(&n->told);
-    wanted_free(&n->wanted);
     job_free(&n->job);
     free(n);
     return status < 0 ? 1 : 0;

@@ -1,27 +1,23 @@
 #include "launch/run.h"
 
-#include "aggregator/listen.h"
 #include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/log.h"
-#include "launch/agent_socket.h"
+#include "launch/agent_process.h"
+#include "launch/aggregator_process.h"
 #include "launch/attempt.h"
-#include "launch/child.h"
 #include "launch/command.h"
+#include "launch/conclusion.h"
 #include "launch/descendants.h"
 #include "launch/folder.h"
 #include "launch/job.h"
-#include "launch/keeper.h"
 #include "launch/nodes.h"
 #include "launch/plain.h"
-#include "launch/runs.h"
+#include "launch/record_place.h"
 #include "launch/signals.h"
 #include "launch/substitute.h"
-#include "launch/summary.h"
-#include "launch/sweep.h"
 #include "launch/tunnel.h"
-#include "launch/wanted.h"
 #include "wire/settings.h"
 
 #include <errno.h>
@@ -51,16 +47,13 @@ struct launch {
     struct signals signals;
     int lock_fd;
     char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX]; // runs: empty unless the recording goes there
-    char socket[PATH_BYTES], token_file[PATH_BYTES], hostfile[PATH_BYTES];
+    char token_file[PATH_BYTES], hostfile[PATH_BYTES];
     char token[TOKEN_TEXT_MAX];
-    char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1]; // of the hub; empty without other nodes
-    int hub_port;                                           // 0: not known yet
-    int agent_listening;                                    // for every agent (agent_socket.h); -1: none
-    struct keeper_home keeper;
-    int listening, hub_listening; // for every aggregator: their ports are ours as long as we run (listen.h); -1: none
+    char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1];   // of the hub; empty without other nodes
+    int hub_port;                                             // 0: not known yet
     char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX]; // absolute: the aggregator goes to another folder
-    struct child agent, aggregator;
-    int agent_starts, aggregator_starts;
+    struct agent_process agent;
+    struct aggregator_process aggregator;
     int hostfile_fd; // where it is in memory; -1: it is a file
     bool up;         // the start is over: what is there can be named to others
     pid_t command;   // 0 before it starts and after it has ended
@@ -72,7 +65,6 @@ struct launch {
     bool unstarted;   // the command could not be forked, for `why`: we become it
     struct error why;
     struct nodes *nodes;
-    struct wanted wanted;
     struct tunnel tunnel;
     char *node_arguments[NODE_ARGUMENTS_MAX + 1]; // owned: for the agents of other nodes
 };
@@ -91,58 +83,6 @@ static int find_file(const char *path, char out[FOLDER_PATH_MAX], struct error *
     snprintf(out, FOLDER_PATH_MAX, "%s", full && fits ? full : "");
     free(full);
     return fits ? 0 : error_set(e, -ENAMETOOLONG, "the path of %s is too long", path);
-}
-
-// Of a run, or a file (of a dump) where ours would be.
-static bool holds_recording(const struct launch *l, const char *place)
-{
-    char file[PATH_BYTES + JOB_HOST_MAX];
-    snprintf(file, sizeof file, "%s/%s.sonde", place, l->job.host);
-    return runs_is_run(place) || access(file, F_OK) == 0;
-}
-
-// A folder that a recording can be written into, and that holds none.
-static int check_record_place(const struct launch *l, const char *place, bool own, struct error *e)
-{
-    int status = folder_make_all(place, e);
-    if (status == 0)
-        status = folder_check_writable(place, e);
-    if (status == 0 && own && holds_recording(l, place))
-        status = error_set(e, -EEXIST, "%s holds a recording already", place);
-    return status;
-}
-
-// The recording goes where --record says, else among the kept runs, else nowhere: the command does not wait for a place.
-static int find_record_place(struct launch *l, struct error *e)
-{
-    struct error first = {0};
-    if (l->o->no_record)
-        return 0;
-    if (l->o->record) {
-        int status = runs_path(l->o->record, l->job.record, &first);
-        if (status == 0)
-            status = check_record_place(l, l->job.record, true, &first);
-        if (status == 0)
-            return 0;
-        l->job.record[0] = 0;
-    }
-    int status = runs_path(l->o->runs, l->runs, e);
-    if (status == 0)
-        status = check_record_place(l, l->runs, false, e);
-    if (status < 0)
-        l->runs[0] = 0;
-    if (l->o->nodes.strict && (l->o->record || status < 0)) {
-        if (l->o->record)
-            *e = first;
-        error_prefix(e, "there is no place for the recording (--record DIR or --no-record changes it)");
-        return -EROFS;
-    }
-    if (status < 0)
-        log_warning("no recording is kept: %s; --record DIR or SONDE_RUNS names another place",
-                    first.code ? first.text : e->text);
-    else if (l->o->record)
-        log_warning("%s: the recording goes to %s instead; --record DIR names another place", first.text, l->runs);
-    return 0;
 }
 
 static int make_token(struct launch *l, struct error *e)
@@ -183,7 +123,6 @@ static int make_run_folder(struct launch *l, struct error *e)
         return status;
     if (l->runs[0])
         snprintf(l->job.record, sizeof l->job.record, "%.*s/%s", FOLDER_PATH_MAX - JOB_ID_MAX - 2, l->runs, l->job.id);
-    snprintf(l->socket, sizeof l->socket, "%s/agent.sock", l->job.folder);
     snprintf(l->token_file, sizeof l->token_file, "%s/token", l->job.folder);
     snprintf(l->hostfile, sizeof l->hostfile, "%s/hostfile", l->job.folder);
     status = make_token(l, e);
@@ -198,19 +137,9 @@ static int make_run_folder(struct launch *l, struct error *e)
 
 static int start_agent(struct launch *l, struct error *e)
 {
-    struct child_command c = {0};
-    if (l->agent_starts++ == 0 && (l->agent_listening = agent_socket_open(l->socket, e)) < 0)
+    struct child_command c;
+    if (agent_process_command(&l->agent, &l->job, &c, e) < 0)
         return error_prefix(e, "the agent cannot work");
-    child_command_add(&c, "sonde");
-    child_command_add(&c, "agent");
-    child_command_add(&c, "--folder=%s", l->job.folder);
-    child_command_add(&c, "--socket=%s", l->socket);
-    child_command_add(&c, "--listen-fd=%d", child_command_hand(&c, l->agent_listening));
-    int keeper_fd = keeper_home_open(&l->keeper);
-    if (keeper_fd >= 0)
-        child_command_add(&c, "--keeper-fd=%d", child_command_hand(&c, keeper_fd));
-    child_command_add(&c, "--host=%s", l->job.host);
-    child_command_add(&c, "--job=%s", l->job.id);
     child_command_add(&c, "--telemetry-level=%d", l->o->level);
     child_command_add(&c, "--rate=%.17g", l->o->rate_s);
     if (l->o->sources)
@@ -224,34 +153,18 @@ static int start_agent(struct launch *l, struct error *e)
     child_command_add(&c, "--size-limit=%llu", (unsigned long long)l->o->size_limit_bytes);
     child_command_add(&c, "--agent-memory=%llu", (unsigned long long)l->o->agent_memory_bytes);
     child_command_add(&c, "--udp-port=%d", l->o->udp_port);
-    if (l->job.record[0])
-        child_command_add(&c, "--overflow-folder=%s", l->job.record);
-    child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     if (l->o->verbose)
         child_command_add(&c, "--verbose");
-    int status = child_start(&l->agent, "agent", &c, e);
-    if (keeper_fd >= 0)
-        close(keeper_fd);
-    child_command_free(&c);
-    return status;
-}
-
-static void tell_agent(void *user, const char *wanted)
-{
-    struct launch *l = user;
-    child_tell(&l->agent, COLLECTOR_VERB " %s", wanted);
+    return agent_process_start(&l->agent, &c, e);
 }
 
 static void on_collector(struct launch *l, struct str wanted)
 {
     struct error e;
-    int status = wanted_take(&l->wanted, wanted, &e);
-    if (status < 0) {
+    if (agent_process_collect(&l->agent, wanted, &e) < 0) {
         log_warning("%s", e.text);
         return;
     }
-    if (l->agent.state == CHILD_READY)
-        tell_agent(l, wanted.data);
     nodes_tell_collector(l->nodes, wanted.data);
 }
 
@@ -267,107 +180,37 @@ static void on_aggregator_line(void *user, const char *line)
         on_collector(l, rest);
 }
 
-// Above what a child finds its descriptors under.
-static int move_up(struct listener *listener, int *out, struct error *e)
-{
-    int status = 0;
-    *out = fcntl(listener->fd, F_DUPFD_CLOEXEC, CHILD_HIGH_FD);
-    if (*out < 0)
-        status = error_set(e, -errno, "cannot keep the port %d: %s", listener->port, strerror(errno));
-    close(listener->fd);
-    return status;
-}
-
-static int listen_for_aggregator(struct launch *l, struct error *e)
-{
-    struct listener listener;
-    int status = listen_on(l->o->listen, l->o->port, false, false, &listener, e);
-    if (status == 0)
-        status = move_up(&listener, &l->listening, e);
-    if (status == 0 && l->key[0])
-        status = listen_for_nodes(nodes_address(l->nodes), &listener, e);
-    if (status == 0 && l->key[0])
-        status = move_up(&listener, &l->hub_listening, e);
-    return status;
-}
-
 // The child will not be there any more: its clients are refused, and do not wait for it.
 static void refuse_clients(struct launch *l, const struct child *c)
 {
-    if (c == &l->agent) {
-        agent_socket_refuse(&l->agent_listening, l->socket);
-        keeper_home_close(&l->keeper);
-        return;
-    }
-    if (l->listening >= 0)
-        listen_refuse(l->listening);
-    if (l->hub_listening >= 0)
-        listen_refuse(l->hub_listening);
+    if (c == &l->agent.child)
+        agent_process_refuse(&l->agent);
+    else
+        aggregator_process_refuse(&l->aggregator);
 }
 
 static int start_aggregator(struct launch *l, struct error *e)
 {
-    struct child_command c = {0};
-    if (l->aggregator_starts++ == 0) {
-        int status = listen_for_aggregator(l, e);
-        if (status < 0)
-            return error_prefix(e, "the aggregator cannot work");
-    }
-    child_command_add(&c, "sonde");
-    child_command_add(&c, "aggregator");
-    child_command_add(&c, "--listen=%s", l->o->listen);
-    child_command_add(&c, "--listen-fd=%d", child_command_hand(&c, l->listening));
-    child_command_add(&c, "--token-file=%s", l->token_file);
-    if (l->o->tls_cert)
-        child_command_add(&c, "--tls-cert=%s", l->tls_cert);
-    if (l->o->tls_key)
-        child_command_add(&c, "--tls-key=%s", l->tls_key);
-    child_command_add(&c, "--socket=%s", l->socket);
-    child_command_add(&c, "--job=%s", l->job.id);
-    child_command_add(&c, "--telemetry-level=%d", l->o->level);
-    child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
-    child_command_add(&c, "--query-memory=%llu", (unsigned long long)l->o->query_memory_bytes);
-    child_command_add(&c, "--aggregator-memory=%llu", (unsigned long long)l->o->aggregator_memory_bytes);
-    child_command_add(&c, "--query-deadline=%g", l->o->query_deadline_s);
-    child_command_add(&c, "--node-deadline=%g", l->o->node_deadline_s);
-    child_command_add(&c, "--connections=%d", l->o->connections);
-    if (l->o->cors)
-        child_command_add(&c, "--cors-origin=%s", l->o->cors);
-    child_command_add(&c, "--dragon-compatible=%s", l->o->dragon_compatible ? "true" : "false");
-    if (l->o->dump_dir)
-        child_command_add(&c, "--dump-dir=%s", l->o->dump_dir);
-    if (l->o->dump_node)
-        child_command_add(&c, "--dump-node=%s", l->o->dump_node);
-    if (l->o->verbose)
-        child_command_add(&c, "--verbose");
-    if (nodes_restartable(l->nodes))
-        child_command_add(&c, "--restarts");
-    if (l->key[0]) {
-        child_command_add(&c, "--key-file=%s", l->key_file);
-        child_command_add(&c, "--host=%s", nodes_own_name(l->nodes));
-        child_command_add(&c, "--transport=%s", l->o->nodes.transport);
-        child_command_add(&c, "--hub-fd=%d", child_command_hand(&c, l->hub_listening));
-        if (nodes_address(l->nodes))
-            child_command_add(&c, "--hub-listen=%s", nodes_address(l->nodes));
-    }
-    child_command_add(&c, "--");
-    child_command_add(&c, "%s", l->job.folder);
-    int status = child_start(&l->aggregator, "aggregator", &c, e);
-    l->aggregator.take = on_aggregator_line;
-    l->aggregator.user = l;
-    child_command_free(&c);
-    return status;
+    struct aggregator_setup setup = {.options = l->o,
+                                     .job = &l->job,
+                                     .nodes = l->nodes,
+                                     .agent_socket = l->agent.socket,
+                                     .token_file = l->token_file,
+                                     .key_file = l->key[0] ? l->key_file : NULL,
+                                     .tls_cert = l->o->tls_cert ? l->tls_cert : NULL,
+                                     .tls_key = l->o->tls_key ? l->tls_key : NULL};
+    return aggregator_process_start(&l->aggregator, &setup, on_aggregator_line, l, e);
 }
 
 static void tell_aggregator(void *user, const char *verb, const char *host)
 {
     struct launch *l = user;
-    child_tell(&l->aggregator, "%s %s", verb, host);
+    child_tell(&l->aggregator.child, "%s %s", verb, host);
 }
 
 static void tell_expected_now(struct launch *l)
 {
-    if (l->aggregator.state != CHILD_READY || !l->hub_port)
+    if (l->aggregator.child.state != CHILD_READY || !l->hub_port)
         return;
     nodes_leave(l->nodes, tell_aggregator, l);
     nodes_tell_expected(l->nodes, false, tell_aggregator, l);
@@ -376,8 +219,8 @@ static void tell_expected_now(struct launch *l)
 // "ready PORT HUBPORT": the nodes can come.
 static void open_hub(struct launch *l)
 {
-    const char *second = strchr(l->aggregator.line, ' ');
-    if (l->aggregator.state != CHILD_READY || !l->key[0] || !second)
+    const char *second = strchr(l->aggregator.child.line, ' ');
+    if (l->aggregator.child.state != CHILD_READY || !l->key[0] || !second)
         return;
     nodes_tell_expected(l->nodes, true, tell_aggregator, l);
     if (l->hub_port == 0)
@@ -412,15 +255,15 @@ static void on_lost(struct launch *l, struct child *c, int starts, int (*start)(
 // Where the aggregator can be reached goes into job.json: not before the agent is there, too, so that who finds the job finds all of it.
 static void publish(struct launch *l)
 {
-    if (!l->up || l->aggregator.state != CHILD_READY)
+    if (!l->up || l->aggregator.child.state != CHILD_READY)
         return;
     const char *host = l->o->listen;
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         host = l->job.host;
     bool v6 = strchr(host, ':') != NULL;
     snprintf(l->job.url, sizeof l->job.url, "http%s://%s%.200s%s:%d", l->o->tls_cert ? "s" : "", v6 ? "[" : "", host,
-             v6 ? "]" : "", atoi(l->aggregator.line));
-    tunnel_target(&l->tunnel, l->o->listen, atoi(l->aggregator.line));
+             v6 ? "]" : "", atoi(l->aggregator.child.line));
+    tunnel_target(&l->tunnel, l->o->listen, atoi(l->aggregator.child.line));
     struct error e;
     if (job_write(&l->job, l->job.folder, JOB_FILE, &e) < 0)
         log_warning("%s", e.text);
@@ -446,14 +289,14 @@ static void reap(struct launch *l)
             l->command_status = status;
             l->ended_ns = clock_monotonic_ns();
             l->job.end_ns = clock_realtime_ns();
-        } else if (!stopped && pid == l->agent.pid && child_runs(&l->agent)) {
-            child_reaped(&l->agent, status);
-            if (!l->agent.stopping)
-                on_lost(l, &l->agent, l->agent_starts, start_agent);
-        } else if (!stopped && pid == l->aggregator.pid && child_runs(&l->aggregator)) {
-            child_reaped(&l->aggregator, status);
-            if (!l->aggregator.stopping)
-                on_lost(l, &l->aggregator, l->aggregator_starts, start_aggregator);
+        } else if (!stopped && pid == l->agent.child.pid && child_runs(&l->agent.child)) {
+            child_reaped(&l->agent.child, status);
+            if (!l->agent.child.stopping)
+                on_lost(l, &l->agent.child, l->agent.starts, start_agent);
+        } else if (!stopped && pid == l->aggregator.child.pid && child_runs(&l->aggregator.child)) {
+            child_reaped(&l->aggregator.child, status);
+            if (!l->aggregator.child.stopping)
+                on_lost(l, &l->aggregator.child, l->aggregator.starts, start_aggregator);
         } else if (!stopped && !tunnel_reaped(&l->tunnel, pid, status)) {
             nodes_reaped(l->nodes, pid, status);
         }
@@ -487,25 +330,21 @@ static void turn(struct launch *l, int64_t deadline_ns)
         int64_t left_ns = deadline_ns - clock_monotonic_ns();
         timeout_ms = left_ns <= 0 ? 0 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
     }
-    struct pollfd fds[] = {
-        {.fd = l->signals.fd, .events = POLLIN},         {.fd = l->agent.control, .events = POLLIN},
-        {.fd = l->aggregator.control, .events = POLLIN}, {.fd = nodes_fd(l->nodes), .events = POLLIN},
-        {.fd = tunnel_fd(&l->tunnel), .events = POLLIN}, {.fd = l->keeper.fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = l->signals.fd, .events = POLLIN},
+                           {.fd = l->agent.child.control, .events = POLLIN},
+                           {.fd = l->aggregator.child.control, .events = POLLIN},
+                           {.fd = nodes_fd(l->nodes), .events = POLLIN},
+                           {.fd = tunnel_fd(&l->tunnel), .events = POLLIN},
+                           {.fd = l->agent.keeper.fd, .events = POLLIN}};
     int ready = poll(fds, sizeof fds / sizeof fds[0], timeout_ms);
     tunnel_turn(&l->tunnel);
     if (ready <= 0)
         return;
-    if (fds[1].revents) {
-        bool was_ready = l->agent.state == CHILD_READY;
-        child_read(&l->agent);
-        if (!was_ready && l->agent.state == CHILD_READY) {
-            keeper_home_settle(&l->keeper);
-            wanted_tell(&l->wanted, tell_agent, l);
-        }
-    }
+    if (fds[1].revents)
+        agent_process_read(&l->agent);
     if (fds[2].revents) {
-        bool was_ready = l->aggregator.state == CHILD_READY;
-        child_read(&l->aggregator);
+        bool was_ready = l->aggregator.child.state == CHILD_READY;
+        child_read(&l->aggregator.child);
         if (!was_ready) {
             publish(l);
             open_hub(l);
@@ -514,7 +353,7 @@ static void turn(struct launch *l, int64_t deadline_ns)
     if (fds[3].revents)
         nodes_turn(l->nodes);
     if (fds[5].revents)
-        keeper_home_read(&l->keeper);
+        keeper_home_read(&l->agent.keeper);
     if (fds[2].revents || fds[3].revents)
         tell_expected_now(l);
     bool from_terminal;
@@ -549,7 +388,8 @@ static void start_nodes(struct launch *l)
     if (l->o->verbose)
         add_node_argument(l, "--verbose");
     struct error e;
-    if (nodes_place(l->nodes, &l->job, l->token, l->key, (const char *const *)l->node_arguments, &l->wanted, &e) < 0)
+    const char *const *arguments = (const char *const *)l->node_arguments;
+    if (nodes_place(l->nodes, &l->job, l->token, l->key, arguments, &l->agent.wanted, &e) < 0)
         log_warning("%s; the other nodes are without telemetry", e.text);
 }
 
@@ -559,19 +399,19 @@ static void start_telemetry(struct launch *l)
     start_nodes(l);
     if (start_agent(l, &e) < 0) {
         log_warning("%s; the command runs without telemetry", e.text);
-        refuse_clients(l, &l->agent);
+        refuse_clients(l, &l->agent.child);
     }
     if (start_aggregator(l, &e) < 0)
         log_warning("%s; nobody answers over HTTP", e.text);
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)LAUNCH_START_TIMEOUT_MS * NS_PER_MS;
-    while ((l->agent.state == CHILD_STARTING || l->aggregator.state == CHILD_STARTING) && !l->interrupted &&
+    while ((l->agent.child.state == CHILD_STARTING || l->aggregator.child.state == CHILD_STARTING) && !l->interrupted &&
            clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
     while (nodes_starting(l->nodes) && !l->interrupted) // each has a deadline of its own
         turn(l, 0);
     l->up = true;
     publish(l);
-    const struct child *both[] = {&l->agent, &l->aggregator};
+    const struct child *both[] = {&l->agent.child, &l->aggregator.child};
     for (size_t i = 0; i < 2 && !l->interrupted; i++) {
         if (both[i]->state == CHILD_STARTING)
             log_warning("the %s is not ready after %d s; the command starts all the same", both[i]->what,
@@ -599,8 +439,8 @@ static void say_where(const struct launch *l)
 
 static void set_environment(const struct launch *l, struct command_environment *env)
 {
-    command_set(env, "SONDE_LEVEL", "%d", child_runs(&l->agent) ? l->o->level : 0);
-    command_set(env, "SONDE_SOCKET", "%s", l->socket);
+    command_set(env, "SONDE_LEVEL", "%d", child_runs(&l->agent.child) ? l->o->level : 0);
+    command_set(env, "SONDE_SOCKET", "%s", l->agent.socket);
     command_set(env, "SONDE_URL", "%s", l->job.url);
     command_set(env, "SONDE_TOKEN_FILE", "%s", l->token_file);
     command_set(env, "SONDE_JOB", "%s", l->job.id);
@@ -620,7 +460,7 @@ static void set_environment(const struct launch *l, struct command_environment *
 static bool is_telemetry(void *user, pid_t child)
 {
     const struct launch *l = user;
-    return child == l->agent.pid || child == l->aggregator.pid || child == tunnel_pid(&l->tunnel) ||
+    return child == l->agent.child.pid || child == l->aggregator.child.pid || child == tunnel_pid(&l->tunnel) ||
            nodes_owns(l->nodes, child);
 }
 
@@ -657,8 +497,8 @@ static int run_attempt(struct launch *l)
         use_hostfile_in_memory(l);
     }
     tell_expected_now(l);
-    if (nodes_restartable(l->nodes) && child_runs(&l->agent))
-        attempt_annotate(l->socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
+    if (nodes_restartable(l->nodes) && child_runs(&l->agent.child))
+        attempt_annotate(l->agent.socket, nodes_restarts(l->nodes), nodes_count(l->nodes));
     set_environment(l, &env);
     char **words = nodes_substitute(l->nodes, l->hostfile, l->o->command);
     l->ended_ns = 0;
@@ -727,11 +567,11 @@ static void stop_nodes(struct launch *l, int64_t began_ns)
 static void gather(struct launch *l)
 {
     char words[160];
-    if (!l->hub_port || l->aggregator.state != CHILD_READY)
+    if (!l->hub_port || l->aggregator.child.state != CHILD_READY)
         return;
     nodes_gather_begin(l->nodes);
-    while (nodes_gather(l->nodes, tell_aggregator, l, words, sizeof words) && l->aggregator.state == CHILD_READY &&
-           !l->hurry) {
+    while (nodes_gather(l->nodes, tell_aggregator, l, words, sizeof words) &&
+           l->aggregator.child.state == CHILD_READY && !l->hurry) {
         if (words[0])
             log_say("%s", words);
         turn(l, clock_monotonic_ns() + (int64_t)LOOK_SELDOM_MS * NS_PER_MS);
@@ -751,17 +591,17 @@ static void stop_tunnel(struct launch *l)
 
 static void stop_telemetry(struct launch *l, bool keep)
 {
-    agent_socket_close(&l->agent_listening);
-    child_stop(&l->agent);
+    agent_process_stop(&l->agent);
     if (keep)
         gather(l);
     int64_t began_ns = clock_monotonic_ns();
     nodes_stop(l->nodes);
-    child_stop(&l->aggregator);
+    child_stop(&l->aggregator.child);
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)(l->o->stop_timeout_s * NS_PER_S);
-    while ((child_runs(&l->agent) || child_runs(&l->aggregator)) && !l->hurry && clock_monotonic_ns() < deadline_ns)
+    while ((child_runs(&l->agent.child) || child_runs(&l->aggregator.child)) && !l->hurry &&
+           clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
-    struct child *both[] = {&l->agent, &l->aggregator};
+    struct child *both[] = {&l->agent.child, &l->aggregator.child};
     for (size_t i = 0; i < 2; i++) {
         if (!child_runs(both[i]))
             continue;
@@ -770,107 +610,10 @@ static void stop_telemetry(struct launch *l, bool keep)
         kill(both[i]->pid, SIGKILL);
     }
     deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
-    while ((child_runs(&l->agent) || child_runs(&l->aggregator)) && clock_monotonic_ns() < deadline_ns)
+    while ((child_runs(&l->agent.child) || child_runs(&l->aggregator.child)) && clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
     stop_nodes(l, began_ns);
     stop_tunnel(l);
-}
-
-static void print_figure(const char *name, const struct summary_figure *figure, bool bytes)
-{
-    char mean[32], peak[32];
-    if (bytes) {
-        summary_bytes_text(figure->mean, mean, sizeof mean);
-        summary_bytes_text(figure->peak, peak, sizeof peak);
-    } else {
-        snprintf(mean, sizeof mean, "%.1f %%", figure->mean);
-        snprintf(peak, sizeof peak, "%.1f %%", figure->peak);
-    }
-    fprintf(stderr, "%s mean %s, peak %s", name, mean, peak);
-}
-
-static void print_summary(const struct launch *l, const struct summary *s)
-{
-    char duration[32];
-    summary_duration_text(l->job.end_ns - l->job.start_ns, duration, sizeof duration);
-    fprintf(stderr, "sonde: ran %s; %llu points in %llu series, %llu dropped", duration, (unsigned long long)s->points,
-            (unsigned long long)s->series, (unsigned long long)s->dropped);
-    if (s->retired)
-        fprintf(stderr, "; the %llu oldest were removed (--size-limit, --window)", (unsigned long long)s->retired);
-    if (s->damaged_blocks)
-        fprintf(stderr, "; %llu blocks are damaged", (unsigned long long)s->damaged_blocks);
-    fputc('\n', stderr);
-    if (s->cpu_percent.count || s->memory_bytes.count) {
-        char total[32];
-        fprintf(stderr, "sonde: ");
-        if (s->cpu_percent.count)
-            print_figure("CPU", &s->cpu_percent, false);
-        if (s->memory_bytes.count)
-            print_figure(s->cpu_percent.count ? "; memory" : "memory", &s->memory_bytes, true);
-        summary_bytes_text(s->memory_total_bytes, total, sizeof total);
-        if (s->memory_bytes.count && s->memory_total_bytes > 0)
-            fprintf(stderr, " of %s", total);
-        fputc('\n', stderr);
-    }
-    if (l->job.exit_code != 0)
-        fprintf(stderr, "sonde: exit code %d\n", l->job.exit_code);
-}
-
-static void print_where(const struct launch *l, const struct summary *s)
-{
-    const char *path = l->runs[0] ? l->job.id : l->job.record;
-    log_say("recorded in %s", l->job.record);
-    log_say("try: sonde query --list %s%s%s", path,
-            s->cpu_percent.count ? "; sonde query 'avg:1s-avg:cpu_percent' " : "", s->cpu_percent.count ? path : "");
-}
-
-// Old recordings make room for the new one, and it is said which.
-static void make_room(const struct launch *l)
-{
-    struct runs_removed removed = {0};
-    struct error e;
-    if (!l->runs[0])
-        return;
-    int status = runs_prune(l->runs, &l->o->runs_limits, clock_realtime_ns(), l->job.record, &removed, &e);
-    char bytes[32], words[ERROR_TEXT_MAX];
-    summary_bytes_text((double)removed.bytes, bytes, sizeof bytes);
-    snprintf(words, sizeof words, "removed %zu recording%s, %s (--keep, --runs-size and --runs-age say what stays): %s",
-             removed.count, removed.count == 1 ? "" : "s", bytes, buf_cstr(&removed.names));
-    if (removed.worthy)
-        log_warning("%s", words);
-    else if (removed.count && !l->o->quiet)
-        log_say("%s", words);
-    buf_free(&removed.names);
-    if (status < 0)
-        log_warning("%s", e.text);
-}
-
-// What the run leaves behind: a summary, a recording, nothing else.
-static void conclude(struct launch *l)
-{
-    struct summary summary = {0};
-    struct error e;
-    bool recorded = summary_add_folder(l->job.folder, &summary, &e) == 0;
-    // What the programs of other nodes emitted is in their files.
-    l->job.emitted = summary.emitted ? JOB_EMITTED : nodes_others(l->nodes) ? JOB_EMITTED_UNKNOWN : JOB_EMITTED_NOTHING;
-    if (!l->o->quiet && recorded)
-        print_summary(l, &summary);
-    else if (!recorded)
-        log_warning("%s", e.text);
-    bool kept = true;
-    if (l->job.record[0] && recorded) {
-        kept = runs_keep(&l->job, l->job.folder, l->job.record, &e) == 0;
-        if (!kept)
-            log_error("the recording is not kept: %s; it is still in %s", e.text, l->job.folder);
-        else if (!l->o->quiet)
-            print_where(l, &summary);
-    }
-    nodes_report(l->nodes);
-    if (kept && folder_remove(l->job.folder, &e) < 0)
-        log_warning("%s", e.text);
-    sweep_dead_jobs(l->base);
-    make_room(l);
-    rmdir(l->base); // when it was the last
 }
 
 static void remove_folders(const struct launch *l)
@@ -889,7 +632,7 @@ static void end_unused(struct launch *l)
 // --strict: the command does not start unless all of telemetry did.
 static int check_strict(const struct launch *l, struct error *e)
 {
-    const struct child *both[] = {&l->agent, &l->aggregator};
+    const struct child *both[] = {&l->agent.child, &l->aggregator.child};
     for (size_t i = 0; i < 2 && l->o->nodes.strict; i++)
         if (both[i]->state != CHILD_READY)
             return error_set(e, -EAGAIN, "the %s does not run, and the run is --strict", both[i]->what);
@@ -921,8 +664,8 @@ static int run_with_telemetry(struct launch *l, struct error *e)
         return become_command(l, e);
     }
     stop_telemetry(l, true);
-    l->job.agent_restarts = l->agent_starts > 0 ? l->agent_starts - 1 : 0;
-    conclude(l);
+    l->job.agent_restarts = l->agent.starts > 0 ? l->agent.starts - 1 : 0;
+    conclusion(&l->job, l->o, l->nodes, l->base, l->runs);
     return l->job.exit_code;
 }
 
@@ -953,14 +696,14 @@ static int run_checked(struct launch *l, struct error *e)
 {
     int status = folder_base_path(l->o->run_dir, l->base, e);
     if (status == 0)
-        status = find_record_place(l, e);
+        status = record_place_find(l->o, &l->job, l->runs, e);
     if (status == 0)
         status = make_run_folder(l, e);
     if (status == 0)
         return run_with_telemetry(l, e);
     if (l->job.folder[0])
         remove_folders(l);
-    l->job.folder[0] = l->job.record[0] = l->socket[0] = l->token_file[0] = l->hostfile[0] = 0;
+    l->job.folder[0] = l->job.record[0] = l->token_file[0] = l->hostfile[0] = 0;
     return run_without_telemetry(l, e);
 }
 
@@ -983,11 +726,9 @@ int launch_run(const struct launch_options *options, struct error *e)
     }
     l->o = options;
     tunnel_init(&l->tunnel, options->tunnel_node, options->tunnel_port);
-    l->lock_fd = l->agent.control = l->aggregator.control = l->hostfile_fd = -1;
-    keeper_home_init(&l->keeper);
-    l->agent_listening = l->listening = l->hub_listening = -1;
-    l->agent.what = "agent";
-    l->aggregator.what = "aggregator";
+    l->lock_fd = l->hostfile_fd = -1;
+    agent_process_init(&l->agent);
+    aggregator_process_init(&l->aggregator);
     l->job.start_ns = clock_realtime_ns();
     l->job.pid = getpid();
     l->job.level = options->level;
@@ -1005,13 +746,13 @@ int launch_run(const struct launch_options *options, struct error *e)
     else if (!l->nodes && status == -ENOMEM && !options->nodes.strict)
         code = become_command(l, e);
     signals_close(&l->signals);
-    const int ours[] = {l->lock_fd, l->agent_listening, l->listening, l->hub_listening, l->hostfile_fd};
+    const int ours[] = {l->lock_fd, l->hostfile_fd};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (ours[i] >= 0)
             close(ours[i]);
-    keeper_home_close(&l->keeper);
     nodes_close(l->nodes);
-    wanted_free(&l->wanted);
+    agent_process_free(&l->agent);
+    aggregator_process_free(&l->aggregator);
     for (size_t i = 0; i < NODE_ARGUMENTS_MAX; i++)
         free(l->node_arguments[i]);
     job_free(&l->job);

@@ -1,0 +1,50 @@
+// agent_process.h - the agent as a child, with what outlives each agent and goes to the next: the
+// socket that programs find it at, the memory of programs, and the collectors that are wanted.
+//
+//   agent_process_command ─▶ the caller adds its options ─▶ agent_process_start ─▶ it ends ─▶ the same again
+//
+// `sonde run` has one for the first node, each `sonde node` one for its own. The owner polls
+// child.control and keeper.fd, reaps the child, and decides how often a new agent is started.
+#ifndef SONDE_LAUNCH_AGENT_PROCESS_H
+#define SONDE_LAUNCH_AGENT_PROCESS_H
+
+#include "launch/child.h"
+#include "launch/job.h"
+#include "launch/keeper.h"
+#include "launch/wanted.h"
+
+struct agent_process {
+    struct child child;
+    int starts;                         // how often one was started, failed starts included
+    char socket[FOLDER_PATH_MAX + 128]; // its path; empty before the first start
+    int listening;                      // on the socket, for every agent (agent_socket.h); -1: none
+    struct keeper_home keeper;
+    struct wanted wanted;
+};
+
+void agent_process_init(struct agent_process *a);
+
+// Begins the command line "sonde agent …" in *c with the places and names of the job. The first call makes the
+// socket. 0, or a negative errno with words: then *c needs no child_command_free.
+int agent_process_command(struct agent_process *a, const struct job *job, struct child_command *c, struct error *e);
+
+// Starts an agent with that command line, and frees *c. 0 or a negative errno with words.
+int agent_process_start(struct agent_process *a, struct child_command *c, struct error *e);
+
+// Reads what the agent has said. As soon as it is ready, it is told the collectors that are wanted.
+void agent_process_read(struct agent_process *a);
+
+// Takes a line of wire/collector_line.h, without its verb: tells the agent that runs, and those that are started
+// later. 0 or a negative errno with words.
+int agent_process_collect(struct agent_process *a, struct str wanted, struct error *e);
+
+// Asks the agent to end. Programs that come from now on are refused as soon as it has ended. Idempotent.
+void agent_process_stop(struct agent_process *a);
+
+// No agent runs, and none will be started: programs are refused, and their memory is let go.
+void agent_process_refuse(struct agent_process *a);
+
+// Frees all but the child, which has ended.
+void agent_process_free(struct agent_process *a);
+
+#endif

@@ -1,0 +1,42 @@
+// aggregator_process.h - the aggregator as a child, with what outlives each aggregator: the
+// listening sockets of its HTTP server and its hub, whose ports stay the job's (aggregator/listen.h).
+//
+// The owner polls child.control, reaps the child, and decides how often a new aggregator is started.
+#ifndef SONDE_LAUNCH_AGGREGATOR_PROCESS_H
+#define SONDE_LAUNCH_AGGREGATOR_PROCESS_H
+
+#include "launch/child.h"
+#include "launch/nodes.h"
+
+struct launch_options;
+
+// What the command line is made of; all of it outlives the process.
+struct aggregator_setup {
+    const struct launch_options *options;
+    const struct job *job;
+    const struct nodes *nodes;
+    const char *agent_socket, *token_file;
+    const char *key_file;           // of the hub; NULL: there are no other nodes
+    const char *tls_cert, *tls_key; // absolute: the aggregator goes to another folder
+};
+
+struct aggregator_process {
+    struct child child;
+    int starts;                   // how often one was started, failed starts included
+    int listening, hub_listening; // -1: none
+};
+
+void aggregator_process_init(struct aggregator_process *a);
+
+// Starts an aggregator; the first call listens. It calls take(user, LINE) for each line that the aggregator says
+// once it is ready. 0 or a negative errno with words.
+int aggregator_process_start(struct aggregator_process *a, const struct aggregator_setup *setup,
+                             void (*take)(void *user, const char *line), void *user, struct error *e);
+
+// No aggregator runs, and none will be started: clients and nodes are refused.
+void aggregator_process_refuse(struct aggregator_process *a);
+
+// Closes the sockets; the child has ended.
+void aggregator_process_free(struct aggregator_process *a);
+
+#endif
