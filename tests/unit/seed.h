@@ -1,5 +1,6 @@
-// Seed and length of a randomized test: SONDE_TEST_SEED (else the test's own fixed seed) and the
-// multiplier SONDE_TEST_ROUNDS. tools/campaign sets both, again and again, for the suite `random`.
+// Seed and length of a randomized test, and random numbers: SONDE_TEST_SEED (else the test's own
+// fixed seed) and the multiplier SONDE_TEST_ROUNDS. tools/campaign sets both, again and again, for
+// the suite `random`.
 #ifndef TESTS_SEED_H
 #define TESTS_SEED_H
 
@@ -16,14 +17,20 @@ static inline uint64_t test_seed(uint64_t otherwise)
     return seed;
 }
 
-// The first state of a xorshift generator: never 0, and without likeness between neighbouring seeds
-// (SplitMix64).
-static inline uint64_t test_random_state(uint64_t otherwise)
+// The next number of a generator (SplitMix64): any state will do to begin with, a seed too.
+static inline uint64_t test_random(uint64_t *state)
 {
-    uint64_t x = test_seed(otherwise) + UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (x ^ (x >> 31)) | 1;
+    return x ^ (x >> 31);
+}
+
+// The first state of a xorshift generator: never 0, and without likeness between neighbouring seeds.
+static inline uint64_t test_random_state(uint64_t otherwise)
+{
+    uint64_t seed = test_seed(otherwise);
+    return test_random(&seed) | 1;
 }
 
 static inline unsigned test_rounds(void)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "store/read.h"
+#include "unit/seed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,29 +69,6 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *out)
     return failed;
 }
 
-// ---- chance ----
-
-static uint64_t random_next(uint64_t *state)
-{
-    *state += UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t x = *state;
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-static uint64_t seed_of_test(void)
-{
-    const char *given = getenv("SONDE_TEST_SEED");
-    return given ? strtoull(given, NULL, 0) : 16;
-}
-
-static long rounds(void)
-{
-    const char *more = getenv("SONDE_TEST_ROUNDS");
-    return more ? strtol(more, NULL, 0) : 1;
-}
-
 // ---- a program ----
 
 struct emitter {
@@ -111,12 +89,12 @@ static void *emits(void *argument)
     sonde_handle h = sonde_define(&metric);
     _Atomic uint64_t *emitted = &ledger->rows[e->id].emitted[e->thread];
     uint64_t n = 0;
-    uint64_t bursts = ledger->busy ? UINT64_MAX : random_next(&e->random) % BURSTS_MAX;
+    uint64_t bursts = ledger->busy ? UINT64_MAX : test_random(&e->random) % BURSTS_MAX;
     for (; bursts && !ledger->stop; bursts--) {
-        for (uint64_t left = ledger->busy ? BUSY_BURST : random_next(&e->random) % BURST_MAX; left; left--)
+        for (uint64_t left = ledger->busy ? BUSY_BURST : test_random(&e->random) % BURST_MAX; left; left--)
             sonde_emit(h, (double)n++);
         *emitted = n;
-        usleep((useconds_t)(random_next(&e->random) % PAUSE_MAX_US));
+        usleep((useconds_t)(test_random(&e->random) % PAUSE_MAX_US));
     }
     return NULL;
 }
@@ -145,7 +123,7 @@ static void may_end(uint32_t id)
 static void end_somehow(const char *file, uint64_t random)
 {
     char text[32];
-    switch (ledger->stop ? 0 : random_next(&random) % 4) {
+    switch (ledger->stop ? 0 : test_random(&random) % 4) {
     case 0:
         _exit(0);
     case 1:
@@ -171,14 +149,14 @@ static bool live_once(const char *file, uint64_t *random)
     end_with_the_test();
     if (id >= PROGRAMS_MAX)
         _exit(9);
-    unsigned count = 1 + (unsigned)(random_next(random) % THREADS_MAX);
+    unsigned count = 1 + (unsigned)(test_random(random) % THREADS_MAX);
     for (unsigned i = 0; i < count; i++)
-        emitters[i] = (struct emitter){id, i, random_next(random)};
+        emitters[i] = (struct emitter){id, i, test_random(random)};
     for (unsigned i = 1; i < count; i++)
         if (pthread_create(&threads[i], NULL, emits, &emitters[i]) != 0)
             _exit(8);
-    if (random_next(random) % 4 == 0 && !ledger->stop) {
-        uint64_t of_child = random_next(random);
+    if (test_random(random) % 4 == 0 && !ledger->stop) {
+        uint64_t of_child = test_random(random);
         if (fork() == 0) {
             *random = of_child;
             return true;
@@ -197,7 +175,7 @@ static bool live_once(const char *file, uint64_t *random)
 static void start_program(const char *file, uint64_t random)
 {
     char text[32];
-    bool apart = random_next(&random) % 3 == 0 && geteuid() == 0;
+    bool apart = test_random(&random) % 3 == 0 && geteuid() == 0;
     fflush(NULL);
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -224,7 +202,7 @@ static void start_program(const char *file, uint64_t random)
             _exit(0);
         }
     }
-    snprintf(text, sizeof text, "%llu", (unsigned long long)random_next(&random));
+    snprintf(text, sizeof text, "%llu", (unsigned long long)test_random(&random));
     execl("/proc/self/exe", "test_accounting", "live", file, text, (char *)NULL);
     _exit(127);
 }
@@ -455,13 +433,13 @@ static void run_course(const struct course *course, uint64_t seed)
     assert_true(lab_start(&lab));
     for (long i = 0; i < course->kills; i++) {
         ledger->may_leave = true;
-        for (uint64_t n = random_next(&random) % (course->programs_a_life + 1); n; n--)
+        for (uint64_t n = test_random(&random) % (course->programs_a_life + 1); n; n--)
             if (ledger->programs < course->programs_max)
-                start_program(file, random_next(&random));
-        usleep((useconds_t)(random_next(&random) % course->life_max_us));
-        if (random_next(&random) % 4 ==
+                start_program(file, test_random(&random));
+        usleep((useconds_t)(test_random(&random) % course->life_max_us));
+        if (test_random(&random) % 4 ==
             0) // never twice to the same time: what comes a third time may hide what was the first
-            ledger->real_ahead_ns = (i + 1) * 1000 * (int64_t)NS_PER_S * (random_next(&random) % 2 ? 1 : -1);
+            ledger->real_ahead_ns = (i + 1) * 1000 * (int64_t)NS_PER_S * (test_random(&random) % 2 ? 1 : -1);
         ledger->may_leave = false;
         while (ledger->leaving)
             sched_yield();
@@ -486,22 +464,24 @@ static void all_is_accounted_for(void **state)
     (void)state;
     if (geteuid() != 0)
         print_message("no program lives in a namespace of its own: that takes root\n");
-    for (long round = 0; round < rounds(); round++)
+    uint64_t seed = test_seed(16);
+    for (unsigned round = 0; round < test_rounds(); round++)
         run_course(&(struct course){.kills = 8,
                                     .life_max_us = 60000,
                                     .programs_a_life = 3,
                                     .programs_max = PROGRAMS_MAX / 2}, // they start others
-                   seed_of_test() + (uint64_t)round);
+                   seed + round);
 }
 
 // A program that keeps the agent busy: every kill comes in the middle of a drain.
 static void a_kill_in_a_drain(void **state)
 {
     (void)state;
-    for (long round = 0; round < rounds(); round++)
+    uint64_t seed = test_seed(16);
+    for (unsigned round = 0; round < test_rounds(); round++)
         run_course(
             &(struct course){.kills = 6, .life_max_us = 40000, .programs_a_life = 1, .programs_max = 1, .busy = true},
-            seed_of_test() + (uint64_t)round);
+            seed + round);
 }
 
 int main(int argc, char **argv)

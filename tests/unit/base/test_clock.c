@@ -1,6 +1,7 @@
 // Ticks to boot time to the time of day: with the real clocks, and with simulated ones that jump
 // and are set.
 #include "base/clock.h"
+#include "unit/seed.h"
 #include "unit/test.h"
 
 #include <stdlib.h>
@@ -93,9 +94,8 @@ static int64_t real_of(const struct clock_fit *fit, uint64_t ticks)
 static void steps_and_suspensions(void **state)
 {
     (void)state;
-    const char *given = getenv("SONDE_TEST_SEED"), *more = getenv("SONDE_TEST_ROUNDS");
-    uint64_t seed = given ? strtoull(given, NULL, 0) : 15;
-    long rounds = 2000 * (more ? strtol(more, NULL, 0) : 1);
+    uint64_t seed = test_seed(15);
+    long rounds = 2000 * (long)test_rounds();
     struct machine m = {.boot_ns = 3600 * (int64_t)NS_PER_S,
                         .real_minus_boot_ns = INT64_C(1700000000) * NS_PER_S,
                         .ticks = 1e12,

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
+#include "unit/seed.h"
 #include "unit/test.h"
 
 #include <errno.h>
@@ -72,9 +73,9 @@ static void cut(void **state)
 static void random_bytes(void **state)
 {
     (void)state;
-    const char *seed = getenv("SONDE_TEST_SEED"), *rounds = getenv("SONDE_TEST_ROUNDS");
-    unsigned x = seed ? (unsigned)atoi(seed) : 1;
-    size_t turns = (size_t)(20000 * (rounds ? atof(rounds) : 1));
+    uint64_t seed = test_seed(1);
+    unsigned x = (unsigned)seed;
+    size_t turns = (size_t)20000 * test_rounds();
     for (size_t turn = 0; turn < turns; turn++) {
         char bytes[24];
         struct buf out = {0};
@@ -87,7 +88,7 @@ static void random_bytes(void **state)
             unsigned char c = (unsigned char)text.data[i];
             bool c1 = c == 0xc2 && i + 1 < text.size && (unsigned char)text.data[i + 1] < 0xa0;
             if (c < 0x20 || c == 0x7f || c1)
-                fail_msg("seed %s, turn %zu: byte %zu of the output is %02x", seed ? seed : "1", turn, i, c);
+                fail_msg("seed %llu, turn %zu: byte %zu of the output is %02x", (unsigned long long)seed, turn, i, c);
         }
         buf_free(&out);
     }

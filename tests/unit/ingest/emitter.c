@@ -2,6 +2,7 @@
 // waits for a line on standard input where a test has to come in between.
 #include "emit/segment.h"
 
+#include "../seed.h"
 #include "sonde.h"
 
 #include <errno.h>
@@ -52,11 +53,7 @@ static uint64_t random_state;
 
 static uint64_t random_u64(void)
 {
-    random_state += 0x9e3779b97f4a7c15u;
-    uint64_t x = random_state;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
+    return test_random(&random_state);
 }
 
 static sonde_handle tagged(const char *name, const char *key, long value, enum sonde_kind kind)

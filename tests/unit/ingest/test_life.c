@@ -1,6 +1,7 @@
 // Programs that fork, clone, exec, close what is ours, have little address space; levels; tags of a process; dlopen.
 #include "emit/segment.h"
 #include "node.h"
+#include "unit/seed.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -450,19 +451,13 @@ static void memory_that_is_not_to_be_had(void **state)
     node_close(&n);
 }
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void threads_are_cancelled(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_THREAD__
     skip(); // a thread that is cancelled inside that sanitizer leaves its locks held
 #endif
-    uint64_t seed = from_environment("SONDE_TEST_SEED", 1), rounds = from_environment("SONDE_TEST_ROUNDS", 1);
+    uint64_t seed = test_seed(1), rounds = test_rounds();
     for (int asynchronous = 0; asynchronous < 2; asynchronous++) {
         struct node n;
         node_open(&n);

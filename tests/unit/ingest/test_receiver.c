@@ -2,6 +2,7 @@
 // for writing, and writes garbage there. The program must live on. Another user gets nothing.
 #include "emit/segment.h"
 #include "node.h"
+#include "unit/seed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,21 +18,11 @@
 
 enum { SOMEBODY = 65534, SOMEBODY_ELSE = 65533, MAPPINGS_MAX = 8 };
 
-static uint64_t test_seed(void)
-{
-    const char *text = getenv("SONDE_TEST_SEED");
-    return text ? strtoull(text, NULL, 10) : 1;
-}
-
 static uint64_t random_state;
 
 static uint64_t random_u64(void)
 {
-    random_state += 0x9e3779b97f4a7c15u;
-    uint64_t x = random_state;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
+    return test_random(&random_state);
 }
 
 static bool become(uid_t uid)
@@ -185,7 +176,7 @@ static void survives(bool sealed)
     snprintf(uid_text, sizeof uid_text, "%u", (unsigned)uid);
     struct node n;
     node_open(&n);
-    random_state = test_seed();
+    uint64_t seed = random_state = test_seed(1);
     pid_t agent = start_hostile_agent(&n, uid);
     struct child *c = sealed ? node_spawn(&n, NULL, "as", uid_text, "everything", "20000", NULL)
                              : node_spawn(&n, NULL, "as", uid_text, "unsealed", "everything", "20000", NULL);
@@ -193,8 +184,7 @@ static void survives(bool sealed)
     node_say(c, "\n");
     node_until_ended(&n, c);
     if (c->status != 0)
-        fail_msg("the program ended with status 0x%x (seed %llu)", (unsigned)c->status,
-                 (unsigned long long)test_seed());
+        fail_msg("the program ended with status 0x%x (seed %llu)", (unsigned)c->status, (unsigned long long)seed);
     assert_non_null(strstr(c->text, "end\n"));
     assert_int_equal(exit_code(agent), RECEIVED);
     node_close(&n);

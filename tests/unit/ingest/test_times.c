@@ -8,6 +8,7 @@
 #include "fake_store.h"
 #include "ingest/hello.h"
 #include "ingest/ingest.h"
+#include "unit/seed.h"
 #include "unit/test.h"
 
 #include "sonde.h"
@@ -42,12 +43,6 @@ static uint64_t random_u64(void)
     return random_state >> 33;
 }
 
-static long rounds(long few)
-{
-    const char *more = getenv("SONDE_TEST_ROUNDS");
-    return few * (more ? strtol(more, NULL, 0) : 1);
-}
-
 static char folder[] = "/tmp/sonde-test-XXXXXX", socket_path[96];
 static struct store *store;
 static struct ingest *in;
@@ -62,8 +57,7 @@ static int set_up(void **state)
     setenv("SONDE_SOCKET", socket_path, 1);
     setenv("SONDE_RING_BYTES", "8388608", 1);
     unsetenv("SONDE_TAGS");
-    const char *given = getenv("SONDE_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 0) : 15;
+    seed = test_seed(15);
     assert_int_equal(sonde_level(), 1);
     return 0;
 }
@@ -119,7 +113,7 @@ static void the_wall_clock_is_set(void **state)
 {
     (void)state;
     static struct emitted emitted[POINTS];
-    for (long round = 0; round < rounds(3); round++) {
+    for (long round = 0; round < 3 * (long)test_rounds(); round++) {
         begin();
         random_state += (uint64_t)round;
         sonde_handle h = sonde_gauge("value", "");
@@ -214,7 +208,7 @@ static size_t same_twice(void)
 static void threads_at_one_moment(void **state)
 {
     (void)state;
-    for (long round = 0; round < rounds(2); round++) {
+    for (long round = 0; round < 2 * (long)test_rounds(); round++) {
         pthread_t threads[THREADS];
         begin();
         uint64_t dropped_before = sonde_dropped();

@@ -63,6 +63,14 @@ static inline struct store_reader *open_reader(void)
     return r;
 }
 
+static inline void assert_no_damage(struct store_reader *r)
+{
+    struct store_damage damage;
+    store_reader_damage(r, &damage);
+    if (damage.blocks)
+        fail_msg("%llu damaged blocks: %s", (unsigned long long)damage.blocks, damage.first);
+}
+
 static inline uint32_t metric_named(struct store *s, const char *name)
 {
     uint32_t id;

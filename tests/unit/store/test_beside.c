@@ -2,6 +2,7 @@
 // SONDE_TEST_SEED and SONDE_TEST_ROUNDS (a multiplier) make it another or a longer run.
 #include "fixture.h"
 
+#include "../seed.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -12,22 +13,6 @@
 #include <sys/wait.h>
 
 enum { COLUMNS = 40, LOOKS = 400, OPENS = 1500 };
-
-static uint64_t number_from(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 0) : otherwise;
-}
-
-static uint64_t seed(void)
-{
-    return number_from("SONDE_TEST_SEED", 20261122);
-}
-
-static size_t rounds(size_t n)
-{
-    return n * (size_t)number_from("SONDE_TEST_ROUNDS", 1);
-}
 
 static uint64_t next(uint64_t *random)
 {
@@ -44,6 +29,19 @@ static struct shared *make_shared(void)
     struct shared *x = mmap(NULL, sizeof *x, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(x != MAP_FAILED);
     return x;
+}
+
+// In a process of its own; returns when there are some rows to read. `write` does not return.
+static pid_t start_writer(void (*write)(struct shared *x, uint64_t random), struct shared *x, uint64_t random)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (!pid)
+        write(x, random);
+    while (atomic_load(&x->rows) < 100)
+        sched_yield();
+    return pid;
 }
 
 static double value_of(int64_t t, uint32_t column)
@@ -119,17 +117,10 @@ static void rows_are_whole(void **state)
 {
     (void)state;
     struct shared *x = make_shared();
-    uint64_t random = seed();
-    print_message("seed %llu\n", (unsigned long long)random);
-    fflush(NULL);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (!pid)
-        write_rows(x, random ^ 1);
-    while (atomic_load(&x->rows) < 100)
-        sched_yield();
+    uint64_t seed = test_seed(20261122), random = seed;
+    pid_t pid = start_writer(write_rows, x, random ^ 1);
     struct store_reader *r = open_reader();
-    size_t torn = 0, looks = rounds(LOOKS);
+    size_t torn = 0, looks = (size_t)LOOKS * test_rounds();
     for (size_t i = 0; i < looks; i++) {
         struct store_snapshot *s = store_snapshot_open(r);
         assert_non_null(s);
@@ -151,11 +142,9 @@ static void rows_are_whole(void **state)
     atomic_store(&x->stop, true);
     waitpid(pid, NULL, 0);
     if (torn)
-        fail_msg("seed %llu: %zu of %zu columns show other rows than the first", (unsigned long long)seed(), torn,
+        fail_msg("seed %llu: %zu of %zu columns show other rows than the first", (unsigned long long)seed, torn,
                  looks * 4);
-    struct store_damage damage;
-    store_reader_damage(r, &damage);
-    assert_int_equal(damage.blocks, 0);
+    assert_no_damage(r);
     store_reader_close(r);
     munmap(x, sizeof *x);
 }
@@ -189,16 +178,9 @@ static void live_file_is_sound(void **state)
 {
     (void)state;
     struct shared *x = make_shared();
-    uint64_t random = seed();
-    print_message("seed %llu\n", (unsigned long long)random);
-    fflush(NULL);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (!pid)
-        write_lives(x, random ^ 2);
-    while (atomic_load(&x->rows) < 100)
-        sched_yield();
-    size_t wrong = 0, opens = rounds(OPENS);
+    uint64_t seed = test_seed(20261122), random = seed;
+    pid_t pid = start_writer(write_lives, x, random ^ 2);
+    size_t wrong = 0, opens = (size_t)OPENS * test_rounds();
     char first[sizeof(((struct store_damage *)0)->first)] = "";
     for (size_t i = 0; i < opens; i++) {
         struct store_reader *r;
@@ -226,7 +208,7 @@ static void live_file_is_sound(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     if (wrong)
-        fail_msg("seed %llu: %zu of %zu readers found damage in a sound file: %s", (unsigned long long)seed(), wrong,
+        fail_msg("seed %llu: %zu of %zu readers found damage in a sound file: %s", (unsigned long long)seed, wrong,
                  opens, first);
     munmap(x, sizeof *x);
 }

@@ -1,6 +1,7 @@
 // The catalog is bounded, and nothing that is refused gets into it.
 #include "fixture.h"
 
+#include "../seed.h"
 #include "base/hash.h"
 #include "store/catalog.h"
 #include "store/inspect.h"
@@ -46,9 +47,7 @@ static void check_noise(uint32_t id, size_t count)
     for (size_t i = 0; i < count; i++)
         assert_true(p.t[i] == (int64_t)i && p.v[i] == noise((int64_t)i));
     points_free(&p);
-    struct store_damage damage;
-    store_reader_damage(r, &damage);
-    assert_int_equal(damage.blocks, 0);
+    assert_no_damage(r);
     store_snapshot_close(snap);
     store_reader_close(r);
 }
@@ -286,19 +285,13 @@ static void check_oracle(const struct oracle *o)
     store_reader_close(r);
 }
 
-static unsigned setting(const char *name, unsigned otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
-}
-
 // Disks that fill up and empty, limits that are met, writers that are killed: ids are dense and mean what they were given for.
 static void random_definitions(void **state)
 {
     (void)state;
     log_setup(LOG_ERROR, "test");
-    unsigned seed = setting("SONDE_TEST_SEED", 20261122), rounds = 12 * setting("SONDE_TEST_ROUNDS", 1);
-    print_message("seed %u\n", seed);
+    uint64_t seed = test_seed(20261122);
+    unsigned rounds = 12 * test_rounds();
     for (unsigned round = 0; round < rounds; round++) {
         struct oracle *o = calloc(1, sizeof *o);
         o->io = store_io_real;

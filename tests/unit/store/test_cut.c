@@ -2,6 +2,7 @@
 // SONDE_TEST_SEED and SONDE_TEST_ROUNDS (a multiplier) make it another or a longer run.
 #include "fixture.h"
 
+#include "../seed.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -14,12 +15,6 @@
 #include <sys/wait.h>
 
 enum { COLUMNS = 6, ROWS = 6000, READERS = 3, CUTS = 40 };
-
-static uint64_t number_from(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 0) : otherwise;
-}
 
 static uint64_t next(uint64_t *random)
 {
@@ -95,9 +90,8 @@ static void *read_on(void *user)
 static void cut_under_readers(void **state)
 {
     (void)state;
-    uint64_t seed = number_from("SONDE_TEST_SEED", 20261122), random = seed;
-    size_t cuts = CUTS * (size_t)number_from("SONDE_TEST_ROUNDS", 1);
-    print_message("seed %llu\n", (unsigned long long)seed);
+    uint64_t seed = test_seed(20261122), random = seed;
+    size_t cuts = (size_t)CUTS * test_rounds();
     for (size_t i = 0; i < cuts; i++) {
         uint32_t set;
         struct store *s = open_set(&set);
@@ -137,9 +131,8 @@ static void cut_under_readers(void **state)
 static void cut_under_the_writer(void **state)
 {
     (void)state;
-    uint64_t seed = number_from("SONDE_TEST_SEED", 20261122), random = seed;
-    size_t cuts = CUTS * (size_t)number_from("SONDE_TEST_ROUNDS", 1);
-    print_message("seed %llu\n", (unsigned long long)seed);
+    uint64_t seed = test_seed(20261122), random = seed;
+    size_t cuts = (size_t)CUTS * test_rounds();
     log_setup(LOG_ERROR, "test");
     for (size_t i = 0; i < cuts; i++) {
         uint32_t set;

@@ -135,9 +135,7 @@ static void check_all(const struct work *w)
             assert_true(p.t[k] == (int64_t)k && p.v[k] == value_of(id, p.t[k]));
         points_free(&p);
     }
-    struct store_damage damage;
-    store_reader_damage(r, &damage);
-    assert_int_equal(damage.blocks, 0);
+    assert_no_damage(r);
     store_snapshot_close(snap);
     store_reader_close(r);
 }

@@ -131,9 +131,7 @@ static void run_threads(uint64_t limit, int64_t points, bool retains)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&x.errors), 0);
     assert_true(atomic_load(&x.rounds) >= READERS * 20);
-    struct store_damage damage;
-    store_reader_damage(x.reader, &damage);
-    assert_int_equal(damage.blocks, 0);
+    assert_no_damage(x.reader);
     struct store_stats stats;
     store_get_stats(s, &stats);
     if (retains)

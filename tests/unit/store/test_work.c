@@ -51,9 +51,7 @@ static void check_rows(uint32_t columns, int64_t from, int64_t to)
             assert_true(p.t[i] == from + (int64_t)i && p.v[i] == value_of(c, p.t[i]));
         points_free(&p);
     }
-    struct store_damage damage;
-    store_reader_damage(r, &damage);
-    assert_int_equal(damage.blocks, 0);
+    assert_no_damage(r);
     store_snapshot_close(snap);
     store_reader_close(r);
 }
