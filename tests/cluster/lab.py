@@ -23,6 +23,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -112,6 +113,13 @@ def is_over(pid):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
         return True
+
+
+def skip_if(reason):
+    """Ends the suite as skipped when there is a reason."""
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
 
 
 def why_not(transport="tcp"):

@@ -19,7 +19,7 @@ import urllib.parse
 
 from dumps import Dumps
 import side_by_side
-from lab import Lab, until, why_not
+from lab import Lab, skip_if, until, why_not
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what we start would ignore it
 SONDE = os.environ["SONDE"]
@@ -1116,8 +1116,5 @@ class Cluster(Dumps, unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = why_not(TRANSPORT)
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
+    skip_if(why_not(TRANSPORT))
     sys.exit(side_by_side.run("__main__", open_lab, LABS, sys.argv[1:]))

@@ -11,7 +11,7 @@ import sys
 import textwrap
 import unittest
 
-from lab import Lab, until, why_not
+from lab import Lab, skip_if, until, why_not
 
 SONDE = os.environ["SONDE"]
 FAKE_NVML = os.environ["FAKE_NVML"]
@@ -163,8 +163,5 @@ class Dask(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    word = why_not() or ("Dask is not here (tools/test installs it)" if "newest" not in FOLDERS else None)
-    if word:
-        print(word)
-        sys.exit(77)
+    skip_if(why_not() or ("Dask is not here (tools/test installs it)" if "newest" not in FOLDERS else None))
     unittest.main(verbosity=1)

@@ -4,7 +4,6 @@ import os
 import pathlib
 import re
 import shutil
-import sys
 import unittest
 
 import lab as labs
@@ -102,8 +101,5 @@ class Examples(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = labs.why_not()
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
+    labs.skip_if(labs.why_not())
     unittest.main(verbosity=2)

@@ -137,8 +137,5 @@ class Harmless(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = labs.why_not()
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(77)
+    labs.skip_if(labs.why_not())
     unittest.main(verbosity=2)

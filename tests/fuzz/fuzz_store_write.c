@@ -28,15 +28,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 static void go_on(struct store *s)
 {
-    struct store_metric m = {.name = STR("m")};
-    uint32_t metric = 0, ids[COLUMNS + 1] = {0}, set = 0;
-    store_define_metric(s, &m, &metric);
-    for (uint32_t i = 0; i <= COLUMNS; i++) {
-        char text[4] = {(char)('a' + i)};
-        struct store_label label = {STR("n"), str_of(text)};
-        store_define_series(s, metric, &label, 1, &ids[i]);
-    }
-    store_define_set(s, ids, COLUMNS, &set);
+    uint32_t ids[COLUMNS + 1], set;
+    recording_define(s, ids, &set);
     struct store_stats stats;
     store_get_stats(s, &stats);
     double *values = calloc(STORE_SET_SERIES_MAX, sizeof *values);

@@ -31,17 +31,26 @@ struct recording {
     size_t line_count;
 };
 
-static inline void recording_fill(struct store *s)
+// A metric with COLUMNS + 1 series, all but the last of them in a set. What a damaged store does not take leaves its id 0.
+static inline void recording_define(struct store *s, uint32_t ids[COLUMNS + 1], uint32_t *set)
 {
     struct store_metric m = {.name = STR("m")};
-    uint32_t metric, ids[COLUMNS + 1], set;
+    uint32_t metric = 0;
     store_define_metric(s, &m, &metric);
     for (uint32_t i = 0; i <= COLUMNS; i++) {
         char text[4] = {(char)('a' + i)};
         struct store_label label = {STR("n"), str_of(text)};
+        ids[i] = 0;
         store_define_series(s, metric, &label, 1, &ids[i]);
     }
-    store_define_set(s, ids, COLUMNS, &set);
+    *set = 0;
+    store_define_set(s, ids, COLUMNS, set);
+}
+
+static inline void recording_fill(struct store *s)
+{
+    uint32_t ids[COLUMNS + 1], set;
+    recording_define(s, ids, &set);
     for (int64_t t = 0; t < ROWS; t++) {
         double v[COLUMNS] = {(double)(t % 50), t % 7 ? (double)t / 3 : store_missing(), 1};
         store_append_row(s, set, t * 1000, v);

@@ -10,6 +10,7 @@
 #include <sonde.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -35,6 +36,26 @@ void lab_free(struct lab *lab)
     if (lab->pid)
         lab_end(lab, SIGKILL);
     assert_int_equal(nftw(lab->folder, remove_each, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+void *lab_share(const struct lab *lab, size_t size, char path[LAB_PATH_MAX])
+{
+    snprintf(path, LAB_PATH_MAX, "%s/shared", lab->folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)size), 0);
+    close(fd);
+    return lab_shared(path, size);
+}
+
+void *lab_shared(const char *path, size_t size)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        _exit(6);
+    close(fd);
+    return at;
 }
 
 void lab_fork(struct lab *lab)

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-enum { LAB_VALUES_MAX = 65536 };
+enum { LAB_VALUES_MAX = 65536, LAB_PATH_MAX = 128 };
 
 struct lab {
     char folder[64];
@@ -23,6 +23,11 @@ void lab_free(struct lab *lab);
 
 // True when it says that it is ready.
 bool lab_start(struct lab *lab);
+
+// Makes a file of `size` zero bytes in the lab's folder for test and programs to share, and maps it; the path is put into `path`.
+void *lab_share(const struct lab *lab, size_t size, char path[LAB_PATH_MAX]);
+// Maps such a file, in a program; exits with 6 when it cannot.
+void *lab_shared(const char *path, size_t size);
 
 // Without waiting for what it says.
 void lab_fork(struct lab *lab);

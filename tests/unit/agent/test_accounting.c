@@ -354,19 +354,6 @@ static void reap(void)
 
 // ---- the tests ----
 
-static char *make_ledger(const struct lab *lab)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "%s/ledger", lab->folder);
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, sizeof *ledger), 0);
-    ledger = mmap(NULL, sizeof *ledger, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_true(ledger != MAP_FAILED);
-    close(fd);
-    return path;
-}
-
 static void make_lifeline(void)
 {
     int ends[2];
@@ -424,7 +411,8 @@ static void run_course(const struct course *course, uint64_t seed)
     struct lab lab;
     lab_make(&lab);
     lab.options.size_limit_bytes = UINT64_MAX;
-    char *file = make_ledger(&lab);
+    char file[LAB_PATH_MAX];
+    ledger = lab_share(&lab, sizeof *ledger, file);
     make_lifeline();
     set_environment(&lab);
     memset(settled, 0, sizeof settled);
@@ -487,11 +475,7 @@ static void a_kill_in_a_drain(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "live") == 0) {
-        int fd = open(argv[2], O_RDWR | O_CLOEXEC);
-        ledger = mmap(NULL, sizeof *ledger, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (ledger == MAP_FAILED)
-            return 6;
-        close(fd);
+        ledger = lab_shared(argv[2], sizeof *ledger);
         uint64_t random = strtoull(argv[3], NULL, 10);
         while (live_once(argv[2], &random))
             ;

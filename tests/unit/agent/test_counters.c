@@ -176,19 +176,6 @@ static void await_exact_totals(const struct lab *lab, struct keeper_home *keeper
 
 // ---- the test ----
 
-static char *make_ledger(const struct lab *lab)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "%s/ledger", lab->folder);
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, sizeof *ledger), 0);
-    ledger = mmap(NULL, sizeof *ledger, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_true(ledger != MAP_FAILED);
-    close(fd);
-    return path;
-}
-
 static void start_some(const char *file, uint64_t *random)
 {
     for (uint64_t n = random_next(random) % (AT_ONCE + 1); n; n--)
@@ -214,7 +201,8 @@ static void run_course(uint64_t seed, uint64_t random)
     lab_make(&lab);
     keeper_home_init(&keeper);
     lab.options.rate_s = 0.005;
-    char *file = make_ledger(&lab);
+    char file[LAB_PATH_MAX];
+    ledger = lab_share(&lab, sizeof *ledger, file);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_int_equal(dup2(ends[0], LIFELINE), LIFELINE); // programs inherit it
     close(ends[0]);
@@ -347,11 +335,7 @@ static void what_does_not_listen_is_refused(void **state)
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "live") == 0) {
-        int fd = open(argv[2], O_RDWR | O_CLOEXEC);
-        ledger = mmap(NULL, sizeof *ledger, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (ledger == MAP_FAILED)
-            return 6;
-        close(fd);
+        ledger = lab_shared(argv[2], sizeof *ledger);
         live(strtoull(argv[3], NULL, 10));
     }
     if (argc == 3 && strcmp(argv[1], "emit") == 0)

@@ -4,6 +4,7 @@
 #include "ingest/hello.h"
 #include "ingest/ingest.h"
 #include "store/store.h"
+#include "unit/ingest/listen.h"
 #include "unit/test.h"
 
 #include "sonde.h"
@@ -12,9 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,16 +42,6 @@ void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, o
 
 static char folder[] = "/tmp/sonde-test-XXXXXX", socket_path[64], store_path[64];
 
-static int listen_there(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(fd, 4), 0);
-    return fd;
-}
-
 static uint64_t points_of(struct ingest *in)
 {
     struct ingest_stats stats;
@@ -72,7 +61,7 @@ static void large_pages(void **state)
     struct ingest_options options = {.socket_path = socket_path, .level = 4};
     if (store_open(store_path, &store_options, &store, &e) != 0 || ingest_create(store, &options, &in, &e) != 0)
         fail_msg("%s", e.text);
-    int listener = listen_there();
+    int listener = listen_at(socket_path);
     sonde_handle value = sonde_gauge("value", ""), total = sonde_counter("total", "");
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct ingest_descriptors fds;

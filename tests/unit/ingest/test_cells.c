@@ -20,6 +20,26 @@ static struct fake_series *series(const struct node *n, const char *name)
     return f;
 }
 
+static void sample_and_expect(struct node *n, const char *name, double last)
+{
+    ingest_sample_cells(n->in, clock_realtime_ns());
+    assert_true(series(n, name)->last == last);
+}
+
+static void until_programs(struct node *n, size_t count)
+{
+    while (node_stats(n).programs != count)
+        node_round(n);
+}
+
+// The last child is let go, and the node ends.
+static void end_with(struct node *n, struct child *last)
+{
+    node_say(last, "\n");
+    node_until_all_gone(n);
+    node_close(n);
+}
+
 static void counters_and_gauges(void **state)
 {
     (void)state;
@@ -121,10 +141,8 @@ static void totals_do_not_fall(void **state)
         node_until_ended(&n, node_spawn(&n, NULL, "count", "7", NULL));
         expected += 7;
     }
-    while (node_stats(&n).programs > 4)
-        node_round(&n);
-    ingest_sample_cells(n.in, clock_realtime_ns());
-    assert_true(series(&n, "work_total")->last == expected);
+    until_programs(&n, 4);
+    sample_and_expect(&n, "work_total", expected);
     // The one that has the series in its set goes first; another one takes it over.
     for (int i = 0; i < 4; i++) {
         node_say(stays[i], "\n");
@@ -153,8 +171,7 @@ static void totals_do_not_fall_with_another_agent(void **state)
     struct child *stays = node_spawn(&n, NULL, "count", "1000", "1", NULL);
     node_until_said(&n, stays, "ready");
     node_until_ended(&n, node_spawn(&n, NULL, "count", "70", NULL));
-    while (node_stats(&n).programs > 1)
-        node_round(&n);
+    until_programs(&n, 1);
     int64_t sampled_ns = clock_realtime_ns();
     ingest_sample_cells(n.in, sampled_ns);
     assert_true(series(&n, "work_total")->last == 1070);
@@ -165,10 +182,8 @@ static void totals_do_not_fall_with_another_agent(void **state)
     struct child *new = node_spawn(&n, NULL, "count", "5", "1", NULL);
     node_until_said(&n, new, "ready");
     node_agent_start(&n);
-    while (node_stats(&n).programs < 2)
-        node_round(&n);
-    ingest_sample_cells(n.in, clock_realtime_ns());
-    assert_true(series(&n, "work_total")->last == 1075);
+    until_programs(&n, 2);
+    sample_and_expect(&n, "work_total", 1075);
     node_say(stays, "\n");
     node_say(new, "\n");
     node_until_all_gone(&n);
@@ -195,8 +210,7 @@ static void no_addition_is_lost_between_agents(void **state)
     struct child *stays = node_spawn(&n, NULL, "count_each", "10", "240", "1740", "3", NULL);
     node_until_said(&n, stays, "added_0");
     node_round(&n);
-    ingest_sample_cells(n.in, clock_realtime_ns());
-    assert_true(series(&n, "work_total")->last == 760);
+    sample_and_expect(&n, "work_total", 760);
     const double expected[] = {1000, 2740};
     for (int i = 0; i < 2; i++) {
         char text[16];
@@ -228,16 +242,12 @@ static void the_last_state_is_recorded_whoever_has_the_series(void **state)
     node_round(&n);
     ingest_sample_cells(n.in, clock_realtime_ns());
     node_until_ended(&n, node_spawn(&n, NULL, "count", "7", NULL));
-    while (node_stats(&n).programs > 1)
-        node_round(&n);
+    until_programs(&n, 1);
     assert_true(series(&n, "work_total")->last == 1007);
     node_agent_stop(&n);
     node_agent_start(&n);
-    ingest_sample_cells(n.in, clock_realtime_ns());
-    assert_true(series(&n, "work_total")->last == 1007);
-    node_say(stays, "\n");
-    node_until_all_gone(&n);
-    node_close(&n);
+    sample_and_expect(&n, "work_total", 1007);
+    end_with(&n, stays);
 }
 
 // An agent that does not see processes meets a program again when that connects: what it had added is in the total already.
@@ -253,17 +263,14 @@ static void one_that_connects_later_is_not_counted_twice(void **state)
         arguments[i] = "1";
     struct child *late = node_spawn_program(&n, (const char *const[]){"SONDE_LEVEL=1", NULL}, arguments);
     node_until_said(&n, late, "added_0");
-    while (node_stats(&n).programs < 1)
-        node_round(&n);
+    until_programs(&n, 1);
     ingest_sample_cells(n.in, clock_realtime_ns());
     node_agent_stop(&n);
     node_agent_start(&n);
     struct child *first = node_spawn(&n, NULL, "count", "5", "1", NULL);
     node_until_said(&n, first, "ready");
-    while (node_stats(&n).programs < 1)
-        node_round(&n);
-    ingest_sample_cells(n.in, clock_realtime_ns());
-    assert_true(series(&n, "work_total")->last == 1005);
+    until_programs(&n, 1);
+    sample_and_expect(&n, "work_total", 1005);
     int added = 0;
     for (char text[32]; node_stats(&n).programs < 2; usleep(100000)) {
         assert_in_range(++added, 1, 59); // it looks for its agent at least once a second
@@ -272,8 +279,7 @@ static void one_that_connects_later_is_not_counted_twice(void **state)
         node_until_said(&n, late, text);
         node_round(&n);
     }
-    ingest_sample_cells(n.in, clock_realtime_ns());
-    assert_true(series(&n, "work_total")->last == 1005 + added);
+    sample_and_expect(&n, "work_total", 1005 + added);
     node_close(&n);
 }
 
@@ -307,22 +313,16 @@ static void one_that_comes_back_after_its_end_is_not_counted_twice(void **state)
                  *ends = node_spawn(&n, NULL, "count", "1000", "1", NULL);
     node_until_said(&n, stays, "ready");
     node_until_said(&n, ends, "ready");
-    while (node_stats(&n).programs < 2)
-        node_round(&n);
+    until_programs(&n, 2);
     struct ingest_descriptors again = descriptors_of(ends->pid);
     kill(ends->pid, SIGKILL);
     node_until_ended(&n, ends);
-    while (node_stats(&n).programs > 1)
-        node_round(&n);
+    until_programs(&n, 1);
     assert_true(series(&n, "work_total")->last == 1005);
     assert_int_equal(ingest_attach(n.in, again, ends->pid), 0);
-    while (node_stats(&n).programs > 1)
-        node_round(&n);
-    ingest_sample_cells(n.in, clock_realtime_ns());
-    assert_true(series(&n, "work_total")->last == 1005);
-    node_say(stays, "\n");
-    node_until_all_gone(&n);
-    node_close(&n);
+    until_programs(&n, 1);
+    sample_and_expect(&n, "work_total", 1005);
+    end_with(&n, stays);
 }
 
 static void more_cells_than_a_set_holds(void **state)
@@ -347,9 +347,7 @@ static void more_cells_than_a_set_holds(void **state)
         snprintf(name, sizeof name, "cell_%d", i);
         assert_true(series(&n, name)->last == (i < 1000 ? 2 : 1) * (double)(i + 1));
     }
-    node_say(c, "\n");
-    node_until_all_gone(&n);
-    node_close(&n);
+    end_with(&n, c);
 }
 
 int main(void)

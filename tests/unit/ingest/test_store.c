@@ -3,29 +3,18 @@
 #include "ingest/hello.h"
 #include "ingest/ingest.h"
 #include "store/read.h"
+#include "unit/ingest/listen.h"
 #include "unit/test.h"
 
 #include "sonde.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { POINTS = 100000, ROWS = 1000 };
 
 static char folder[] = "/tmp/sonde-test-XXXXXX", socket_path[96], file_path[96];
-
-static int listen_there(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(fd, 4), 0);
-    return fd;
-}
 
 static void emit_everything(struct ingest *in)
 {
@@ -103,7 +92,7 @@ static void what_is_emitted_is_read(void **state)
     struct ingest_options options = {.socket_path = socket_path, .labels = &host, .label_count = 1, .level = 4};
     if (store_open(file_path, &store_options, &store, &e) != 0 || ingest_create(store, &options, &in, &e) != 0)
         fail_msg("%s", e.text);
-    int listener = listen_there();
+    int listener = listen_at(socket_path);
     struct ingest_descriptors fds;
     pid_t pid;
     assert_int_equal(sonde_level(), 1);
