@@ -8,15 +8,16 @@
 //         for (size_t i = 0; i < sonde_result_count(result); i++)
 //             use(sonde_result_series(result, i));
 //
-// Where: NULL is the job around this program, else the newest that runs here; else an address (http://HOST:PORT, also with ?token=…), the id of a
-// running or recorded job, or the path of a recording: a file, or a folder of them. The same questions have the same answers in all of them: a recording is
-// asked in this process, by the code that a running job answers with.
+// Where: NULL is the job around this program, else the newest job that runs on this machine; otherwise an address
+// (http://HOST:PORT, also with ?token=…), the id of a running or recorded job, or the path of a recording: a file, or a
+// folder of them. The same queries have the same answers in all of them: this process queries a recording with the code
+// that a running job answers with.
 //
-// Functions return 0 or a negative errno, and then say what was wrong in *error (which may be NULL).
-// Nothing is printed, and no thread is started. No signal is touched but SIGBUS, and that only while a
-// recording is open: a recording that another program cuts short then counts as damaged instead of ending
-// the program. A SIGBUS at any other address goes to the program's own handler.
-// A client may be used by several threads at once, and in a child after fork(); results and lists belong to
+// Functions return 0 or a negative errno; on failure they fill in *error (which may be NULL) with a message.
+// The library prints nothing and starts no thread. It handles no signal but SIGBUS, and that only while a
+// recording is open: if another program truncates the recording, the rest counts as damaged, and the
+// program goes on. A SIGBUS at any other address goes to the program's own handler.
+// Several threads may use a client at once, and so may a child after fork(); results and lists belong to
 // one thread at a time.
 #ifndef SONDE_CLIENT_H
 #define SONDE_CLIENT_H
@@ -40,7 +41,7 @@ struct sonde_error {
 struct sonde_client_options {
     const char *token; // NULL: the job's own, where it can be found
     int timeout_ms;    // of each question; 0: a minute
-    // Asked some 20 times a second while a question to a running job waits: true ends it with -ECANCELED. NULL: nobody is asked.
+    // Called some 20 times a second while a request to a running job waits: true ends it with -ECANCELED. May be NULL.
     bool (*stop)(void *user);
     void *user;
 };

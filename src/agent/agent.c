@@ -218,7 +218,7 @@ static void take_rows(struct agent *a)
     }
 }
 
-// Where there is no space for what came, the file goes on in the other folder.
+// Moves the file to the other folder when the run folder has no space for new data.
 static void make_space(struct agent *a)
 {
     const char *folder = a->options->overflow_folder;

@@ -1,8 +1,8 @@
-// overflow.h - the recording goes on in another folder when the run folder has no space.
+// overflow.h - moves the recording to another folder when the run folder has no space.
 //
 //   RUN FOLDER/HOST.sonde ──symlink──▶ OTHER FOLDER/.HOST.sonde
 //
-// Whoever looks for the recording in the run folder finds it there as before. At the end the launcher gives the file its final name (launch/runs.h).
+// Readers find the recording in the run folder as before. At the end the launcher gives the file its final name (launch/runs.h).
 #ifndef SONDE_AGENT_OVERFLOW_H
 #define SONDE_AGENT_OVERFLOW_H
 
@@ -11,14 +11,14 @@
 
 #include <limits.h>
 
-// Where the file at `path` really lies: an agent before this one may have moved it. Where there is none, `path` itself.
+// Where the file at `path` really lies: an earlier agent may have moved it. `path` itself if there is no file.
 void overflow_resolve(const char *path, char out[PATH_MAX]);
 
-// Opens a store in the other folder and leads `path` to it. As store_open; -EEXIST when the name there is taken.
+// Opens a store in the other folder, and makes `path` a link to it. As store_open; -EEXIST if the name there is taken.
 int overflow_open(const char *path, const char *folder, const struct store_options *options, struct store **out,
                   struct error *e);
 
-// Moves an open store there and leads `path` to it.
+// Moves an open store to that folder, and makes `path` a link to it.
 int overflow_move(struct store *store, const char *path, const char *folder, struct error *e);
 
 #endif

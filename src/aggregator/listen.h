@@ -1,9 +1,9 @@
 // listen.h - listening sockets: of the HTTP server on an address and the first free port, of the
 // hub on any port.
 //
-// The launcher makes them and hands them to every aggregator that it starts: between two of them,
-// and when there is none any more, the ports stay the job's. Another program that took them would
-// be sent what clients say, the token included.
+// The launcher makes these sockets and hands them to every aggregator that it starts. So the ports stay
+// the job's between two aggregators, and after the last one. Clients would send another program that
+// took a port their requests, and the token with them.
 #ifndef SONDE_AGGREGATOR_LISTEN_H
 #define SONDE_AGGREGATOR_LISTEN_H
 
@@ -27,12 +27,12 @@ int listen_on(const char *address, int port, bool exact, bool loopback_only, str
 // For nodes to connect to, on `address` (a number; NULL: all of this machine's) and any free port.
 int listen_for_nodes(const char *address, struct listener *out, struct error *e);
 
-// One that was made before, and handed to us: what listen_on would say of it. -EINVAL: it does not
-// listen.
+// Describes a socket that another process has made and passed, as listen_on would. -EINVAL: it does
+// not listen.
 int listen_take(int fd, struct listener *out, struct error *e);
 
-// Nobody is to be answered there any more: connections are refused, but the port is given to nobody
-// else.
+// No server will accept connections there any more: refuses them, but keeps the port from other
+// programs.
 void listen_refuse(int fd);
 
 #endif

@@ -178,13 +178,15 @@ void help_markdown(struct buf *out)
         add_cell(out, unused_keys[i].why);
         buf_printf(out, " |\n");
     }
-    buf_printf(out,
-               "\n## Ranks\n\n"
-               "What a program emits carries the tag `rank`, if its launcher gave it one. Where several launchers did, "
-               "the innermost counts, which started the process: torchrun's under `srun torchrun`, Open MPI's in "
-               "`mpirun python`, srun's where a rank starts `srun`. The environments of the processes above tell which "
-               "that is; where they do not, the first of this table counts. `SONDE_TAGS=rank=N` overrides all.\n\n"
-               "| variable | launcher | counts |\n|---|---|---|\n");
+    buf_printf(
+        out,
+        "\n## Ranks\n\n"
+        "Everything that a program emits carries the tag `rank` if its launcher gave it a rank. If several launchers "
+        "did, "
+        "the innermost counts, which started the process: torchrun under `srun torchrun`, Open MPI in "
+        "`mpirun python`, srun if a rank starts `srun`. sonde finds the innermost launcher in the environments of the "
+        "parent processes; if they do not tell, the first of this table counts. `SONDE_TAGS=rank=N` overrides all.\n\n"
+        "| variable | launcher | counts |\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof rank_rows / sizeof *rank_rows; i++) {
         buf_printf(out, "| `%s` | ", rank_rows[i].rank);
         add_cell(out, rank_rows[i].launchers);
@@ -195,8 +197,8 @@ void help_markdown(struct buf *out)
             buf_printf(out, "in a job step, not in a batch script");
         buf_printf(out, " |\n");
     }
-    buf_printf(out, "\n`LOCAL_RANK` is no rank of the job and is not read. Dask's workers have "
-                    "names, no numbers ([dask.md](dask.md)).\n");
+    buf_printf(out, "\nsonde does not read `LOCAL_RANK`, which is no rank of the job. Dask workers have "
+                    "names instead of numbers ([dask.md](dask.md)).\n");
     buf_printf(out, "\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
     for (size_t i = 0; i < exit_row_count; i++) {
         buf_printf(out, "| %d | ", exit_rows[i].code);
