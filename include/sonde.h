@@ -14,10 +14,11 @@
 // Two ways. A *point* (sonde_emit) is a value at the time of the call, about 12 ns. A *cell* (sonde_set, sonde_add) is updated
 // in place and sampled by the agent, about 2 ns: for hot loops. Use one of the two for a metric.
 //
-// Any thread may call anything. Nothing here blocks, allocates per point, prints (unless SONDE_LOG is set) or ends the program.
-// No call is needed at exit; emitted points arrive even if the program is killed. If the agent cannot keep up, libsonde drops the
-// newest points and counts them. After fork() the child uses the same handles; exec() starts anew. Do not call these functions
-// from signal handlers.
+// Any thread may call anything. Nothing here blocks, allocates per point, prints (unless SONDE_LOG
+// is set) or ends the program. No call is needed at exit; emitted points arrive even if the program
+// is killed. If the agent cannot keep up, libsonde drops the newest points and counts them. After
+// fork() the child uses the same handles; exec() starts anew. Do not call these functions from
+// signal handlers.
 #ifndef SONDE_H
 #define SONDE_H
 
@@ -54,22 +55,25 @@ struct sonde_metric {
     size_t tag_count;             // with those of the process (SONDE_TAGS, rank) and `host` at most 16
 };
 
-// Defines a metric, or finds it: the same name and tags give the same handle, and the first definition stays. Returns 0 if sonde
-// is off, the level is above the run's, or a limit is passed (a bad name, too many tags, more than 131,000 metrics). libsonde
-// counts such refusals, and reports them on stderr with SONDE_LOG=1. Takes about a microsecond: do it once, not per point.
+// Defines a metric, or finds it: the same name and tags give the same handle, and the first
+// definition stays. Returns 0 if sonde is off, the level is above the run's, or a limit is passed
+// (a bad name, too many tags, more than 131,000 metrics). libsonde counts such refusals, and
+// reports them on stderr with SONDE_LOG=1. Takes about a microsecond: do it once, not per point.
 static inline sonde_handle sonde_define(const struct sonde_metric *metric);
 SONDE_API sonde_handle sonde_gauge(const char *name, const char *unit);
 SONDE_API sonde_handle sonde_counter(const char *name, const char *unit);
 
-// Emits a point with the current time, or with a given time (ns since the epoch). If threads or processes of a node emit into one
-// series at the same moment, their points get times some nanoseconds apart. Of two points with the same given time, the later
-// call wins. The agent replaces a given time that is more than a second ahead of the node's clock with the current time.
+// Emits a point with the current time, or with a given time (ns since the epoch). If threads or
+// processes of a node emit into one series at the same moment, their points get times some
+// nanoseconds apart. Of two points with the same given time, the later call wins. The agent
+// replaces a given time that is more than a second ahead of the node's clock with the current time.
 static inline void sonde_emit(sonde_handle metric, double value);
 static inline void sonde_emit_at(sonde_handle metric, double value, int64_t time_ns);
 
-// sonde_set sets the metric's cell; sonde_add adds an amount to the cell (negative amounts are fine). The cell's value is the
-// last value set, plus the amounts that all threads have added. If several processes add to one counter, the agent records
-// their sum. libsonde refuses an amount that would make the sum NaN or infinite, and counts it as dropped.
+// sonde_set sets the metric's cell; sonde_add adds an amount to the cell (negative amounts are
+// fine). The cell's value is the last value set, plus the amounts that all threads have added. If
+// several processes add to one counter, the agent records their sum. libsonde refuses an amount
+// that would make the sum NaN or infinite, and counts it as dropped.
 static inline void sonde_set(sonde_handle metric, double value);
 static inline void sonde_add(sonde_handle metric, double amount);
 
@@ -96,8 +100,9 @@ SONDE_API void sonde_span_end(void);
 SONDE_API void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const struct sonde_tag *tags,
                              size_t count);
 
-// A span that is not on a thread's stack: of a coroutine, a callback, work that moves between threads. Any thread of the process
-// that opened the span may close it, once; a forked child cannot. `parent` is the span that it is part of; NULL = none.
+// A span that is not on a thread's stack: of a coroutine, a callback, work that moves between
+// threads. Any thread of the process that opened the span may close it, once; a forked child
+// cannot. `parent` is the span that it is part of; NULL = none.
 struct sonde_span {
     uint64_t id; // 0: not recorded
     uint64_t parent;
@@ -115,10 +120,12 @@ SONDE_API void sonde_span_close(const struct sonde_span *span, const char *name,
 SONDE_API void sonde_annotate_strings(const char *text, ...) __attribute__((sentinel));
 SONDE_API void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count);
 
-// Connects to the agent that listens at `socket_path`, for a program that was started without SONDE_SOCKET and SONDE_LEVEL (a
-// worker that is older than its monitor). From here on the program emits at `level`, 1 to 4; handles that it defined before stay
-// 0. A program that already emits moves to this agent with all its handles, and keeps its level. If the agent does not listen
-// yet, it finds the program when it starts. Returns 0, -EINVAL, -ENAMETOOLONG (the socket's path) or -ENOMEM (no shared memory).
+// Connects to the agent that listens at `socket_path`, for a program that was started without
+// SONDE_SOCKET and SONDE_LEVEL (a worker that is older than its monitor). From here on the program
+// emits at `level`, 1 to 4; handles that it defined before stay 0. A program that already emits
+// moves to this agent with all its handles, and keeps its level. If the agent does not listen yet,
+// it finds the program when it starts. Returns 0, -EINVAL, -ENAMETOOLONG (the socket's path) or
+// -ENOMEM (no shared memory).
 SONDE_API int sonde_connect(const char *socket_path, int level);
 
 // The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring.
@@ -127,16 +134,18 @@ SONDE_API int sonde_level(void);
 // "0.1.0", of the library that is linked.
 SONDE_API const char *sonde_version(void);
 
-// How many values this process has dropped so far: a ring was full, a thread found no slot, or an amount was not a number. As
-// long as no agent has attached to this process, all its emitted values count as well; they no longer count if an agent
-// attaches later and reads them. Each thread that emits has a ring of 1 MiB; SONDE_RING_BYTES sets its size, from 128 KiB to
-// 64 MiB, rounded up to a power of two.
+// How many values this process has dropped so far: a ring was full, a thread found no slot, or an
+// amount was not a number. As long as no agent has attached to this process, all its emitted values
+// count as well; they no longer count if an agent attaches later and reads them. Each thread that
+// emits has a ring of 1 MiB; SONDE_RING_BYTES sets its size, from 128 KiB to 64 MiB, rounded up to
+// a power of two.
 SONDE_API uint64_t sonde_dropped(void);
 
-// Checks whether an agent takes what this process emits. Returns 0 if an agent does, if sonde is off, or if the process has not
-// defined a metric yet. Otherwise returns a negative errno, and writes one line for people into `why` (at most `size` bytes): what
-// is wrong and what to do. -ENOENT: the job's folder does not exist here, as in a container that does not bind it. Returns 0 once
-// a late agent has attached.
+// Checks whether an agent takes what this process emits. Returns 0 if an agent does, if sonde is
+// off, or if the process has not defined a metric yet. Otherwise returns a negative errno, and
+// writes one line for people into `why` (at most `size` bytes): what is wrong and what to do.
+// -ENOENT: the job's folder does not exist here, as in a container that does not bind it. Returns 0
+// once a late agent has attached.
 SONDE_API int sonde_check(char *why, size_t size);
 
 // The value that stands for none: in a group, for a metric that could not be read.

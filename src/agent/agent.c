@@ -280,8 +280,8 @@ static void tell(int fd, const char *format, const char *text)
 
 // ---- the end ----
 
-// The recording was cut short: what is left of it stays beside the new one that the next agent makes. As a recording, if it can
-// still be read as one.
+// The recording was cut short. The rest of it stays beside the new one that the next agent makes, as
+// a recording if readers can still open it.
 static void set_cut_file_aside(const struct agent *a)
 {
     char aside[PATH_MAX];

@@ -2,7 +2,8 @@
 //
 //   RUN FOLDER/HOST.sonde ──symlink──▶ OTHER FOLDER/.HOST.sonde
 //
-// Readers find the recording in the run folder as before. At the end the launcher gives the file its final name (launch/runs.h).
+// Readers find the recording in the run folder as before. At the end the launcher gives the file
+// its final name (launch/runs.h).
 #ifndef SONDE_AGENT_OVERFLOW_H
 #define SONDE_AGENT_OVERFLOW_H
 

@@ -1,5 +1,5 @@
-// fuzz_store_write.c - a recording that somebody has changed (recording.h), taken up by a writer: recovery, appends, seals, merges,
-// closing. What is closed is then read.
+// fuzz_store_write.c - a recording that somebody has changed (recording.h), taken up by a writer:
+// recovery, appends, seals, merges, closing. What is closed is then read.
 #include "base/clock.h"
 #include "base/log.h"
 #include "recording.h"

@@ -1,7 +1,9 @@
 // recording.h - sound recordings for the fuzz targets to change, with their checksums made right again if asked for.
 //
-// The input of a target is a list of changes { u8 which recording, u8 flags, u24 place, u8 new byte }. Places count only the
-// 64-byte lines of the recording that hold something: most of a live file is room that nothing has been written to yet.
+// The input of a target is a list of changes
+// { u8 which recording, u8 flags, u24 place, u8 new byte }.
+// Places count only the 64-byte lines of the recording that hold something: most of a live file is
+// room that nothing has been written to yet.
 #ifndef SONDE_TESTS_FUZZ_RECORDING_H
 #define SONDE_TESTS_FUZZ_RECORDING_H
 
@@ -31,7 +33,8 @@ struct recording {
     size_t line_count;
 };
 
-// A metric with COLUMNS + 1 series, all but the last of them in a set. What a damaged store does not take leaves its id 0.
+// A metric with COLUMNS + 1 series, all but the last of them in a set. What a damaged store does
+// not take leaves its id 0.
 static inline void recording_define(struct store *s, uint32_t ids[COLUMNS + 1], uint32_t *set)
 {
     struct store_metric m = {.name = STR("m")};

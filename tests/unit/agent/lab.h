@@ -24,7 +24,8 @@ void lab_free(struct lab *lab);
 // True when it says that it is ready.
 bool lab_start(struct lab *lab);
 
-// Makes a file of `size` zero bytes in the lab's folder for test and programs to share, and maps it; the path is put into `path`.
+// Makes a file of `size` zero bytes in the lab's folder for test and programs to share, and maps
+// it; the path is put into `path`.
 void *lab_share(const struct lab *lab, size_t size, char path[LAB_PATH_MAX]);
 // Maps such a file, in a program; exits with 6 when it cannot.
 void *lab_shared(const char *path, size_t size);

@@ -1,8 +1,10 @@
-// The totals of counters are exact, whenever agents are killed: programs that share counters come, go and add, also while no
-// agent runs. The test does for its agents what the launcher does: it keeps their socket, and the memory of programs.
+// The totals of counters are exact, whenever agents are killed: programs that share counters come,
+// go and add, also while no agent runs. The test does for its agents what the launcher does: it
+// keeps their socket, and the memory of programs.
 //
-// A ledger in shared memory says how often each program has added 1 to every counter. The test halts all of them between two
-// steps now and then; the totals in the recording must come to the ledger's sum, and to no more.
+// A ledger in shared memory says how often each program has added 1 to every counter. The test
+// halts all of them between two steps now and then; the totals in the recording must come to the
+// ledger's sum, and to no more.
 #include "lab.h"
 
 #include "agent/folder.h"

@@ -141,8 +141,9 @@ static void steps_and_suspensions(void **state)
     }
 }
 
-// A wide reading gives an offset that is off by half its width. Narrow readings later must not take that for a clock that was set:
-// the time of day would move, onto nanoseconds that are another program's.
+// A wide reading gives an offset that is off by half its width. Narrow readings later must not take
+// that for a clock that was set: the time of day would move, onto nanoseconds that are another
+// program's.
 static void a_wide_reading_is_no_step(void **state)
 {
     (void)state;

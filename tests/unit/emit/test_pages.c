@@ -1,5 +1,6 @@
-// On machines with pages of 64 KiB the kernel refuses to map any other offset. This program is linked with an mmap() that
-// refuses them, too, and is its own agent: what it emits must still be recorded, before and after the agent starts again.
+// On machines with pages of 64 KiB the kernel refuses to map any other offset. This program is
+// linked with an mmap() that refuses them, too, and is its own agent: what it emits must still be
+// recorded, before and after the agent starts again.
 #include "base/clock.h"
 #include "ingest/hello.h"
 #include "ingest/ingest.h"

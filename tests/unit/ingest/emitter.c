@@ -447,7 +447,8 @@ static int mode_count_into(void)
     return 0;
 }
 
-// count_each AMOUNT…: adds each to work_total, says "added" and waits for a line; then emits a point, which looks for an agent
+// count_each AMOUNT…: adds each to work_total, says "added" and waits for a line; then emits a
+// point, which looks for an agent
 static int mode_count_each(void)
 {
     sonde_handle total = sonde_counter("work_total", ""), point = sonde_gauge("point", "");
@@ -913,8 +914,9 @@ static void *thread_is_cancelled(void *paths)
     return NULL;
 }
 
-// cancels THREADS ASYNCHRONOUS SEED PATH PATH: threads that are cancelled anywhere in the slow paths. Then everything still
-// works: definitions, points, fork(). A lock that nobody holds any more ends it by the alarm.
+// cancels THREADS ASYNCHRONOUS SEED PATH PATH: threads that are cancelled anywhere in the slow
+// paths. Then everything still works: definitions, points, fork(). A lock that nobody holds any
+// more ends it by the alarm.
 static int mode_cancels(void)
 {
     enum { ALARM_S = 60, SPINS = 1 << 19 };
@@ -957,8 +959,8 @@ static int mode_as(void)
     return run_rest();
 }
 
-// no_memory: nothing more can be reserved from the middle on, as under vm.overcommit_memory=2 at the limit. What does not fit
-// into what there is counts as dropped.
+// no_memory: nothing more can be reserved from the middle on, as under vm.overcommit_memory=2 at
+// the limit. What does not fit into what there is counts as dropped.
 static int mode_no_memory(void)
 {
     enum { POINTS = 20000 };

@@ -250,7 +250,8 @@ static void the_last_state_is_recorded_whoever_has_the_series(void **state)
     end_with(&n, stays);
 }
 
-// An agent that does not see processes meets a program again when that connects: what it had added is in the total already.
+// An agent that does not see processes meets a program again when that connects: what it had added
+// is in the total already.
 static void one_that_connects_later_is_not_counted_twice(void **state)
 {
     (void)state;
@@ -301,8 +302,9 @@ static struct ingest_descriptors descriptors_of(pid_t pid)
     return fds;
 }
 
-// A program may have connected more than once while no agent ran. The agent reads it to its end for the first HELLO; the next one
-// brings it back, with what it had added and with a total that other programs have a part in.
+// A program may have connected more than once while no agent ran. The agent reads it to its end for
+// the first HELLO; the next one brings it back, with what it had added and with a total that other
+// programs have a part in.
 static void one_that_comes_back_after_its_end_is_not_counted_twice(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-// Whoever listens at the agent's path may be hostile: it takes the descriptors of a program, opens and maps all that it can
-// for writing, and writes garbage there. The program must live on. Another user gets nothing.
+// Whoever listens at the agent's path may be hostile: it takes the descriptors of a program, opens
+// and maps all that it can for writing, and writes garbage there. The program must live on. Another
+// user gets nothing.
 #include "emit/segment.h"
 #include "node.h"
 #include "unit/seed.h"
@@ -71,7 +72,8 @@ static uint64_t garbage(void)
     return r % 4 ? values[r / 4 % (sizeof values / sizeof *values)] : r;
 }
 
-// Writes for as long as the program keeps its connection. The beginning of a file, where the heads and sizes are, gets most.
+// Writes for as long as the program keeps its connection. The beginning of a file, where the heads
+// and sizes are, gets most.
 static void scribble(const struct mapping *mappings, size_t count, int connection)
 {
     char byte;

@@ -102,8 +102,9 @@ enum {
 struct emitted {
     int64_t before_ns, after_ns; // the wall clock beside it
     int64_t boot_ns;             // and boot time
-    int64_t
-        late_by_ns; // the wall clock was set by so much, or the machine slept so long, before the next look at the rings
+    // The wall clock was set by so much, or the machine slept so long, before the next look at the
+    // rings.
+    int64_t late_by_ns;
 };
 
 // Whatever is done to the clocks: a point has the time that the wall clock showed when it was

@@ -1,5 +1,6 @@
-// Readers beside a writer in another process: rows are seen whole or not at all, and a sound file is never called damaged.
-// SONDE_TEST_SEED and SONDE_TEST_ROUNDS (a multiplier) make it another or a longer run.
+// Readers beside a writer in another process: rows are seen whole or not at all, and a sound file
+// is never called damaged. SONDE_TEST_SEED and SONDE_TEST_ROUNDS (a multiplier) make it another or
+// a longer run.
 #include "fixture.h"
 
 #include "../seed.h"
@@ -151,7 +152,8 @@ static void rows_are_whole(void **state)
 
 // ── Damage that is none ──────────────────────────────────────────────────────────────────────────────────────────
 
-// A writer that retires old blocks, and whose life is short: it closes the file, or is killed, and the next one takes it up.
+// A writer that retires old blocks, and whose life is short: it closes the file, or is killed, and
+// the next one takes it up.
 static void write_lives(struct shared *x, uint64_t random)
 {
     struct store_options o = {.size_limit_bytes = 1 << 20, .close_budget_ns = 1000000};

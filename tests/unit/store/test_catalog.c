@@ -285,7 +285,8 @@ static void check_oracle(const struct oracle *o)
     store_reader_close(r);
 }
 
-// Disks that fill up and empty, limits that are met, writers that are killed: ids are dense and mean what they were given for.
+// Disks that fill up and empty, limits that are met, writers that are killed: ids are dense and
+// mean what they were given for.
 static void random_definitions(void **state)
 {
     (void)state;

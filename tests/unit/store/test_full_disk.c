@@ -1,5 +1,6 @@
-// A real disk that is full: file systems in sparse files, mounted where nobody else sees them. Reserving, overwriting and holes are
-// different on each. The writer runs in a process of its own, so that a signal that kills it is seen.
+// A real disk that is full: file systems in sparse files, mounted where nobody else sees them.
+// Reserving, overwriting and holes are different on each. The writer runs in a process of its own,
+// so that a signal that kills it is seen.
 #include "fixture.h"
 
 #include "base/hash.h"
@@ -29,7 +30,8 @@ static bool run(const char *format, const char *a, const char *b)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Mounts a new file system over the fixture's folder, in a mount namespace of this process. False: it cannot be done here.
+// Mounts a new file system over the fixture's folder, in a mount namespace of this process. False:
+// it cannot be done here.
 static bool mount_new(const struct file_system *fs)
 {
     char image[96];
@@ -140,7 +142,8 @@ static void check_all(const struct work *w)
     store_reader_close(r);
 }
 
-// With the disk full: goes on, says so, loses nothing while there is memory; and all is there when there is space again.
+// With the disk full: goes on, says so, loses nothing while there is memory; and all is there when
+// there is space again.
 static void go_on_while_full(struct work *w)
 {
     fill_disk();
