@@ -1,5 +1,5 @@
-// connections.h - the table of open connections: how many, from where, and for how long each may do
-// what it does.
+// connections.h - the table of open connections: how many, from which clients, and how long each may
+// stay in its phase.
 //
 // The HTTP library bounds inactivity, but a client that sends one byte a second is never inactive.
 // So every connection is in a phase, and each phase has a time after which the connection is shut
@@ -9,23 +9,23 @@
 //
 // A telnet client is TALKING all the time; its time begins anew with every piece that it sends.
 //
-// When the table, or a client's share of it, is full, the connection that has been WAITING or
-// TALKING longest makes room: idle connections never keep a new client out. Where all are busy the
-// new one is shut down at once.
+// When the table, or a client's share of it, is full, the table shuts down the connection that has been
+// WAITING or TALKING longest: idle connections never keep a new client out. If all are busy, it shuts
+// the new one down at once.
 //
 // A client is an address and, within this machine, a uid. A connection is *unproved* until a request
-// on it has shown a token. Whatever unproved connections do, they make room before all others, first
-// those of the client that has most of them. A client other than our own user may have few, and not
-// for long. A client that has shown a token once is remembered, and may have more. So a stranger
-// stops nobody but himself.
+// on it has shown a token. Unproved connections are always the first to make room, beginning with the
+// client that has most of them. A client other than the server's own user may have few of them, for a
+// short time. The table remembers a client that has shown a token once, and allows it more. So a client
+// without a token locks out only itself.
 //
-// Those that were told to go stay in the table until their owners have closed them. Who accepts
-// asks for room first (connections_room), so that a flood of clients waits before the door, not in
-// descriptors.
+// Connections that are shut down stay in the table until their owners have closed them. The acceptor
+// asks for room before it accepts (connections_room), so that a flood of clients waits in the kernel's
+// queue, not in descriptors.
 //
 // Closing is shutdown(2) on the socket: its owner, a thread of the HTTP library, sees the end and
-// cleans up. The table's lock is held meanwhile, and connections_remove takes it before the library
-// closes the socket: so the number is never somebody else's.
+// cleans up. The table holds its lock meanwhile, and connections_remove takes the lock before the library
+// closes the socket: so the descriptor's number is never that of another connection.
 #ifndef SONDE_AGGREGATOR_CONNECTIONS_H
 #define SONDE_AGGREGATOR_CONNECTIONS_H
 
@@ -45,7 +45,7 @@ struct connection;
 struct connection_options {
     unsigned most, most_per_client;
     int64_t timeout_ns[PHASE_COUNT];   // 0 = none
-    unsigned most_unproved;            // of clients that are not known; 0 = no bound but the former
+    unsigned most_unproved;            // of unknown clients; 0 = no limit beside the former
     unsigned most_unproved_per_client; // likewise
     int64_t unproved_timeout_ns;       // since it was opened; 0 = none
 };
@@ -64,7 +64,8 @@ bool connections_room(struct connections *c);
 // Lives as long as the connection.
 const struct peer *connection_peer(const struct connection *connection);
 
-// A request on it has shown a token. Called by the connection's owner; costs nothing again.
+// A request on the connection has shown a token. The connection's owner calls it; repeated calls cost
+// nothing.
 void connections_prove(struct connections *c, struct connection *connection);
 
 // Starts a phase, and its time.
@@ -74,7 +75,7 @@ void connections_phase(struct connections *c, struct connection *connection, enu
 void connections_drain(struct connections *c, int64_t most_ns);
 
 struct connection_counts {
-    unsigned open, busy, unproved; // unproved: of clients other than our own user
+    unsigned open, busy, unproved; // unproved: of clients other than the server's own user
     uint64_t accepted, evicted, refused, timed_out;
 };
 void connections_counts(struct connections *c, struct connection_counts *out);

@@ -9,12 +9,12 @@
 enum { SECRETS_FILE_MAX = 1 << 20 };
 
 enum secrets_how {
-    SECRETS_PUBLIC,  // a certificate: anybody may read it
-    SECRETS_PRIVATE, // a key: a regular file of ours that nobody else can open; links are followed
-    SECRETS_NO_LINK, // a token: the same, and no link
+    SECRETS_PUBLIC,  // a certificate: everybody may read it
+    SECRETS_PRIVATE, // a key: a regular file of this user that no other user can open; links are followed
+    SECRETS_NO_LINK, // a token: the same, but links are refused
 };
 
-// The whole file, with a NUL behind it. -EPERM: it is not private; -ELOOP: a link; -EFBIG: larger
+// Reads the whole file and adds a NUL. -EPERM: the file is not private; -ELOOP: a link; -EFBIG: larger
 // than SECRETS_FILE_MAX. The caller frees *out.
 int secrets_read(const char *path, enum secrets_how how, struct buf *out, struct error *e);
 

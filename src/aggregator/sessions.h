@@ -21,7 +21,7 @@ struct sessions;
 struct sessions *sessions_create(void); // NULL: no memory
 void sessions_destroy(struct sessions *s);
 
-// A new one, for this client. False: no random numbers. Thread-safe, as what follows.
+// Makes a session for this client. False: no random numbers. Thread-safe, like the next functions.
 bool sessions_open(struct sessions *s, const struct peer *peer, char id[SESSION_ID_SIZE + 1]);
 
 bool sessions_check(struct sessions *s, struct str id, const struct peer *peer);

@@ -6,9 +6,10 @@
 // long ones. There are `threads_max` threads, and at most `slow_max` requests may be slow: one more is ended (-EBUSY, limit slow_queries), so that
 // threads are always left. The queue needs no bound of its own: each connection has one request under way, and the table of connections has one.
 //
-// A request whose client has hung up is ended at its next look (-ECANCELED). The memory of all requests counts against one account: bodies
-// while they come, what queries need, answers until they are sent. Past its bound a request is ended (-EBUSY, limit total_memory_bytes).
-// When nothing has run for `idle_ns` the workers say so, so that the process can give back what it kept for the next request.
+// A request whose client has hung up ends at its next check (-ECANCELED). The memory of all requests
+// counts against one account: bodies while they arrive, the memory of queries, answers until they are
+// sent. Past the account's limit a request ends (-EBUSY, limit total_memory_bytes). When no request has run
+// for `idle_ns`, the workers call `idle`, so that the process can free what it kept for the next request.
 #ifndef SONDE_AGGREGATOR_WORKERS_H
 #define SONDE_AGGREGATOR_WORKERS_H
 
@@ -38,9 +39,9 @@ struct workers_options {
     unsigned at_once, slow_max;
     int64_t slow_after_ns;
     struct memory_account *memory;
-    int64_t idle_ns;           // 0: nobody is told
-    void (*idle)(void *user);  // once each time that nothing has run for so long
-    void (*eased)(void *user); // behind each request, its memory let go of; NULL: nobody is told
+    int64_t idle_ns;           // 0: `idle` is not called
+    void (*idle)(void *user);  // called once each time that no request has run for so long
+    void (*eased)(void *user); // called after each request, when its memory is freed; may be NULL
     void *user;                // of both
 };
 
@@ -61,13 +62,14 @@ const struct query_watch *workers_watch(void);
 // -EBUSY: the limit.
 int workers_hold_answer(size_t bytes, struct error *e);
 
-// Its body has come so far, or is about to. Before workers_put, any thread. -EBUSY: the limit.
+// Counts the part of the job's body that has arrived, or will. Before workers_put, any thread. -EBUSY:
+// the limit.
 int workers_hold_body(struct workers *w, struct job *job, size_t bytes, struct error *e);
 
-// The job's queries have ended: of its memory the body and the answer's `bytes` are left. Any thread.
+// The job's queries have ended: only the body and the answer's `bytes` still count. Any thread.
 void workers_let_go(struct job *job, size_t bytes);
 
-// All of the job's memory is let go of: its answer is sent, or it never ran.
+// The answer is sent, or the job never ran: nothing of it counts any more.
 void workers_let_all_go(struct job *job);
 
 struct workers_counts {

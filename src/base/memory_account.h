@@ -1,7 +1,8 @@
-// memory_account.h - one number for what requests and caches of a process take, and its bound.
+// memory_account.h - the memory that the requests and caches of a process take, and its limit.
 //
-//   requests   take before they allocate; past the bound the cache makes room first, then the request is refused
-//   caches     add what they keep, and let go of the oldest for as long as the account is over
+//   requests   reserve before they allocate; past the limit, first the cache makes room, then the account
+//              refuses the request
+//   caches     add what they keep, and drop their oldest entries while the account is over its limit
 //
 // Thread-safe: the number is atomic. A reservation that does not fit leaves no trace.
 #ifndef SONDE_BASE_MEMORY_ACCOUNT_H
@@ -15,15 +16,15 @@ struct memory_account {
     size_t limit_bytes;
     _Atomic size_t held_bytes;
     _Atomic size_t peak_bytes;
-    void (*reclaim)(void *user,
-                    size_t bytes); // lets go of at least so many bytes, as far as it can; NULL = nothing can
+    // Frees at least so many bytes, if it can; NULL = nothing to free.
+    void (*reclaim)(void *user, size_t bytes);
     void *user;
 };
 
-// False: there is no room, also after reclaiming.
+// False: there is no room, even after reclaiming.
 bool memory_account_take(struct memory_account *a, size_t bytes);
 
-// Takes without asking: for what is there already.
+// Adds without a check: for memory that is already allocated.
 void memory_account_add(struct memory_account *a, size_t bytes);
 void memory_account_give(struct memory_account *a, size_t bytes);
 

@@ -1,10 +1,10 @@
-// printable.h - text that others wrote (names, tags, messages, paths), made fit for a terminal.
+// printable.h - escapes foreign text (names, tags, messages, paths) for a terminal.
 //
-// A tag's value may hold anything. Printed as it is, it could move the cursor, set the window's
-// title, answer for the keyboard, hide a line, or write a second one. So whatever people read goes
-// through here, once: control characters, bytes that are no UTF-8, and characters that turn the
-// direction of text become \n, \r, \t, \xNN. All else is as it was; the text of a text that is
-// printable is the same.
+// A tag's value may hold any bytes. Printed as they are, they could move the cursor, set the window's
+// title, send answers as if typed on the keyboard, hide a line, or fake one. So all output for people
+// passes through these functions once: control characters, bytes that are not UTF-8, and characters
+// that change the direction of text become \n, \r, \t, \xNN. Everything else stays, so escaping twice
+// changes nothing.
 #ifndef SONDE_BASE_PRINTABLE_H
 #define SONDE_BASE_PRINTABLE_H
 
@@ -12,13 +12,13 @@
 
 void printable_add(struct buf *out, struct str text);
 
-// What is printed, and all that it holds, as one line's text.
+// Like printf; escapes the whole result, line ends included.
 void printable_printf(struct buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// The buffer's text from `from` on becomes printable.
+// Escapes the buffer's text from offset `from` on.
 void printable_since(struct buf *out, size_t from);
 
-// Into an array, cut to `size` with the NUL. Returns the length.
+// Writes to an array, cut to `size` with the NUL. Returns the length.
 size_t printable_copy(char *out, size_t size, struct str text);
 
 #endif

@@ -1,11 +1,12 @@
-// thread_signals.h - the signals that threads of ours leave to the thread with the event loop.
+// thread_signals.h - the signals that sonde's threads leave to the thread with the event loop.
 #ifndef SONDE_BASE_THREAD_SIGNALS_H
 #define SONDE_BASE_THREAD_SIGNALS_H
 
 #include <signal.h>
 
-// Blocks, in the calling thread and in those that it makes, all signals but SIGBUS: a blocked one that a fault raises ends the
-// process, and mapped files that are cut short raise it (store/map_guard.h). *before: what was blocked, for pthread_sigmask.
+// Blocks all signals but SIGBUS in the calling thread and in threads that it makes. A truncated mapped
+// file raises SIGBUS (store/map_guard.h), and a blocked signal that a fault raises ends the process.
+// *before: the previous mask, for pthread_sigmask.
 void thread_signals_block(sigset_t *before);
 
 #endif

@@ -1,17 +1,17 @@
-// detect_evidence.h - why a member of `sonde detect` gives no more values: it hangs, or it has
-// ended.
+// detect_evidence.h - why a member of `sonde detect` stopped giving values: it hangs, or it has ended.
 //
-// That values stop proves nothing: the first member that is through gives none either. A member is silent only
-// where something shows that it should have gone on:
+// The end of values alone proves nothing, because a member that finishes first stops, too. A member is
+// silent only if the recording proves that it should have gone on:
 //
-//   a span of it is open                      it is still in there
-//   nothing at all comes of its node          the node is lost
-//   the metric is one that the node measures  measuring does not end with a program
-//   it gave fewer values than every member    the others have done more; a member that is through has done as much. That
-//   that goes on                              says nothing of values that come by the clock (samples of cells lie on a
-//                                             grid, and go on as long as the process lives)
+//   one of its spans is open                  it has not left the span
+//   its node sends no points at all           the node is lost
+//   the node itself measures the metric       no program can have ended it
+//   it gave fewer values than every member    the others have done more; a member that finished has done
+//   that goes on                              as much. This does not count for values by the clock
+//                                             (samples of cells lie on a grid, and go on as long as the
+//                                             process lives)
 //
-// Otherwise it has ended.
+// Otherwise the member has ended.
 #ifndef SONDE_CLI_DETECT_EVIDENCE_H
 #define SONDE_CLI_DETECT_EVIDENCE_H
 
@@ -21,7 +21,7 @@
 enum { EVIDENCE_TEXT_MAX = 256 };
 
 struct evidence {
-    uint64_t values; // as they were recorded, or spans; 0: not known
+    uint64_t values; // number of recorded values, or spans; 0: unknown
     int64_t last_ns; // of the last of them
     bool should_go_on;
     char text[EVIDENCE_TEXT_MAX]; // for people
@@ -33,7 +33,7 @@ struct evidence_question {
     struct str metric; // or the name of a span
     bool spans;
     int64_t start_ns, end_ns;
-    int64_t patience_ns; // a node of which nothing came for so long, while others went on, is lost
+    int64_t patience_ns; // a node that sent nothing for so long, while others did, is lost
     // The number of the member that a series or span belongs to, -1: none.
     long (*member_of)(void *user, const struct store_label *labels, size_t count);
     void *user;

@@ -101,13 +101,14 @@ struct option_value {
 struct options {
     enum command_id command;
     struct option_value value[OPT_COUNT];
-    char **arguments; // what is no option, moved to argv's beginning; ends with NULL
+    char **arguments; // the words that are no options, moved to argv's beginning; ends with NULL
     int argument_count;
 };
 
-// Reads argv (argc words, then NULL) behind the command's name into *o, which is cleared first; defaults are filled in.
-// -EINVAL with one line for a person. The texts stay argv's, and so does the array: `sonde run` takes no memory here, so
-// that it can still become its command when there is none. *wants_help: --help was there, and nothing else was looked at.
+// Reads argv (argc words after the command's name, then NULL) into *o, and fills in defaults. -EINVAL with
+// one line for people. Texts and array stay argv's: `sonde run` allocates nothing here, so that it can
+// still become its command when there is no memory. *wants_help: --help was given, and the rest was not
+// read.
 int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o, bool *wants_help,
                         struct error *e);
 

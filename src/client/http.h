@@ -4,9 +4,9 @@
 //   the caller's URL (with or without ?token=…)     without a token: that of the job, here, which has this address
 //   SONDE_URL, with the token in SONDE_TOKEN_FILE   what `sonde run` gives to its command
 //   the running job SONDE_JOB, else the newest one  job.json and token in its run folder (launch/job.h has the format)
-// A token goes to the address that it belongs to and to no other; redirections and proxies are not followed. It goes there
-// only after the server has proved, on the same connection, that it knows the token (proved.h), or by its certificate (HTTPS)
-// who it is.
+// The client sends a token only to the address that it belongs to, and follows no redirections and no
+// proxies. It sends the token only after the server has proved on the same connection that it knows the
+// token (proved.h), or has shown its certificate (HTTPS).
 //
 // https:// is checked against the certificates that the system trusts, or those in the file SONDE_CA (else CURL_CA_BUNDLE), which may be the job's own.
 //

@@ -1,5 +1,5 @@
-// proved.h - a connection to a server that has proved that it knows our token
-// (wire/server_proof.h), which has not been sent.
+// proved.h - a connection to a server that has proved that it knows the client's token
+// (wire/server_proof.h), before the client sends the token.
 #ifndef SONDE_CLIENT_PROVED_H
 #define SONDE_CLIENT_PROVED_H
 
@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-// Connects, blocking until deadline_ns (clock_monotonic_ns) at most. With `same_address` the server
-// has to be at the address that we connect to; without, something may stand between (a tunnel, a
-// proxy) that the user has chosen. Returns the descriptor, or -EACCES: it does not know the token,
-// -ECONNREFUSED, -ETIMEDOUT, …, in words.
+// Connects, blocking until deadline_ns (clock_monotonic_ns) at most. With `same_address` the server has
+// to be at the address that the client connects to; without it, a tunnel or proxy that the user has
+// chosen may lie between. Returns the descriptor, or a negative errno with words: -EACCES (the server
+// does not know the token), -ECONNREFUSED, -ETIMEDOUT, …
 int proved_connect(const struct sockaddr *address, socklen_t size, struct str token, bool same_address,
                    int64_t deadline_ns, struct error *e);
 

@@ -28,8 +28,9 @@ void command_environment_free(struct command_environment *env);
 char **command_arguments(char *const *command);
 void command_arguments_free(char **arguments);
 
-// Starts it, in our process group, so that the terminal's signals reach it; it gets SIGTERM if we die. Returns the pid, or
-// a negative errno with words: *unstarted says that no process could be made for it, else it could not be executed.
+// Starts the command in the launcher's process group, so that the terminal's signals reach it; it gets
+// SIGTERM if the launcher dies. Returns the pid, or a negative errno with words. *unstarted: the fork
+// failed; otherwise the exec.
 pid_t command_start(char *const *command, const struct command_environment *env, const struct signals *signals,
                     bool *unstarted, struct error *e);
 

@@ -1,4 +1,5 @@
-// job_memory.h - what the agent and the aggregator of a job take on this machine, beside mapped files, and their bounds.
+// job_memory.h - the memory of a job's agent and aggregator on this machine, beside mapped files, and
+// its limits.
 #ifndef SONDE_LAUNCH_JOB_MEMORY_H
 #define SONDE_LAUNCH_JOB_MEMORY_H
 
@@ -6,11 +7,11 @@
 #include <sys/types.h>
 
 struct job_memory {
-    uint64_t agent_bytes, agent_limit_bytes; // 0 = there is none now, or the kernel does not say
+    uint64_t agent_bytes, agent_limit_bytes; // 0 = there is no agent now, or the kernel does not tell
     uint64_t aggregator_bytes, aggregator_limit_bytes;
 };
 
-// Of the children of the job's launcher, as the kernel lists them now: one that was started again is found, too.
+// Looks at the present children of the job's launcher, so it finds restarted ones, too.
 void job_memory_read(pid_t launcher, struct job_memory *out);
 
 #endif

@@ -1,10 +1,13 @@
-// keeper.h - the other side of agent/keeper.h: keeps the memory of programs open while agents come and go.
+// keeper.h - the launcher's side of agent/keeper.h: keeps the memory of programs open from one agent
+// to the next.
 //
-// Nothing looks into the memory here. Descriptors are closed when the agent says so, when an agent that is ready has not passed
-// them anew (it does not know the program), and when no agent will be started any more.
+// The launcher does not read the memory. It closes the descriptors of a program when the agent says
+// so, when a new agent is ready and has not passed them again (it does not know the program), and when
+// no more agents will be started.
 //
-// A program takes two descriptors of our limit (RLIMIT_NOFILE), of which we leave KEEPER_SPARE for other uses: 480 programs with
-// the usual 1024. Past that, memory is not kept, and what a program has not handed over when its agent is killed is lost if the
+// A program takes two descriptors of the launcher's limit (RLIMIT_NOFILE), of which KEEPER_SPARE stay
+// free for other uses: 480 programs with the usual 1024. The launcher does not keep the memory of
+// further programs: what such a program has not handed over when its agent is killed is lost if the
 // program ends before the next agent runs.
 #ifndef SONDE_LAUNCH_KEEPER_H
 #define SONDE_LAUNCH_KEEPER_H
@@ -17,7 +20,7 @@ enum { KEEPER_SPARE = 64, KEEPER_PROGRAMS_MAX = 4096 };
 struct kept {
     uint64_t program;
     int fds[2];
-    bool anew; // by the agent that runs now
+    bool anew; // passed by the agent that runs now
 };
 
 struct keeper_home {
@@ -28,12 +31,12 @@ struct keeper_home {
 
 void keeper_home_init(struct keeper_home *k);
 
-// Before an agent is started. The descriptor for it, which can be handed to a child; the caller closes it. -1: none could be
-// made, and the agent does without. What the agent before has passed is kept.
+// Called before an agent is started. Returns a descriptor to hand to the child; the caller closes it.
+// -1: none could be made, and the agent runs without. Keeps what the previous agent has passed.
 int keeper_home_open(struct keeper_home *k);
 
-void keeper_home_read(struct keeper_home *k);   // what has come
-void keeper_home_settle(struct keeper_home *k); // the agent is ready: it has passed all that it knows
-void keeper_home_close(struct keeper_home *k);  // keeps nothing any more. Idempotent.
+void keeper_home_read(struct keeper_home *k);   // reads the agent's messages
+void keeper_home_settle(struct keeper_home *k); // the agent is ready: it has passed all programs that it knows
+void keeper_home_close(struct keeper_home *k);  // lets go of everything. Idempotent.
 
 #endif

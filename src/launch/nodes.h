@@ -29,8 +29,9 @@ struct nodes_options {
     bool quiet, verbose;
 };
 
-// Finds out which nodes there are. 0, or a negative errno with words: an option is wrong, or -ENOMEM. What the batch system
-// says wrongly costs a line and the other nodes' telemetry, unless the run is strict. `options` outlives it.
+// Finds the nodes of the run. 0, or a negative errno with words: a wrong option, or -ENOMEM. If the batch
+// system gives wrong data, a warning says so, and the other nodes have no telemetry, unless the run is
+// strict. `options` has to outlive *out.
 int nodes_find(const struct nodes_options *options, const struct job *job, struct nodes **out, struct error *e);
 void nodes_close(struct nodes *n);
 
@@ -66,14 +67,15 @@ bool nodes_running(const struct nodes *n);
 // With --strict: whether all nodes have come up; else an error that names those that have not.
 int nodes_check(const struct nodes *n, struct error *e);
 
-// The command's words with the nodes that take part in the places of {nodelist}, {hosts}, {hostfile} and {nnodes}
-// (substitute.h); the caller frees them with substitute_free. NULL: no memory.
+// Replaces {nodelist}, {hosts}, {hostfile} and {nnodes} in the command's words with the nodes that take
+// part (substitute.h); the caller frees the result with substitute_free. NULL: no memory.
 char **nodes_substitute(const struct nodes *n, const char *hostfile, char *const *command);
 
 // The nodes that take part, a line each. False: no memory.
 bool nodes_hostfile_text(const struct nodes *n, struct buf *out);
 
-// An attempt begins: writes FOLDER/hostfile here (unless there is no folder) and on the nodes. 0 or a negative errno with words.
+// Begins an attempt: writes FOLDER/hostfile on this node (if there is a folder) and on the others. 0 or a
+// negative errno with words.
 int nodes_begin(struct nodes *n, struct error *e);
 int nodes_restarts(const struct nodes *n);     // SONDE_RESTART
 bool nodes_restartable(const struct nodes *n); // the rules know of restarts at all

@@ -7,9 +7,10 @@
 // Once it is ready, the aggregator may say on its control descriptor: "reboot HOST,HOST" (start the command again without these nodes; the list may be empty), and
 // "collector …" (wire/collector_line.h): handed on to all agents, and kept for those that come later.
 //
-// Telemetry never keeps the command from running: one line says what failed and what is lost, and the command runs with
-// what is left of telemetry, or without any (plain.h). --strict turns that around: then nothing runs. A wrong option is
-// the user's error, and nothing runs either. An agent that dies is started again and takes up its file.
+// A failure of telemetry never stops the command: one line says what failed and what is lost, and the
+// command runs with the remaining telemetry, or without any (plain.h). With --strict the command does
+// not run then. After a wrong option it does not run either, because the user can mend that. The
+// launcher replaces an agent that dies, and the new one appends to the same file.
 #ifndef SONDE_LAUNCH_RUN_H
 #define SONDE_LAUNCH_RUN_H
 
@@ -66,8 +67,8 @@ enum {
     LAUNCH_SIGNALLED = 128,
 };
 
-// The exit code: the command's. LAUNCH_FAILED, LAUNCH_WRONG_OPTION: nothing was started, and e says why. e->code is 0
-// when there is nothing to say.
+// Returns the command's exit code. LAUNCH_FAILED, LAUNCH_WRONG_OPTION: nothing was started, and e says
+// why. e->code is 0 if there is no message.
 int launch_run(const struct launch_options *options, struct error *e);
 
 #endif

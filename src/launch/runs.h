@@ -1,7 +1,7 @@
 // runs.h - the recordings that are kept: ~/.local/state/sonde/runs/JOB/{HOST.sonde, run.json}.
 //
-// A run is moved here when it is over (renamed, or across file systems copied, synced and renamed, so that a file is whole
-// or not there). What goes to make room, in this order:
+// The launcher moves a run here when it ends (renamed; to another file system copied, synced and
+// renamed, so that a file is complete or missing). It removes runs to make room, in this order:
 //
 //   1. runs older than the age limit
 //   2. of minor runs (short, and the user's programs emitted nothing) all but the newest RUNS_MINOR_MAX
@@ -10,10 +10,10 @@
 //   grade 3  failed to start (exit code 126 or 127, short, nothing emitted)
 //         2  minor
 //         1  short, or nothing emitted
-//         0  the others; also those of which nothing is known
+//         0  all others, and runs whose data are unknown
 //
-// Only what carries our run.json, belongs to us and is not being written is ever removed; never a run of --keep, which
-// does not count against the limits either.
+// The launcher removes only folders that have a run.json of sonde, belong to the user and are not being
+// written, and never a run of --keep, which does not count against the limits either.
 #ifndef SONDE_LAUNCH_RUNS_H
 #define SONDE_LAUNCH_RUNS_H
 
@@ -48,15 +48,15 @@ struct runs_limits {
     int64_t age_ns; // since a run began; 0: no limit
 };
 
-// What was removed. A loss of grade 0 or 1 is worth a warning.
+// The removed runs. A loss of grade 0 or 1 is worth a warning.
 struct runs_removed {
     size_t count, worthy; // worthy: of grade 0 and 1
     uint64_t bytes;
     struct buf names; // separated by ", "; the caller frees it
 };
 
-// Removes what is beyond the limits, never `spare` (the newest; may be NULL), and says in *removed what: zero-initialise it.
-// 0 or a negative errno with words.
+// Removes runs beyond the limits, but never `spare` (the newest; may be NULL). Adds the removed runs to
+// *removed, which the caller zero-initialises. 0 or a negative errno with words.
 int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns, const char *spare,
                struct runs_removed *removed, struct error *e);
 

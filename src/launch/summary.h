@@ -34,7 +34,7 @@ struct summary {
     uint64_t dropped; // refused or lost, for whatever cause
     uint64_t retired; // values that made room for newer ones
     uint64_t damaged_blocks;
-    bool emitted; // something is there that neither the agent nor the launcher puts in
+    bool emitted; // the file has data that neither the agent nor the launcher records
     struct summary_figure cpu_percent, memory_bytes;
     double memory_total_bytes; // 0: unknown
     struct summary_cut_off cut_off[SUMMARY_CUT_OFF_MAX];
@@ -46,7 +46,8 @@ struct summary {
 // Adds what the file at `path` holds to *out (zero-initialise it).
 int summary_add_file(const char *path, struct summary *out, struct error *e);
 
-// The same for every *.sonde of a folder. One that cannot be read is left out with a warning, unless it is all there is.
+// The same for every *.sonde of a folder. Skips an unreadable file with a warning, unless it is the only
+// one.
 int summary_add_folder(const char *folder, struct summary *out, struct error *e);
 
 // "3.2 s", "4 min 10 s", "2 h 3 min"

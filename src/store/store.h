@@ -106,7 +106,7 @@ void store_abandon(struct store *s);
 
 // The metric's id; the same name gives the same id. Where the metric is there already, the first definition stays,
 // except that empty units and help texts are filled in. Returns 0, -EINVAL (bad name), -E2BIG, -ENOSPC, -ENOMEM. A definition that is
-// refused leaves nothing in the file. The first one past each limit is reported with log_warning; all are counted.
+// refused leaves nothing in the file. The store logs the first one past each limit (log_warning), and counts all.
 // While the disk is full definitions wait in memory like appends (below) and count like them; readers do not see them yet.
 int store_define_metric(struct store *s, const struct store_metric *m, uint32_t *id);
 
@@ -159,20 +159,22 @@ int store_append_event(struct store *s, const struct store_event *event);
 // the disk). Only appends that waited for space are brought into the file at one go. Returns 0 or what went wrong (already logged once).
 int store_tick(struct store *s, int64_t now_ns);
 
-// How many values and events wait in memory, as there is no space. Costs nothing: it can be looked at again and again.
+// How many values and events wait in memory for disk space. Costs nothing, so it can be called often.
 uint64_t store_waiting(const struct store *s);
 
-// Notes in the header of the file, which never lacks space, how many values and events the caller has dropped since it opened the store: for
-// whatever cause, those that the store refused among them. The store adds what waited in memory and was lost.
+// Notes in the header of the file, which never lacks space, how many values and events the caller has
+// dropped since it opened the store, for whatever cause, including those that the store refused. The store
+// adds those that waited in memory and were lost.
 void store_note_dropped(struct store *s, uint64_t dropped);
 
-// Goes on in a new file at `path`, which must not be there: for a file system without space. All that is in the old file is copied, in one go;
-// the old file stays, and does not count any more. On failure everything is as it was.
+// Continues in a new file at `path`, which must not exist: for a file system without space. Copies the old
+// file in one go; the old file stays, but is no longer used. On failure nothing changes.
 int store_move(struct store *s, const char *path, struct error *e);
 
-// Whether another program has cut the file short, or the disk cannot deliver a part of it; found out by store_tick, or by an
-// access. What was there is lost (stats.lost_values), every append and definition is refused with -ESTALE and counted, and
-// store_close only gives up. The caller opens another file.
+// Whether another program has truncated the file, or the disk cannot deliver a part of it, as store_tick or
+// an access has found. The values of that part are lost (stats.lost_values). The store refuses every append
+// and definition with -ESTALE and counts them, and store_close only releases memory. The caller opens another
+// file.
 bool store_is_cut(const struct store *s);
 
 // Seals all tails now.

@@ -5,9 +5,9 @@
 //     ◀── ADDRESS, PROOF, PROOF, … (a line each) ───   ADDRESS: its end of this connection, "127.0.0.1:4242"
 //     ── the same connection: Authorization: …  ───▶   PROOF = HMAC-SHA-256(token, label, NONCE, ADDRESS), for each token
 //
-// A port whose server has died can be taken by a program of another user. It knows no token, so it
-// has no proof; and a proof that it gets from the real server, elsewhere, names that server's
-// address and not the one that the client has connected to. The nonce is the client's, so an old
+// When a server has died, a program of another user can take its port. That program does not know the
+// token, so it cannot make a proof. A proof that it gets from the real server names the real server's
+// address, and not the one that the client has connected to. The client chooses the nonce, so an old
 // proof is worth nothing. NONCE and PROOF are hexadecimal.
 #ifndef SONDE_WIRE_SERVER_PROOF_H
 #define SONDE_WIRE_SERVER_PROOF_H
@@ -26,18 +26,19 @@ enum {
     SERVER_ADDRESS_MAX = 64, // with the NUL: "[IPv6 address]:port"
 };
 
-// False: no memory for random bits, or the kernel has none.
+// False: the kernel gives no random bits.
 bool server_nonce_make(char out[SERVER_NONCE_CHARACTERS + 1]);
 bool server_nonce_valid(struct str nonce);
 
-// "127.0.0.1:4242", "[::1]:4242"; an IPv4 address inside IPv6 is written as IPv4. False: no address
-// of a network.
+// "127.0.0.1:4242", "[::1]:4242"; writes an IPv4 address inside IPv6 as IPv4. False: not a network
+// address.
 bool server_address_text(const struct sockaddr *address, char out[SERVER_ADDRESS_MAX]);
 
 void server_proof_make(struct str token, struct str nonce, struct str address, char out[SERVER_PROOF_CHARACTERS + 1]);
 
-// Whether an answer (ADDRESS and PROOFs) proves the token for this nonce. *address is what the
-// server calls its end of the connection: the caller compares it with what it has connected to.
+// Whether an answer (ADDRESS and PROOFs) proves the token for this nonce. *address is the server's end of
+// the connection, as the server sees it: the caller compares it with the address that it has connected
+// to.
 bool server_proof_check(struct str answer, struct str token, struct str nonce, struct str *address);
 
 #endif
