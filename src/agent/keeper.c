@@ -1,5 +1,6 @@
 #include "agent/keeper.h"
 
+#include "base/descriptors.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -10,23 +11,10 @@
 static bool send_message(const struct keeper *k, const struct keeper_message *text,
                          const struct ingest_descriptors *fds)
 {
-    struct iovec piece = {(void *)(uintptr_t)text, sizeof *text};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
-    } control = {0};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-    if (fds) {
-        const int both[2] = {fds->segment, fds->agent_area};
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-        *c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof both), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(c), both, sizeof both);
-    }
+    const int both[2] = {fds ? fds->segment : -1, fds ? fds->agent_area : -1};
     ssize_t sent;
     do
-        sent = sendmsg(k->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = descriptors_send(k->fd, text, sizeof *text, both, fds ? 2 : 0, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent >= 0;
 }

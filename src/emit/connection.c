@@ -5,6 +5,7 @@
 // the inode is compared before every use. Whoever listens at the agent's path gets a HELLO only if it is a process of our
 // own user: when a job has ended, another user may have made its folder again.
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "emit/process.h"
 
 #include <errno.h>
@@ -64,20 +65,8 @@ static bool send_hello(const struct emit_process *p, int fd, int segment_fd)
     struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC,
                                   .version = SEGMENT_VERSION,
                                   .moves = atomic_load_explicit(&p->header->moves, memory_order_relaxed)};
-    struct iovec piece = {&hello, sizeof hello};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof fds)];
-    } control;
-    memset(&control, 0, sizeof control);
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fds);
-    memcpy(CMSG_DATA(c), fds, sizeof fds);
-    return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof hello;
+    ssize_t sent = descriptors_send(fd, &hello, sizeof hello, fds, 2, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent == (ssize_t)sizeof hello;
 }
 
 // Whether the listener that we have reached is a process of our own user.

@@ -1,5 +1,6 @@
 #include "launch/keeper.h"
 
+#include "base/descriptors.h"
 #include "launch/child.h"
 
 #include <errno.h>
@@ -24,16 +25,9 @@ static size_t programs_max(void)
     return programs < KEEPER_PROGRAMS_MAX ? (size_t)programs : KEEPER_PROGRAMS_MAX;
 }
 
-static void close_both(const int fds[2])
-{
-    for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-}
-
 static void drop(struct keeper_home *k, size_t i)
 {
-    close_both(k->kept[i].fds);
+    descriptors_close(k->kept[i].fds, 2);
     k->kept[i] = k->kept[--k->count];
 }
 
@@ -44,7 +38,7 @@ static void keep(struct keeper_home *k, uint64_t program, const int fds[2])
         if (k->kept[i].program != program)
             continue;
         k->kept[i].anew = true;
-        close_both(fds);
+        descriptors_close(fds, 2);
         return;
     }
     if (k->count == k->capacity) {
@@ -56,7 +50,7 @@ static void keep(struct keeper_home *k, uint64_t program, const int fds[2])
         }
     }
     if (k->count == k->capacity || k->count >= programs_max()) {
-        close_both(fds);
+        descriptors_close(fds, 2);
         return;
     }
     k->kept[k->count++] = (struct kept){program, {fds[0], fds[1]}, true};
@@ -75,25 +69,16 @@ static void forget(struct keeper_home *k, uint64_t program)
 static bool read_message(struct keeper_home *k)
 {
     struct keeper_message text = {0};
-    struct iovec piece = {&text, sizeof text};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
-    } control;
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t got = recvmsg(k->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    int fds[DESCRIPTORS_MAX];
+    size_t count;
+    ssize_t got = descriptors_receive(k->fd, &text, sizeof text, fds, &count, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR)
         return true;
-    int fds[2] = {-1, -1};
-    struct cmsghdr *c = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-        memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0) < sizeof fds ? c->cmsg_len - CMSG_LEN(0) : sizeof fds);
-    if (got == sizeof text && text.kept && fds[1] >= 0) {
+    if (got == sizeof text && text.kept && count == 2) {
         keep(k, text.program, fds);
         return true;
     }
-    close_both(fds); // there was no room for both
+    descriptors_close(fds, count); // there was no room for both
     if (got == sizeof text && !text.kept)
         forget(k, text.program);
     return got > 0;

@@ -2,6 +2,7 @@
 #include "lab.h"
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -565,19 +566,7 @@ static void garbage_harms_only_its_sender(void **state)
         uint64_t magic;
         uint32_t version, reserved;
     } hello = {UINT64_C(0x0a1a65646e6f737f), 1, 0};
-    struct iovec piece = {&hello, sizeof hello};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &file, sizeof file);
-    assert_int_equal(sendmsg(fd, &message, 0), sizeof hello);
+    assert_int_equal(descriptors_send(fd, &hello, sizeof hello, &file, 1, 0), sizeof hello);
     char byte;
     assert_int_equal(read(fd, &byte, 1), 0);
     close(fd);

@@ -1,4 +1,5 @@
 // A program may write anything into its segment, and pass anything as one. Only its own data suffer.
+#include "base/descriptors.h"
 #include "emit/segment.h"
 #include "node.h"
 #include "unit/seed.h"
@@ -197,24 +198,6 @@ static void not_a_hello(void **state)
     close(pair[0]);
 }
 
-static void send_with_descriptors(int socket, const struct segment_hello *hello, const int *fds, size_t count)
-{
-    struct iovec piece = {(void *)(uintptr_t)hello, sizeof *hello};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(4 * sizeof(int))];
-    } control;
-    memset(&control, 0, sizeof control);
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(count * sizeof(int))};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(count * sizeof(int));
-    memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-    assert_int_equal(sendmsg(socket, &message, 0), (int)sizeof *hello);
-}
-
 static void hello_of_another_version_or_with_more(void **state)
 {
     (void)state;
@@ -225,15 +208,16 @@ static void hello_of_another_version_or_with_more(void **state)
         sent[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
     struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC, .version = SEGMENT_VERSION + 1};
-    send_with_descriptors(pair[1], &hello, sent, 1);
+    assert_int_equal(descriptors_send(pair[1], &hello, sizeof hello, sent, 1, 0), (int)sizeof hello);
     int lowest = dup(0);
     close(lowest);
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTONOSUPPORT);
     hello.version = SEGMENT_VERSION;
-    send_with_descriptors(pair[1], &hello, sent, 1); // no area for the agent
+    assert_int_equal(descriptors_send(pair[1], &hello, sizeof hello, sent, 1, 0),
+                     (int)sizeof hello); // no area for the agent
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTO);
     assert_true(fds.segment == -1 && fds.agent_area == -1);
-    send_with_descriptors(pair[1], &hello, sent, 4);
+    assert_int_equal(descriptors_send(pair[1], &hello, sizeof hello, sent, 4, 0), (int)sizeof hello);
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), 0);
     assert_int_equal(pid, getpid());
     assert_int_equal(fcntl(fds.segment, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);

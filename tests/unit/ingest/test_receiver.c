@@ -1,6 +1,7 @@
 // Whoever listens at the agent's path may be hostile: it takes the descriptors of a program, opens
 // and maps all that it can for writing, and writes garbage there. The program must live on. Another
 // user gets nothing.
+#include "base/descriptors.h"
 #include "emit/segment.h"
 #include "node.h"
 #include "unit/seed.h"
@@ -86,24 +87,6 @@ static void scribble(const struct mapping *mappings, size_t count, int connectio
     }
 }
 
-static int receive_descriptors(int connection, int fds[2])
-{
-    struct segment_hello hello;
-    struct iovec piece = {&hello, sizeof hello};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
-    } control;
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t n = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    int count = c ? (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
-    if (count > 0)
-        memcpy(fds, CMSG_DATA(c), (size_t)count * sizeof(int));
-    return count;
-}
-
 // A descriptor that was passed read-only cannot be opened for writing by another user who gets hold of it.
 static bool other_user_can_write(int segment)
 {
@@ -129,8 +112,10 @@ static int hostile_agent(const struct node *n, uid_t uid, int ready)
     if (seteuid(uid) != 0 || bind(listener, (struct sockaddr *)&address, sizeof address) != 0 ||
         listen(listener, 4) != 0 || write(ready, "", 1) != 1)
         return 1;
-    int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC), fds[2] = {-1, -1};
-    int count = receive_descriptors(connection, fds);
+    struct segment_hello hello;
+    int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC), fds[DESCRIPTORS_MAX];
+    size_t count;
+    descriptors_receive(connection, &hello, sizeof hello, fds, &count, 0);
     if (count == 0)
         return RECEIVED_NOTHING;
     if (root && (seteuid(0) != 0 || other_user_can_write(fds[0])))
@@ -139,7 +124,7 @@ static int hostile_agent(const struct node *n, uid_t uid, int ready)
         return 1;
     struct mapping mappings[MAPPINGS_MAX];
     size_t writable = 0;
-    for (int i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         writable += attack(fds[i], &mappings[writable]);
     scribble(mappings, writable, connection);
     return RECEIVED;
