@@ -123,9 +123,9 @@ SONDE_API void sonde_annotate_tags(const char *text, const struct sonde_tag *tag
 // Connects to the agent that listens at `socket_path`, for a program that was started without
 // SONDE_SOCKET and SONDE_LEVEL (a worker that is older than its monitor). From here on the program
 // emits at `level`, 1 to 4; handles that it defined before stay 0. A program that already emits
-// moves to this agent with all its handles, and keeps its level. If the agent does not listen yet,
-// it finds the program when it starts. Returns 0, -EINVAL, -ENAMETOOLONG (the socket's path) or
-// -ENOMEM (no shared memory).
+// moves to this agent with all its handles, and keeps its level; nothing happens if it is connected
+// to this agent already. If the agent does not listen yet, it finds the program when it starts.
+// Returns 0, -EINVAL, -ENAMETOOLONG (the socket's path) or -ENOMEM (no shared memory).
 SONDE_API int sonde_connect(const char *socket_path, int level);
 
 // The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring.

@@ -46,7 +46,7 @@ static void add_fraction(int64_t ns, int digits, char *out, size_t size)
 
 static void time_text(int64_t t_ns, int digits, bool local, char *out, size_t size)
 {
-    // Rounded down, also near INT64_MIN, from which nothing can be taken.
+    // Rounds down; does not subtract, because t_ns may be near INT64_MIN.
     int64_t ns = t_ns % NS_PER_S;
     time_t seconds = (time_t)(t_ns / NS_PER_S - (ns < 0));
     if (ns < 0)

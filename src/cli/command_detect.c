@@ -35,11 +35,11 @@ struct record {
     struct str host;            // empty: its series carry none
     int64_t spans;              // so many have been counted
     bool bad;                   // now: slow, or silent with evidence
-    bool ended;                 // it gives no more values, and nothing shows that it should
-    bool was_silent;            // what it was the last time that it was bad
+    bool ended;                 // it stopped giving values, without evidence that it hangs
+    bool was_silent;            // the last time that it was bad, it was silent
     int64_t since_ns, until_ns; // of that time
-    unsigned rounds;            // in which it was bad, in all
-    // Rounds without a value, now: they count when it gives values again, or something shows that it should.
+    unsigned rounds;            // in all of which it was bad
+    // Present rounds without a value: they count if it gives values again, or if there is evidence.
     unsigned missed;
     int64_t missed_since_ns, missed_until_ns;
 };
@@ -57,7 +57,7 @@ struct work {
     size_t rounds;
     struct str metric; // or the span's name
     int64_t start_ns, end_ns;
-    struct evidence *evidence; // by member; NULL: nobody is silent
+    struct evidence *evidence; // by member; NULL: no member is silent
     struct error *e;
     int status;
 };
@@ -88,7 +88,7 @@ static struct str member_name(struct work *w, const struct store_label *labels, 
     return copy ? str_of(copy) : (struct str){0};
 }
 
-// Of what was not a sample itself: the number of a member that is known.
+// The number of the known member that these labels name; -1: none.
 static long known_member(void *user, const struct store_label *labels, size_t count)
 {
     struct work *w = user;
@@ -193,7 +193,7 @@ static int take_metric(struct work *w, const struct recordings *r, struct query 
         for (size_t k = 0; k < s->count && w->status == 0; k++)
             add_sample(w, (struct sample){s->t_ns[k], s->t_ns[k], (size_t)member, s->values[k]});
     }
-    // An expression's groups: by their keys what was recorded is told apart, too.
+    // The keys of an expression's groups tell recorded series apart, too.
     for (size_t i = 0; status == 0 && result.count && groups && i < result.series[0].tag_count && i < BY_MAX; i++)
         w->by[w->by_count++] = result.series[0].tags[i].key;
     return status < 0 ? status : w->status;
@@ -255,7 +255,7 @@ static void add_bad(struct record *r, unsigned rounds, int64_t since_ns, int64_t
     r->was_silent = silent;
 }
 
-// What the round that has just ended says of a member.
+// Takes the verdict of the last round on a member.
 static void note_round(struct record *r, const struct detect_verdict *v, int64_t t_ns)
 {
     if (v->state == DETECT_SILENT) {
@@ -264,7 +264,7 @@ static void note_round(struct record *r, const struct detect_verdict *v, int64_t
         r->missed++;
         return;
     }
-    if (r->missed) // it is back: it should have given values all the time
+    if (r->missed) // it gives values again, so it should have given them all the time
         add_bad(r, r->missed, r->missed_since_ns, r->missed_until_ns, true);
     r->missed = 0;
     if (v->state == DETECT_SLOW)
@@ -291,7 +291,7 @@ static void play(struct work *w)
     }
 }
 
-// A member that gives no more values hangs, or has ended: the recordings show which.
+// A member that stopped giving values hangs or has ended: the recordings show which.
 static int conclude(struct work *w, const struct recordings *r)
 {
     size_t members = detect_members(w->detect), silent = 0;

@@ -322,7 +322,7 @@ static void check_run_folder(const struct options *o, struct finding *f)
         rmdir(base);
 }
 
-// In a job, whether what programs emit here reaches its agent.
+// Inside a job: whether the points of programs here reach the job's agent.
 static void check_job(const struct options *o, struct finding *f)
 {
     (void)o;

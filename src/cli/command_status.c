@@ -145,7 +145,7 @@ static void write_share(struct buf *out, const char *name, uint64_t bytes, uint6
         buf_printf(out, "%s %.1f of %.0f MiB, ", name, (double)bytes / MIB, (double)limit_bytes / MIB);
 }
 
-// What the job's memory pays for on this machine.
+// The memory of the job's agent and aggregator on this machine.
 static void write_memory(struct buf *out, const struct job *j)
 {
     struct job_memory m;

@@ -18,7 +18,7 @@ int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error 
 
 struct aggregator_limits serve_limits(const struct options *o)
 {
-    // A recording's reader is not in the job: without a word of the user it has the server's own limits.
+    // Outside of a job, options that the user has not given mean the server's own limits.
     bool in_job = o->command == COMMAND_RUN || o->command == COMMAND_AGGREGATOR;
     bool query_given = in_job || o->value[OPT_QUERY_MEMORY].source > FROM_DEFAULT;
     bool all_given = in_job || o->value[OPT_AGGREGATOR_MEMORY].source > FROM_DEFAULT;
