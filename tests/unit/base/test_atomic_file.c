@@ -25,22 +25,13 @@ static char root[] = "/tmp/sonde-atomic-XXXXXX";
 static int set_up(void **state)
 {
     (void)state;
-    return mkdtemp(root) ? 0 : -1;
+    return mkdtemp(root) ? chdir(root) : -1;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    return rmdir(root); // each test leaves the folder empty: no draft stays behind
-}
-
-static const char *path_of(const char *name)
-{
-    static char paths[4][128];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", root, name);
-    return path;
+    return chdir("/") != 0 || rmdir(root) != 0; // each test leaves the folder empty: no draft stays behind
 }
 
 // How many files the folder has, hidden ones included.
@@ -79,13 +70,13 @@ static void a_file_is_replaced_as_a_whole(void **state)
     (void)state;
     struct stat info;
     mode_t mask = umask(0);
-    assert_int_equal(atomic_file_write(path_of("f"), STR("one"), ATOMIC_FILE_DURABLE), 0);
-    int old = open(path_of("f"), O_RDONLY | O_CLOEXEC);
-    assert_int_equal(chmod(path_of("f"), 0644), 0);
-    assert_int_equal(atomic_file_write(path_of("f"), large_text(), 0), 0);
+    assert_int_equal(atomic_file_write("f", STR("one"), ATOMIC_FILE_DURABLE), 0);
+    int old = open("f", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(chmod("f", 0644), 0);
+    assert_int_equal(atomic_file_write("f", large_text(), 0), 0);
     umask(mask);
-    assert_true(holds(path_of("f"), large_text()));
-    assert_int_equal(stat(path_of("f"), &info), 0);
+    assert_true(holds("f", large_text()));
+    assert_int_equal(stat("f", &info), 0);
     assert_int_equal(info.st_mode & 07777, 0600);
     assert_int_equal(info.st_uid, geteuid());
     struct buf text = {.limit = LARGE}; // a reader of the old file still has all of it
@@ -93,31 +84,31 @@ static void a_file_is_replaced_as_a_whole(void **state)
     assert_str_equal(buf_str(&text), "one");
     buf_free(&text);
     close(old);
-    assert_int_equal(files_in(root), 1);
-    unlink(path_of("f"));
+    assert_int_equal(files_in("."), 1);
+    unlink("f");
 }
 
 static void a_new_file_takes_no_name_that_is_taken(void **state)
 {
     (void)state;
-    assert_int_equal(atomic_file_write(path_of("f"), STR("one"), ATOMIC_FILE_NEW), 0);
-    assert_int_equal(atomic_file_write(path_of("f"), STR("two"), ATOMIC_FILE_NEW), -EEXIST);
-    assert_true(holds(path_of("f"), STR("one")));
-    unlink(path_of("f"));
+    assert_int_equal(atomic_file_write("f", STR("one"), ATOMIC_FILE_NEW), 0);
+    assert_int_equal(atomic_file_write("f", STR("two"), ATOMIC_FILE_NEW), -EEXIST);
+    assert_true(holds("f", STR("one")));
+    unlink("f");
 }
 
 static void a_caller_that_fails_leaves_the_old_file(void **state)
 {
     (void)state;
     struct atomic_file f;
-    assert_int_equal(atomic_file_write(path_of("f"), STR("one"), 0), 0);
-    assert_int_equal(atomic_file_begin(&f, path_of("f")), 0);
+    assert_int_equal(atomic_file_write("f", STR("one"), 0), 0);
+    assert_int_equal(atomic_file_begin(&f, "f"), 0);
     assert_int_equal(whole_write(f.fd, STR("tw"), 0), 0);
-    assert_true(holds(path_of("f"), STR("one"))); // nobody sees half of it
+    assert_true(holds("f", STR("one"))); // nobody sees half of it
     assert_int_equal(atomic_file_end(&f, -EIO, 0), -EIO);
-    assert_true(holds(path_of("f"), STR("one")));
-    assert_int_equal(files_in(root), 1);
-    unlink(path_of("f"));
+    assert_true(holds("f", STR("one")));
+    assert_int_equal(files_in("."), 1);
+    unlink("f");
 }
 
 // Returns what `child` returns in a process of its own.
@@ -135,7 +126,7 @@ static int in_child(int (*child)(void))
 
 static int write_large_over_one(void)
 {
-    return -atomic_file_write(path_of("f"), large_text(), 0);
+    return -atomic_file_write("f", large_text(), 0);
 }
 
 // A limit that anybody can set lets half of the file be written.
@@ -152,11 +143,11 @@ static int with_little_disk(unsigned long flags)
     char size[32];
     snprintf(size, sizeof size, "size=%d", LARGE / 2);
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-        mount("none", root, "tmpfs", 0, size) < 0 || atomic_file_write(path_of("f"), STR("one"), 0) != 0 ||
+        mount("none", root, "tmpfs", 0, size) < 0 || chdir(root) < 0 || atomic_file_write("f", STR("one"), 0) != 0 ||
         (flags && mount("none", root, NULL, MS_REMOUNT | flags, NULL) < 0))
         return CANNOT_BE_DONE_HERE;
     int code = write_large_over_one();
-    return holds(path_of("f"), STR("one")) && files_in(root) == 1 ? code : -1;
+    return holds("f", STR("one")) && files_in(".") == 1 ? code : -1;
 }
 
 static int on_a_full_disk(void)
@@ -179,24 +170,30 @@ static int without_permission(void)
 static void no_space(void **state)
 {
     (void)state;
-    assert_int_equal(atomic_file_write(path_of("f"), STR("one"), 0), 0);
+    assert_int_equal(atomic_file_write("f", STR("one"), 0), 0);
     assert_int_equal(in_child(without_room), EFBIG);
-    assert_true(holds(path_of("f"), STR("one")));
-    assert_int_equal(files_in(root), 1);
-    unlink(path_of("f"));
+    assert_true(holds("f", STR("one")));
+    assert_int_equal(files_in("."), 1);
+    unlink("f");
 }
 
 static void a_folder_that_cannot_be_written(void **state)
 {
     (void)state;
-    assert_int_equal(atomic_file_write(path_of("f"), STR("one"), 0), 0);
+    assert_int_equal(atomic_file_write("f", STR("one"), 0), 0);
     assert_int_equal(chmod(root, 0555), 0);
     assert_int_equal(in_child(without_permission), EACCES);
     assert_int_equal(chmod(root, 0700), 0);
-    assert_true(holds(path_of("f"), STR("one")));
-    assert_int_equal(files_in(root), 1);
-    unlink(path_of("f"));
-    assert_int_equal(atomic_file_write(path_of("none/f"), STR("one"), 0), -ENOENT);
+    assert_true(holds("f", STR("one")));
+    assert_int_equal(files_in("."), 1);
+    unlink("f");
+    assert_int_equal(atomic_file_write("none/f", STR("one"), 0), -ENOENT);
+    assert_int_equal(mkdir("sub", 0700), 0);
+    assert_int_equal(atomic_file_write("sub/f", STR("one"), 0), 0);
+    assert_true(holds("sub/f", STR("one")));
+    assert_int_equal(files_in("sub"), 1);
+    unlink("sub/f");
+    assert_int_equal(rmdir("sub"), 0);
 }
 
 static void disks_that_are_full_or_read_only(void **state)
@@ -214,20 +211,20 @@ static void planted_links_are_not_followed(void **state)
 {
     (void)state;
     static const char *const targets[] = {"victim", "none"};
-    assert_int_equal(atomic_file_write(path_of("victim"), STR("spared"), 0), 0);
+    assert_int_equal(atomic_file_write("victim", STR("spared"), 0), 0);
     for (size_t i = 0; i < 2; i++) {
         struct stat info;
-        assert_int_equal(symlink(path_of(targets[i]), path_of("f")), 0);
-        assert_int_equal(atomic_file_write(path_of("f"), STR("secret"), ATOMIC_FILE_NEW), -EEXIST);
-        assert_int_equal(lstat(path_of("f"), &info), 0);
+        assert_int_equal(symlink(targets[i], "f"), 0);
+        assert_int_equal(atomic_file_write("f", STR("secret"), ATOMIC_FILE_NEW), -EEXIST);
+        assert_int_equal(lstat("f", &info), 0);
         assert_true(S_ISLNK(info.st_mode));
-        assert_int_equal(atomic_file_write(path_of("f"), STR("secret"), 0), 0);
-        assert_true(holds(path_of("f"), STR("secret"))); // no link any more
-        assert_true(holds(path_of("victim"), STR("spared")));
-        assert_int_equal(files_in(root), 2);
-        unlink(path_of("f"));
+        assert_int_equal(atomic_file_write("f", STR("secret"), 0), 0);
+        assert_true(holds("f", STR("secret"))); // no link any more
+        assert_true(holds("victim", STR("spared")));
+        assert_int_equal(files_in("."), 2);
+        unlink("f");
     }
-    unlink(path_of("victim"));
+    unlink("victim");
 }
 
 static void names_that_cannot_be_files(void **state)
@@ -241,11 +238,11 @@ static void names_that_cannot_be_files(void **state)
     for (size_t left = 0; left < 12; left++)
         assert_int_equal(atomic_file_write(long_path + left, STR("x"), 0), -ENAMETOOLONG);
     assert_int_equal(atomic_file_write(long_name, STR("x"), 0), -ENAMETOOLONG);
-    assert_int_equal(mkdir(path_of("folder"), 0700), 0);
-    assert_int_equal(atomic_file_write(path_of("folder"), STR("x"), 0), -EISDIR);
-    assert_int_equal(atomic_file_write(path_of("folder"), STR("x"), ATOMIC_FILE_NEW), -EEXIST);
-    assert_int_equal(files_in(root), 1);
-    assert_int_equal(rmdir(path_of("folder")), 0);
+    assert_int_equal(mkdir("folder", 0700), 0);
+    assert_int_equal(atomic_file_write("folder", STR("x"), 0), -EISDIR);
+    assert_int_equal(atomic_file_write("folder", STR("x"), ATOMIC_FILE_NEW), -EEXIST);
+    assert_int_equal(files_in("."), 1);
+    assert_int_equal(rmdir("folder"), 0);
 }
 
 enum { WRITERS = 4, TIMES = 500 };
@@ -257,7 +254,7 @@ static int write_often(int writer, unsigned flags)
     int made = 0;
     memset(text, 'a' + writer, sizeof text);
     for (int i = 0; i < TIMES; i++) {
-        int status = atomic_file_write(path_of("f"), (struct str){text, sizeof text - (size_t)writer}, flags);
+        int status = atomic_file_write("f", (struct str){text, sizeof text - (size_t)writer}, flags);
         if (status < 0 && status != -EEXIST)
             return TIMES;
         made += status == 0;
@@ -286,11 +283,11 @@ static int several_write(unsigned flags)
     for (int i = 0; i < WRITERS; i++) {
         char text[8192];
         memset(text, 'a' + i, sizeof text);
-        whole |= holds(path_of("f"), (struct str){text, sizeof text - (size_t)i});
+        whole |= holds("f", (struct str){text, sizeof text - (size_t)i});
     }
     assert_true(whole);
-    assert_int_equal(files_in(root), 1);
-    unlink(path_of("f"));
+    assert_int_equal(files_in("."), 1);
+    unlink("f");
     return made;
 }
 
