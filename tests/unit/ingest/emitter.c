@@ -166,6 +166,15 @@ static int mode_waits(void)
     return 0;
 }
 
+// late COUNT COUNT: as waits, but connects and waits for a line before it defines anything
+static int mode_late(void)
+{
+    sonde_level();
+    say("connected");
+    wait_for_line();
+    return mode_waits();
+}
+
 // moves COUNT PATH: emits COUNT, and goes to the agent of that path in the middle of the next COUNT
 static int mode_moves(void)
 {
@@ -1055,6 +1064,7 @@ static const struct mode {
     {"bad_amounts", mode_bad_amounts},
     {"points", mode_points},
     {"waits", mode_waits},
+    {"late", mode_late},
     {"stream", mode_stream},
     {"fork", mode_fork},
     {"forks", mode_forks},
