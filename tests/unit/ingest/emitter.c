@@ -925,8 +925,8 @@ static void *thread_is_cancelled(void *paths)
     return NULL;
 }
 
-// cancels THREADS ASYNCHRONOUS SEED PATH PATH: threads that are cancelled anywhere in the slow paths. Then everything still
-// works: definitions, points, fork(). A lock that nobody holds any more ends it by the alarm.
+// cancels THREADS ASYNCHRONOUS SEED PATH PATH: threads that are cancelled anywhere in the slow paths. Then, behind a line of
+// input, everything still works: definitions, points, fork(). A lock that nobody holds any more ends it by the alarm.
 static int mode_cancels(void)
 {
     enum { ALARM_S = 60, SPINS = 1 << 19 };
@@ -942,6 +942,10 @@ static int mode_cancels(void)
         pthread_cancel(t);
         pthread_join(t, NULL);
     }
+    alarm(0);
+    say("cancelled");
+    wait_for_line();
+    alarm(ALARM_S);
     sonde_handle after = sonde_gauge("after", "");
     sonde_connect(arguments[3], 1);
     sonde_emit(after, 1);
