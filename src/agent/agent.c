@@ -43,6 +43,7 @@ enum {
     QUIET_ROUNDS = 30,
     TICK_MS = 250,       // of the store's own work while something comes
     TICK_IDLE_MS = 2000, // while there are only samples, each of which is followed by a tick
+    ROWS_MS = 20,        // on end for samples, while others wait
     END_DRAIN_MS = 2000, // programs that go on writing at the end are not followed for longer
     META_MAX = 64,
     HOST_MAX = 256,
@@ -210,12 +211,16 @@ static void take_row(struct agent *a, const struct sampler_row *row)
         ingest_counts_recorded(a->ingest);
 }
 
-static void take_rows(struct agent *a)
+// Until the queue is empty or that time has come (monotonic). Rows may come faster than they are taken. True: there are more.
+static bool take_rows(struct agent *a, int64_t until_ns)
 {
-    for (const struct sampler_row *row = sampler_next(a->sampler); row; row = sampler_next(a->sampler)) {
+    for (const struct sampler_row *row; (row = sampler_next(a->sampler));) {
+        if (clock_monotonic_ns() >= until_ns)
+            return true;
         take_row(a, row);
         sampler_done(a->sampler);
     }
+    return false;
 }
 
 // Moves the file to the other folder when the run folder has no space for new data.
@@ -257,7 +262,8 @@ static void on_tick(uv_timer_t *timer)
 static void on_rows(uv_async_t *async)
 {
     struct agent *a = async->data;
-    take_rows(a);
+    if (take_rows(a, clock_monotonic_ns() + (int64_t)ROWS_MS * NS_PER_MS))
+        uv_async_send(async); // what else there is to do comes first
     tick(a);
 }
 
@@ -341,10 +347,10 @@ static void finish(struct agent *a)
     // With nowhere to put it, what is in the rings stays there for the next agent.
     while (!store_is_cut(a->store) && ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
         ;
-    take_rows(a);
+    take_rows(a, INT64_MAX);
     own_be_due(a->own); // what it says at last holds
     sampler_take(a->sampler, clock_realtime_ns());
-    take_rows(a);
+    take_rows(a, INT64_MAX);
     own_note_dropped(a->own, a->ingest, &a->figures);
     make_space(a);
 }

@@ -52,7 +52,7 @@ enum {
 static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
 // The account is half of what the process may take. Giving back costs milliseconds and page faults: only so near the bound.
 static const size_t NEAR_BYTES = 8 << 20;
-static const int64_t EASE_EVERY_NS = 100 * (int64_t)NS_PER_MS;
+static const int64_t EASE_EVERY_NS = 20 * (int64_t)NS_PER_MS; // a look takes 5 us
 static const size_t SLACK_BYTES = 8 << 20; // that malloc may keep of past requests
 
 static const struct aggregator_limits default_limits = {
@@ -479,8 +479,13 @@ static void ease(void *user)
     own_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
     if (now_ns - before_ns < EASE_EVERY_NS || !atomic_compare_exchange_strong(&g->eased_ns, &before_ns, now_ns))
         return;
-    if (own_memory_bytes() + NEAR_BYTES > 2 * g->service.memory.limit_bytes)
-        own_memory_give_back();
+    struct memory_account *memory = &g->service.memory;
+    if (own_memory_bytes() + NEAR_BYTES <= 2 * memory->limit_bytes)
+        return;
+    own_memory_give_back();
+    // A page goes back only when nothing on it is kept.
+    if (own_memory_bytes() + NEAR_BYTES > 2 * memory->limit_bytes && memory->reclaim)
+        memory->reclaim(memory->user, NEAR_BYTES);
 }
 
 static void let_go(void *user)

@@ -8,7 +8,8 @@
 #include <malloc.h>
 #endif
 
-enum { ARENAS = 2 }; // one for each thread is what the C library would make
+enum { ARENAS = 2 };        // one for each thread is what the C library would make
+enum { TOP_MAX = 8 << 20 }; // free bytes at the end of an arena that stay
 
 void own_memory_set_up(size_t mapped_from_bytes)
 {
@@ -17,7 +18,7 @@ void own_memory_set_up(size_t mapped_from_bytes)
     mallopt(M_ARENA_MAX, ARENAS);
     mallopt(M_MMAP_THRESHOLD,
             (int)mapped_from_bytes); // which also ends the habit of raising it with each such block that is freed
-    mallopt(M_TRIM_THRESHOLD, (int)mapped_from_bytes);
+    mallopt(M_TRIM_THRESHOLD, (int)(mapped_from_bytes < TOP_MAX ? mapped_from_bytes : TOP_MAX));
 #endif
 }
 

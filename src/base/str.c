@@ -149,7 +149,7 @@ void buf_free(struct buf *b)
     *b = (struct buf){0};
 }
 
-bool buf_reserve(struct buf *b, size_t more)
+bool buf_grow(struct buf *b, size_t more)
 {
     // One byte beyond is always kept for buf_cstr's NUL.
     size_t need;
@@ -172,14 +172,6 @@ bool buf_reserve(struct buf *b, size_t more)
     b->capacity = capacity;
     large_pages(data + b->size, capacity - b->size);
     return true;
-}
-
-void buf_add(struct buf *b, const void *data, size_t size)
-{
-    if (size && buf_reserve(b, size)) {
-        memcpy(b->data + b->size, data, size);
-        b->size += size;
-    }
 }
 
 void buf_add_str(struct buf *b, struct str s)

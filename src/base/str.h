@@ -79,8 +79,23 @@ struct buf {
 };
 
 void buf_free(struct buf *b);
-bool buf_reserve(struct buf *b, size_t more); // room for `more` bytes behind size
-void buf_add(struct buf *b, const void *data, size_t size);
+bool buf_grow(struct buf *b, size_t more);
+
+// Room for `more` bytes behind size.
+static inline bool buf_reserve(struct buf *b, size_t more)
+{
+    bool fits = !b->failed && more < b->capacity - b->size && (!b->limit || b->size + more <= b->limit);
+    return __builtin_expect(fits, 1) || buf_grow(b, more);
+}
+
+static inline void buf_add(struct buf *b, const void *data, size_t size)
+{
+    if (size && buf_reserve(b, size)) {
+        memcpy(b->data + b->size, data, size);
+        b->size += size;
+    }
+}
+
 void buf_add_str(struct buf *b, struct str s);
 void buf_add_char(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -44,7 +44,7 @@ struct taking {
     int64_t future_ns; // a time that is given with a point and is later cannot be
 };
 
-static int64_t clock_of(struct taking *t, uint64_t word)
+__attribute__((always_inline)) static inline int64_t clock_of(struct taking *t, uint64_t word)
 {
     bool clamped = false;
     int64_t ns = conversion_clock_ns(&t->p->conversion, &t->source, word, &clamped);
@@ -72,7 +72,7 @@ __attribute__((noinline, cold)) static int64_t too_far_ahead(struct taking *t)
 }
 
 // The time of a point. False: it cannot be told from another one, and is lost.
-static bool time_of(struct taking *t, uint64_t word, unsigned flags, int64_t *out)
+__attribute__((always_inline)) static inline bool time_of(struct taking *t, uint64_t word, unsigned flags, int64_t *out)
 {
     const struct conversion *c = &t->p->conversion;
     int64_t ns;

@@ -12,9 +12,12 @@ enum { EVEN = 2 };
 
 void turns_define(struct ingest *in, struct program *p, uint32_t series)
 {
-    (void)p;
-    if (ingest_grow(&in->definers, &in->definers_capacity, (size_t)series + 1, sizeof *in->definers))
-        in->sharing += ++in->definers[series] == 2;
+    if (!ingest_grow(&in->definers, &in->definers_capacity, (size_t)series + 1, sizeof *in->definers))
+        return;
+    uint32_t definers = ++in->definers[series];
+    in->sharing += definers == 2; // the first one has to look, too
+    if (definers > 1)
+        p->sharing_seen = 0;
 }
 
 void turns_let_go(struct ingest *in, struct program *p)

@@ -255,7 +255,11 @@ class Recording(Place):
             left = self.expected(made, now_ns, limit, days, size)
             self.assertEqual({name for name in self.recordings() if name != new}, set(left), words)
             gone = set(made) - set(left)
-            (line,) = [line for line in result.stderr.splitlines() if "removed" in line]
+            lines = [line for line in result.stderr.splitlines() if "removed" in line]
+            self.assertEqual(len(lines), 1 if gone else 0, words)
+            if not gone:
+                continue
+            (line,) = lines
             self.assertIn(f"removed {len(gone)} recording", line)
             self.assertEqual(set(line.rsplit(": ", 1)[1].split(", ")), gone, words)
             self.assertEqual("warning" in line, any(made[name][0] < 2 for name in gone), words)

@@ -34,6 +34,7 @@ enum {
     STEPS_MAX = 200,
     PAUSE_MAX_US = 500,
     LIFE_MAX_US = 30000, // of an agent
+    MANY = 20000,        // counters of a program that adds to many
     LIFELINE = 200,      // the descriptor that tells a program that the test is no more
     PATIENCE_S = 20,
 };
@@ -334,8 +335,77 @@ static void what_does_not_listen_is_refused(void **state)
     lab_free(&lab);
 }
 
+// Adds to many counters, says so, and lives until its standard input ends.
+static int add_to_many(const char *name)
+{
+    for (int i = 0; i < MANY; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", i);
+        const struct sonde_tag tags[] = {{"n", number}, {"p", name}};
+        sonde_add(
+            sonde_define(&(struct sonde_metric){.name = "added", .kind = SONDE_COUNTER, .tags = tags, .tag_count = 2}),
+            1);
+    }
+    char byte = 0;
+    return write(1, &byte, 1) == 1 && read(0, &byte, 1) == 0 ? 0 : 7;
+}
+
+// A sample that takes longer than its rate: the agent is behind for ever, and does everything else all the same.
+static void slow_samples_keep_nobody_waiting(void **state)
+{
+    enum { PROGRAMS = 4 };
+    (void)state;
+    struct lab lab;
+    char path[128], byte;
+    int in[2], out[2];
+    pid_t pids[PROGRAMS];
+    lab_make(&lab);
+    lab.options.rate_s = 0.001;
+    snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    assert_true(lab_start(&lab));
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    setenv("SONDE_SOCKET", path, 1);
+    setenv("SONDE_LEVEL", "1", 1);
+    fflush(NULL);
+    for (int i = 0; i < PROGRAMS; i++) {
+        if ((pids[i] = fork()) != 0)
+            continue;
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        dup2(in[0], 0);
+        dup2(out[1], 1);
+        execl("/proc/self/exe", "test_agent_counters", "many", name, (char *)NULL);
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    for (int i = 0; i < PROGRAMS; i++)
+        assert_int_equal(read(out[0], &byte, 1), 1);
+    char series[64];
+    for (int i = 0; i < PROGRAMS; i++) {
+        snprintf(series, sizeof series, "added{host=lab,n=%d,p=%d}", MANY - 1, i);
+        lab_await_points(&lab, series, 2);
+    }
+    int sender = lab_connect(&lab);
+    assert_int_equal(write(sender, "hit 1\n", 6), 6);
+    lab_await_points(&lab, "hit{host=lab}", 1);
+    close(sender);
+    close(in[1]);
+    close(out[0]);
+    for (int i = 0; i < PROGRAMS; i++) {
+        int status;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    lab_free(&lab);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "many") == 0)
+        return add_to_many(argv[2]);
     if (argc == 4 && strcmp(argv[1], "live") == 0) {
         ledger = lab_shared(argv[2], sizeof *ledger);
         live(strtoull(argv[3], NULL, 10));
@@ -347,6 +417,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(statsd_goes_on),
         cmocka_unit_test(a_short_program_between_two_agents),
         cmocka_unit_test(what_does_not_listen_is_refused),
+        cmocka_unit_test(slow_samples_keep_nobody_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,6 +163,15 @@ static int mode_waits(void)
     return 0;
 }
 
+// late COUNT COUNT: as waits, but connects and waits for a line before it defines anything
+static int mode_late(void)
+{
+    sonde_level();
+    say("connected");
+    wait_for_line();
+    return mode_waits();
+}
+
 // moves COUNT PATH: emits COUNT, and goes to the agent of that path in the middle of the next COUNT
 static int mode_moves(void)
 {
@@ -915,8 +924,8 @@ static void *thread_is_cancelled(void *paths)
 }
 
 // cancels THREADS ASYNCHRONOUS SEED PATH PATH: threads that are cancelled anywhere in the slow
-// paths. Then everything still works: definitions, points, fork(). A lock that nobody holds any
-// more ends it by the alarm.
+// paths. Then, behind a line of input, everything still works: definitions, points, fork(). A lock
+// that nobody holds any more ends it by the alarm.
 static int mode_cancels(void)
 {
     enum { ALARM_S = 60, SPINS = 1 << 19 };
@@ -932,6 +941,10 @@ static int mode_cancels(void)
         pthread_cancel(t);
         pthread_join(t, NULL);
     }
+    alarm(0);
+    say("cancelled");
+    wait_for_line();
+    alarm(ALARM_S);
     sonde_handle after = sonde_gauge("after", "");
     sonde_connect(arguments[3], 1);
     sonde_emit(after, 1);
@@ -1054,6 +1067,7 @@ static const struct mode {
     {"bad_amounts", mode_bad_amounts},
     {"points", mode_points},
     {"waits", mode_waits},
+    {"late", mode_late},
     {"stream", mode_stream},
     {"fork", mode_fork},
     {"forks", mode_forks},

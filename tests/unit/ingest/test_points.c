@@ -223,11 +223,14 @@ static void emit_into_one_series(bool reads_meanwhile)
     n.store->keep = true;
     node_agent_start(&n);
     for (int i = 0; i < PROGRAMS; i++) {
-        c[i] = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=16777216", NULL}, "waits", "0", "600000", NULL);
+        c[i] = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=16777216", NULL}, "late", "0", "600000", NULL);
+        while (node_stats(&n).programs < (uint64_t)i + 1)
+            node_round(&n);
+        node_until_said(&n, c[i], "connected");
+        node_round(&n); // of a program that has defined nothing
+        node_say(c[i], "\n");
         node_until_said(&n, c[i], "first");
     }
-    while (node_stats(&n).programs < PROGRAMS)
-        node_round(&n);
     node_round(&n);
     struct ingest *in = n.in;
     if (!reads_meanwhile)
