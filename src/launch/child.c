@@ -1,5 +1,6 @@
 #include "launch/child.h"
 
+#include "base/clock.h"
 #include "base/forked.h"
 #include "base/str.h"
 #include "base/whole.h"
@@ -90,7 +91,7 @@ static _Noreturn void become(struct child_command *command, int control, pid_t p
 
 int child_start(struct child *c, const char *what, struct child_command *command, struct error *e)
 {
-    *c = (struct child){.what = what, .state = CHILD_GONE, .control = -1};
+    *c = (struct child){.what = what, .state = CHILD_GONE, .control = -1, .early_ends = c->early_ends + 1};
     if (command->failed)
         return error_set(e, -ENOMEM, "cannot start the %s: out of memory", what);
     int pair[2];
@@ -108,6 +109,8 @@ int child_start(struct child *c, const char *what, struct child_command *command
         return error_set(e, -code, "cannot start the %s: %s", what, strerror(code));
     }
     c->state = CHILD_STARTING;
+    c->early_ends--; // it is not known yet
+    c->started_ns = clock_monotonic_ns();
     c->pid = pid;
     c->control = pair[0];
     return 0;
@@ -193,6 +196,8 @@ void child_reaped(struct child *c, int status)
     buf_free(&c->later);
     c->state = CHILD_GONE;
     c->status = status;
+    bool early = clock_monotonic_ns() - c->started_ns < (int64_t)CHILD_STEADY_S * NS_PER_S;
+    c->early_ends = early ? c->early_ends + 1 : 0;
 }
 
 void child_status_text(int status, char *out, size_t size)

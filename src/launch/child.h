@@ -27,6 +27,8 @@ enum {
     CHILD_HIGH_FD = 16, // above all of them
     CHILD_ARGUMENTS_MAX = 48,
     CHILD_TELL_MS = 1000,
+    CHILD_STEADY_S = 60,      // a child that has lived so long has worked
+    CHILD_EARLY_ENDS_MAX = 5, // a child that ends sooner more often than this, one time after another, is given up
 };
 
 enum child_state { CHILD_NONE, CHILD_STARTING, CHILD_READY, CHILD_GONE };
@@ -43,7 +45,9 @@ struct child {
     struct buf later;                           // of the line after it that is being said
     void (*take)(void *user, const char *line); // who hears those; NULL (as child_start leaves it): nobody
     void *user;
-    int status; // wait status, when gone
+    int status;         // wait status, when gone
+    int64_t started_ns; // monotonic
+    int early_ends;     // starts one after another that failed, or ended within CHILD_STEADY_S
 };
 
 // What to run, put together piece by piece. Texts are copied.
@@ -61,7 +65,8 @@ void child_command_add(struct child_command *c, const char *format, ...) __attri
 void child_command_free(struct child_command *c);
 
 // Runs this program again (/proc/self/exe) with the arguments; its standard input and output are /dev/null, its standard error is ours, the signals are unblocked and
-// at their defaults. It gets SIGTERM when we die. 0 or a negative errno with words; *c is STARTING or GONE.
+// at their defaults. It gets SIGTERM when we die. 0 or a negative errno with words; *c is STARTING or GONE. *c is zeroed before the
+// first start, and knows of the starts before.
 int child_start(struct child *c, const char *what, struct child_command *command, struct error *e);
 
 // Reads what there is on the control socket. Call it when it is readable; the state goes to READY when "ready" was said. What
@@ -79,6 +84,12 @@ void child_stop(struct child *c);
 
 // It has been reaped with this wait status. What it has started and left in its session is killed.
 void child_reaped(struct child *c, int status);
+
+// Whether it should be started once more: a long job outlives any number of ends that are far apart.
+static inline bool child_is_worth_it(const struct child *c)
+{
+    return c->early_ends <= CHILD_EARLY_ENDS_MAX;
+}
 
 static inline bool child_runs(const struct child *c)
 {

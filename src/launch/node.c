@@ -33,7 +33,8 @@ struct node {
     struct signals signals;
     struct agent_process agent;
     struct child relay;
-    int relay_starts, lock_fd;
+    int lock_fd;
+    bool relay_refused; // it cannot work here
     bool ready, hub_said;
     bool finishing, closed, dropped;
     int64_t finish_ns;
@@ -151,8 +152,8 @@ static int start_agent(struct node *n, struct error *e)
 // Once the agent serves and it is known where the aggregator is. An end that nobody asked for is a reason to try again, a few times.
 static void start_relay(struct node *n)
 {
-    if (n->ending || !n->told.key[0] || !n->told.parents[0] || child_runs(&n->relay) ||
-        n->relay_starts > LAUNCH_RESTARTS_MAX)
+    if (n->ending || !n->told.key[0] || !n->told.parents[0] || child_runs(&n->relay) || n->relay_refused ||
+        !child_is_worth_it(&n->relay))
         return;
     struct child_command c = {0};
     child_command_add(&c, "sonde");
@@ -172,7 +173,6 @@ static void start_relay(struct node *n)
     if (child_start(&n->relay, "relay", &c, &e) < 0)
         say("relay cannot be started: %s", e.text);
     child_command_free(&c);
-    n->relay_starts++;
 }
 
 // "ready PORT": other nodes can come.
@@ -197,10 +197,11 @@ static void on_relay_end(struct node *n, int status)
     child_status_text(status, how, sizeof how);
     if (child_refused(&n->relay)) {
         say("relay cannot work: %s", n->relay.line + strlen("error "));
-        n->relay_starts = LAUNCH_RESTARTS_MAX + 1;
+        n->relay_refused = true;
     } else {
-        say("relay has ended%s (%s)%s", n->relay_starts > LAUNCH_RESTARTS_MAX ? " again" : "", how,
-            n->relay_starts > LAUNCH_RESTARTS_MAX ? " and is not started any more" : "; starting it again");
+        bool again = child_is_worth_it(&n->relay);
+        say("relay has ended%s (%s)%s", again ? "" : " again", how,
+            again ? "; starting it again" : " and is not started any more");
     }
 }
 
@@ -213,7 +214,7 @@ static void on_agent_end(struct node *n, int status)
     char how[64];
     struct error e;
     child_status_text(status, how, sizeof how);
-    bool again = n->agent.starts <= LAUNCH_RESTARTS_MAX;
+    bool again = child_is_worth_it(&n->agent.child);
     if (again && start_agent(n, &e) == 0) {
         say("agent has ended (%s); starting it again", how);
         return;

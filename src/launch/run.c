@@ -229,7 +229,7 @@ static void open_hub(struct launch *l)
 }
 
 // It ended although nobody asked it to.
-static void on_lost(struct launch *l, struct child *c, int starts, int (*start)(struct launch *l, struct error *e))
+static void on_lost(struct launch *l, struct child *c, int (*start)(struct launch *l, struct error *e))
 {
     char how[64];
     child_status_text(c->status, how, sizeof how);
@@ -238,7 +238,7 @@ static void on_lost(struct launch *l, struct child *c, int starts, int (*start)(
         refuse_clients(l, c);
         return;
     }
-    if (starts > LAUNCH_RESTARTS_MAX) {
+    if (!child_is_worth_it(c)) {
         log_warning("the %s has ended again (%s) and is not started any more; the command goes on without it", c->what,
                     how);
         refuse_clients(l, c);
@@ -292,11 +292,11 @@ static void reap(struct launch *l)
         } else if (!stopped && pid == l->agent.child.pid && child_runs(&l->agent.child)) {
             child_reaped(&l->agent.child, status);
             if (!l->agent.child.stopping)
-                on_lost(l, &l->agent.child, l->agent.starts, start_agent);
+                on_lost(l, &l->agent.child, start_agent);
         } else if (!stopped && pid == l->aggregator.child.pid && child_runs(&l->aggregator.child)) {
             child_reaped(&l->aggregator.child, status);
             if (!l->aggregator.child.stopping)
-                on_lost(l, &l->aggregator.child, l->aggregator.starts, start_aggregator);
+                on_lost(l, &l->aggregator.child, start_aggregator);
         } else if (!stopped && !tunnel_reaped(&l->tunnel, pid, status)) {
             nodes_reaped(l->nodes, pid, status);
         }

@@ -58,7 +58,6 @@ struct launch_options {
 
 enum {
     LAUNCH_START_TIMEOUT_MS = 10000, // for agent and aggregator to say "ready"
-    LAUNCH_RESTARTS_MAX = 5,         // of the agent, of the aggregator
     LAUNCH_GAVE_UP = 1,              // the command was stopped and cannot be started again
     LAUNCH_FAILED = 1,               // --strict, and telemetry cannot start
     LAUNCH_WRONG_OPTION = 2,

@@ -1,4 +1,5 @@
 // Requests for a restart on their way: from the aggregator's line to the nodes of the next attempt.
+#include "base/clock.h"
 #include "launch/child.h"
 #include "launch/nodes.h"
 #include "unit/test.h"
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct job job;
@@ -165,12 +167,56 @@ static void lines_of_a_ready_child(void **state)
     buf_free(&heard);
 }
 
-int main(void)
+// Starts a child, which ends at once, as if it had lived so long.
+static void live_once(struct child *c, int64_t lived_ns)
 {
+    int status;
+    struct error e;
+    struct child_command command = {0};
+    child_command_add(&command, "test");
+    child_command_add(&command, "end");
+    assert_int_equal(child_start(c, "child", &command, &e), 0);
+    child_command_free(&command);
+    c->started_ns -= lived_ns;
+    assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
+    child_reaped(c, status);
+    assert_int_equal(WEXITSTATUS(c->status), 3);
+}
+
+// A job of weeks may lose its agent a hundred times. One that never gets to work is given up.
+static void ends_one_after_another(void **state)
+{
+    (void)state;
+    struct child c = {0};
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < CHILD_EARLY_ENDS_MAX; i++) {
+            live_once(&c, 0);
+            assert_true(child_is_worth_it(&c));
+        }
+        live_once(&c, CHILD_STEADY_S * (int64_t)NS_PER_S);
+        assert_true(child_is_worth_it(&c));
+    }
+    for (int i = 0; i <= CHILD_EARLY_ENDS_MAX; i++)
+        live_once(&c, 0);
+    assert_false(child_is_worth_it(&c));
+    live_once(&c, CHILD_STEADY_S * (int64_t)NS_PER_S);
+    assert_true(child_is_worth_it(&c));
+
+    // A start that fails counts, too.
+    struct error e;
+    struct child_command none = {.failed = true};
+    for (int i = 0; i <= CHILD_EARLY_ENDS_MAX; i++)
+        assert_int_equal(child_start(&c, "child", &none, &e), -ENOMEM);
+    assert_false(child_is_worth_it(&c));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "end") == 0)
+        return 3;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reboot_requests),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(lines_of_a_ready_child),
+        cmocka_unit_test(reboot_requests),        cmocka_unit_test(refused),
+        cmocka_unit_test(lines_of_a_ready_child), cmocka_unit_test(ends_one_after_another),
         cmocka_unit_test(wanted_collectors),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
