@@ -170,34 +170,58 @@ static bool start_in_child(struct emit_process *p)
     return false;
 }
 
+// Of this thread, of how often the handlers are registered: a child that was forked while they were being registered may do it
+// again.
+static __thread unsigned fork_handlers;
+
 static void before_fork(void)
 {
-    emit_lock(&emit_process);
+    if (fork_handlers++ == 0)
+        emit_lock(&emit_process);
 }
 
 static void after_fork_in_parent(void)
 {
-    emit_unlock(&emit_process);
+    if (--fork_handlers == 0)
+        emit_unlock(&emit_process);
 }
 
 static void after_fork_in_child(void)
 {
     struct emit_process *p = &emit_process;
-    if (atomic_load(&p->state) == EMIT_ON) {
+    if (--fork_handlers > 0)
+        return;
+    bool on = atomic_load(&p->state) == EMIT_ON;
+    if (on) {
         emit_self = &emit_no_ring;
         atomic_store(&p->cells_end, 0);
-        atomic_store(p->mark, MARK_FORKED);
         close_descriptors(p);
     }
+    atomic_store(p->mark, on ? MARK_FORKED : MARK_OURS);
     emit_unlock(p);
 }
 
-// Before the lock is taken for the first time: a fork() beside that waits for it, rather than leave a child with a lock that nobody holds.
-static void watch_forks(void)
+static void make_mark(void)
 {
-    static atomic_flag done = ATOMIC_FLAG_INIT;
-    if (!atomic_flag_test_and_set(&done))
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
+    struct emit_process *p = &emit_process;
+    void *page = mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
+    atomic_store((_Atomic uint8_t *)page, MARK_OURS);
+    p->mark = page;
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
+}
+
+// Before the lock is taken for the first time, by whichever thread: a fork() beside that waits for it, rather than leave a child
+// with a lock that nobody holds. A fork() that has run its handlers already does not: its child finds the mark cleared.
+static bool watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct emit_interrupts before = disable_interrupts();
+    pthread_once(&once, make_mark);
+    restore_interrupts(before);
+    return emit_process.mark != NULL;
 }
 
 // For ThreadSanitizer in an application. It sees what a library copies with memcpy(), but not the library's atomics, and so
@@ -268,13 +292,10 @@ static bool start(struct emit_process *p)
     p->clock = clock_ticks_usable() ? SEGMENT_CLOCK_TICKS : SEGMENT_CLOCK_REALTIME;
     p->ring_bytes = ring_bytes_wanted();
     p->slots = slots_wanted();
-    void *mark = mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mark == MAP_FAILED || pthread_key_create(&thread_ends, thread_has_ended) != 0) {
+    if (pthread_key_create(&thread_ends, thread_has_ended) != 0) {
         emit_say("off: no memory");
         return false;
     }
-    madvise(mark, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
-    p->mark = mark;
     atomic_store(p->mark, MARK_OURS);
     struct emit_segment segment;
     if (emit_segment_create(p, &segment, &e) != 0) {
@@ -292,19 +313,25 @@ static bool start(struct emit_process *p)
     return true;
 }
 
+// False: a child that ran no fork handlers may have inherited it locked, for ever.
+static bool take_lock(struct emit_process *p)
+{
+    if (atomic_load_explicit(p->mark, memory_order_relaxed) == MARK_CLEARED)
+        return emit_trylock(p);
+    emit_lock(p);
+    return true;
+}
+
 bool emit_on(void)
 {
     struct emit_process *p = &emit_process;
     int state = atomic_load_explicit(&p->state, memory_order_acquire);
-    uint8_t mark = state == EMIT_ON ? atomic_load_explicit(p->mark, memory_order_relaxed) : MARK_OURS;
-    if (state != EMIT_NEW && mark == MARK_OURS)
-        return state == EMIT_ON;
-    if (state == EMIT_NEW)
-        watch_forks();
-    if (mark != MARK_CLEARED)
-        emit_lock(p); // the first call of all; it waits for no more than another one
-    else if (!emit_trylock(p))
-        return false; // a bare clone() may have left it locked for ever
+    if (state == EMIT_OFF || (state == EMIT_NEW && !watch_forks()))
+        return false;
+    if (state == EMIT_ON && atomic_load_explicit(p->mark, memory_order_relaxed) == MARK_OURS)
+        return true;
+    if (!take_lock(p))
+        return false;
     state = atomic_load(&p->state);
     if (state == EMIT_NEW) {
         state = read_environment(p) && start(p) ? EMIT_ON : EMIT_OFF;
@@ -326,7 +353,8 @@ int sonde_connect(const char *socket_path, int level)
     if (strlen(socket_path) >= sizeof p->socket_path)
         return -ENAMETOOLONG;
     bool on = emit_on(); // also has a forked child get what is its own
-    emit_lock(p);
+    if (!p->mark || !take_lock(p))
+        return -ENOMEM;
     bool same = on && strcmp(p->socket_path, socket_path) == 0;
     if (!same)
         snprintf(p->socket_path, sizeof p->socket_path, "%s", socket_path);

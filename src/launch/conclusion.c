@@ -104,5 +104,4 @@ void conclusion(struct job *job, const struct launch_options *o, const struct no
         log_warning("%s", e.text);
     sweep_dead_jobs(base);
     make_room(job, o, runs);
-    rmdir(base); // when it was the last
 }

@@ -472,9 +472,6 @@ static void conclude(struct node *n)
         say("stays %s: %s", n->job.folder, e.text);
     else if (folder_remove(n->job.folder, &e) < 0)
         log_warning("%s", e.text);
-    char *slash = strrchr(n->told.folder, '/');
-    *slash = 0;
-    rmdir(n->told.folder); // the base, when it was the last
 }
 
 int node_run(struct error *e)

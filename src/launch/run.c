@@ -33,7 +33,6 @@ enum {
     PATH_BYTES = FOLDER_PATH_MAX + 128,
     // A signal that comes later than this after the command's end is meant for us: it has hit us alone.
     HURRY_AFTER_MS = 500,
-    BASE_TRIES_MAX = 10,
     KILL_WAIT_MS = 2000,  // for a process that was killed to be gone
     KEEP_WAIT_MS = 30000, // for other nodes to bring their recordings to their places
     LOOK_MS = 50,         // between two looks at what has no event of its own
@@ -110,15 +109,11 @@ static int make_key(struct launch *l, struct error *e)
 static int make_run_folder(struct launch *l, struct error *e)
 {
     job_choose_id(l->job.start_ns, l->job.id);
-    int status = -ENOENT;
-    // Another run that ends just now removes the base when it is empty: make it again.
-    for (int tries = 0; status == -ENOENT && tries < BASE_TRIES_MAX; tries++) {
-        int fd = folder_make_private(l->base, e);
-        if (fd < 0)
-            return fd;
-        close(fd);
-        status = job_make_folder(&l->job, l->base, l->runs[0] ? l->runs : NULL, &l->lock_fd, e);
-    }
+    int fd = folder_make_private(l->base, e);
+    if (fd < 0)
+        return fd;
+    close(fd);
+    int status = job_make_folder(&l->job, l->base, l->runs[0] ? l->runs : NULL, &l->lock_fd, e);
     if (status < 0)
         return status;
     if (l->runs[0])
@@ -616,17 +611,11 @@ static void stop_telemetry(struct launch *l, bool keep)
     stop_tunnel(l);
 }
 
-static void remove_folders(const struct launch *l)
-{
-    folder_remove(l->job.folder, NULL);
-    rmdir(l->base);
-}
-
 // What there is of telemetry ends; nothing of the run stays.
 static void end_unused(struct launch *l)
 {
     stop_telemetry(l, false);
-    remove_folders(l);
+    folder_remove(l->job.folder, NULL);
 }
 
 // --strict: the command does not start unless all of telemetry did.
@@ -702,7 +691,7 @@ static int run_checked(struct launch *l, struct error *e)
     if (status == 0)
         return run_with_telemetry(l, e);
     if (l->job.folder[0])
-        remove_folders(l);
+        folder_remove(l->job.folder, NULL);
     l->job.folder[0] = l->job.record[0] = l->token_file[0] = l->hostfile[0] = 0;
     return run_without_telemetry(l, e);
 }

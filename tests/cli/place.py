@@ -159,8 +159,15 @@ class Place(unittest.TestCase):
             names[series["metric"]] = names.get(series["metric"], 0) + series["points"]
         return names
 
+    def nothing_left_in(self, folder):
+        """Nothing but the user's folder for runs, which stays so that nobody else can make it."""
+        base = folder / f"sonde-{os.getuid()}"
+        self.assertEqual([*folder.iterdir()], [base] if base.exists() else [])
+        if base.exists():
+            self.assertEqual((list(base.iterdir()), base.stat().st_mode & 0o777), ([], 0o700))
+
     def nothing_left(self):
-        self.assertEqual(list(self.tmp.iterdir()), [])
+        self.nothing_left_in(self.tmp)
         self.assertEqual(self.alive(), {})
 
     def one_line(self, result, code, *words):

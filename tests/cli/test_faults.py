@@ -92,7 +92,7 @@ class Signals(Place):
     def test_while_it_starts(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             process = self.start("run", "-q", "--", "sleep", "1000")
-            until(lambda: any(self.tmp.iterdir()), "the run folder")
+            until(lambda: list(self.tmp.glob("*/*")), "the run folder")
             process.send_signal(number)
             code, _, err = self.ends(process)
             self.assertEqual((code, err), (128 + number, ""))

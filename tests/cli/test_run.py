@@ -129,6 +129,13 @@ class Python(Place):
 
 
 class Recording(Place):
+    def test_the_base_folder_stays(self):
+        """Another user who makes it after a run would have the next run's place, or keep it from running there."""
+        base = self.tmp / f"sonde-{os.getuid()}"
+        for _ in range(2):
+            self.assertEqual(self.sonde("run", "-q", "--", "true").returncode, 0)
+            self.assertEqual((list(base.iterdir()), base.stat().st_mode & 0o777), ([], 0o700))
+
     def test_end_to_end(self):
         result = self.sonde("run", "-l", "2", "--", "sh", "-c", 'echo "loss 0.5" | sonde put; sleep 3')
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -191,11 +198,11 @@ class Recording(Place):
             result = self.sonde("run", "-l", "2", "--", "sh", "-c", "sonde put loss 1", env={"TMPDIR": str(folder)})
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(self.names()["loss"], 1)
-            self.assertEqual(list(folder.iterdir()), [])
+            self.nothing_left_in(folder)
             (job,) = self.recordings()
             self.assertEqual(len(list((self.runs / job).iterdir())), 2)
         finally:
-            folder.rmdir()
+            shutil.rmtree(folder)
 
     def old_run(self, name, start_ns, **more):
         folder = self.runs / name

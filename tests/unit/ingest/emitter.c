@@ -329,6 +329,58 @@ static int mode_fork_tight(void)
     return status != 0;
 }
 
+enum { FIRST_CALLERS = 4 };
+
+static _Atomic int first_callers;
+static _Atomic bool first_now;
+
+static void *calls_first(void *unused)
+{
+    (void)unused;
+    first_callers++;
+    while (!first_now)
+        ;
+    sonde_emit(sonde_gauge("first", ""), 1);
+    return NULL;
+}
+
+// first_calls TIMES SEED: forks while other threads make the first calls of all, each time in a process of its own. A child that
+// waits for a lock which nobody holds ends it by the alarm.
+static int mode_first_calls(void)
+{
+    enum { ALARM_S = 20, SPINS = 1 << 14 };
+    random_state = (uint64_t)number(1);
+    for (long i = 0; i < number(0); i++) {
+        uint64_t spins = random_u64() % SPINS;
+        int status;
+        pid_t program = fork(), child;
+        if (program == 0) {
+            pthread_t threads[FIRST_CALLERS];
+            alarm(ALARM_S);
+            for (int t = 0; t < FIRST_CALLERS; t++)
+                if (pthread_create(&threads[t], NULL, calls_first, NULL) != 0)
+                    _exit(1);
+            while (first_callers < FIRST_CALLERS)
+                ;
+            first_now = true;
+            for (volatile uint64_t spin = spins; spin; spin--)
+                ;
+            if ((child = fork()) == 0) {
+                alarm(ALARM_S);
+                sonde_emit(sonde_gauge("forked", ""), 1);
+                _exit(0);
+            }
+            bool bad = waitpid(child, &status, 0) != child || status != 0;
+            for (int t = 0; t < FIRST_CALLERS; t++)
+                pthread_join(threads[t], NULL);
+            _exit(bad);
+        }
+        if (waitpid(program, &status, 0) != program || status != 0)
+            return 1;
+    }
+    return 0;
+}
+
 // clone: a child that runs no fork handlers
 static int mode_clone(void)
 {
@@ -1072,6 +1124,7 @@ static const struct mode {
     {"fork", mode_fork},
     {"forks", mode_forks},
     {"fork_tight", mode_fork_tight},
+    {"first_calls", mode_first_calls},
     {"clone", mode_clone},
     {"exec", mode_exec},
     {"cells", mode_cells},

@@ -81,6 +81,24 @@ static void child_that_can_share_nothing(void **state)
     node_close(&n);
 }
 
+static void forks_beside_the_first_calls(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed(1), times = 150 * test_rounds();
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    char times_text[24], seed_text[24];
+    snprintf(times_text, sizeof times_text, "%llu", (unsigned long long)times);
+    snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)seed);
+    struct child *c = node_spawn(&n, NULL, "first_calls", times_text, seed_text, NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    assert_int_equal(count_of(&n, "first"), 4 * times);
+    assert_int_equal(count_of(&n, "forked"), times);
+    node_close(&n);
+}
+
 static void clone_without_handlers(void **state)
 {
     (void)state;
@@ -490,6 +508,7 @@ int main(void)
         cmocka_unit_test(fork_in_the_middle),
         cmocka_unit_test(forks_beside_a_busy_thread),
         cmocka_unit_test(child_that_can_share_nothing),
+        cmocka_unit_test(forks_beside_the_first_calls),
         cmocka_unit_test(clone_without_handlers),
         cmocka_unit_test(exec_starts_anew),
         cmocka_unit_test(a_slow_program_connects_again),
