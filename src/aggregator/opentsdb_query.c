@@ -303,6 +303,8 @@ static int answer_queries(struct service *service, const struct request *r, cons
         struct query asked = request->queries[i];
         const struct query *q = &asked;
         struct query_result result = {0};
+        if (!style.ms)
+            query_downsample_to_seconds(&asked.downsample);
         rc = opentsdb_resolve_tsuids(d, &asked, e);
         if (!rc && (asked.metric.size || !asked.tsuids.size))
             rc = opentsdb_run(d, asked, &work, &result, e);
