@@ -88,5 +88,82 @@ class DataSource(Case):
         self.assertEqual(list(calendar[0]["dps"].values()), list(got[0]["dps"].values())[:10])
 
 
+class Empty(Case):
+    """A built-in metric that this job has no series of, as gpu_count where there are no GPUs, is an empty panel and no error."""
+    @classmethod
+    def write(cls, folder):
+        writer = Writer(f"{folder}/a.sonde")
+        writer.points("load_1m", {"host": "a"}, [(T + i, i) for i in range(10)])
+        writer.close()
+
+    def ask(self, *queries, more=None):
+        return self.server.post("/api/query?arrays=true", {"start": T, "end": T + 9, "queries": [{"aggregator": "sum", **q} for q in queries], **(more or {})})
+
+    def assert_empty(self, answer, json=()):
+        self.assertEqual((answer.status, answer.json), (200, list(json) if isinstance(json, tuple) else json), answer.raw)
+
+    def test_queries(self):
+        for name in ("gpu_count", "DevicePowerUsage"):
+            self.assert_empty(self.ask({"metric": name}))
+            self.assert_empty(self.ask({"metric": name, "downsample": "1s-avg-zero", "filters": [{"tagk": "gpu", "type": "wildcard", "filter": "*", "groupBy": True}]}))
+            self.assert_empty(self.ask({"metric": name, "rate": True, "explicitTags": True}, more={"showQuery": True, "showTSUIDs": True}))
+            for m in (f"sum:{name}", f"none:1s-max:rate:{name}{{host=*}}"):
+                self.assert_empty(self.server.get("/api/query", {"start": T, "m": m}))
+                self.assert_empty(self.server.get("/api/query/gexp", {"start": T, "exp": f"scale({m},2)"}))
+            self.assert_empty(self.server.get("/api/query/last", {"timeseries": f"{name}{{gpu=0}}"}))
+            self.assert_empty(self.server.post("/api/query/last", {"queries": [{"metric": name}]}))
+
+    def test_beside_others(self):
+        got = self.ask({"metric": "load_1m"}, {"metric": "gpu_count"}, {"metric": "load_1m", "aggregator": "max"}).json
+        self.assertEqual([e["metric"] for e in got], ["load_1m", "load_1m"])
+        got = self.server.get("/api/query", f"start={T}&m=sum:gpu_count&m=sum:load_1m&show_summary").json
+        self.assertEqual([e.get("metric") for e in got], ["load_1m", None])
+        got = self.server.get("/api/query/gexp", f"start={T}&exp=scale(sum:gpu_count,2)&exp=scale(sum:load_1m,2)").json
+        self.assertEqual([e["metric"] for e in got], ["load_1m"])
+        got = self.server.get("/api/query/last", "timeseries=gpu_count&timeseries=load_1m").json
+        self.assertEqual([e["value"] for e in got], ["9"])
+
+    def test_formulas(self):
+        def formula(expression, *metrics):
+            body = {"time": {"start": str(T), "end": str(T + 9), "aggregator": "sum"}, "metrics": [{"id": f"m{i}", "metric": m} for i, m in enumerate(metrics)],
+                    "expressions": [{"id": "e", "expr": expression}], "outputs": [{"id": "e"}]}
+            return self.server.post("/api/query/exp", body)
+        one = formula("m0 * 2", "gpu_count")
+        self.assertEqual((one.status, one.json["outputs"][0]["dps"]), (200, []))
+        # As with a metric that has series, but none in this range.
+        two = formula("m0 + m1", "load_1m", "DevicePowerUsage")
+        self.assertEqual(two.status, 200, two.raw)
+        self.assertEqual([row[1] for row in two.json["outputs"][0]["dps"]], list(range(10)))
+
+    def test_lookups_and_suggestions(self):
+        for m in ("gpu_count", "gpu_count{host=*}", "DevicePowerUsage{host=*,gpu=0}", "gpu_count{=nobody}"):
+            answer = self.server.get("/api/search/lookup", {"m": m, "limit": 1000})
+            self.assertEqual((answer.status, answer.json["results"], answer.json["totalResults"]), (200, [], 0), m)
+        answer = self.server.post("/api/search/lookup", {"metric": "gpu_count", "tags": [{"key": "gpu", "value": "*"}]})
+        self.assertEqual((answer.status, answer.json["results"]), (200, []))
+        # Suggestions are of what there is.
+        self.assert_empty(self.server.get("/api/suggest", "type=metrics"), ["load_1m"])
+        self.assert_empty(self.server.get("/api/suggest", "type=metrics&q=gpu"))
+
+    def test_the_native_face(self):
+        body = {"start": T, "queries": [{"metric": "gpu_count", "aggregator": "none"}, {"m": "sum:load_1m"}]}
+        got = self.server.post("/sonde/v1/query", body).json
+        self.assertEqual([(s["query"], s["metric"]) for s in got["series"]], [(1, "load_1m")])
+        for form in ("arrow", "binary"):
+            self.assertEqual(self.server.post(f"/sonde/v1/query?format={form}", body).status, 200)
+        got = self.server.get("/sonde/v1/series", "match=gpu_count{gpu=0}&latest").json
+        self.assertEqual((got["total"], got["series"]), (0, []))
+
+    def test_a_name_that_nobody_knows_is_a_mistake(self):
+        words = "No such name for 'metrics': 'gpu_cout'"
+        self.assert_error(self.ask({"metric": "load_1m"}, {"metric": "gpu_cout"}), 400, words)
+        self.assert_error(self.server.get("/api/query", {"start": T, "m": "sum:gpu_cout"}), 400, words)
+        self.assert_error(self.server.get("/api/query/gexp", {"start": T, "exp": "scale(sum:gpu_cout,2)"}), 400, words)
+        self.assert_error(self.server.get("/api/query/last", "timeseries=gpu_cout"), 400, words)
+        self.assert_error(self.server.get("/api/search/lookup", {"m": "gpu_cout"}), 404, words)
+        self.assert_error(self.server.get("/api/search/lookup", {"m": "load_1m{gpu=*}"}), 404, "No such name for 'tagk': 'gpu'")
+        self.assert_error(self.server.post("/sonde/v1/query", {"start": T, "queries": [{"m": "sum:gpu_cout"}]}), 400, words)
+
+
 if __name__ == "__main__":
     unittest.main()
