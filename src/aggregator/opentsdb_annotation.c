@@ -33,7 +33,7 @@ static bool write_wanted(const struct store_event *event, struct str host, const
     else
         wanted->text.size = 0;
     struct json_writer w = json_to(&wanted->text);
-    opentsdb_write_annotation(&w, event, STR(""), wanted->shift_ns);
+    opentsdb_write_annotation(&w, event, STR(""), true, wanted->shift_ns);
     return true;
 }
 

@@ -571,7 +571,9 @@ static int start_hub(struct aggregator *g, const struct aggregator_hub *o, struc
                               .fd = o->fd,
                               .memory = &g->service.memory,
                               .host = str_of(o->host)};
-    int rc = wire_key_read(o->key_file, hub.settings.key, e);
+    g->service.known_metrics = known_metrics_create();
+    int rc = g->service.known_metrics ? wire_key_read(o->key_file, hub.settings.key, e)
+                                      : error_set(e, -ENOMEM, "no memory for the server");
     if (!rc)
         rc = wire_loop_start(&g->loop, e);
     if (!rc && o->transport)
@@ -597,6 +599,7 @@ static void free_aggregator(struct aggregator *g)
     sources_destroy(g->service.sources);
     dump_destroy(g->service.dump);
     sessions_destroy(g->service.auth.sessions);
+    known_metrics_destroy(g->service.known_metrics);
     explicit_bzero(&g->service.auth, sizeof g->service.auth);
     free(g->listen);
     free(g->job);

@@ -67,6 +67,16 @@ class Annotations(unittest.TestCase):
         self.assert_refused(self.server.get("/api/annotations", {"start_time": T, "end_time": T - 1}), 400, "before")
         self.assertEqual(self.server.request("DELETE", "/api/annotations").status, 501)
 
+    def test_times_in_the_resolution_of_the_answer(self):
+        """Grafana reads startTime as seconds in an answer whose points have seconds."""
+        self.assertEqual(self.server.post("/api/annotation", {"startTime": (T + 60) * 1000 + 750, "description": "fine"}).status, 200)
+        for more, time in (({}, T + 60), ({"ms": ""}, (T + 60) * 1000 + 750)):
+            element = self.shown(T + 60, T + 61, global_annotations="", **more)[0]
+            for member in ("annotations", "globalAnnotations"):
+                self.assertEqual([a["startTime"] for a in element[member] if a["description"] == "fine"], [time], (member, more))
+        # By itself it keeps the milliseconds, which name it.
+        self.assertEqual(self.server.get("/api/annotation", {"start_time": (T + 60) * 1000 + 750}).json["startTime"], (T + 60) * 1000 + 750)
+
     def test_bulk(self):
         sent = [{"startTime": T + 40 + i, "description": f"n{i}"} for i in range(500)]
         for method in ("POST", "PUT"):

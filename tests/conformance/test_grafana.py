@@ -122,7 +122,7 @@ class Dashboards(unittest.TestCase):
                 if target["metric"] in known:
                     lines[name, target["metric"], target["aggregator"]] = asked(server, target, start, end)
                 else:
-                    self.assertEqual(server.post("/api/query", {"start": start, "queries": [{"metric": target["metric"], "aggregator": "sum"}]}).status, 400)
+                    self.assertEqual(asked(server, target, start, end), [])
         target = self.dashboards["custom"]["panels"][0]["targets"][0]
         lines["custom", "load_1m", "avg"] = asked(server, target, start, end)
         # One host that was chosen, several, another.
