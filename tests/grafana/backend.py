@@ -212,6 +212,8 @@ class Listener:
     """Answers of `answer(method, path, query, body, headers)`, which gives status, text and more headers, on loopback."""
 
     def __init__(self, answer):
+        self.answer = answer
+
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -220,7 +222,7 @@ class Listener:
                 length = int(self.headers.get("Content-Length") or 0)
                 status, text, *headers = answer(self.command, address.path, address.query, self.rfile.read(length) if length else b"", self.headers)
                 self.send_response(status)
-                for name, content in [("Content-Type", "application/json"), ("Content-Length", str(len(text))), *headers]:
+                for name, content in {"Content-Type": "application/json", "Content-Length": str(len(text)), **dict(headers)}.items():
                     self.send_header(name, content)
                 self.end_headers()
                 self.wfile.write(text)

@@ -3,7 +3,7 @@
 //   drive MODULE    module.js of an installed plugin, or "-"
 import { createInterface } from 'node:readline';
 import { readFileSync } from 'node:fs';
-import { install, look, UID } from './frontend.mjs';
+import { install, look, SETTINGS } from './frontend.mjs';
 import { modules } from './modules.mjs';
 import { DataSource as StandIn } from './source.mjs';
 
@@ -21,9 +21,7 @@ function plugin(path) {
 }
 
 const [path] = process.argv.slice(2);
-const settings = { id: 1, uid: UID, type: 'opentsdb', name: 'sonde', access: 'proxy', url: `/api/datasources/proxy/uid/${UID}`, jsonData: { tsdbVersion: 4, tsdbResolution: 1 },
-  meta: { id: 'opentsdb', name: 'OpenTSDB', type: 'datasource', info: {}, module: '', baseUrl: '' }, readOnly: false };
-const to = install(settings, path === '-' ? StandIn : plugin(path));
+const to = install(SETTINGS, path === '-' ? StandIn : plugin(path));
 for await (const line of createInterface({ input: process.stdin })) {
   const { base, dashboard, range, width, chosen } = JSON.parse(line);
   to.base = base;

@@ -10,7 +10,8 @@ import { dataLayers, EmbeddedScene, LocalValueVariable, QueryVariable, SceneCont
   SceneFlexItem, SceneFlexLayout, SceneQueryRunner, SceneTimeRange, SceneVariableSet, VizPanel } from '@grafana/scenes';
 import { catchError, defaultIfEmpty, from, map, of, switchMap } from 'rxjs';
 
-export const UID = 'sonde';
+export const SETTINGS = { id: 1, uid: 'sonde', type: 'opentsdb', name: 'sonde', access: 'proxy', url: '/api/datasources/proxy/uid/sonde', readOnly: false,
+  jsonData: { tsdbVersion: 4, tsdbResolution: 1 }, meta: { id: 'opentsdb', name: 'OpenTSDB', type: 'datasource', info: {}, module: '', baseUrl: '' } };
 
 /** What a field of any panel can be told, and how Grafana reads it. */
 const FIELD_OPTIONS = { displayName: displayNameOverrideProcessor, unit: unitOverrideProcessor, min: numberOverrideProcessor, max: numberOverrideProcessor,

@@ -5,7 +5,6 @@ installed one where SONDE_GRAFANA_PLUGIN names its folder; else stand-ins, which
 of an installed one. `test_dashboards.py --record` writes those records anew.
 """
 import collections
-import datetime
 import gzip
 import http.client
 import itertools
@@ -25,14 +24,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent / "conformance")]
 
 import backend  # noqa: E402
+import packages  # noqa: E402
 from harness import TOKEN, Server, Writer  # noqa: E402
+from packages import bundle, moment, why_not  # noqa: E402
 from place import Place, until  # noqa: E402
 
 SEED = 1
 RECORDED = HERE / "recorded.json.gz"
 RECORDED_REQUESTS = 300
 DASHBOARDS = pathlib.Path(os.environ["SONDE_DASHBOARDS"])
-PACKAGES = pathlib.Path(os.environ["GRAFANA_PACKAGES"])  # tools/test fetches them
 PLUGIN = os.environ.get("SONDE_GRAFANA_PLUGIN")
 NAMES = ("job", "node", "gpu", "custom")
 HIGH_RATE = 100  # a second
@@ -46,28 +46,14 @@ def load(name):
     return json.loads((DASHBOARDS / f"{name}.json").read_text())
 
 
-def moment(seconds):
-    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat().replace("+00:00", "Z")
-
-
-def why_not():
-    if not (PACKAGES / "node_modules" / "@grafana" / "scenes").is_dir():
-        return "no packages of Grafana here: they need npm and a registry"
-    return None if shutil.which("node") else "Grafana's packages need node"
-
-
 class Browser:
     """Grafana's packages in a process of their own, and the data source's browser half in it."""
 
     def __init__(self, module="-"):
         self.folder = tempfile.mkdtemp(prefix="sonde-grafana-")
-        os.symlink(PACKAGES / "node_modules", f"{self.folder}/node_modules")
-        subprocess.run([PACKAGES / "node_modules/.bin/esbuild", HERE / "drive.mjs", "--bundle", "--platform=node", "--format=esm", "--main-fields=module,main",
-                        "--conditions=import", f"--outfile={self.folder}/drive.mjs", f"--inject:{HERE}/browser.mjs", "--external:jsdom",
-                        *(f"--loader:.{kind}=empty" for kind in ("css", "svg", "woff", "woff2", "ttf", "png")),
-                        f"--alias:monaco-editor={HERE}/nothing.mjs", "--alias:react-router-dom-v5-compat=react-router-dom", "--log-level=error",
-                        "--banner:js=import{createRequire as made}from'module';const require=made(import.meta.url);"],
-                       check=True, env={**os.environ, "NODE_PATH": str(PACKAGES / "node_modules")})
+        os.symlink(packages.FOLDER / "node_modules", f"{self.folder}/node_modules")
+        bundle("drive.mjs", f"{self.folder}/drive.mjs", "--platform=node", "--format=esm", "--main-fields=module,main", "--conditions=import",
+               f"--inject:{HERE}/browser.mjs", "--external:jsdom", "--banner:js=import{createRequire as made}from'module';const require=made(import.meta.url);")
         self.said = open(f"{self.folder}/said", "w+")
         self.process = subprocess.Popen(["node", f"{self.folder}/drive.mjs", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True)
 
