@@ -23,6 +23,9 @@ NOTES = {"refId": "Anno", "fromAnnotations": True, "target": ON_EVERY_NODE, "nam
 # Right for all hosts, for one and for several: a wildcard needs its asterisk, a list of literals takes none.
 HOSTS = {"tagk": "host", "type": "regexp", "filter": "^(${host:pipe})$", "groupBy": True}
 NOT_PER_GPU = {"gpu_count"}
+# Of a line of zeros alone, Grafana would draw 0 to 100: 10,000 %.
+SOFT_MAX = {"percentunit": 0.1}
+LABELS = {"host": "${__field.labels.host}", "gpu": "GPU ${__field.labels.gpu}"}
 
 # Of all nodes together: title, metric, aggregator.
 OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_percent", "avg"), ("CPU, busiest node", "cpu_percent", "max"),
@@ -46,14 +49,17 @@ def target(metric, counter, tags):
 def panel(number, place, title, help, metric, counter, unit, tags):
     x, y = place
     # The data source ignores `alias`.
-    legend = " ".join(f"${{__field.labels.{tag}}}" for tag in tags) or title
-    defaults = {"displayName": legend, "unit": (RATES if counter else UNITS).get(unit, "short"),
-                "min": 0 if unit == "percent" or counter else None, "max": 100 if unit == "percent" else None,
-                "custom": {"fillOpacity": 10, "spanNulls": False}}
+    legend = " ".join(LABELS[tag] for tag in tags) or title
+    shown = (RATES if counter else UNITS).get(unit, "short")
+    defaults = {"displayName": legend, "unit": shown, "min": 0 if unit == "percent" or counter else None,
+                "max": 100 if unit == "percent" else None, "decimals": 0 if metric.endswith("_count") else None,
+                "custom": {"fillOpacity": 10, "spanNulls": False, "axisSoftMax": SOFT_MAX.get(shown)}}
     return {"id": number, "type": "timeseries", "title": title, "description": help, "datasource": SOURCE,
             "gridPos": {"h": HEIGHT, "w": WIDTH, "x": x, "y": y}, "interval": INTERVAL,
             "fieldConfig": {"defaults": defaults, "overrides": []},
-            "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
+            # A panel's only line has the panel's title.
+            "options": {"legend": {"showLegend": bool(tags), "displayMode": "list", "placement": "bottom", "calcs": []},
+                        "tooltip": {"mode": "multi", "sort": "desc"}},
             "targets": [target(metric, counter, tags)]}
 
 
@@ -103,6 +109,8 @@ def job(metrics):
         counter = m["kind"] == "counter"
         one = panel(i + 1, (i % COLUMNS * WIDTH, i // COLUMNS * HEIGHT), title, m["help"], name, counter, "" if aggregator == "count" else m["unit"], [])
         one["targets"][0].update(aggregator=aggregator)
+        if aggregator == "count":
+            one["fieldConfig"]["defaults"].update(decimals=0, min=0)
         panels.append(one)
     return dashboard("sonde-job", "sonde: job", panels, [])
 

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import backend
@@ -21,8 +22,9 @@ from packages import bundle, moment
 
 PAGE = """<!doctype html><meta charset="utf-8"><style>body {{ margin: 0; }}</style><div id="root"></div>
 <script>window.grafanaBootData = {{ settings: {{}}, user: {{}}, navTree: [] }};</script>
+<img src="/wait" hidden>
 <script type="application/json" id="asked">{asked}</script><script src="/page.js"></script>"""
-LOADING_MS = 20_000  # of the page's own clock, which stands still while it waits for answers
+PATIENCE_S = 60
 
 
 def main():
@@ -46,19 +48,25 @@ def main():
     page = PAGE.format(asked=json.dumps(asked).replace("<", "\\u003c")).encode()
     script = pathlib.Path(folder, "page.js").read_bytes()
     source = backend.stand_in(backend.settings(o.url))
+    drawn = threading.Event()
 
     def answer(method, path, query, body, headers):
         if path == "/page.js":
             return 200, script, ("Content-Type", "text/javascript")
         if path == "/":
             return 200, page, ("Content-Type", "text/html")
+        if path == "/drawn":
+            drawn.set()
+            return 200, b""
+        if path == "/wait":
+            return (200, b"") if drawn.wait(PATIENCE_S) else (500, b"")
         if path.startswith("/public/"):
             return 404, b""  # Grafana's fonts
         return source.answer(method, path, query, body, headers)
     server = backend.Listener(answer)
     try:
         subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *(["--enable-logging=stderr"] if os.environ.get("SONDE_VERBOSE") else []), "--force-device-scale-factor=1", f"--user-data-dir={folder}/profile",
-                        f"--window-size={o.size.replace('x', ',')}", f"--virtual-time-budget={LOADING_MS}", f"--screenshot={o.file.absolute()}", server.url],
+                        f"--window-size={o.size.replace('x', ',')}", f"--timeout={PATIENCE_S * 1000}", f"--screenshot={o.file.absolute()}", server.url],
                        check=True, stdout=subprocess.DEVNULL, stderr=None if os.environ.get("SONDE_VERBOSE") else subprocess.DEVNULL)
     finally:
         server.close()

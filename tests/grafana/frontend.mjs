@@ -21,7 +21,7 @@ const FIELD_OPTIONS = { displayName: displayNameOverrideProcessor, unit: unitOve
 /** Everything that the packages ask of Grafana's application. Returns an object whose `base` says where /api/ds/query is. */
 export function install(settings, DataSource) {
   const to = { base: undefined };
-  standardEditorsRegistry.setInit(() => []);
+  standardEditorsRegistry.setInit(() => ['number', 'boolean'].map((id) => ({ id, name: id, editor: () => null })));
   standardFieldConfigEditorRegistry.setInit(() => Object.entries(FIELD_OPTIONS).map(([path, process]) => (
     { id: path, path, name: path, process, shouldApply: () => true, editor: () => null, override: () => null, settings: { expandTemplateVars: path === 'displayName' } })));
   const send = async (options) => {

@@ -11,6 +11,8 @@ import chartStyle from 'uplot/dist/uPlot.min.css';
 import { install, scene, SETTINGS } from './frontend.mjs';
 import { DataSource } from './source.mjs';
 
+const CALM_FRAMES = 30;
+
 function Notes({ builder, notes, color }) {
   useLayoutEffect(() => {
     builder.addHook('draw', (u) => {
@@ -39,10 +41,10 @@ function Notes({ builder, notes, color }) {
 function Chart({ data, width, height, timeRange, timeZone, options }) {
   const notes = (data.annotations ?? []).flatMap((frame) => frame.fields.find((f) => f.name === 'time')?.values ?? []);
   if (!data.series.length) {
-    return <div style={{ height, display: 'flex', alignItems: 'center', justifyContent: 'center' }}>No data</div>;
+    return <div className="empty" style={{ height, display: 'flex', alignItems: 'center', justifyContent: 'center' }}>No data</div>;
   }
   return (
-    <TimeSeries frames={data.series} width={width} height={height} timeRange={timeRange} timeZone={timeZone} legend={options.legend}>
+    <TimeSeries key={notes.join()} frames={data.series} width={width} height={height} timeRange={timeRange} timeZone={timeZone} legend={options.legend}>
       {(builder) => <Notes builder={builder} notes={notes} color={settings.theme2.visualization.getColorByName('blue')} />}
     </TimeSeries>
   );
@@ -54,7 +56,10 @@ setAppEvents(new EventBusSrv());
 install(SETTINGS, DataSource).base = location.origin;
 const plugin = new PanelPlugin(Chart).useFieldConfig({
   standardOptions: { color: { defaultValue: { mode: FieldColorModeId.PaletteClassic }, settings: {} } },
-});
+  useCustomConfig: (builder) => builder.addNumberInput({ path: 'lineWidth', name: 'lineWidth', defaultValue: 1 })
+    .addNumberInput({ path: 'fillOpacity', name: 'fillOpacity', defaultValue: 0 })
+    .addNumberInput({ path: 'axisSoftMax', name: 'axisSoftMax' }).addBooleanSwitch({ path: 'spanNulls', name: 'spanNulls', defaultValue: false }),
+}).setDataSupport({ annotations: true });
 plugin.meta = { id: 'timeseries', name: 'Time series', type: 'panel', module: '', baseUrl: '', info: { version: '' } };
 setPluginImportUtils({ getPanelPluginFromCache: () => plugin, importPanelPlugin: async () => plugin });
 const { whole, panels } = scene(asked.dashboard, asked.range, asked.chosen);
@@ -79,3 +84,11 @@ createRoot(document.getElementById('root')).render(
     </ThemeContext.Provider>
   </MemoryRouter>,
 );
+
+// The picture is taken once this page has loaded, which it has not before /wait is answered: when all panels are drawn.
+const count = Math.min(panels.length, asked.panels);
+let calm = 0;
+(function look() {
+  calm = document.querySelectorAll('.uplot canvas, .empty').length >= count ? calm + 1 : 0;
+  return calm < CALM_FRAMES ? requestAnimationFrame(look) : fetch('/drawn');
+})();

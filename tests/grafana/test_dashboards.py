@@ -135,7 +135,7 @@ class Panels(Place):
         needed = 2 if target["shouldComputeRate"] else 1  # a rate is between two points
         found = [t for t, seconds in self.sonde_server.series(target["metric"], start, end)
                  if all(tag in t for tag in tags) and seconds >= needed and (hosts is None or t["host"] in hosts)]
-        return sorted({" ".join(t[tag] for tag in tags) or panel["title"] for t in found})
+        return sorted({" ".join({"gpu": f"GPU {t[tag]}"}.get(tag, t[tag]) for tag in tags) or panel["title"] for t in found})
 
     def check(self, base, name, start, end, width=500, **variables):
         """Looks at a dashboard. No panel has an error; each has the lines that it must have."""
@@ -174,7 +174,7 @@ class Panels(Place):
         for name, panel in (("job", "nodes"), ("job", "CPU, mean of the nodes"), ("node", "load_1m"), ("node", "cpu_user_seconds per second"), ("custom", "cpu_percent")):
             self.assertTrue(drawn[name, panel], (name, panel))
         self.assertEqual({v for _, v in drawn["job", "nodes"][0]["points"]}, {len(hosts)})
-        self.assertEqual([line["name"] for line in drawn["gpu", "gpu_utilization_percent"]], [f"{h} {g}" for h in hosts for g in range(gpus)])
+        self.assertEqual([line["name"] for line in drawn["gpu", "gpu_utilization_percent"]], [f"{h} GPU {g}" for h in hosts for g in range(gpus)])
         self.assertEqual(bool(drawn["job", "GPUs, mean utilization"]), bool(gpus))
         return drawn
 
