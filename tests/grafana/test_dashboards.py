@@ -1,7 +1,7 @@
 """Every panel of every dashboard, asked through Grafana's OpenTSDB data source.
 
 The browser's half are Grafana's own packages (npm): variables, interpolation, intervals, legends. The data source is an
-installed one where SONDE_GRAFANA_PLUGIN names its folder; else stand-ins, which two tests compare with what was recorded
+installed one where GRAFANA_PLUGIN names its folder; else stand-ins, which two tests compare with what was recorded
 of an installed one. `test_dashboards.py --record` writes those records anew.
 """
 import collections
@@ -33,7 +33,7 @@ SEED = 1
 RECORDED = HERE / "recorded.json.gz"
 RECORDED_REQUESTS = 300
 DASHBOARDS = pathlib.Path(os.environ["SONDE_DASHBOARDS"])
-PLUGIN = os.environ.get("SONDE_GRAFANA_PLUGIN")
+PLUGIN = os.environ.get("GRAFANA_PLUGIN")
 NAMES = ("job", "node", "gpu", "custom")
 HIGH_RATE = 100  # a second
 
@@ -457,7 +457,7 @@ class StandIns(unittest.TestCase):
     def test_the_browsers_half_does_as_was_recorded(self):
         self.assertEqual(looks(PLUGIN), json.loads(gzip.decompress(RECORDED.read_bytes()))["browser"])
 
-    @unittest.skipUnless(PLUGIN, "SONDE_GRAFANA_PLUGIN names no installed data source")
+    @unittest.skipUnless(PLUGIN, "GRAFANA_PLUGIN names no installed data source")
     def test_the_backend_does_as_the_installed_one(self):
         seed = chosen("SONDE_TEST_SEED", SEED + 1)
         r = random.Random(seed)
