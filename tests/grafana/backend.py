@@ -1,8 +1,9 @@
-"""The backend of Grafana's OpenTSDB data source, as it was seen to behave, behind the addresses of the Grafana server.
+"""The backend of Grafana's OpenTSDB data source, behind the addresses of the Grafana server.
 
-Where an installed plugin is at hand, Plugin runs it (tests/grafana/plugin). Else StandIn does what was recorded of one:
-one POST for each query, in seconds; a strict reader of the answers; lookups and suggestions passed on.
+Plugin runs an installed data source (tests/grafana/plugin). StandIn does what was recorded of one:
+it sends one POST for each query, in seconds, reads the answers strictly, and passes on lookups.
 """
+
 import atexit
 import base64
 import functools
@@ -31,10 +32,18 @@ class Refused(Exception):
 
 
 def settings(url, token=None, version=4, basic=False):
-    """A data source as grafana/provisioning describes it; with `basic`, the token is basic auth's password."""
-    made = {"url": url, "jsonData": {"tsdbVersion": version, "tsdbResolution": 1}, "secureJsonData": {}}
+    """A data source as provisioned; with `basic`, the token is the password of basic auth."""
+    made = {
+        "url": url,
+        "jsonData": {"tsdbVersion": version, "tsdbResolution": 1},
+        "secureJsonData": {},
+    }
     if basic:
-        made.update(basicAuthEnabled=True, basicAuthUser="grafana", secureJsonData={"basicAuthPassword": token})
+        made.update(
+            basicAuthEnabled=True,
+            basicAuthUser="grafana",
+            secureJsonData={"basicAuthPassword": token},
+        )
     elif token:
         made["jsonData"]["httpHeaderName1"] = "Authorization"
         made["secureJsonData"]["httpHeaderValue1"] = f"Bearer {token}"
@@ -60,14 +69,20 @@ def asked(query):
     """The sub-query of /api/query that a panel's query becomes."""
     made = {"metric": query.get("metric", ""), "aggregator": query.get("aggregator", "")}
     if not query.get("disableDownsampling"):
-        interval = query.get("downsampleInterval") or (duration(int(query["intervalMs"])) if query.get("intervalMs") else "1m")
+        interval = query.get("downsampleInterval") or (
+            duration(int(query["intervalMs"])) if query.get("intervalMs") else "1m"
+        )
         if re.fullmatch(r"\d*\.\d*s", interval) and number(interval[:-1]) is not None:
             interval = f"{int(float(interval[:-1]) * 1000)}ms"
         fill = query.get("downsampleFillPolicy") or "none"
-        made["downsample"] = f"{interval}-{query.get('downsampleAggregator', '')}" + ("" if fill == "none" else f"-{fill}")
+        made["downsample"] = f"{interval}-{query.get('downsampleAggregator', '')}" + (
+            "" if fill == "none" else f"-{fill}"
+        )
     if query.get("shouldComputeRate"):
         options = {"counter": bool(query.get("isCounter"))}
-        most, reset = number(query.get("counterMax") or "-"), number(query.get("counterResetValue") or "-")
+        most, reset = number(query.get("counterMax") or "-"), number(
+            query.get("counterResetValue") or "-"
+        )
         if most is not None:
             options["counterMax"] = most
         if reset is not None:
@@ -110,7 +125,9 @@ def frames(body, ref, version):
     made = []
     for element in typed(answer, list):
         element = typed(element, dict)
-        tags, aggregated = typed(element.get("tags"), dict), typed(element.get("aggregateTags"), list)
+        tags, aggregated = typed(element.get("tags"), dict), typed(
+            element.get("aggregateTags"), list
+        )
         for tag in [*tags.values(), *aggregated]:
             typed(tag, str)
         dps = typed(element.get("dps"), list if version == 4 else dict)
@@ -121,14 +138,35 @@ def frames(body, ref, version):
             points = [(int(t), value(dps[t])) for t in sorted(dps)]
         custom = {"tagKeys": sorted(tags) + aggregated}
         for name in ("annotations", "globalAnnotations"):
-            notes = [{"description": typed(a.get("description"), str), "startTime": value(a.get("startTime"))} for a in typed(element.get(name), list)]
+            notes = [
+                {
+                    "description": typed(a.get("description"), str),
+                    "startTime": value(a.get("startTime")),
+                }
+                for a in typed(element.get(name), list)
+            ]
             if notes:
                 custom[name] = notes
         name = typed(element.get("metric"), str)
-        made.append({"schema": {"name": name, "refId": ref, "meta": {"type": "timeseries-multi", "typeVersion": [0, 1], "custom": custom},
-                                "fields": [{"name": "Time", "type": "time", "typeInfo": {"frame": "time.Time"}},
-                                           {"name": name, "type": "number", "typeInfo": {"frame": "float64"}, "labels": tags}]},
-                     "data": {"values": [[t * 1000 for t, _ in points], [v for _, v in points]]}})
+        made.append(
+            {
+                "schema": {
+                    "name": name,
+                    "refId": ref,
+                    "meta": {"type": "timeseries-multi", "typeVersion": [0, 1], "custom": custom},
+                    "fields": [
+                        {"name": "Time", "type": "time", "typeInfo": {"frame": "time.Time"}},
+                        {
+                            "name": name,
+                            "type": "number",
+                            "typeInfo": {"frame": "float64"},
+                            "labels": tags,
+                        },
+                    ],
+                },
+                "data": {"values": [[t * 1000 for t, _ in points], [v for _, v in points]]},
+            }
+        )
     return made
 
 
@@ -158,17 +196,31 @@ class StandIn:
             connection.request(method, target, body, headers)
             answer = connection.getresponse()
             text = answer.read()
-            return answer.status, answer.reason, gzip.decompress(text) if answer.headers.get("Content-Encoding") == "gzip" else text
+            return (
+                answer.status,
+                answer.reason,
+                gzip.decompress(text) if answer.headers.get("Content-Encoding") == "gzip" else text,
+            )
         finally:
             connection.close()
 
     def parameters(self, **more):
-        return urlencode(sorted({**{k: v[0] for k, v in parse_qs(self.query_string).items()}, **more}.items()), quote_via=quote)
+        return urlencode(
+            sorted({**{k: v[0] for k, v in parse_qs(self.query_string).items()}, **more}.items()),
+            quote_via=quote,
+        )
 
     def one(self, query, start_ms, end_ms):
-        body = json.dumps({"start": start_ms // 1000, "end": end_ms // 1000, "queries": [asked(query)]})
+        body = json.dumps(
+            {"start": start_ms // 1000, "end": end_ms // 1000, "queries": [asked(query)]}
+        )
         try:
-            status, reason, text = self.send("POST", "/api/query", self.parameters(**({"arrays": "true"} if self.version == 4 else {})), body)
+            status, reason, text = self.send(
+                "POST",
+                "/api/query",
+                self.parameters(**({"arrays": "true"} if self.version == 4 else {})),
+                body,
+            )
             if status // 100 != 2:
                 raise Refused(f"request failed, status: {status} {reason}")
             return {"status": 200, "frames": frames(text, query.get("refId", "A"), self.version)}
@@ -176,13 +228,18 @@ class StandIn:
             return {"error": str(error), "errorSource": "downstream", "status": 500, "frames": []}
 
     def queries(self, request):
-        results = {q["refId"]: self.one(q, int(request["from"]), int(request["to"])) for q in request["queries"]}
+        results = {
+            q["refId"]: self.one(q, int(request["from"]), int(request["to"]))
+            for q in request["queries"]
+        }
         failed = any("error" in r for r in results.values())
         return (400 if failed else 200), json.dumps({"results": results}).encode()
 
     def resource(self, path, raw):
         asked = {k: v[0] for k, v in parse_qs(raw).items()}
-        if path == "api/suggest":  # passed on as it is: what the data source's URL has behind "?" is lost
+        if (
+            path == "api/suggest"
+        ):  # passed on as it is: what the data source's URL has behind "?" is lost
             status, _, text = self.send("GET", "/api/suggest", raw)
             return status, text
         if path == "api/aggregators":
@@ -192,14 +249,27 @@ class StandIn:
             status, _, text = self.send("GET", "/api/config/filters", self.query_string)
             return status, json.dumps(sorted(json.loads(text))).encode()
         if path == "api/search/lookup" and asked.get("metric") and asked.get("type") == "key":
-            status, _, text = self.send("GET", "/api/search/lookup", self.parameters(m=asked["metric"], limit="1000"))
+            status, _, text = self.send(
+                "GET", "/api/search/lookup", self.parameters(m=asked["metric"], limit="1000")
+            )
             found = {key for r in json.loads(text).get("results") or [] for key in r["tags"]}
             return status, json.dumps(sorted(found)).encode()
-        if path == "api/search/lookup" and asked.get("metric") and asked.get("type") == "keyvalue" and asked.get("keys"):
+        if (
+            path == "api/search/lookup"
+            and asked.get("metric")
+            and asked.get("type") == "keyvalue"
+            and asked.get("keys")
+        ):
             key, *more = [word.strip() for word in asked["keys"].split(",")]
             m = f"{asked['metric']}{{{','.join([f'{key}=*', *more])}}}"
-            status, _, text = self.send("GET", "/api/search/lookup", self.parameters(m=m, limit=str(self.settings["jsonData"].get("lookupLimit", 0))))
-            found = {r["tags"][key] for r in json.loads(text).get("results") or [] if key in r["tags"]}
+            status, _, text = self.send(
+                "GET",
+                "/api/search/lookup",
+                self.parameters(m=m, limit=str(self.settings["jsonData"].get("lookupLimit", 0))),
+            )
+            found = {
+                r["tags"][key] for r in json.loads(text).get("results") or [] if key in r["tags"]
+            }
             return status, json.dumps(sorted(found)).encode()
         return 400, b"no such resource"
 
@@ -209,7 +279,8 @@ class StandIn:
 
 
 class Listener:
-    """Answers of `answer(method, path, query, body, headers)`, which gives status, text and more headers, on loopback."""
+    """An HTTP server on loopback. `answer(method, path, query, body, headers)` returns the
+    status, the text, and more headers."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -220,9 +291,19 @@ class Listener:
             def do_GET(self):
                 address = urlsplit(self.path)
                 length = int(self.headers.get("Content-Length") or 0)
-                status, text, *headers = answer(self.command, address.path, address.query, self.rfile.read(length) if length else b"", self.headers)
+                status, text, *headers = answer(
+                    self.command,
+                    address.path,
+                    address.query,
+                    self.rfile.read(length) if length else b"",
+                    self.headers,
+                )
                 self.send_response(status)
-                for name, content in {"Content-Type": "application/json", "Content-Length": str(len(text)), **dict(headers)}.items():
+                for name, content in {
+                    "Content-Type": "application/json",
+                    "Content-Length": str(len(text)),
+                    **dict(headers),
+                }.items():
                     self.send_header(name, content)
                 self.end_headers()
                 self.wfile.write(text)
@@ -256,8 +337,9 @@ def stand_in(settings):
         if path == "/api/ds/query":
             return source.queries(json.loads(body))
         if path.startswith(RESOURCES):
-            return source.resource(path[len(RESOURCES):], query)
+            return source.resource(path[len(RESOURCES) :], query)
         return source.health(), b"{}"
+
     return Listener(answer)
 
 
@@ -276,9 +358,13 @@ class Plugin:
     def __init__(self, folder, settings):
         executables = [p for p in pathlib.Path(folder).glob("gpx_*") if os.access(p, os.X_OK)]
         if not executables:
-            raise RuntimeError(f"{folder} holds no gpx_* for this machine: name the folder of an installed OpenTSDB data source")
+            raise RuntimeError(
+                f"{folder} holds no executable gpx_*; name the folder of an installed data source"
+            )
         mine = [p for p in executables if p.name.endswith("_linux_amd64")] or executables
-        self.process = subprocess.Popen([bridge(), mine[0]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [bridge(), mine[0]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.process.stdin.write(json.dumps(settings))
         self.process.stdin.flush()
         self.url = self.process.stdout.readline().strip()

@@ -1,4 +1,4 @@
-// Reads cases from standard input, one JSON object a line, and prints what Grafana makes of each, one line each.
+// Reads cases from standard input, a JSON object a line, and prints what Grafana makes of each.
 //
 //   drive MODULE    module.js of an installed plugin, or "-"
 import { createInterface } from 'node:readline';
@@ -12,7 +12,9 @@ function plugin(path) {
   let made;
   const define = (names, factory) => {
     const exports = {};
-    const given = names.map((name) => (name === 'exports' ? exports : name === 'module' ? { uri: path } : modules[name]));
+    const given = names.map((name) =>
+      name === 'exports' ? exports : name === 'module' ? { uri: path } : modules[name],
+    );
     made = factory(...given) ?? exports;
   };
   define.amd = true;

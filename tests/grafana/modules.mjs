@@ -11,6 +11,14 @@ import * as rxjs from 'rxjs';
 import * as operators from 'rxjs/operators';
 
 export const modules = {
-  '@emotion/css': css, '@grafana/data': data, '@grafana/runtime': runtime, '@grafana/ui': ui, lodash, react, 'react/jsx-runtime': jsx, 'react-dom': dom, rxjs,
+  '@emotion/css': css,
+  '@grafana/data': data,
+  '@grafana/runtime': runtime,
+  '@grafana/ui': ui,
+  lodash,
+  react,
+  'react/jsx-runtime': jsx,
+  'react-dom': dom,
+  rxjs,
   'rxjs/operators': operators,
 };

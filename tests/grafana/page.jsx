@@ -1,6 +1,13 @@
-// A page with a whole dashboard, drawn by Grafana's packages: scenes lays the panels out, ui draws them. The time series
-// panel itself is part of Grafana's application; here it is ui's chart and legend, with the annotations over it.
-import { createTheme, EventBusSrv, FieldColorModeId, PanelPlugin, ThemeContext } from '@grafana/data';
+// A page with a whole dashboard. @grafana/scenes lays out the panels, @grafana/ui draws them.
+// Grafana's time series panel is part of its application; here, ui's chart and legend stand in for
+// it, with the annotations drawn over the chart.
+import {
+  createTheme,
+  EventBusSrv,
+  FieldColorModeId,
+  PanelPlugin,
+  ThemeContext,
+} from '@grafana/data';
 import { config as settings, setAppEvents, setPluginImportUtils } from '@grafana/runtime';
 import { SceneGridItem, SceneGridLayout, VariableValueSelectors } from '@grafana/scenes';
 import { GlobalStyles, PortalContainer, TimeSeries } from '@grafana/ui';
@@ -39,13 +46,36 @@ function Notes({ builder, notes, color }) {
 }
 
 function Chart({ data, width, height, timeRange, timeZone, options }) {
-  const notes = (data.annotations ?? []).flatMap((frame) => frame.fields.find((f) => f.name === 'time')?.values ?? []);
+  const notes = (data.annotations ?? []).flatMap(
+    (frame) => frame.fields.find((f) => f.name === 'time')?.values ?? [],
+  );
   if (!data.series.length) {
-    return <div className="empty" style={{ height, display: 'flex', alignItems: 'center', justifyContent: 'center' }}>No data</div>;
+    return (
+      <div
+        className="empty"
+        style={{ height, display: 'flex', alignItems: 'center', justifyContent: 'center' }}
+      >
+        No data
+      </div>
+    );
   }
   return (
-    <TimeSeries key={notes.join()} frames={data.series} width={width} height={height} timeRange={timeRange} timeZone={timeZone} legend={options.legend}>
-      {(builder) => <Notes builder={builder} notes={notes} color={settings.theme2.visualization.getColorByName('blue')} />}
+    <TimeSeries
+      key={notes.join()}
+      frames={data.series}
+      width={width}
+      height={height}
+      timeRange={timeRange}
+      timeZone={timeZone}
+      legend={options.legend}
+    >
+      {(builder) => (
+        <Notes
+          builder={builder}
+          notes={notes}
+          color={settings.theme2.visualization.getColorByName('blue')}
+        />
+      )}
     </TimeSeries>
   );
 }
@@ -54,23 +84,42 @@ const asked = JSON.parse(document.getElementById('asked').textContent);
 settings.theme2 = createTheme({ colors: { mode: asked.mode } });
 setAppEvents(new EventBusSrv());
 install(SETTINGS, DataSource).base = location.origin;
-const plugin = new PanelPlugin(Chart).useFieldConfig({
-  standardOptions: { color: { defaultValue: { mode: FieldColorModeId.PaletteClassic }, settings: {} } },
-  useCustomConfig: (builder) => builder.addNumberInput({ path: 'lineWidth', name: 'lineWidth', defaultValue: 1 })
-    .addNumberInput({ path: 'fillOpacity', name: 'fillOpacity', defaultValue: 0 })
-    .addNumberInput({ path: 'axisSoftMax', name: 'axisSoftMax' }).addBooleanSwitch({ path: 'spanNulls', name: 'spanNulls', defaultValue: false }),
-}).setDataSupport({ annotations: true });
-plugin.meta = { id: 'timeseries', name: 'Time series', type: 'panel', module: '', baseUrl: '', info: { version: '' } };
-setPluginImportUtils({ getPanelPluginFromCache: () => plugin, importPanelPlugin: async () => plugin });
+const plugin = new PanelPlugin(Chart)
+  .useFieldConfig({
+    standardOptions: {
+      color: { defaultValue: { mode: FieldColorModeId.PaletteClassic }, settings: {} },
+    },
+    useCustomConfig: (builder) =>
+      builder
+        .addNumberInput({ path: 'lineWidth', name: 'lineWidth', defaultValue: 1 })
+        .addNumberInput({ path: 'fillOpacity', name: 'fillOpacity', defaultValue: 0 })
+        .addNumberInput({ path: 'axisSoftMax', name: 'axisSoftMax' })
+        .addBooleanSwitch({ path: 'spanNulls', name: 'spanNulls', defaultValue: false }),
+  })
+  .setDataSupport({ annotations: true });
+plugin.meta = {
+  id: 'timeseries',
+  name: 'Time series',
+  type: 'panel',
+  module: '',
+  baseUrl: '',
+  info: { version: '' },
+};
+setPluginImportUtils({
+  getPanelPluginFromCache: () => plugin,
+  importPanelPlugin: async () => plugin,
+});
 const { whole, panels } = scene(asked.dashboard, asked.range, asked.chosen);
 const places = Object.fromEntries(asked.dashboard.panels.map((p) => [`panel-${p.id}`, p.gridPos]));
 panels.forEach((p) => p.clearParent());
 whole.setState({
   controls: [new VariableValueSelectors({})],
-  body: new SceneGridLayout({ children: panels.slice(0, asked.panels).map((body, i) => {
-    const { x, y, w, h } = places[body.state.key] ?? { x: 0, y: 10 * i, w: 24, h: 10 };
-    return new SceneGridItem({ x, y, width: w, height: h, body });
-  }) }),
+  body: new SceneGridLayout({
+    children: panels.slice(0, asked.panels).map((body, i) => {
+      const { x, y, w, h } = places[body.state.key] ?? { x: 0, y: 10 * i, w: 24, h: 10 };
+      return new SceneGridItem({ x, y, width: w, height: h, body });
+    }),
+  }),
 });
 createRoot(document.getElementById('root')).render(
   <MemoryRouter>
@@ -85,7 +134,8 @@ createRoot(document.getElementById('root')).render(
   </MemoryRouter>,
 );
 
-// The picture is taken once this page has loaded, which it has not before /wait is answered: when all panels are drawn.
+// Chromium takes the picture when the page has loaded. That waits for /wait, which draw.py answers
+// after /drawn, when all panels have been drawn for a few frames.
 const count = Math.min(panels.length, asked.panels);
 let calm = 0;
 (function look() {

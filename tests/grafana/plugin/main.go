@@ -1,9 +1,10 @@
-// Command plugin runs the backend of an installed Grafana data source and answers as the Grafana server does for it.
+// Command plugin runs the backend of an installed Grafana data source, with the addresses of the
+// Grafana server in front of it.
 //
 //	plugin EXECUTABLE < settings.json
 //
-// The settings are the data source's: url, basicAuthEnabled, basicAuthUser, jsonData, secureJsonData. It prints the
-// address that it listens on, and ends when its standard input does:
+// The settings are the data source's: url, basicAuthEnabled, basicAuthUser, jsonData,
+// secureJsonData. It prints the address that it listens on, and ends with its standard input:
 //
 //	POST /api/ds/query                              the queries of one panel; frames as JSON
 //	GET  /api/datasources/uid/UID/resources/PATH    what the plugin's own routes answer
@@ -49,7 +50,8 @@ type plugin struct {
 	diagnostics pluginv2.DiagnosticsClient
 }
 
-// start runs the executable as Grafana does: a cookie in its environment, then one line "1|2|unix|SOCKET|grpc|…".
+// start runs the executable as Grafana does: it wants a cookie in its environment, and says where
+// it listens in one line, "1|2|unix|SOCKET|grpc|…".
 func start(executable string, s settings) (*plugin, error) {
 	command := exec.Command(executable)
 	command.Env = append(os.Environ(), "grafana_plugin_type=datasource", "PLUGIN_PROTOCOL_VERSIONS=2")
@@ -70,7 +72,8 @@ func start(executable string, s settings) (*plugin, error) {
 	if len(words) < 5 || words[4] != "grpc" {
 		return nil, fmt.Errorf("%s is no data source: it says %q", executable, line)
 	}
-	connection, err := grpc.NewClient("passthrough:///plugin", grpc.WithTransportCredentials(insecure.NewCredentials()),
+	connection, err := grpc.NewClient("passthrough:///plugin",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, words[2], words[3])
 		}))
@@ -82,8 +85,9 @@ func start(executable string, s settings) (*plugin, error) {
 			OrgId:    1,
 			PluginId: "opentsdb",
 			DataSourceInstanceSettings: &pluginv2.DataSourceInstanceSettings{
-				Id: 1, Uid: uid, Name: "sonde", Url: s.URL, BasicAuthEnabled: s.BasicAuthEnabled, BasicAuthUser: s.BasicAuthUser,
-				JsonData: s.JSONData, DecryptedSecureJsonData: s.SecureJSONData, LastUpdatedMS: time.Now().UnixMilli(),
+				Id: 1, Uid: uid, Name: "sonde", Url: s.URL, LastUpdatedMS: time.Now().UnixMilli(),
+				BasicAuthEnabled: s.BasicAuthEnabled, BasicAuthUser: s.BasicAuthUser,
+				JsonData: s.JSONData, DecryptedSecureJsonData: s.SecureJSONData,
 			},
 		},
 		data:        pluginv2.NewDataClient(connection),
@@ -129,7 +133,7 @@ func (p *plugin) query(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	// The Grafana server answers 207 when some queries failed, and 400 when all did; the browser reads both alike.
+	// The Grafana server also tells some failures from all; its browser code reads both alike.
 	decoded, err := backend.FromProto().QueryDataResponse(answer)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -172,7 +176,8 @@ func (p *plugin) callResource(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *plugin) health(w http.ResponseWriter, r *http.Request) {
-	answer, err := p.diagnostics.CheckHealth(r.Context(), &pluginv2.CheckHealthRequest{PluginContext: p.context})
+	answer, err := p.diagnostics.CheckHealth(r.Context(),
+		&pluginv2.CheckHealthRequest{PluginContext: p.context})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -183,7 +188,9 @@ func (p *plugin) health(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(map[string]string{"status": answer.Status.String(), "message": answer.Message})
+	json.NewEncoder(w).Encode(map[string]string{
+		"status": answer.Status.String(), "message": answer.Message,
+	})
 }
 
 func main() {
