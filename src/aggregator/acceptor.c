@@ -20,8 +20,8 @@ enum {
     WAITING_BYTES_MAX = 256 * 1024, // towards one side; past it the other side is not read
     NO_DESCRIPTOR_MS = 100,         // no more is accepted for so long when none is left,
     NO_ROOM_MS = 5,                 // and when the table has no room
-    PLACE_LOOK_MS = 5,              // how often those that wait for a place are looked at,
-    SILENT_LOOK_MS = 1000,          // and where none of them has said anything yet
+    PLACE_LOOK_MS = 5,              // between two looks for a free place while connections wait,
+    SILENT_LOOK_MS = 1000,          // and while all of these are silent
 };
 
 struct side {
@@ -38,9 +38,9 @@ struct client {
     struct telnet telnet;
     struct buf said; // by the agent, no whole line yet
     bool speaks_telnet, dead;
-    bool waits, has_said; // for a place in the table; something to be read
-    struct peer peer;     // of one that waits,
-    int64_t since_ns;     // since then
+    bool waits, has_said; // for a place in the table; and has sent something
+    struct peer peer;     // while it waits
+    int64_t since_ns;     // when it began to wait
     bool agent_told;      // that nothing more comes
     struct sockaddr_storage address;
     socklen_t address_size;
@@ -55,7 +55,7 @@ struct acceptor {
     bool telnet;
     int pause_ms;                // 0: it listens
     struct client *first, *last; // as they came
-    unsigned waiting, ready;     // those that wait; those of them that have said something
+    unsigned waiting, ready;     // connections that wait; those of them that have sent something
 };
 
 static bool watch(struct acceptor *a, struct side *side, uint32_t events)
@@ -138,7 +138,7 @@ static struct client *keep(struct acceptor *a, int fd, const struct sockaddr_sto
 
 // ---- waiting for a place in the table
 
-// The one that has waited longest without a word goes; false: all of them have something to say.
+// Closes the silent connection that has waited longest; false: all of them have sent something.
 static bool turn_away_one(struct acceptor *a)
 {
     for (struct client *c = a->first; c; c = c->next) {
@@ -151,7 +151,7 @@ static bool turn_away_one(struct acceptor *a)
     return false;
 }
 
-// False: it need not wait, or there are too many that do.
+// False: it need not wait, or too many connections wait.
 static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
 {
     struct connections *table = a->service->connections;
@@ -188,7 +188,7 @@ static void hear_waiting(struct acceptor *a, struct client *c)
     watch(a, &c->here, 0); // until it has a place
 }
 
-// Whether its socket on this machine is closed. One that has only ended its requests still reads answers.
+// Whether its client on this machine has closed its socket. A client that has only shut down its sending side still reads answers.
 static bool has_gone(const struct client *c)
 {
     struct peer now;
@@ -220,7 +220,7 @@ static void admit(struct acceptor *a, struct client *c)
         drop(a, c, true);
 }
 
-// Those that have something to say get the places that have become free, as they came; no client stands in the way of another.
+// Gives free places to connections with requests, the oldest first. A client without a free place does not hold up the others.
 static void admit_waiting(struct acceptor *a)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -265,7 +265,7 @@ static void pause_for(struct acceptor *a, int ms)
 
 static void accept_all(struct acceptor *a)
 {
-    admit_waiting(a); // before those that come now
+    admit_waiting(a); // before new connections
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof address;
