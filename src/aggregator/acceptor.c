@@ -22,6 +22,7 @@ enum {
     NO_ROOM_MS = 5,                 // and when the table has no room
     PLACE_LOOK_MS = 5,              // between two looks for a free place while connections wait,
     SILENT_LOOK_MS = 1000,          // and while all of these are silent
+    WAITING_SHARE = 4,              // so many times as many connections may wait as the table has places
 };
 
 struct side {
@@ -158,7 +159,7 @@ static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *
     struct peer peer;
     if (!connections_should_wait(table, fd, (const struct sockaddr *)address, &peer))
         return false;
-    if (a->waiting >= a->service->limits.connections && !turn_away_one(a))
+    if (a->waiting / WAITING_SHARE >= a->service->limits.connections && !turn_away_one(a))
         return false;
     struct client *c = keep(a, fd, address, size);
     if (!c)
@@ -224,12 +225,18 @@ static void admit(struct acceptor *a, struct client *c)
 static void admit_waiting(struct acceptor *a)
 {
     int64_t now_ns = clock_monotonic_ns();
+    const struct peer *refused = NULL;
     for (struct client *c = a->first; c && a->waiting; c = c->next) {
         if (c->dead || !c->waits)
             continue;
-        if (c->has_said && connections_take_place(a->service->connections, &c->peer)) {
+        bool ready = c->has_said && !(refused && peer_equal(refused, &c->peer));
+        if (ready && connections_take_place(a->service->connections, &c->peer)) {
             admit(a, c);
-        } else if (now_ns - c->since_ns >= a->service->limits.idle_timeout_ns) {
+            continue;
+        }
+        if (ready)
+            refused = &c->peer; // alive until free_dead
+        if (now_ns - c->since_ns >= a->service->limits.idle_timeout_ns) {
             connections_turned_away(a->service->connections, true);
             drop(a, c, true);
         }
