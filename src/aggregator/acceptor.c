@@ -72,12 +72,12 @@ static bool watch(struct acceptor *a, struct side *side, uint32_t events)
     return epoll_ctl(a->epoll, how, side->fd, &event) == 0;
 }
 
-static void wait_no_more(struct acceptor *a, struct client *c)
+static void wait_no_more(struct acceptor *a, struct client *c, enum wait_end how)
 {
     a->waiting--;
     a->ready -= c->has_said;
     c->waits = false;
-    connections_set_waiting(a->service->connections, a->waiting);
+    connections_wait_ended(a->service->connections, how);
 }
 
 static void drop(struct acceptor *a, struct client *c, bool close_it)
@@ -89,8 +89,8 @@ static void drop(struct acceptor *a, struct client *c, bool close_it)
     }
     c->agent.fd = -1;
     if (c->waits)
-        wait_no_more(a, c);
-    else
+        wait_no_more(a, c, WAIT_EVICTED);
+    if (c->entry)
         connections_remove(a->service->connections, c->entry); // before the number can be somebody else's
     if (close_it)
         close(c->here.fd);
@@ -145,7 +145,6 @@ static bool turn_away_one(struct acceptor *a)
     for (struct client *c = a->first; c; c = c->next) {
         if (c->dead || !c->waits || c->has_said)
             continue;
-        connections_turned_away(a->service->connections, false);
         drop(a, c, true);
         return true;
     }
@@ -167,7 +166,8 @@ static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *
     c->peer = peer;
     c->since_ns = clock_monotonic_ns();
     c->waits = true;
-    connections_set_waiting(table, ++a->waiting);
+    a->waiting++;
+    connections_wait(table);
     if (!watch(a, &c->here, EPOLLIN))
         drop(a, c, true);
     return true;
@@ -180,7 +180,6 @@ static void hear_waiting(struct acceptor *a, struct client *c)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        connections_turned_away(a->service->connections, false);
         drop(a, c, true);
         return;
     }
@@ -202,10 +201,10 @@ static bool has_gone(const struct client *c)
 static void admit(struct acceptor *a, struct client *c)
 {
     if (has_gone(c)) {
-        connections_turned_away(a->service->connections, false);
         drop(a, c, true);
         return;
     }
+    wait_no_more(a, c, WAIT_ADMITTED);
     if (!a->telnet) {
         drop(a, c, false);
         a->give(a->user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
@@ -216,7 +215,6 @@ static void admit(struct acceptor *a, struct client *c)
         drop(a, c, true);
         return;
     }
-    wait_no_more(a, c);
     if (!watch(a, &c->here, EPOLLIN))
         drop(a, c, true);
 }
@@ -237,7 +235,7 @@ static void admit_waiting(struct acceptor *a)
         if (ready)
             refused = &c->peer; // alive until free_dead
         if (now_ns - c->since_ns >= a->service->limits.idle_timeout_ns) {
-            connections_turned_away(a->service->connections, true);
+            wait_no_more(a, c, WAIT_TIMED_OUT);
             drop(a, c, true);
         }
     }

@@ -391,19 +391,21 @@ void connections_release(struct connections *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-void connections_set_waiting(struct connections *c, unsigned count)
+void connections_wait(struct connections *c)
 {
     pthread_mutex_lock(&c->lock);
-    c->counts.waiting = count;
+    c->counts.waiting++;
+    c->counts.accepted++;
     pthread_mutex_unlock(&c->lock);
 }
 
-void connections_turned_away(struct connections *c, bool timed_out)
+void connections_wait_ended(struct connections *c, enum wait_end how)
 {
     pthread_mutex_lock(&c->lock);
-    c->counts.accepted++;
-    c->counts.timed_out += timed_out;
-    c->counts.evicted += !timed_out;
+    c->counts.waiting--;
+    c->counts.accepted -= how == WAIT_ADMITTED; // connections_add counts it
+    c->counts.evicted += how == WAIT_EVICTED;
+    c->counts.timed_out += how == WAIT_TIMED_OUT;
     pthread_mutex_unlock(&c->lock);
 }
 

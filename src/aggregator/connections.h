@@ -75,9 +75,10 @@ bool connections_take_place(struct connections *c, const struct peer *peer);
 void connections_reserve(struct connections *c);
 void connections_release(struct connections *c);
 
-// The number of waiting connections; and one of them was closed without a place.
-void connections_set_waiting(struct connections *c, unsigned count);
-void connections_turned_away(struct connections *c, bool timed_out);
+// A connection begins to wait; and it waits no more: it is about to be added, or was closed without a place.
+enum wait_end { WAIT_ADMITTED, WAIT_EVICTED, WAIT_TIMED_OUT };
+void connections_wait(struct connections *c);
+void connections_wait_ended(struct connections *c, enum wait_end how);
 
 // Whether responses should end their connections.
 bool connections_wanted(struct connections *c);
