@@ -20,8 +20,9 @@ enum {
     WAITING_BYTES_MAX = 256 * 1024, // towards one side; past it the other side is not read
     NO_DESCRIPTOR_MS = 100,         // no more is accepted for so long when none is left,
     NO_ROOM_MS = 5,                 // and when the table has no room
-    PLACE_LOOK_MS = 5,              // how often those that wait for a place are looked at,
-    SILENT_LOOK_MS = 1000,          // and where none of them has said anything yet
+    PLACE_LOOK_MS = 5,              // between two looks for a free place while connections wait,
+    SILENT_LOOK_MS = 1000,          // and while all of these are silent
+    WAITING_SHARE = 4,              // so many times as many connections may wait as the table has places
 };
 
 struct side {
@@ -38,9 +39,9 @@ struct client {
     struct telnet telnet;
     struct buf said; // by the agent, no whole line yet
     bool speaks_telnet, dead;
-    bool waits, has_said; // for a place in the table; something to be read
-    struct peer peer;     // of one that waits,
-    int64_t since_ns;     // since then
+    bool waits, has_said; // for a place in the table; and has sent something
+    struct peer peer;     // while it waits
+    int64_t since_ns;     // when it began to wait
     bool agent_told;      // that nothing more comes
     struct sockaddr_storage address;
     socklen_t address_size;
@@ -55,7 +56,7 @@ struct acceptor {
     bool telnet;
     int pause_ms;                // 0: it listens
     struct client *first, *last; // as they came
-    unsigned waiting, ready;     // those that wait; those of them that have said something
+    unsigned waiting, ready;     // connections that wait; those of them that have sent something
 };
 
 static bool watch(struct acceptor *a, struct side *side, uint32_t events)
@@ -71,12 +72,12 @@ static bool watch(struct acceptor *a, struct side *side, uint32_t events)
     return epoll_ctl(a->epoll, how, side->fd, &event) == 0;
 }
 
-static void wait_no_more(struct acceptor *a, struct client *c)
+static void wait_no_more(struct acceptor *a, struct client *c, enum wait_end how)
 {
     a->waiting--;
     a->ready -= c->has_said;
     c->waits = false;
-    connections_set_waiting(a->service->connections, a->waiting);
+    connections_wait_ended(a->service->connections, how);
 }
 
 static void drop(struct acceptor *a, struct client *c, bool close_it)
@@ -88,8 +89,8 @@ static void drop(struct acceptor *a, struct client *c, bool close_it)
     }
     c->agent.fd = -1;
     if (c->waits)
-        wait_no_more(a, c);
-    else
+        wait_no_more(a, c, WAIT_EVICTED);
+    if (c->entry)
         connections_remove(a->service->connections, c->entry); // before the number can be somebody else's
     if (close_it)
         close(c->here.fd);
@@ -138,27 +139,26 @@ static struct client *keep(struct acceptor *a, int fd, const struct sockaddr_sto
 
 // ---- waiting for a place in the table
 
-// The one that has waited longest without a word goes; false: all of them have something to say.
+// Closes the silent connection that has waited longest; false: all of them have sent something.
 static bool turn_away_one(struct acceptor *a)
 {
     for (struct client *c = a->first; c; c = c->next) {
         if (c->dead || !c->waits || c->has_said)
             continue;
-        connections_turned_away(a->service->connections, false);
         drop(a, c, true);
         return true;
     }
     return false;
 }
 
-// False: it need not wait, or there are too many that do.
+// False: it need not wait, or too many connections wait.
 static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
 {
     struct connections *table = a->service->connections;
     struct peer peer;
     if (!connections_should_wait(table, fd, (const struct sockaddr *)address, &peer))
         return false;
-    if (a->waiting >= a->service->limits.connections && !turn_away_one(a))
+    if (a->waiting / WAITING_SHARE >= a->service->limits.connections && !turn_away_one(a))
         return false;
     struct client *c = keep(a, fd, address, size);
     if (!c)
@@ -166,7 +166,8 @@ static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *
     c->peer = peer;
     c->since_ns = clock_monotonic_ns();
     c->waits = true;
-    connections_set_waiting(table, ++a->waiting);
+    a->waiting++;
+    connections_wait(table);
     if (!watch(a, &c->here, EPOLLIN))
         drop(a, c, true);
     return true;
@@ -179,7 +180,6 @@ static void hear_waiting(struct acceptor *a, struct client *c)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        connections_turned_away(a->service->connections, false);
         drop(a, c, true);
         return;
     }
@@ -188,7 +188,7 @@ static void hear_waiting(struct acceptor *a, struct client *c)
     watch(a, &c->here, 0); // until it has a place
 }
 
-// Whether its socket on this machine is closed. One that has only ended its requests still reads answers.
+// Whether its client on this machine has closed its socket. A client that has only shut down its sending side still reads answers.
 static bool has_gone(const struct client *c)
 {
     struct peer now;
@@ -201,10 +201,10 @@ static bool has_gone(const struct client *c)
 static void admit(struct acceptor *a, struct client *c)
 {
     if (has_gone(c)) {
-        connections_turned_away(a->service->connections, false);
         drop(a, c, true);
         return;
     }
+    wait_no_more(a, c, WAIT_ADMITTED);
     if (!a->telnet) {
         drop(a, c, false);
         a->give(a->user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
@@ -215,22 +215,27 @@ static void admit(struct acceptor *a, struct client *c)
         drop(a, c, true);
         return;
     }
-    wait_no_more(a, c);
     if (!watch(a, &c->here, EPOLLIN))
         drop(a, c, true);
 }
 
-// Those that have something to say get the places that have become free, as they came; no client stands in the way of another.
+// Gives free places to connections with requests, the oldest first. A client without a free place does not hold up the others.
 static void admit_waiting(struct acceptor *a)
 {
     int64_t now_ns = clock_monotonic_ns();
+    const struct peer *refused = NULL;
     for (struct client *c = a->first; c && a->waiting; c = c->next) {
         if (c->dead || !c->waits)
             continue;
-        if (c->has_said && connections_take_place(a->service->connections, &c->peer)) {
+        bool ready = c->has_said && !(refused && peer_equal(refused, &c->peer));
+        if (ready && connections_take_place(a->service->connections, &c->peer)) {
             admit(a, c);
-        } else if (now_ns - c->since_ns >= a->service->limits.idle_timeout_ns) {
-            connections_turned_away(a->service->connections, true);
+            continue;
+        }
+        if (ready)
+            refused = &c->peer; // alive until free_dead
+        if (now_ns - c->since_ns >= a->service->limits.idle_timeout_ns) {
+            wait_no_more(a, c, WAIT_TIMED_OUT);
             drop(a, c, true);
         }
     }
@@ -265,7 +270,7 @@ static void pause_for(struct acceptor *a, int ms)
 
 static void accept_all(struct acceptor *a)
 {
-    admit_waiting(a); // before those that come now
+    admit_waiting(a); // before new connections
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof address;

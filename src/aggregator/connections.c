@@ -21,9 +21,9 @@ enum {
     KNOWN_CLIENTS = 64, // that are remembered when they have no connection
 };
 
-// A younger connection that has said nothing may be about to: its client has just connected.
+// The client of a younger silent connection may be about to send its request.
 static const int64_t YOUNG_NS = NS_PER_S;
-// A reserved place that is not taken for so long was that of a connection which the library has dropped.
+// If no connection has come for so long, the library has dropped the connections of the reserved places.
 static const int64_t RESERVED_NS = 5 * (int64_t)NS_PER_S;
 
 // Lives as long as it has connections, and longer when it is known.
@@ -309,7 +309,7 @@ static bool make_room(struct connections *c, const struct client *client)
 
 // ---- waiting for a place
 
-// Whether no request is lost if it goes.
+// Whether closing it loses no request.
 static bool is_harmless(const struct connection *connection, int64_t now_ns)
 {
     char byte;
@@ -319,7 +319,7 @@ static bool is_harmless(const struct connection *connection, int64_t now_ns)
     return now_ns - since_ns >= YOUNG_NS && recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
-// Of connections that are on their way it is not known yet whose they are: they may all be this client's.
+// The clients of connections on their way are not known yet: all of them may be this client's.
 static bool is_full(struct connections *c, const struct client *client)
 {
     if (clock_monotonic_ns() - c->reserved_ns >= RESERVED_NS)
@@ -391,19 +391,21 @@ void connections_release(struct connections *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-void connections_set_waiting(struct connections *c, unsigned count)
+void connections_wait(struct connections *c)
 {
     pthread_mutex_lock(&c->lock);
-    c->counts.waiting = count;
+    c->counts.waiting++;
+    c->counts.accepted++;
     pthread_mutex_unlock(&c->lock);
 }
 
-void connections_turned_away(struct connections *c, bool timed_out)
+void connections_wait_ended(struct connections *c, enum wait_end how)
 {
     pthread_mutex_lock(&c->lock);
-    c->counts.accepted++;
-    c->counts.timed_out += timed_out;
-    c->counts.evicted += !timed_out;
+    c->counts.waiting--;
+    c->counts.accepted -= how == WAIT_ADMITTED; // connections_add counts it
+    c->counts.evicted += how == WAIT_EVICTED;
+    c->counts.timed_out += how == WAIT_TIMED_OUT;
     pthread_mutex_unlock(&c->lock);
 }
 

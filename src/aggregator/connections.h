@@ -19,9 +19,9 @@
 // for long. A client that has shown a token once is remembered, and may have more. So a stranger
 // stops nobody but himself.
 //
-// A client that has more requests at once than its share, as a dashboard with many panels, must not lose any. Connections of our
-// own user and of known clients therefore wait before the table (the acceptor keeps them) while nobody has been idle for long;
-// responses then end their connections, which frees places.
+// A dashboard with many panels sends more requests at once than its client's share, and must not lose any. New connections of our
+// own user and of known clients therefore wait before the table (the acceptor keeps them) until a place is free or a connection
+// has been idle for a second. Meanwhile responses end their connections, which frees places.
 //
 // Those that were told to go stay in the table until their owners have closed them. Who accepts
 // asks for room first (connections_room), so that a flood of clients waits before the door, not in
@@ -62,21 +62,23 @@ void connections_destroy(struct connections *c); // when all connections are rem
 struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client);
 void connections_remove(struct connections *c, struct connection *connection);
 
-// Whether a new connection should wait: the table is full for its client, and the client is no stranger. Then *peer is who it is.
+// Whether a new connection should wait: the table is full for its client, and the client is no stranger. *peer then describes the
+// client.
 bool connections_should_wait(struct connections *c, int fd, const struct sockaddr *client, struct peer *peer);
 
-// For one that waits, and has something to say: whether there is a place for it now. A connection that has been idle for a second
-// is shut down for it.
+// Whether a waiting connection with a request has a place now. If necessary, shuts down a connection that has been idle for a
+// second.
 bool connections_take_place(struct connections *c, const struct peer *peer);
 
-// A connection comes by connections_add, from another thread: it has its place from now on. Released once it is in the table, or if
-// it does not come after all.
+// Keeps a place for a connection that another thread is about to add. Release it after connections_add, or if the connection was
+// dropped.
 void connections_reserve(struct connections *c);
 void connections_release(struct connections *c);
 
-// How many wait before the table; and one that waits no longer, but did not get in.
-void connections_set_waiting(struct connections *c, unsigned count);
-void connections_turned_away(struct connections *c, bool timed_out);
+// A connection begins to wait; and it waits no more: it is about to be added, or was closed without a place.
+enum wait_end { WAIT_ADMITTED, WAIT_EVICTED, WAIT_TIMED_OUT };
+void connections_wait(struct connections *c);
+void connections_wait_ended(struct connections *c, enum wait_end how);
 
 // Whether responses should end their connections.
 bool connections_wanted(struct connections *c);

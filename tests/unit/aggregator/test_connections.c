@@ -315,8 +315,10 @@ static void test_who_waits_for_a_place(void **state)
     connections_release(c);
     assert_true(connections_take_place(c, &peer));
     assert_false(connections_wanted(c));
-    connections_set_waiting(c, 1);
+    connections_wait(c);
     assert_true(connections_wanted(c));
+    connections_wait_ended(c, WAIT_EVICTED);
+    assert_false(connections_wanted(c));
     for (int i = 0; i < 2; i++)
         close_pair(c, &p[i]);
     connections_destroy(c);
