@@ -28,6 +28,7 @@ from place import Place, until  # noqa: E402
 DASHBOARDS = pathlib.Path(os.environ["SONDE_DASHBOARDS"])
 NAMES = ("job", "node", "gpu", "custom")
 HIGH_RATE = 100  # a second
+HOUR_S = 3600
 
 
 def load(name):
@@ -82,23 +83,27 @@ class Panels(Place):
         self.addCleanup(server.close)
         return server.url
 
-    def expected_lines(self, dashboard, panel, start, end, hosts=None):
+    def expected_lines(self, panel, start, end, hosts=None):
         """The legends of a panel, from sonde's own series."""
         target = panel["targets"][0]
         tags = [f["tagk"] for f in target["filters"]]
-        needed = 2 if target["shouldComputeRate"] else 1  # a rate is between two points
+        series = self.sonde_server.series
         found = [
-            t
-            for t, seconds in self.sonde_server.series(target["metric"], start, end)
-            if all(tag in t for tag in tags)
-            and seconds >= needed
-            and (hosts is None or t["host"] in hosts)
+            t for t, _ in series(target["metric"], start, end) if all(tag in t for tag in tags)
         ]
+        if target[
+            "shouldComputeRate"
+        ]:  # between two points; the first one may lie before the range
+            counts = [
+                t for t, seconds in series(target["metric"], start - HOUR_S, end) if seconds > 1
+            ]
+            found = [t for t in found if t in counts]
+        words = {"gpu": "GPU "}
         return sorted(
             {
-                " ".join({"gpu": f"GPU {t[tag]}"}.get(tag, t[tag]) for tag in tags)
-                or panel["title"]
+                " ".join(words.get(tag, "") + t[tag] for tag in tags) or panel["title"]
                 for t in found
+                if hosts is None or t["host"] in hosts
             }
         )
 
@@ -126,9 +131,7 @@ class Panels(Place):
             )
             if name == "custom":
                 model = json.loads(json.dumps(model).replace("$metric", panel["title"]))
-            expected[panel["key"]] = self.expected_lines(
-                dashboard, model, start, end, variables.get("host")
-            )
+            expected[panel["key"]] = self.expected_lines(model, start, end, variables.get("host"))
             drawn[panel["key"]] = sorted(line["name"] for line in panel["lines"])
             self.assertTrue(all(line["points"] for line in panel["lines"]), (name, panel["title"]))
             self.assertTrue(
@@ -179,7 +182,7 @@ class Panels(Place):
         return drawn
 
     def run_job(self, level, **env):
-        """A job that runs until its standard input ends; its URL and its token."""
+        """Starts a job that annotates after one line of input, and ends with it; URL and token."""
         job = subprocess.Popen(
             [
                 os.environ["SONDE"],
@@ -194,7 +197,7 @@ class Panels(Place):
                 "--",
                 "sh",
                 "-c",
-                'echo "$SONDE_URL"; sonde annotate noted; cat',
+                'echo "$SONDE_URL"; read begin; sonde annotate noted; echo noted; cat',
             ],
             env={**self.env, **env},
             cwd=self.root,
@@ -206,21 +209,23 @@ class Panels(Place):
         return job, job.stdout.readline().strip(), (self.root / "token").read_text().strip()
 
     def look_at_a_job(self, level, gpus, **env):
-        begun = int(time.time())
         job, url, token = self.run_job(level, **env)
         base = self.grafana(url, token)
-        # The range that is looked at grows no more.
+        start = int(time.time())
+        job.stdin.write("begin\n")
+        job.stdin.flush()
+        self.assertEqual(job.stdout.readline(), "noted\n")
+        end = int(time.time()) + 4
+        # The job goes on, but adds no more points before the end of the range.
         until(
             lambda: any(
-                p["timestamp"] >= (begun + 5) * 1000
+                p["timestamp"] >= (end + 1) * 1000
                 for p in self.sonde_server.get("/api/query/last", timeseries="load_1m") or []
             ),
-            "5 s of the job",
+            "points behind the end of the range",
         )
-        (host,) = {
-            tags["host"] for tags, _ in self.sonde_server.series("load_1m", begun, begun + 4)
-        }
-        live = self.check_all(base, begun, begun + 4, [host], gpus, ["noted"])
+        (host,) = {tags["host"] for tags, _ in self.sonde_server.series("load_1m", start, end)}
+        live = self.check_all(base, start, end, [host], gpus, ["noted"])
         job.stdin.close()
         self.assertEqual(job.wait(timeout=60), 0)
         (run,) = self.runs.iterdir()
@@ -228,7 +233,7 @@ class Panels(Place):
         line = next(line for line in replay.stderr if "http://" in line)
         url = line[line.index("http://") :].split("/?")[0].strip()
         self.assertEqual(
-            self.check_all(self.grafana(url, token), begun, begun + 4, [host], gpus, ["noted"]),
+            self.check_all(self.grafana(url, token), start, end, [host], gpus, ["noted"]),
             live,
         )
 
