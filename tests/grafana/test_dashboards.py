@@ -17,18 +17,20 @@ import unittest
 from urllib.parse import quote, urlencode, urlsplit
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent / "conformance")]
+sys.path[:0] = [str(HERE.parent / name) for name in ("cli", "conformance", "cluster")]
 
 import backend  # noqa: E402
+import lab  # noqa: E402
 from data_source import browser, source  # noqa: E402
 from harness import TOKEN, Server, Writer  # noqa: E402
 from packages import why_not  # noqa: E402
-from place import Place, until  # noqa: E402
+from place import SONDE, Place, until  # noqa: E402
 
 DASHBOARDS = pathlib.Path(os.environ["SONDE_DASHBOARDS"])
 NAMES = ("job", "node", "gpu", "custom")
 HIGH_RATE = 100  # a second
 HOUR_S = 3600
+OUT = "/mnt/shared/sonde"
 
 
 def load(name):
@@ -245,8 +247,44 @@ class Panels(Place):
             3, 2, SONDE_NVML=os.environ["FAKE_NVML"], SONDE_FAKE_NVML=os.environ["GPU_SCRIPT"]
         )
 
-    def test_three_nodes(self):
-        """Simulated ones: each has a store of its own, and answers over the network's protocol."""
+    @unittest.skipIf(lab.why_not(), lab.why_not())
+    def test_three_hosts(self):
+        """Hosts of the cluster lab, each in a network of its own; Unix sockets lead out of it."""
+        hosts = lab.Lab([SONDE], folders={"grafana": HERE})
+        self.addCleanup(hosts.close)
+        job = hosts.start(
+            "n1",
+            *("sonde", "run", "--quiet", "--no-record", "--hosts=n[1-3]", "--rate=0.1"),
+            *("--token-file=/mnt/shared/token", "--", "sh", "-c"),
+            "date +%s; sonde annotate noted; echo $SONDE_URL; sleep 1000",
+        )
+        start, port = int(job.stdout.readline()), job.stdout.readline().strip().rpartition(":")[2]
+        path = hosts.shared / "sonde"
+        inside = hosts.start(
+            "n1",
+            *("sh", "-c", f"sleep 1000 | python3 /mnt/folders/grafana/forward.py {OUT} {port}"),
+        )
+        self.assertEqual(inside.stdout.readline(), f"{OUT}\n")
+        outside = subprocess.Popen(
+            [sys.executable, HERE / "forward.py", "0", path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.started += [job, inside, outside]
+        url = f"http://127.0.0.1:{outside.stdout.readline().strip()}"
+        base = self.grafana(url, (hosts.shared / "token").read_text().strip())
+        end = int(time.time()) + 4
+
+        def beyond():
+            last = self.sonde_server.get("/api/query/last", timeseries="load_1m") or []
+            return len(last) == 3 and all(p["timestamp"] >= (end + 1) * 1000 for p in last)
+
+        until(beyond, "points of all hosts behind the end of the range")
+        self.check_all(base, start, end, ["n1", "n2", "n3"], notes=["noted"])
+
+    def test_three_simulated_nodes(self):
+        """Each has a store of its own, and answers over the network's protocol."""
         simulation = subprocess.Popen(
             [
                 os.environ["SONDE"],
