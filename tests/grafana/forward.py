@@ -4,45 +4,56 @@ Each is a port of loopback (0: any free one) or the path of a Unix socket, which
 one network namespace into another. Prints FROM when it listens.
 """
 
-import asyncio
 import os
+import socket
 import sys
+import threading
 
 
-def connect(address):
+def made(address):
     if address.isdigit():
-        return asyncio.open_connection("127.0.0.1", int(address))
-    return asyncio.open_unix_connection(address)
+        return socket.socket(), ("127.0.0.1", int(address))
+    return socket.socket(socket.AF_UNIX), address
 
 
-async def copy(reader, writer):
+def copy(source, sink):
+    how = socket.SHUT_WR
     try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-        writer.write_eof()
+        while data := source.recv(65536):
+            sink.sendall(data)
     except OSError:
-        writer.close()  # one end has gone; the other learns it
+        how = socket.SHUT_RDWR  # one end has gone; the other learns it
+    try:
+        sink.shutdown(how)
+    except OSError:
+        pass
 
 
-async def main(listened, target):
-    async def forward(reader, writer):
-        try:
-            there = await connect(target)
-            await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
-            there[1].close()
-        finally:
-            writer.close()
-
-    if listened.isdigit():
-        server = await asyncio.start_server(forward, "127.0.0.1", int(listened), backlog=1024)
-        listened = server.sockets[0].getsockname()[1]
-    else:
-        server = await asyncio.start_unix_server(forward, listened, backlog=1024)
-    print(listened, flush=True)
-    async with server:
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-        os._exit(0)  # connections that are open need no end of their own
+def forward(here, target):
+    there, address = made(target)
+    with here, there:
+        there.connect(address)
+        back = threading.Thread(target=copy, args=(there, here), daemon=True)
+        back.start()
+        copy(here, there)
+        back.join()
 
 
-asyncio.run(main(*sys.argv[1:]))
+def main(listened, target):
+    server, address = made(listened)
+    server.bind(address)
+    server.listen(1024)
+    name = server.getsockname()
+    print(name if isinstance(name, str) else name[1], flush=True)
+
+    def accept():
+        while True:
+            here, _ = server.accept()
+            threading.Thread(target=forward, args=(here, target), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    sys.stdin.read()
+    os._exit(0)  # connections that are open need no end of their own
+
+
+main(*sys.argv[1:])
