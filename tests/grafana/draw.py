@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from urllib.parse import unquote
 
 import backend
 from packages import bundle, moment
@@ -65,7 +66,7 @@ def main():
     page = PAGE.format(asked=json.dumps(asked).replace("<", "\\u003c")).encode()
     script = pathlib.Path(folder, "page.js").read_bytes()
     source = backend.stand_in(backend.settings(o.url))
-    drawn = threading.Event()
+    drawn, failed = threading.Event(), []
 
     def answer(method, path, query, body, headers):
         if path == "/page.js":
@@ -73,6 +74,7 @@ def main():
         if path == "/":
             return 200, page, ("Content-Type", "text/html")
         if path == "/drawn":
+            failed.append(unquote(query))
             drawn.set()
             return 200, b""
         if path == "/wait":
@@ -106,6 +108,9 @@ def main():
         server.close()
         source.close()
         shutil.rmtree(folder, ignore_errors=True)
+    if not failed:
+        return f"{o.dashboard} was not drawn in {PATIENCE_S} s"
+    return f"these panels have errors: {failed[0]}" if failed[0] else 0
 
 
 if __name__ == "__main__":

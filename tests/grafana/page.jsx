@@ -140,5 +140,10 @@ const count = Math.min(panels.length, asked.panels);
 let calm = 0;
 (function look() {
   calm = document.querySelectorAll('.uplot canvas, .empty').length >= count ? calm + 1 : 0;
-  return calm < CALM_FRAMES ? requestAnimationFrame(look) : fetch('/drawn');
+  if (calm < CALM_FRAMES) {
+    requestAnimationFrame(look);
+    return;
+  }
+  const failed = panels.filter((p) => p.state.$data.state.data?.errors?.length);
+  fetch(`/drawn?${failed.map((p) => p.state.title).join()}`);
 })();
