@@ -12,17 +12,21 @@ const INTERPOLATED = [
   'counterResetValue',
   'alias',
 ];
-/** What a variable can ask for: how it is written, and the plugin's route and parameters. */
-const LOOKUPS = [
-  [/metrics\((.*)\)/, (limit, q) => ['api/suggest', { type: 'metrics', q, max: limit }]],
-  [/tag_names\((.*)\)/, (_, metric) => ['api/search/lookup', { type: 'key', metric }]],
-  [
-    /tag_values\((.*?),\s?(.*)\)/,
-    (_, metric, keys) => ['api/search/lookup', { type: 'keyvalue', metric, keys }],
-  ],
-  [/suggest_tagk\((.*)\)/, (limit, q) => ['api/suggest', { type: 'tagk', q, max: limit }]],
-  [/suggest_tagv\((.*)\)/, (limit, q) => ['api/suggest', { type: 'tagv', q, max: limit }]],
-];
+/** What a variable can ask for: the plugin's route and parameters. */
+const LOOKUPS = {
+  metrics: (q) => ['api/suggest', { type: 'metrics', q }],
+  suggest_tagk: (q) => ['api/suggest', { type: 'tagk', q }],
+  suggest_tagv: (q) => ['api/suggest', { type: 'tagv', q }],
+  tag_names: (metric) => ['api/search/lookup', { type: 'key', metric }],
+  tag_values: (inside) => {
+    const [metric, ...keys] = inside.split(',');
+    return [
+      'api/search/lookup',
+      { type: 'keyvalue', metric, keys: keys.join().replace(/^\s/, '') },
+    ];
+  },
+};
+const WRITTEN = new RegExp(`(${Object.keys(LOOKUPS).join('|')})\\((.*)\\)`);
 
 export class DataSource extends DataSourceWithBackend {
   constructor(settings) {
@@ -109,18 +113,16 @@ export class DataSource extends DataSourceWithBackend {
   }
 
   async metricFindQuery(text) {
-    const asked = getTemplateSrv().replace(text, {}, 'distributed');
-    for (const [written, lookup] of LOOKUPS) {
-      const words = asked?.match(written);
-      if (words) {
-        const [path, parameters] = lookup(this.lookupLimit, ...words.slice(1));
-        const needed =
-          path === 'api/suggest' ||
-          (parameters.metric && (parameters.type === 'key' || parameters.keys));
-        const found = needed ? await this.getResource(path, parameters) : [];
-        return found.map((value) => ({ text: value }));
-      }
+    const words = getTemplateSrv().replace(text, {}, 'distributed')?.match(WRITTEN);
+    if (!words) {
+      return [];
     }
-    return [];
+    const [path, parameters] = LOOKUPS[words[1]](words[2]);
+    if (path === 'api/suggest') {
+      parameters.max = this.lookupLimit;
+    } else if (!parameters.metric || parameters.keys === '') {
+      return [];
+    }
+    return (await this.getResource(path, parameters)).map((value) => ({ text: value }));
   }
 }
