@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the dashboards from the catalogue: sonde metrics --json | grafana/generate.py DIR (the build does it, into grafana/dashboards of the build folder)
+"""Makes the dashboards from the catalogue: sonde metrics --json | grafana/generate.py DIR
 
-One row of panels for each source of the catalogue, one panel for each metric: counters as rates, gauges as they are, a line for each host, and each GPU. A metric
-that comes into the catalogue, or leaves it, comes or leaves here: nothing is written by hand but what the overview shows, which has to be in the catalogue.
-tests/conformance/test_grafana.py holds them against a running job.
+The build runs it, into grafana/dashboards of the build folder. Each source of the catalogue has a row of panels, each
+metric has a panel: counters as rates, gauges as they are, a line for each host, and each GPU. Only the overview is
+written by hand; its metrics have to be in the catalogue.
+tests/grafana asks every panel through Grafana's data source; tests/conformance/test_grafana.py checks what they hold.
 """
 import json
 import sys
@@ -13,9 +14,18 @@ UNITS = {"percent": "percent", "bytes": "bytes", "seconds": "s", "watts": "watt"
          "volts": "volt", "megabytes": "decmbytes"}
 RATES = {"bytes": "Bps", "seconds": "percentunit", "joules": "watt"}
 SOURCE = {"type": "opentsdb", "uid": "sonde"}
+# The data source reads whole seconds. With a finer interval it would keep one of a second's several rates.
+INTERVAL = "1s"
+# A metric that every node has from level 2 on: its series tell the hosts, and its answer carries the annotations.
+ON_EVERY_NODE = "load_1m"
+# An object: as a text, Grafana 13 loses it. Not global: the data source asks for no global annotations.
+NOTES = {"refId": "Anno", "fromAnnotations": True, "target": ON_EVERY_NODE, "name": "notes", "isGlobal": False}
 # Right for all hosts, for one and for several: a wildcard needs its asterisk, a list of literals takes none.
 HOSTS = {"tagk": "host", "type": "regexp", "filter": "^(${host:pipe})$", "groupBy": True}
 NOT_PER_GPU = {"gpu_count"}
+# Of a line of zeros alone, Grafana would draw 0 to 100: 10,000 %.
+SOFT_MAX = {"percentunit": 0.1}
+LABELS = {"host": "${__field.labels.host}", "gpu": "GPU ${__field.labels.gpu}"}
 
 # Of all nodes together: title, metric, aggregator.
 OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_percent", "avg"), ("CPU, busiest node", "cpu_percent", "max"),
@@ -28,18 +38,29 @@ OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_perce
 
 
 def target(metric, counter, tags):
-    return {"refId": "A", "datasource": SOURCE, "metric": metric, "aggregator": "sum" if counter else "avg", "downsampleInterval": "", "downsampleAggregator": "avg",
-            "downsampleFillPolicy": "none", "disableDownsampling": False, "shouldComputeRate": counter, "isCounter": counter, "counterMax": "", "counterResetValue": "",
-            "alias": " ".join(f"$tag_{tag}" for tag in tags), "tags": {},
-            "filters": [HOSTS if tag == "host" else {"tagk": tag, "type": "wildcard", "filter": "*", "groupBy": True} for tag in tags]}
+    filters = [HOSTS if tag == "host" else {"tagk": tag, "type": "wildcard", "filter": "*", "groupBy": True} for tag in tags]
+    return {"refId": "A", "datasource": SOURCE, "metric": metric, "aggregator": "sum" if counter else "avg",
+            "downsampleInterval": "", "downsampleAggregator": "avg",
+            "downsampleFillPolicy": "none",  # the data source reads null as 0, and fails at nan
+            "disableDownsampling": False, "shouldComputeRate": counter, "isCounter": counter, "counterMax": "",
+            "counterResetValue": "", "tags": {}, "filters": filters}
 
 
 def panel(number, place, title, help, metric, counter, unit, tags):
     x, y = place
-    return {"id": number, "type": "timeseries", "title": title, "description": help, "datasource": SOURCE, "gridPos": {"h": HEIGHT, "w": WIDTH, "x": x, "y": y},
-            "fieldConfig": {"defaults": {"unit": (RATES if counter else UNITS).get(unit, "short"), "min": 0 if unit == "percent" or counter else None,
-                                         "max": 100 if unit == "percent" else None, "custom": {"fillOpacity": 10, "spanNulls": False}}, "overrides": []},
-            "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}}, "targets": [target(metric, counter, tags)]}
+    # The data source ignores `alias`.
+    legend = " ".join(LABELS[tag] for tag in tags) or title
+    shown = (RATES if counter else UNITS).get(unit, "short")
+    defaults = {"displayName": legend, "unit": shown, "min": 0 if unit == "percent" or counter else None,
+                "max": 100 if unit == "percent" else None, "decimals": 0 if metric.endswith("_count") else None,
+                "custom": {"fillOpacity": 10, "spanNulls": False, "axisSoftMax": SOFT_MAX.get(shown)}}
+    return {"id": number, "type": "timeseries", "title": title, "description": help, "datasource": SOURCE,
+            "gridPos": {"h": HEIGHT, "w": WIDTH, "x": x, "y": y}, "interval": INTERVAL,
+            "fieldConfig": {"defaults": defaults, "overrides": []},
+            # A panel's only line has the panel's title.
+            "options": {"legend": {"showLegend": bool(tags), "displayMode": "list", "placement": "bottom", "calcs": []},
+                        "tooltip": {"mode": "multi", "sort": "desc"}},
+            "targets": [target(metric, counter, tags)]}
 
 
 def variable(name, label, query, **more):
@@ -48,9 +69,10 @@ def variable(name, label, query, **more):
 
 
 def dashboard(uid, title, panels, variables):
-    return {"uid": uid, "title": title, "tags": ["sonde"], "schemaVersion": 38, "version": 1, "editable": True, "refresh": "5s", "time": {"from": "now-5m", "to": "now"},
-            "timezone": "browser", "templating": {"list": variables}, "panels": panels,
-            "annotations": {"list": [{"name": "notes", "datasource": SOURCE, "enable": True, "iconColor": "blue", "target": "load_1m", "isGlobal": True}]}}
+    notes = {"name": "notes", "datasource": SOURCE, "enable": True, "iconColor": "blue", "target": NOTES}
+    return {"uid": uid, "title": title, "tags": ["sonde"], "schemaVersion": 38, "version": 1, "editable": True,
+            "refresh": "5s", "time": {"from": "now-5m", "to": "now"}, "timezone": "browser",
+            "templating": {"list": variables}, "panels": panels, "annotations": {"list": [notes]}}
 
 
 def rows_of(metrics, tags_of):
@@ -71,7 +93,7 @@ def rows_of(metrics, tags_of):
 
 def node(metrics):
     shown = [m for m in metrics if m["level"] == 2]
-    return dashboard("sonde-node", "sonde: nodes", rows_of(shown, lambda m: ["host"]), [variable("host", "Host", "tag_values(load_1m, host)")])
+    return dashboard("sonde-node", "sonde: nodes", rows_of(shown, lambda m: ["host"]), [variable("host", "Host", f"tag_values({ON_EVERY_NODE}, host)")])
 
 
 def gpu(metrics):
@@ -86,7 +108,9 @@ def job(metrics):
         m = catalogue[name]
         counter = m["kind"] == "counter"
         one = panel(i + 1, (i % COLUMNS * WIDTH, i // COLUMNS * HEIGHT), title, m["help"], name, counter, "" if aggregator == "count" else m["unit"], [])
-        one["targets"][0].update(aggregator=aggregator, alias=title)
+        one["targets"][0].update(aggregator=aggregator)
+        if aggregator == "count":
+            one["fieldConfig"]["defaults"].update(decimals=0, min=0)
         panels.append(one)
     return dashboard("sonde-job", "sonde: job", panels, [])
 
@@ -95,8 +119,10 @@ def custom():
     one = panel(1, (0, 0), "$metric", "A metric of your own, or any other.", "$metric", False, "", ["host"])
     one["gridPos"] = {"h": 10, "w": 24, "x": 0, "y": 0}
     one["repeat"], one["repeatDirection"] = "metric", "v"
-    return dashboard("sonde-custom", "sonde: any metric", [one], [variable("metric", "Metric", "metrics()", includeAll=False, multi=True, allValue=None, current={}),
-                                                                  variable("host", "Host", "tag_values($metric, host)")])
+    metric = variable("metric", "Metric", "metrics()", includeAll=False, multi=True, allValue=None, current={})
+    # Not of $metric: the data source cannot look up several.
+    host = variable("host", "Host", f"tag_values({ON_EVERY_NODE}, host)")
+    return dashboard("sonde-custom", "sonde: any metric", [one], [metric, host])
 
 
 def main():

@@ -2,6 +2,7 @@
 #include "aggregator/acceptor.h"
 
 #include "aggregator/telnet.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -19,6 +20,9 @@ enum {
     WAITING_BYTES_MAX = 256 * 1024, // towards one side; past it the other side is not read
     NO_DESCRIPTOR_MS = 100,         // no more is accepted for so long when none is left,
     NO_ROOM_MS = 5,                 // and when the table has no room
+    PLACE_LOOK_MS = 5,              // between two looks for a free place while connections wait,
+    SILENT_LOOK_MS = 1000,          // and while all of these are silent
+    WAITING_SHARE = 4,              // so many times as many connections may wait as the table has places
 };
 
 struct side {
@@ -35,7 +39,10 @@ struct client {
     struct telnet telnet;
     struct buf said; // by the agent, no whole line yet
     bool speaks_telnet, dead;
-    bool agent_told; // that nothing more comes
+    bool waits, has_said; // for a place in the table; and has sent something
+    struct peer peer;     // while it waits
+    int64_t since_ns;     // when it began to wait
+    bool agent_told;      // that nothing more comes
     struct sockaddr_storage address;
     socklen_t address_size;
 };
@@ -47,8 +54,9 @@ struct acceptor {
     void *user;
     int listening, epoll, stop;
     bool telnet;
-    int pause_ms; // 0: it listens
-    struct client *first;
+    int pause_ms;                // 0: it listens
+    struct client *first, *last; // as they came
+    unsigned waiting, ready;     // connections that wait; those of them that have sent something
 };
 
 static bool watch(struct acceptor *a, struct side *side, uint32_t events)
@@ -64,6 +72,14 @@ static bool watch(struct acceptor *a, struct side *side, uint32_t events)
     return epoll_ctl(a->epoll, how, side->fd, &event) == 0;
 }
 
+static void wait_no_more(struct acceptor *a, struct client *c, enum wait_end how)
+{
+    a->waiting--;
+    a->ready -= c->has_said;
+    c->waits = false;
+    connections_wait_ended(a->service->connections, how);
+}
+
 static void drop(struct acceptor *a, struct client *c, bool close_it)
 {
     watch(a, &c->here, 0);
@@ -72,7 +88,10 @@ static void drop(struct acceptor *a, struct client *c, bool close_it)
         close(c->agent.fd);
     }
     c->agent.fd = -1;
-    connections_remove(a->service->connections, c->entry); // before the number can be somebody else's
+    if (c->waits)
+        wait_no_more(a, c, WAIT_EVICTED);
+    if (c->entry)
+        connections_remove(a->service->connections, c->entry); // before the number can be somebody else's
     if (close_it)
         close(c->here.fd);
     c->dead = true; // freed after the round: it may have one more event in it
@@ -86,6 +105,8 @@ static void free_dead(struct acceptor *a)
             continue;
         if (c->next)
             c->next->previous = c->previous;
+        else
+            a->last = c->previous;
         if (c->previous)
             c->previous->next = c->next;
         else
@@ -98,29 +119,145 @@ static void free_dead(struct acceptor *a)
     }
 }
 
-static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+static struct client *keep(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
 {
-    if (!a->telnet) {
-        a->give(a->user, fd, (const struct sockaddr *)address, size);
-        return;
-    }
     struct client *c = calloc(1, sizeof *c);
-    struct connection *entry =
-        c ? connections_add(a->service->connections, fd, (const struct sockaddr *)address) : NULL;
-    if (!entry) {
-        free(c);
-        close(fd);
-        return;
-    }
-    c->entry = entry;
+    if (!c)
+        return NULL;
     c->address = *address;
     c->address_size = size;
     c->here = (struct side){.client = c, .fd = fd};
     c->agent = (struct side){.client = c, .fd = -1};
-    c->next = a->first;
-    if (a->first)
-        a->first->previous = c;
-    a->first = c;
+    c->previous = a->last;
+    if (a->last)
+        a->last->next = c;
+    else
+        a->first = c;
+    a->last = c;
+    return c;
+}
+
+// ---- waiting for a place in the table
+
+// Closes the silent connection that has waited longest; false: all of them have sent something.
+static bool turn_away_one(struct acceptor *a)
+{
+    for (struct client *c = a->first; c; c = c->next) {
+        if (c->dead || !c->waits || c->has_said)
+            continue;
+        drop(a, c, true);
+        return true;
+    }
+    return false;
+}
+
+// False: it need not wait, or too many connections wait.
+static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+{
+    struct connections *table = a->service->connections;
+    struct peer peer;
+    if (!connections_should_wait(table, fd, (const struct sockaddr *)address, &peer))
+        return false;
+    if (a->waiting / WAITING_SHARE >= a->service->limits.connections && !turn_away_one(a))
+        return false;
+    struct client *c = keep(a, fd, address, size);
+    if (!c)
+        return false;
+    c->peer = peer;
+    c->since_ns = clock_monotonic_ns();
+    c->waits = true;
+    a->waiting++;
+    connections_wait(table);
+    if (!watch(a, &c->here, EPOLLIN))
+        drop(a, c, true);
+    return true;
+}
+
+static void hear_waiting(struct acceptor *a, struct client *c)
+{
+    char first;
+    ssize_t n = recv(c->here.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        drop(a, c, true);
+        return;
+    }
+    c->has_said = true;
+    a->ready++;
+    watch(a, &c->here, 0); // until it has a place
+}
+
+// Whether its client on this machine has closed its socket. A client that has only shut down its sending side still reads answers.
+static bool has_gone(const struct client *c)
+{
+    struct peer now;
+    if (!c->peer.known)
+        return false;
+    peer_look(c->here.fd, (const struct sockaddr *)&c->address, &now);
+    return !now.known || now.inode != c->peer.inode;
+}
+
+static void admit(struct acceptor *a, struct client *c)
+{
+    if (has_gone(c)) {
+        drop(a, c, true);
+        return;
+    }
+    wait_no_more(a, c, WAIT_ADMITTED);
+    if (!a->telnet) {
+        drop(a, c, false);
+        a->give(a->user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
+        return;
+    }
+    c->entry = connections_add(a->service->connections, c->here.fd, (struct sockaddr *)&c->address);
+    if (!c->entry) {
+        drop(a, c, true);
+        return;
+    }
+    if (!watch(a, &c->here, EPOLLIN))
+        drop(a, c, true);
+}
+
+// Gives free places to connections with requests, the oldest first. A client without a free place does not hold up the others.
+static void admit_waiting(struct acceptor *a)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    const struct peer *refused = NULL;
+    for (struct client *c = a->first; c && a->waiting; c = c->next) {
+        if (c->dead || !c->waits)
+            continue;
+        bool ready = c->has_said && !(refused && peer_equal(refused, &c->peer));
+        if (ready && connections_take_place(a->service->connections, &c->peer)) {
+            admit(a, c);
+            continue;
+        }
+        if (ready)
+            refused = &c->peer; // alive until free_dead
+        if (now_ns - c->since_ns >= a->service->limits.idle_timeout_ns) {
+            wait_no_more(a, c, WAIT_TIMED_OUT);
+            drop(a, c, true);
+        }
+    }
+}
+
+static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+{
+    if (let_wait(a, fd, address, size))
+        return;
+    if (!a->telnet) {
+        a->give(a->user, fd, (const struct sockaddr *)address, size);
+        return;
+    }
+    struct connection *entry = connections_add(a->service->connections, fd, (const struct sockaddr *)address);
+    struct client *c = entry ? keep(a, fd, address, size) : NULL;
+    if (!c) {
+        if (entry)
+            connections_remove(a->service->connections, entry);
+        close(fd);
+        return;
+    }
+    c->entry = entry;
     if (!watch(a, &c->here, EPOLLIN))
         drop(a, c, true);
 }
@@ -133,6 +270,7 @@ static void pause_for(struct acceptor *a, int ms)
 
 static void accept_all(struct acceptor *a)
 {
+    admit_waiting(a); // before new connections
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof address;
@@ -269,6 +407,10 @@ static void deal_with(struct acceptor *a, struct side *side, uint32_t events)
     struct client *c = side->client;
     if (c->dead)
         return;
+    if (c->waits) {
+        hear_waiting(a, c);
+        return;
+    }
     if (!c->speaks_telnet) {
         recognise(a, c);
         return;
@@ -285,12 +427,17 @@ static void deal_with(struct acceptor *a, struct side *side, uint32_t events)
         settle(a, c);
 }
 
+static int timeout_ms(const struct acceptor *a)
+{
+    return a->pause_ms ? a->pause_ms : a->ready ? PLACE_LOOK_MS : a->waiting ? SILENT_LOOK_MS : -1;
+}
+
 static void *run(void *user)
 {
     struct acceptor *a = user;
     struct epoll_event events[EVENTS_MAX];
     for (;;) {
-        int n = epoll_wait(a->epoll, events, EVENTS_MAX, a->pause_ms ? a->pause_ms : -1);
+        int n = epoll_wait(a->epoll, events, EVENTS_MAX, timeout_ms(a));
         if (a->pause_ms) {
             struct epoll_event listening = {.events = EPOLLIN, .data.ptr = &a->listening};
             if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->listening, &listening) == 0)
@@ -304,6 +451,7 @@ static void *run(void *user)
             else
                 deal_with(a, events[i].data.ptr, events[i].events);
         }
+        admit_waiting(a);
         free_dead(a);
     }
 }

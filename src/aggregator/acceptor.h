@@ -7,6 +7,9 @@
 // the process once in some hundred times when requests come in just then: its threads and its caller both take
 // the socket out of an epoll (seen with 0.9.75; in newer ones, too).
 //
+// Connections for which the table has no place wait here (connections.h). The oldest one that has sent something gets the next
+// place; a silent connection takes none.
+//
 // One thread, which waits for all of them at once. Connections that it keeps are in the table of connections (connections.h) from the start, so its limits and
 // time-outs hold for those that say nothing, too; those that it hands on enter it when the library takes them.
 #ifndef SONDE_AGGREGATOR_ACCEPTOR_H

@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "store/read.h"
 
-// The name under which stores know the metric that `name` is another name for; empty when it is none.
+// The name under which stores know the built-in metric that `name` means, by that name or another one; empty: there is none.
+// A built-in metric without series is answered with nothing; any other name without series is refused.
 typedef struct str aggregator_alias_fn(struct str name);
 
 // Somebody asks for a restart without these hosts: names separated by commas, or none.
@@ -64,7 +65,7 @@ struct aggregator_options {
     bool as_if_now; // times are shifted, by whole minutes, so that the last point lies within the last minute
     const char *dump_node,
         *dump_dir; // where a dump goes when nobody says where: a folder on a node that is reached by ssh; NULL = this node; NULL = nowhere
-    aggregator_alias_fn *resolve_alias; // NULL = metrics have no other names
+    aggregator_alias_fn *resolve_alias; // NULL = there are no built-in metrics
     bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
     aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
     void *reboot_user;

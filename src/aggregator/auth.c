@@ -220,7 +220,8 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
     static char challenge[] = "Bearer realm=\"sonde\"";
     answer_header(a, "WWW-Authenticate", challenge);
     answer_error(a, 401, "a token is needed",
-                 "Send a token of the job as \"Authorization: Bearer TOKEN\", or open the address with ?token=TOKEN: "
-                 "sonde token prints both.");
+                 "Send a token of the job (sonde token) as \"Authorization: Bearer TOKEN\", or open the address with "
+                 "?token=TOKEN. A data source in Grafana needs the URL that sonde token --url prints: requests for "
+                 "suggestions lose ?token=.");
     return false;
 }

@@ -21,6 +21,11 @@ enum {
     KNOWN_CLIENTS = 64, // that are remembered when they have no connection
 };
 
+// The client of a younger silent connection may be about to send its request.
+static const int64_t YOUNG_NS = NS_PER_S;
+// If no connection has come for so long, the library has dropped the connections of the reserved places.
+static const int64_t RESERVED_NS = 5 * (int64_t)NS_PER_S;
+
 // Lives as long as it has connections, and longer when it is known.
 struct client {
     struct client *next;
@@ -49,7 +54,9 @@ struct connections {
     struct connection *first;
     struct client *clients;
     unsigned unproved_strange; // of clients that are not known
-    unsigned held;             // how many those are, the shut ones among them
+    unsigned held;             // how many connections there are, the shut ones among them
+    unsigned reserved;         // places of connections that are on their way here,
+    int64_t reserved_ns;       // the last since then
     struct connection_counts counts;
     int64_t look_every_ns;
     bool stop, draining;
@@ -77,11 +84,17 @@ static void count_unproved(struct connections *c, struct client *client, int mor
         c->unproved_strange += (unsigned)more;
 }
 
-static struct client *find_client(struct connections *c, const struct peer *peer)
+static struct client *look_for_client(struct connections *c, const struct peer *peer)
 {
     struct client *client = c->clients;
     while (client && !peer_equal(&client->peer, peer))
         client = client->next;
+    return client;
+}
+
+static struct client *find_client(struct connections *c, const struct peer *peer)
+{
+    struct client *client = look_for_client(c, peer);
     if (client || !(client = calloc(1, sizeof *client)))
         return client;
     client->peer = *peer;
@@ -237,8 +250,8 @@ static bool goes_before(const struct connection *a, const struct connection *b)
     return a->proved ? a->since_ns < b->since_ns : a->opened_ns < b->opened_ns;
 }
 
-// Shuts one of a client's (NULL: of all) connections; false when all of them are busy.
-static bool evict(struct connections *c, const struct client *client, bool unproved_only)
+// One of a client's (NULL: of all) connections; NULL when all of them are busy.
+static struct connection *find_idle(const struct connections *c, const struct client *client, bool unproved_only)
 {
     struct connection *first = NULL;
     for (struct connection *i = c->first; i; i = i->next) {
@@ -248,6 +261,13 @@ static bool evict(struct connections *c, const struct client *client, bool unpro
         if (goes_before(i, first))
             first = i;
     }
+    return first;
+}
+
+// False when all of them are busy.
+static bool evict(struct connections *c, const struct client *client, bool unproved_only)
+{
+    struct connection *first = find_idle(c, client, unproved_only);
     if (!first)
         return false;
     shut(c, first);
@@ -285,6 +305,116 @@ static bool make_room(struct connections *c, const struct client *client)
         return true;
     const struct client *crowd = find_crowd(c, false);
     return (crowd && evict(c, crowd, true)) || evict(c, NULL, false);
+}
+
+// ---- waiting for a place
+
+// Whether closing it loses no request.
+static bool is_harmless(const struct connection *connection, int64_t now_ns)
+{
+    char byte;
+    int64_t since_ns = connection->proved ? connection->since_ns : connection->opened_ns;
+    if (is_strange(connection->client))
+        return true;
+    return now_ns - since_ns >= YOUNG_NS && recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+}
+
+// The clients of connections on their way are not known yet: all of them may be this client's.
+static bool is_full(struct connections *c, const struct client *client)
+{
+    if (clock_monotonic_ns() - c->reserved_ns >= RESERVED_NS)
+        c->reserved = 0;
+    return (client ? client->open : 0) + c->reserved >= c->options.most_per_client ||
+           c->counts.open + c->reserved >= c->options.most;
+}
+
+// The connection that make_room would close. NULL: it would close none, or all are busy.
+static struct connection *find_next(const struct connections *c, const struct client *client)
+{
+    if (client && client->open >= c->options.most_per_client)
+        return find_idle(c, client, false);
+    if (c->counts.open < c->options.most)
+        return NULL;
+    const struct client *crowd = find_crowd(c, false);
+    struct connection *next = crowd ? find_idle(c, crowd, true) : NULL;
+    return next ? next : find_idle(c, NULL, false);
+}
+
+static bool may_wait(const struct peer *peer, const struct client *client)
+{
+    return peer_is_own(peer) || (client && client->known_ns);
+}
+
+bool connections_should_wait(struct connections *c, int fd, const struct sockaddr *client, struct peer *peer)
+{
+    pthread_mutex_lock(&c->lock);
+    unsigned least = c->options.most < c->options.most_per_client ? c->options.most : c->options.most_per_client;
+    bool room = c->counts.open + c->reserved < least; // for whomever: the kernel need not be asked
+    pthread_mutex_unlock(&c->lock);
+    if (room)
+        return false;
+    peer_look(fd, client, peer);
+    pthread_mutex_lock(&c->lock);
+    const struct client *known = look_for_client(c, peer);
+    bool wait = may_wait(peer, known) && is_full(c, known);
+    pthread_mutex_unlock(&c->lock);
+    return wait;
+}
+
+bool connections_take_place(struct connections *c, const struct peer *peer)
+{
+    pthread_mutex_lock(&c->lock);
+    const struct client *client = look_for_client(c, peer);
+    bool place = !may_wait(peer, client) || !is_full(c, client);
+    struct connection *next = place ? NULL : find_next(c, client);
+    if (next && is_harmless(next, clock_monotonic_ns())) {
+        shut(c, next);
+        c->counts.evicted++;
+        place = true;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return place;
+}
+
+void connections_reserve(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->reserved++;
+    c->reserved_ns = clock_monotonic_ns();
+    pthread_mutex_unlock(&c->lock);
+}
+
+void connections_release(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->reserved -= c->reserved > 0;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void connections_wait(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->counts.waiting++;
+    c->counts.accepted++;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void connections_wait_ended(struct connections *c, enum wait_end how)
+{
+    pthread_mutex_lock(&c->lock);
+    c->counts.waiting--;
+    c->counts.accepted -= how == WAIT_ADMITTED; // connections_add counts it
+    c->counts.evicted += how == WAIT_EVICTED;
+    c->counts.timed_out += how == WAIT_TIMED_OUT;
+    pthread_mutex_unlock(&c->lock);
+}
+
+bool connections_wanted(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool wanted = c->counts.waiting > 0;
+    pthread_mutex_unlock(&c->lock);
+    return wanted;
 }
 
 struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client)

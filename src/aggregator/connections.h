@@ -19,6 +19,10 @@
 // short time. The table remembers a client that has shown a token once, and allows it more. So a client
 // without a token locks out only itself.
 //
+// A dashboard with many panels sends more requests at once than its client's share, and must not lose any. New connections of
+// the server's own user and of known clients therefore wait before the table (the acceptor keeps them) until a place is free or
+// a connection has been idle for a second. Meanwhile responses end their connections, which frees places.
+//
 // Connections that are shut down stay in the table until their owners have closed them. The acceptor
 // asks for room before it accepts (connections_room), so that a flood of clients waits in the kernel's
 // queue, not in descriptors.
@@ -58,6 +62,27 @@ void connections_destroy(struct connections *c); // when all connections are rem
 struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client);
 void connections_remove(struct connections *c, struct connection *connection);
 
+// Whether a new connection should wait: the table is full for its client, and the client is no stranger. *peer then describes the
+// client.
+bool connections_should_wait(struct connections *c, int fd, const struct sockaddr *client, struct peer *peer);
+
+// Whether a waiting connection with a request has a place now. If necessary, shuts down a connection that has been idle for a
+// second.
+bool connections_take_place(struct connections *c, const struct peer *peer);
+
+// Keeps a place for a connection that another thread is about to add. Release it after connections_add, or if the connection was
+// dropped.
+void connections_reserve(struct connections *c);
+void connections_release(struct connections *c);
+
+// A connection begins to wait; and it waits no more: it is about to be added, or was closed without a place.
+enum wait_end { WAIT_ADMITTED, WAIT_EVICTED, WAIT_TIMED_OUT };
+void connections_wait(struct connections *c);
+void connections_wait_ended(struct connections *c, enum wait_end how);
+
+// Whether responses should end their connections.
+bool connections_wanted(struct connections *c);
+
 // False: so many are still to be closed that no more should be accepted for a moment.
 bool connections_room(struct connections *c);
 
@@ -75,7 +100,7 @@ void connections_phase(struct connections *c, struct connection *connection, enu
 void connections_drain(struct connections *c, int64_t most_ns);
 
 struct connection_counts {
-    unsigned open, busy, unproved; // unproved: of clients other than the server's own user
+    unsigned open, busy, unproved, waiting; // unproved: of clients other than the server's own user
     uint64_t accepted, evicted, refused, timed_out;
 };
 void connections_counts(struct connections *c, struct connection_counts *out);

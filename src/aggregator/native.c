@@ -79,6 +79,7 @@ static void write_connections(struct json_writer *w, struct service *service)
     json_key_u64(w, "refused", c.refused);
     json_key_u64(w, "timed_out", c.timed_out);
     json_key_u64(w, "unproved", c.unproved);
+    json_key_u64(w, "waiting", c.waiting);
     json_end_object(w);
 }
 

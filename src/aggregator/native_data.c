@@ -159,10 +159,9 @@ static int write_series(struct service *service, struct request *r, struct readi
         rc = series_parse(match, &f.metric, tags, NATIVE_TAGS_MAX, &f.tag_count, e);
     if (str_eq(f.metric, STR("*")))
         f.metric = STR("");
-    if (f.metric.size && !reading_metric_known(d, f.metric) && service->resolve_alias) {
-        struct str other = service->resolve_alias(f.metric);
-        f.metric = other.size ? other : f.metric;
-    }
+    struct str found;
+    if (f.metric.size && reading_find_metric(d, f.metric, &found))
+        f.metric = found;
     if (!rc)
         rc = reading_series(d, &f, &all, &count, e);
     if (rc)

@@ -33,7 +33,7 @@ static bool write_wanted(const struct store_event *event, struct str host, const
     else
         wanted->text.size = 0;
     struct json_writer w = json_to(&wanted->text);
-    opentsdb_write_annotation(&w, event, STR(""), wanted->shift_ns);
+    opentsdb_write_annotation(&w, event, STR(""), true, wanted->shift_ns);
     return true;
 }
 
@@ -170,6 +170,40 @@ static void refuse(struct answer *a, const struct put_batch *batch, size_t faile
     answer_failure(a, &e);
 }
 
+// A request without a body may have the annotation in its address. False: no memory.
+static bool read_address(struct request *r)
+{
+    static const struct {
+        const char *name;
+        struct str member;
+    } members[] = {{"start_time", STR("startTime")},
+                   {"end_time", STR("endTime")},
+                   {"description", STR("description")},
+                   {"notes", STR("notes")},
+                   {"tsuid", STR("tsuid")}};
+    struct buf text = {0};
+    struct json_writer w = json_to(&text);
+    bool any = false;
+    json_begin_object(&w);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        struct str value;
+        int64_t number;
+        if (!request_parameter(r, members[i].name, &value) || !value.size)
+            continue;
+        any = true;
+        json_key(&w, members[i].member);
+        if (str_ends(members[i].member, STR("Time")) && str_to_i64(value, &number))
+            json_put_i64(&w, number);
+        else
+            json_put_string(&w, value);
+    }
+    json_end_object(&w);
+    if (any)
+        r->body = text.failed ? (struct str){0} : arena_str(&r->arena, buf_str(&text));
+    buf_free(&text);
+    return !any || r->body.data;
+}
+
 static void take(struct service *service, struct request *r, struct answer *a, bool list)
 {
     struct known_series known = {service, r};
@@ -181,7 +215,9 @@ static void take(struct service *service, struct request *r, struct answer *a, b
                      "Send them to the address of a job that runs.");
         return;
     }
-    int rc = put_parse_annotations(r->body, add_tags_of, &known, &r->arena, &batch, &e);
+    int rc = r->body.size || list || read_address(r) ? 0 : error_set(&e, -ENOMEM, "no memory for the annotation");
+    if (!rc)
+        rc = put_parse_annotations(r->body, add_tags_of, &known, &r->arena, &batch, &e);
     if (!rc)
         rc = put_send(service->agent_socket.data, &batch, &r->arena, &failed, &e);
     if (rc == -EIO)

@@ -14,7 +14,7 @@ struct leaf_runner {
     int64_t start_ns, end_ns; // as recorded
     int64_t deadline_ns;
     struct str zone;
-    bool calendar;
+    bool calendar, ms;
 };
 
 static int run_leaf(void *user, const struct query *leaf, int64_t shift_ns, struct arena *arena,
@@ -28,6 +28,8 @@ static int run_leaf(void *user, const struct query *leaf, int64_t shift_ns, stru
     q.downsample.time_zone = l->zone;
     if (l->calendar)
         query_downsample_use_calendar(&q.downsample);
+    if (!l->ms)
+        query_downsample_to_seconds(&q.downsample);
     return opentsdb_run(l->reading, q, arena, out, e);
 }
 
@@ -50,6 +52,7 @@ static int read_times(const struct service *service, const struct request *r, st
     out->end_ns = service_recorded_ns(service, end_ns);
     out->zone = zone;
     out->calendar = request_flag(r, "use_calendar") || request_flag(r, "useCalendar");
+    out->ms = request_flag(r, "ms") || request_flag(r, "msResolution");
     return 0;
 }
 
@@ -58,7 +61,7 @@ static int answer_expressions(struct leaf_runner *l, struct request *r, struct a
 {
     struct opentsdb_style style = {
         .arrays = request_flag(r, "arrays"),
-        .ms = request_flag(r, "ms") || request_flag(r, "msResolution"),
+        .ms = l->ms,
         .show_tsuids = request_flag(r, "show_tsuids"),
         .show_query = request_flag(r, "show_query"),
         .shift_ns = l->service->shift_ns,

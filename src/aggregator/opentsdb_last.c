@@ -45,12 +45,10 @@ static int of_series(struct reading *d, struct last *l, struct str text, struct 
     struct query_series_filter f = {.latest = true, .from_ns = l->from_ns, .tags = tags};
     int rc = series_parse(text, &f.metric, tags, LAST_TAGS_MAX, &f.tag_count, e);
     struct str asked = f.metric;
-    if (!rc && !reading_metric_known(d, f.metric)) {
-        struct str other = d->service->resolve_alias ? d->service->resolve_alias(f.metric) : STR("");
-        if (!other.size || !reading_metric_known(d, other))
-            return error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(str_slice(asked, 0, 100)));
-        f.metric = other;
-    }
+    if (!rc && !reading_find_metric(d, asked, &f.metric))
+        return f.metric.size
+                   ? 0
+                   : error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(str_slice(asked, 0, 100)));
     const struct query_listed *all;
     size_t count = 0;
     if (!rc)

@@ -142,11 +142,9 @@ static bool elsewhere(struct reading *d, struct str kind, struct str name)
            str_eq(names[0], name);
 }
 
-// Every name in the lookup has to be one that some file knows; -ENOENT with OpenTSDB's words.
-static int check_names(struct reading *d, const struct lookup *l, struct error *e)
+// Every tag in the lookup has to be one that some file knows; -ENOENT with OpenTSDB's words.
+static int check_tags(struct reading *d, const struct lookup *l, struct error *e)
 {
-    if (l->metric.size && !reading_metric_known(d, l->metric))
-        return error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(l->metric));
     for (size_t i = 0; i < l->tag_count; i++) {
         if (!is_any(l->tags[i].key) && !key_known(&d->view, l->tags[i].key) &&
             !elsewhere(d, STR("tagk"), l->tags[i].key))
@@ -362,19 +360,18 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
     rc = reading_open(service, r, &d, e);
     if (rc)
         return rc;
-    if (l.metric.size && !reading_metric_known(&d, l.metric) && service->resolve_alias) {
-        struct str other = service->resolve_alias(l.metric);
-        if (other.size && reading_metric_known(&d, other))
-            l.metric = other;
-    }
+    bool has_series = !asked.size || reading_find_metric(&d, asked, &l.metric);
     struct finding f = {
         .what = &l,
         .arena = &r->arena,
         .most = l.limit && l.limit < LOOKUP_MAX ? (size_t)l.limit : LOOKUP_MAX,
         .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns,
     };
-    rc = check_names(&d, &l, e);
-    if (!rc)
+    if (has_series)
+        rc = check_tags(&d, &l, e);
+    else if (!l.metric.size)
+        rc = error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(asked));
+    if (!rc && has_series)
         rc = service->hub ? find_in_list(&f, &d, e) : find_all(&f, &d.view, e);
     if (!rc && f.count == LOOKUP_MAX)
         rc = error_set(e, -E2BIG, "more than %d series match; give a limit or more tags", LOOKUP_MAX - 1);

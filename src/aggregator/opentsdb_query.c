@@ -187,19 +187,26 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
     return 0;
 }
 
-// A name that no recording knows may be another name of a metric that some know.
-// By its own name, or by its other one.
+// By the name that was asked for, or else by that of the built-in metric that it means.
 static int run_plain(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
 {
+    struct str asked = q.metric;
     int rc = reading_query(d, &q, arena, out, e);
-    if (rc != -ENOENT || !d->service->resolve_alias)
+    if (rc != -ENOENT)
         return rc;
-    q.metric = d->service->resolve_alias(q.metric);
-    struct error again = {0};
-    int second = q.metric.size ? reading_query(d, &q, arena, out, &again) : -ENOENT;
-    if (second != -ENOENT && second != 0)
-        *e = again;
-    return second == -ENOENT ? rc : second;
+    q.metric = reading_built_in(d, asked);
+    if (q.metric.size && !str_eq(q.metric, asked)) {
+        struct error again = {0};
+        int second = reading_query(d, &q, arena, out, &again);
+        if (second && second != -ENOENT)
+            *e = again;
+        if (second != -ENOENT)
+            return second;
+    }
+    if (!reading_may_be_empty(d, asked))
+        return rc;
+    *out = (struct query_result){0};
+    return 0;
 }
 
 struct spans_of_reading {
@@ -303,6 +310,8 @@ static int answer_queries(struct service *service, const struct request *r, cons
         struct query asked = request->queries[i];
         const struct query *q = &asked;
         struct query_result result = {0};
+        if (!style.ms)
+            query_downsample_to_seconds(&asked.downsample);
         rc = opentsdb_resolve_tsuids(d, &asked, e);
         if (!rc && (asked.metric.size || !asked.tsuids.size))
             rc = opentsdb_run(d, asked, &work, &result, e);

@@ -284,12 +284,22 @@ void opentsdb_tsuid(char out[OPENTSDB_TSUID_SIZE], struct str metric, const stru
     }
 }
 
-// An annotation speaks of a series when none of its tags says otherwise.
-static bool speaks_of(const struct store_event *event, const struct query_series *s)
+// Whether the query chooses values of the key. If it does not, an aggregate is of all values, also while only one of them exists.
+static bool chooses(const struct query *q, struct str key)
+{
+    for (size_t i = 0; i < q->filter_count; i++)
+        if (str_eq(q->filters[i].key, key))
+            return true;
+    return q->aggregator == QUERY_NONE;
+}
+
+// An annotation belongs to a series unless one of its tags contradicts a tag that the query chooses.
+static bool belongs_to(const struct store_event *event, const struct query *q, const struct query_series *s)
 {
     for (size_t i = 0; i < event->label_count; i++)
         for (size_t k = 0; k < s->tag_count; k++)
-            if (str_eq(event->labels[i].key, s->tags[k].key) && !str_eq(event->labels[i].value, s->tags[k].value))
+            if (str_eq(event->labels[i].key, s->tags[k].key) && !str_eq(event->labels[i].value, s->tags[k].value) &&
+                chooses(q, s->tags[k].key))
                 return false;
     return true;
 }
@@ -302,15 +312,14 @@ static struct str label_of(const struct store_event *event, struct str key)
     return STR("");
 }
 
-void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid,
+void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid, bool ms,
                                int64_t shift_ns)
 {
     json_begin_object(w);
     if (tsuid.size)
         json_key_string(w, "tsuid", tsuid);
-    // Whole seconds as such, other times in milliseconds.
-    int64_t ms = divide_down(event->start_ns + shift_ns, NS_PER_MS);
-    json_key_i64(w, "startTime", ms % 1000 ? ms : ms / 1000);
+    int64_t time_ms = divide_down(event->start_ns + shift_ns, NS_PER_MS);
+    json_key_i64(w, "startTime", ms && time_ms % 1000 ? time_ms : divide_down(time_ms, 1000));
     // Two of OpenTSDB's fields are tags here (put.h).
     struct str notes = label_of(event, STR("notes")), end = label_of(event, STR("endTime"));
     uint64_t end_time = 0;
@@ -332,18 +341,19 @@ void opentsdb_write_annotation(struct json_writer *w, const struct store_event *
 
 // `of` NULL: all of them, of no series in particular.
 static void write_annotations(struct json_writer *w, const char *key, const struct opentsdb_annotations *annotations,
-                              const struct query_series *of, struct str tsuid, int64_t shift_ns)
+                              const struct query *q, const struct query_series *of, struct str tsuid,
+                              const struct opentsdb_style *style)
 {
     bool any = false;
     for (size_t i = 0; i < annotations->count; i++) {
-        if (of && !speaks_of(&annotations->events[i], of))
+        if (of && !belongs_to(&annotations->events[i], q, of))
             continue;
         if (!any) {
             json_key(w, str_of(key));
             json_begin_array(w);
         }
         any = true;
-        opentsdb_write_annotation(w, &annotations->events[i], tsuid, shift_ns);
+        opentsdb_write_annotation(w, &annotations->events[i], tsuid, style->ms, style->shift_ns);
     }
     if (any)
         json_end_array(w);
@@ -383,9 +393,9 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
         json_end_array(w);
     }
     if (style->annotations)
-        write_annotations(w, "annotations", annotations, s, tsuid, style->shift_ns);
+        write_annotations(w, "annotations", annotations, q, s, tsuid, style);
     if (style->global_annotations)
-        write_annotations(w, "globalAnnotations", annotations, NULL, STR(""), style->shift_ns);
+        write_annotations(w, "globalAnnotations", annotations, q, NULL, STR(""), style);
     json_key(w, STR("dps"));
     opentsdb_write_points(w, s, q->downsample.on ? q->downsample.fill : QUERY_FILL_NONE, style);
     if (style->show_stats) {

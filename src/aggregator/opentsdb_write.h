@@ -33,8 +33,8 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
                            const struct query_series *s, const struct query_result *result,
                            const struct opentsdb_annotations *annotations, const struct opentsdb_style *style);
 
-// `tsuid` empty: of no series.
-void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid,
+// `tsuid` empty: of no series. The time is in seconds; with `ms` it is in milliseconds unless it is a whole second.
+void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid, bool ms,
                                int64_t shift_ns);
 
 enum { OPENTSDB_TSUID_SIZE = 32 };

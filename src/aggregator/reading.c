@@ -170,6 +170,8 @@ int reading_query(struct reading *d, const struct query *q, struct arena *arena,
     int rc = make_where(d, &where, e);
     if (!rc)
         rc = hub_query(d->service->hub, q, &limits, &where, arena, out, &absent, e);
+    if (!rc)
+        known_metrics_add(d->service->known_metrics, q->metric);
     struct error lost = {0};
     int noted = reading_note_missing(d, &absent, &lost);
     if (noted && !rc)
@@ -217,6 +219,32 @@ bool reading_metric_known(struct reading *d, struct str metric)
     // Sorted: the name itself is the first of those that begin with it.
     return d->service->hub && reading_names(d, STR("metrics"), metric, false, 1, &names, &count, NULL) == 0 && count &&
            str_eq(names[0], metric);
+}
+
+struct str reading_built_in(const struct reading *d, struct str name)
+{
+    return d->service->resolve_alias ? d->service->resolve_alias(name) : STR("");
+}
+
+bool reading_may_be_empty(const struct reading *d, struct str name)
+{
+    return reading_built_in(d, name).size || d->missing_count ||
+           (d->service->hub && known_metrics_has(d->service->known_metrics, name));
+}
+
+bool reading_find_metric(struct reading *d, struct str name, struct str *metric)
+{
+    *metric = name;
+    if (reading_metric_known(d, name))
+        return true;
+    struct str built_in = reading_built_in(d, name);
+    if (built_in.size && !str_eq(built_in, name) && reading_metric_known(d, built_in)) {
+        *metric = built_in;
+        return true;
+    }
+    if (!reading_may_be_empty(d, name))
+        *metric = STR("");
+    return false;
 }
 
 const struct store_metric *reading_metric(struct reading *d, const struct query_series *of)

@@ -42,8 +42,19 @@ int reading_names(struct reading *d, struct str kind, struct str text, bool anyw
 int reading_series(struct reading *d, const struct query_series_filter *filter, const struct query_listed **out,
                    size_t *count, struct error *e);
 
-// Whether anybody knows the metric.
+// Whether some file has the metric.
 bool reading_metric_known(struct reading *d, struct str metric);
+
+// The metric that a request names. True: *metric is it, by the name under which files have it. False: no file has it; *metric is
+// empty if the name is a mistake, and not if it may have no series: that of a built-in metric, one that the job had, or one that a
+// missing node may have.
+bool reading_find_metric(struct reading *d, struct str name, struct str *metric);
+
+// The built-in metric of this name or other name; empty: there is none.
+struct str reading_built_in(const struct reading *d, struct str name);
+
+// After no file has `name`, nor its built-in metric: whether the name is one without series, and no mistake.
+bool reading_may_be_empty(const struct reading *d, struct str name);
 
 // The first definition of the metric of a result that is found, NULL: none. Only nodes that hold series of its host are asked, where it has one.
 const struct store_metric *reading_metric(struct reading *d, const struct query_series *of);

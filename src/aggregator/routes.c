@@ -56,7 +56,8 @@ static const struct route routes[] = {
     {STR("/api/config"), ASK, ACCESS_VIEW, opentsdb_configuration, "what is configured, by OpenTSDB's names", "jsonp"},
     {STR("/api/config/filters"), ASK, ACCESS_VIEW, opentsdb_filters, "the tag filters, described", "jsonp"},
     {STR("/api/annotation"), ASK | METHOD_PUT | METHOD_DELETE, ACCESS_NOTES, opentsdb_annotation,
-     "an annotation, by its time; takes one, running jobs only", "start_time!"},
+     "an annotation, by its time; takes one, running jobs only",
+     "start_time! end_time description notes tsuid method_override"},
     {STR("/api/annotation/bulk"), METHOD_POST | METHOD_PUT | METHOD_DELETE, ACCESS_NOTES, opentsdb_annotation_bulk,
      "takes annotations, running jobs only", NULL},
     {STR("/api/annotations"), ASK | METHOD_PUT | METHOD_DELETE, ACCESS_NOTES, opentsdb_annotations,
@@ -225,6 +226,22 @@ static bool check_here(const struct request *r, struct answer *a)
     return false;
 }
 
+// OpenTSDB's clients that can only GET name the method in the address, where that changes something.
+static bool override_method(const struct route *route, struct request *r, struct answer *a)
+{
+    struct str name;
+    if (r->method != METHOD_GET || route->access != ACCESS_NOTES || !request_parameter(r, "method_override", &name))
+        return true;
+    for (size_t i = 0; i < sizeof method_names / sizeof *method_names; i++)
+        if (str_eq_nocase(name, str_of(method_names[i].name)) && method_names[i].method != METHOD_HEAD) {
+            r->method = method_names[i].method;
+            return true;
+        }
+    answer_error(a, 405, name.size ? "Unknown or unsupported method override value" : "Missing method override value",
+                 "method_override has to be get, post, put or delete.");
+    return false;
+}
+
 // NULL when the answer is made already.
 static const struct route *admit(struct service *service, struct request *r, struct answer *a)
 {
@@ -244,6 +261,8 @@ static const struct route *admit(struct service *service, struct request *r, str
         answer_error(a, 404, "Endpoint not found", "The requested endpoint was not found; / lists those there are.");
         return NULL;
     }
+    if (!override_method(route, r, a))
+        return NULL;
     if (!(methods_of(route) & r->method)) {
         refuse_method(route, r, a);
         return NULL;

@@ -5,6 +5,7 @@
 #include "aggregator/aggregator.h"
 #include "aggregator/auth.h"
 #include "aggregator/connections.h"
+#include "aggregator/known_metrics.h"
 #include "aggregator/request.h"
 #include "aggregator/respond.h"
 #include "aggregator/sources.h"
@@ -26,10 +27,11 @@ struct service {
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;
-    struct str cors;                  // origins whose pages may read, separated by commas, or "*"; empty = none
-    struct dump *dump;                // the one that is being made
-    const char *dump_node, *dump_dir; // where it goes when nobody says where; empty: not configured, this node
-    struct str job, agent_socket;     // agent_socket: NUL-terminated, empty for recordings
+    struct known_metrics *known_metrics; // NULL without a hub: our own files forget none
+    struct str cors;                     // origins whose pages may read, separated by commas, or "*"; empty = none
+    struct dump *dump;                   // the one that is being made
+    const char *dump_node, *dump_dir;    // where it goes when nobody says where; empty: not configured, this node
+    struct str job, agent_socket;        // agent_socket: NUL-terminated, empty for recordings
     int level;
     bool dragon_compatible;
     aggregator_reboot_fn *reboot; // NULL: the command cannot be started again

@@ -151,10 +151,11 @@ static enum MHD_Result send_answer(struct aggregator *g, struct exchange *x, str
             answer_finish(&x->answer, &x->request);
         response = response_of_body(&x->answer);
     }
-    if (response)
-        add_headers(response, &x->answer);
     if (!response)
         return MHD_NO; // no memory: the connection is closed
+    add_headers(response, &x->answer);
+    if (connections_wanted(g->service.connections))
+        MHD_add_response_header(response, "Connection", "close");
     connections_phase(g->service.connections, x->connection, PHASE_SENDING);
     enum MHD_Result rc = MHD_queue_response(connection, (unsigned)x->answer.status, response);
     MHD_destroy_response(response);
@@ -374,6 +375,7 @@ static void notice_connection(void *user, struct MHD_Connection *connection, voi
     int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     const union MHD_ConnectionInfo *client = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     *context = connections_add(g->service.connections, fd, client ? client->client_addr : NULL);
+    connections_release(g->service.connections);
     if (!*context)
         shutdown(fd, SHUT_RDWR);
 }
@@ -462,7 +464,9 @@ static int read_tls(const struct aggregator_options *o, struct buf *cert, struct
 static void give_connection(void *user, int fd, const struct sockaddr *address, socklen_t size)
 {
     struct aggregator *g = user;
-    MHD_add_connection(g->daemon, fd, address, size); // closes it where it cannot take it
+    connections_reserve(g->service.connections);
+    if (MHD_add_connection(g->daemon, fd, address, size) != MHD_YES) // it has closed it
+        connections_release(g->service.connections);
 }
 
 static unsigned processors(void)
@@ -576,7 +580,9 @@ static int start_hub(struct aggregator *g, const struct aggregator_hub *o, struc
                               .fd = o->fd,
                               .memory = &g->service.memory,
                               .host = str_of(o->host)};
-    int rc = wire_key_read(o->key_file, hub.settings.key, e);
+    g->service.known_metrics = known_metrics_create();
+    int rc = g->service.known_metrics ? wire_key_read(o->key_file, hub.settings.key, e)
+                                      : error_set(e, -ENOMEM, "no memory for the server");
     if (!rc)
         rc = wire_loop_start(&g->loop, e);
     if (!rc && o->transport)
@@ -602,6 +608,7 @@ static void free_aggregator(struct aggregator *g)
     sources_destroy(g->service.sources);
     dump_destroy(g->service.dump);
     sessions_destroy(g->service.auth.sessions);
+    known_metrics_destroy(g->service.known_metrics);
     explicit_bzero(&g->service.auth, sizeof g->service.auth);
     free(g->listen);
     free(g->job);

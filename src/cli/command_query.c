@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "collect/collect.h"
 #include "query/query.h"
 #include "query/spans.h"
 
@@ -140,7 +141,9 @@ static struct str unit_of(const struct recordings *r, const struct query *q)
 static int run_here(void *user, const struct query *q, struct arena *arena, struct query_result *out, struct error *e)
 {
     const struct recordings *r = user;
-    return query_run(q, r->snapshots, r->count, NULL, arena, out, e);
+    int status = query_run(q, r->snapshots, r->count, NULL, arena, out, e);
+    // As over HTTP: a name of the catalogue is no mistake.
+    return status == -ENOENT && collect_find(q->metric) ? 0 : status;
 }
 
 struct spans_of_file {

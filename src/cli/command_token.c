@@ -8,6 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+// For --url: the job and its address.
+static int find_job(const struct options *o, struct job *out, struct error *e)
+{
+    const char *id = o->argument_count ? o->arguments[0] : getenv("SONDE_JOB");
+    int rc = job_find(options_text(o, OPT_RUN_DIR), id, out, e);
+    if (rc || out->url[0])
+        return rc;
+    job_free(out);
+    return error_set(e, -ENOENT, "this job answers over HTTP nowhere: its aggregator does not run");
+}
+
 // The file with the control token.
 static int find_file(const struct options *o, char out[FOLDER_PATH_MAX + 16], struct error *e)
 {
@@ -36,21 +47,48 @@ static int choose_role(const struct options *o, enum role *out, struct error *e)
     return view + write + control > 1 ? error_set(e, -EINVAL, "choose one of --view, --write and --control") : 0;
 }
 
+static int check_form(const struct options *o, enum role role, struct error *e)
+{
+    if (!options_flag(o, OPT_URL))
+        return 0;
+    if (options_flag(o, OPT_HEADER))
+        return error_set(e, -EINVAL, "choose one of --url and --header");
+    if (options_text(o, OPT_TOKEN_FILE))
+        return error_set(e, -EINVAL, "a --token-file has no URL: give a JOB that runs with it, or nothing");
+    if (role == ROLE_CONTROL)
+        return error_set(e, -EINVAL, "a password in a URL is never good for control: take --view or --write");
+    return 0;
+}
+
 int command_token(const struct options *o)
 {
     struct error e;
     struct buf out = {0};
     char path[FOLDER_PATH_MAX + 16], control[TOKEN_TEXT_MAX], token[TOKEN_TEXT_MAX];
+    struct job job = {0};
     enum role role;
+    bool url = options_flag(o, OPT_URL);
     int rc = choose_role(o, &role, &e);
     if (!rc)
+        rc = check_form(o, role, &e);
+    if (!rc && url)
+        rc = find_job(o, &job, &e);
+    if (!rc && url)
+        snprintf(path, sizeof path, "%s/token", job.folder);
+    else if (!rc)
         rc = find_file(o, path, &e);
     if (!rc)
         rc = token_read(path, options_text(o, OPT_TOKEN_FILE) != NULL, control, &e);
-    if (rc)
-        return command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
-    token_of_role(str_of(control), role, token);
-    buf_printf(&out, "%s%s\n", options_flag(o, OPT_HEADER) ? "Authorization: Bearer " : "", token);
-    explicit_bzero(control, sizeof control);
-    return command_print(&out);
+    if (!rc) {
+        token_of_role(str_of(control), role, token);
+        struct str rest = str_of(job.url), scheme = str_cut(&rest, ':');
+        if (url) // what stands before "//" and behind it
+            buf_printf(&out, "%.*s://sonde:%s@%.*s\n", STR_ARG(scheme), token,
+                       STR_ARG(str_slice(rest, strlen("//"), rest.size)));
+        else
+            buf_printf(&out, "%s%s\n", options_flag(o, OPT_HEADER) ? "Authorization: Bearer " : "", token);
+        explicit_bzero(control, sizeof control);
+    }
+    job_free(&job);
+    return rc ? command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e) : command_print(&out);
 }

@@ -422,7 +422,8 @@ static void say_where(const struct launch *l)
     char view[TOKEN_TEXT_MAX];
     token_of_role(str_of(l->token), ROLE_VIEW, view);
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "sonde: job %s: %s/?token=%s (sonde status shows it again)\n", l->job.id, l->job.url, view);
+        fprintf(stderr, "sonde: job %s: %s/?token=%s (sonde status shows it again; for Grafana: sonde token --url)\n",
+                l->job.id, l->job.url, view);
     else
         fprintf(stderr,
                 "sonde: job %s: %s (on %s, sonde status shows the address with a token, sonde token the token)\n",

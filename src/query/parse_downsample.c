@@ -1,4 +1,5 @@
 // "<interval>-<function>[-<fill>]": "1s-avg", "5m-p99-nan", "0all-sum", "1dc-max-zero".
+#include "base/clock.h"
 #include "query/aggregator_table.h"
 #include "query/duration.h"
 
@@ -68,4 +69,13 @@ void query_downsample_use_calendar(struct query_downsample *d)
     d->interval /= unit_ns;
     if (d->interval > CALENDAR_COUNT_MAX)
         d->interval = CALENDAR_COUNT_MAX;
+}
+
+void query_downsample_to_seconds(struct query_downsample *d)
+{
+    int64_t ns = d->interval;
+    if (!d->on || d->all || (d->calendar && !query_duration_ns(d->interval, d->unit, &ns)) || ns >= NS_PER_S)
+        return;
+    d->unit = 's';
+    d->interval = d->calendar ? 1 : NS_PER_S;
 }

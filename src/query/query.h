@@ -129,6 +129,10 @@ bool query_equal(const struct query *a, const struct query *b);
 // A request's useCalendar: "1d" means what "1dc" says. Leaves alone what has no interval or is calendar already.
 void query_downsample_use_calendar(struct query_downsample *d);
 
+// For an answer whose times are whole seconds, and which has one value for each of them: a bucket of less than a second becomes the
+// whole second. Otherwise the value would be that of the second's last bucket, and a rate that of a fraction of the time.
+void query_downsample_to_seconds(struct query_downsample *d);
+
 // "now", "1h-ago", "2012/12/20-12:42:42", seconds or milliseconds since the epoch: to ns. -EINVAL with the reason.
 int query_parse_time(struct str text, int64_t now_ns, struct str time_zone, int64_t *out_ns, struct error *e);
 

@@ -24,13 +24,19 @@ void simulated_host(size_t number, char out[SIMULATED_HOST_MAX])
 
 static int define(struct simulated_node *n, const struct simulated_metrics *metrics, struct error *e)
 {
-    struct store_label host = {STR("host"), str_of(n->host)};
+    char uuid[SIMULATED_HOST_MAX + sizeof "GPU--0"];
+    snprintf(uuid, sizeof uuid, "GPU-%s-0", n->host);
+    const struct store_label labels[] = {
+        {STR("gpu"), STR("0")}, {STR("host"), str_of(n->host)}, {STR("uuid"), str_of(uuid)}};
+    const struct store_label *host = &labels[1];
     uint32_t *series = calloc(metrics->count, sizeof *series), metric;
     int rc = series ? 0 : -ENOMEM;
     for (size_t i = 0; i < metrics->count && rc == 0; i++) {
         rc = store_define_metric(n->store, &metrics->all[i].definition, &metric);
         if (rc == 0)
-            rc = store_define_series(n->store, metric, &host, 1, &series[i]);
+            rc = metrics->all[i].of_gpu
+                     ? store_define_series(n->store, metric, labels, sizeof labels / sizeof labels[0], &series[i])
+                     : store_define_series(n->store, metric, host, 1, &series[i]);
     }
     if (rc == 0)
         rc = store_define_set(n->store, series, metrics->count, &n->set);

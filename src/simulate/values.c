@@ -86,8 +86,13 @@ int simulated_metrics_make(size_t count, uint64_t seed, struct simulated_metrics
         if (i < CUSTOM) {
             *m = custom[i];
         } else if (built_in < known) {
-            m->definition = catalogue[built_in++].metric;
+            const struct collect_metric *row = &catalogue[built_in++];
+            m->definition = row->metric;
             shape(m, mix(seed, i));
+            bool counts_gpus = str_eq(row->metric.name, STR("gpu_count"));
+            m->of_gpu = str_eq(row->source, STR("gpu")) && !counts_gpus;
+            if (counts_gpus)
+                m->level = 1, m->swing = m->noise = 0;
         } else {
             snprintf(out->names[i], sizeof out->names[i], "custom_%zu", ++numbered);
             m->definition = (struct store_metric){.name = str_of(out->names[i]), .level = 1};

@@ -2,18 +2,20 @@
 //
 // The first metrics are those of a training program (loss, step_seconds, …), then come the built-in ones in the catalogue's order, then custom_1, custom_2, … Gauges
 // swing around a level of their own, each node in its own phase, with some noise and few decimals; counters grow at a rate that swings likewise. Every
-// SIMULATED_SLOW_EACH-th node takes longer for its steps, for `sonde detect` to find. A value is a function of seed, node, metric and time.
+// SIMULATED_SLOW_EACH-th node takes longer for its steps, for `sonde detect` to find. Each node has one GPU. A value is a function of seed, node, metric and time.
 #ifndef SONDE_SIMULATE_VALUES_H
 #define SONDE_SIMULATE_VALUES_H
 
 #include "store/store.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { SIMULATED_METRICS_MAX = 4096, SIMULATED_SLOW_EACH = 53, SIMULATED_WAVE = 1024 };
 
 struct simulated_metric {
     struct store_metric definition;
+    bool of_gpu;                // its series has the tags of a GPU
     double level, swing, noise; // of gauges
     double a_second;            // of counters
     double period_s, step;      // of the swing; values are whole multiples of step

@@ -159,6 +159,15 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
             self.assertTrue(answer[0]["dps"])
             self.assertIn(name, self.ask(f"avg:{name}", "--json"))
 
+    def test_a_metric_of_the_catalogue_without_series(self):
+        for name in ("gpu_count", "load_average"):
+            result = self.sonde("query", f"avg:1s-avg:{name}{{host=*}}", "known")
+            self.assertEqual((result.returncode, result.stdout), (0, ""))
+            self.assertIn(f"no points of {name} in this range", result.stderr)
+            self.assertEqual(json.loads(self.ask(name, "--json", "known")), [])
+            self.assertEqual(self.ask(f"sum:{name}", "--csv", "known").split(), ["metric,time,value"])
+            self.assertEqual(json.loads(self.ask(f"max:0all-max:{name}", "--json", "--per-span=epoch", "known")), [])
+
     def test_mistakes(self):
         self.one_line(self.sonde("query", "sum:los", "known"), 1, "no metric 'los'", "did you mean loss?")
         self.one_line(self.sonde("query", "sum:xyzzy", "known"), 1, "no metric 'xyzzy'", "--list")

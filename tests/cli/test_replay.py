@@ -2,6 +2,7 @@
 
 import json
 import signal
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -45,6 +46,21 @@ class Replay(Place):
                 process, ask = self.replay(*arguments)
                 self.assertEqual(self.values(ask), values)
                 self.end(process)
+
+    def test_metrics_of_the_catalogue_without_series(self):
+        """Every name that `sonde metrics` prints is known to every job: a panel of it is empty, not red."""
+        process, ask = self.replay("one")
+        catalogue = json.loads(self.sonde("metrics", "--json").stdout)
+        names = [name for metric in catalogue for name in (metric["name"], *metric["aliases"].split())]
+        self.assertGreater(len(names), len(catalogue))
+        for name in names:
+            self.assertEqual(ask("/api/query", start="1h-ago", m=f"sum:{name}"), [], name)
+            self.assertEqual(ask("/api/search/lookup", m=f"{name}{{host=*}}")["results"], [], name)
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            ask("/api/query", start="1h-ago", m="sum:gpu_cout")
+        self.assertEqual(refused.exception.code, 400)
+        refused.exception.close()
+        self.end(process)
 
     def test_flags(self):
         token = "abc-123" * 5

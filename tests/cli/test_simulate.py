@@ -49,6 +49,21 @@ class Simulate(Place):
     def nothing_left(self):
         until(lambda: not [p for p in self.tmp.rglob("*")], lambda: f"{self.tmp} is empty: {list(self.tmp.rglob('*'))}")
 
+    def test_gpus_have_the_tags_of_gpus(self):
+        """A panel of GPUs groups by gpu, as of a real job; what is not of one GPU has no such tag."""
+        catalogue = json.loads(subprocess.run([SONDE, "metrics", "--json"], capture_output=True, check=True).stdout)
+        count = 4 + len(catalogue)  # all of the catalogue
+        answers, _ = self.ask("/sonde/v1/series?limit=0", "/api/query?start=30s-ago&m=avg:10s-avg:gpu_power_watts{host=*,gpu=*}", "/api/search/lookup?m=gpu_count{gpu=*}",
+                              "/api/query/last?timeseries=gpu_count{host=n00001}", options=(f"--metrics={count}", "--nodes=2"))
+        (_, series), (_, power), (_, with_gpu), (_, (gpus,)) = answers
+        keys = {s["metric"]: sorted(s["tags"]) for s in series["series"]}
+        of_gpus = {m["name"] for m in catalogue if m["source"] == "gpu"} - {"gpu_count"}
+        self.assertEqual({name for name, tags in keys.items() if tags == ["gpu", "host", "uuid"]}, of_gpus)
+        self.assertEqual({tuple(tags) for name, tags in keys.items() if name not in of_gpus}, {("host",)})
+        self.assertEqual([(s["tags"]["host"], s["tags"]["gpu"]) for s in power], [("n00000", "0"), ("n00001", "0")])
+        self.assertEqual(len({s["tags"]["uuid"] for s in power}), 2)
+        self.assertEqual((with_gpu["results"], gpus["value"]), ([], "1"))
+
     def test_the_command_is_the_end(self):
         done = self.simulate("--quiet", "--nodes=3", "--", "sh", "-c", "exit 7")
         self.assertEqual((done.returncode, done.stderr), (7, ""))

@@ -1,4 +1,5 @@
 """The tokens of a job: who gets which, where they are kept and where they are not shown."""
+import base64
 import hashlib
 import hmac
 import json
@@ -46,6 +47,26 @@ class Token(Place):
         self.one_line(self.sonde("token", "another"), 1, "another")
         self.one_line(self.sonde("token", "--view", "--write"), 2, "one of")
         self.one_line(self.sonde("token", "mine", "--token-file", "x"), 2, "not both")
+
+    def test_a_url_for_grafana(self):
+        """Grafana's data source replaces the parameters of its URL in some requests, and keeps user and password in all of them."""
+        self.start("run", "-q", "--", "sleep", "1000", env={"SONDE_JOB": "mine"})
+        where = self.job()["url"]
+        for flags in ((), ("--view", "mine"), ("--write",)):
+            url = self.token("--url", *flags)
+            self.assertEqual(url, where.replace("://", f"://sonde:{self.token(*flags)}@"))
+            credentials, server = url.removeprefix("http://").split("@")
+            basic = {"Authorization": "Basic " + base64.b64encode(credentials.encode()).decode()}
+            for path in ("/api/suggest?q=cpu&type=metrics", "/api/aggregators", "/api/config/filters", "/api/search/lookup?m=load_1m&limit=1000", "/api/query?start=1m-ago&m=sum:load_1m",
+                         "/api/version", "/metrics", "/sonde/v1/status"):
+                with urllib.request.urlopen(urllib.request.Request(f"http://{server}{path}", headers=basic)) as answer:
+                    self.assertEqual(answer.status, 200, path)
+        self.one_line(self.sonde("token", "--url", "--header"), 2, "--url", "--header")
+        self.one_line(self.sonde("token", "--url", "--control"), 2, "a URL", "--write")
+        self.one_line(self.sonde("token", "--url", "--token-file", self.root / "fixed"), 2, "--token-file", "no URL")
+        # In the job itself, too, where the environment names the token's file.
+        inside = self.sonde("run", "-q", "--", "sh", "-c", "sonde token --url; echo $SONDE_URL").stdout.split()
+        self.assertEqual(inside[0].split("@")[1], inside[1].removeprefix("http://"))
 
     def test_within_a_job(self):
         result = self.sonde("run", "-q", "-l", "1", "--", "sh", "-c", "sonde token --control; cat $SONDE_TOKEN_FILE")

@@ -6,17 +6,19 @@
 #include "aggregator/aggregator.h"
 #include "aggregator/tokens.h"
 #include "base/clock.h"
+#include "collect/collect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-// alias=OTHER:NAME
+// alias=OTHER:NAME, beside the names of the catalogue
 static struct str alias_of, alias_name;
 
 static struct str resolve(struct str name)
 {
-    return str_eq(name, alias_of) ? alias_name : STR("");
+    const struct collect_metric *known = collect_find(name);
+    return str_eq(name, alias_of) ? alias_name : known ? known->metric.name : STR("");
 }
 
 // token_file=FILE
@@ -89,7 +91,6 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
     else if (str_eq(name, STR("alias"))) {
         alias_name = str_of(value);
         alias_of = str_cut(&alias_name, ':');
-        o->resolve_alias = resolve;
     } else {
         return false;
     }
@@ -98,7 +99,7 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
 
 int main(int argc, char **argv)
 {
-    struct aggregator_options options = {.level = 2};
+    struct aggregator_options options = {.level = 2, .resolve_alias = resolve};
     int i = 1;
     for (; i < argc && argv[i][0] != '/' && strcmp(argv[i], "--") != 0; i++) {
         struct str value = str_of(argv[i]), name = str_cut(&value, '=');

@@ -286,6 +286,54 @@ class Busy(Case):
         self.assertEqual(wrong, [])
 
 
+    def test_three_hundred_at_once(self):
+        """More connections than one client has places for: a dashboard asks for all of its panels at once. Some wait, and all are answered."""
+        speaks_telnet = Server("agent=/nowhere/agent.sock", self.folder)
+        self.addCleanup(speaks_telnet.stop)
+        path, headers = f"/api/query?start={T}&end={END}&m=sum:cpu", {"Authorization": f"Bearer {self.server.token}"}
+
+        def counts_when_all_have_gone(server):
+            while True:
+                counts = server.get("/sonde/v1/status").json["connections"]
+                if counts["open"] == 1 and not counts["waiting"]:
+                    return counts
+
+        for server in (self.server, speaks_telnet):
+            def answered(connection):
+                response = connection.getresponse()
+                self.assertEqual((response.status, len(json.loads(response.read())[0]["dps"])), (200, 300))
+            with self.subTest("all connect, then all ask", telnet=server is speaks_telnet):
+                connections = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=60) for _ in range(300)]
+                for connection in connections:
+                    connection.connect()
+                for connection in connections:
+                    connection.request("GET", path, headers=headers)
+                for connection in connections:
+                    answered(connection)
+                    connection.close()
+                counts_when_all_have_gone(server)
+            with self.subTest("each connects and asks, again and again", telnet=server is speaks_telnet):
+                wrong = []
+
+                def client():
+                    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+                    try:
+                        for _ in range(3):
+                            connection.request("GET", path, headers=headers)
+                            answered(connection)
+                    except Exception as error:
+                        wrong.append(repr(error))
+                    connection.close()
+                threads = [threading.Thread(target=client) for _ in range(300)]
+                for t in threads:
+                    t.start()
+                for t in threads:
+                    t.join()
+                self.assertEqual(wrong, [])
+                counts = counts_when_all_have_gone(server)
+                self.assertEqual((counts["refused"], counts["evicted"]), (0, 0))
+
+
 class Limits(Case):
     """Each limit, set low, by its name."""
 

@@ -1,6 +1,9 @@
 """Annotations over HTTP: into a live job, and back out of it."""
+import hashlib
+import hmac
 import json
 import unittest
+from urllib.parse import urlencode
 
 from harness import Job, T
 
@@ -66,6 +69,48 @@ class Annotations(unittest.TestCase):
         self.assert_refused(self.server.get("/api/annotations"), 400, "Missing start time")
         self.assert_refused(self.server.get("/api/annotations", {"start_time": T, "end_time": T - 1}), 400, "before")
         self.assertEqual(self.server.request("DELETE", "/api/annotations").status, 501)
+
+    def test_times_in_the_resolution_of_the_answer(self):
+        """Grafana reads startTime as seconds in an answer whose points have seconds."""
+        self.assertEqual(self.server.post("/api/annotation", {"startTime": (T + 60) * 1000 + 750, "description": "fine"}).status, 200)
+        for more, time in (({}, T + 60), ({"ms": ""}, (T + 60) * 1000 + 750)):
+            element = self.shown(T + 60, T + 61, global_annotations="", **more)[0]
+            for member in ("annotations", "globalAnnotations"):
+                self.assertEqual([a["startTime"] for a in element[member] if a["description"] == "fine"], [time], (member, more))
+        # By itself it keeps the milliseconds, which name it.
+        self.assertEqual(self.server.get("/api/annotation", {"start_time": (T + 60) * 1000 + 750}).json["startTime"], (T + 60) * 1000 + 750)
+
+    def test_in_the_address(self):
+        """As OpenTSDB takes it from clients that have no other method than GET, or no body."""
+        def ask(method, override=None, path="/api/annotation", **more):
+            query = {"start_time": T - 90, **more, **({"method_override": override} if override is not None else {})}
+            return self.server.request(method, f"{path}?{urlencode(query)}")
+        for method, override, text in (("GET", "post", "by get"), ("GET", "PUT", "by get again"), ("POST", None, "by post"), ("PUT", None, "by put"), ("POST", "get", "still by post")):
+            for path in ("/api/annotation", "/api/annotations"):
+                sent = {"startTime": T - 90, "endTime": T - 80, "description": f"{text} & {path}", "notes": "n ö"}
+                answer = ask(method, override, path, description=sent["description"], notes=sent["notes"], end_time=T - 80)
+                self.assertEqual((answer.status, answer.json), (200, sent))
+                self.assertEqual(ask("GET").json, {**sent, "custom": {"host": "node1"}})
+        tsuid = self.shown(T, T + 5, show_tsuids="")[0]["tsuids"][0]
+        self.assertEqual(self.server.get("/api/annotation", {"start_time": T - 95, "description": "x", "tsuid": tsuid, "method_override": "post"}).status, 200)
+        self.assertEqual(self.server.get("/api/annotation", {"start_time": T - 95}).json["custom"], {"host": "node1", "rank": "0"})
+        self.assertEqual(ask("GET", "get").status, 200)
+        for override, words in (("", "Missing method override value"), ("foo", "Unknown or unsupported method override value")):
+            self.assert_refused(ask("GET", override, description="x"), 405, words)
+        self.assert_refused(ask("GET", "delete"), 501, "not deleted")
+        self.assert_refused(ask("GET", "post"), 400, "Missing description")
+        self.assert_refused(self.server.get("/api/annotation", {"description": "x", "method_override": "post"}), 400, "startTime")
+        self.assert_refused(ask("GET", "post", start_time="soon", description="x"), 400, "startTime")
+        self.assert_refused(ask("GET", "post", "/api/annotation/bulk", description="x"), 400, "Missing request content")
+        # It changes something: reading is not enough, and a page of another server may not.
+        view = hmac.new(self.server.token.encode(), b"sonde view token", hashlib.sha256).hexdigest()
+        for override, status in (("post", 403), ("delete", 403), ("get", 200)):
+            answer = self.server.get("/api/annotation", {"start_time": T - 90, "description": "x", "method_override": override}, headers={"Authorization": f"Bearer {view}"})
+            self.assertEqual(answer.status, status)
+        self.assertEqual(ask("GET").json["description"], "still by post & /api/annotations")
+        # Where nothing can be changed it means nothing.
+        self.assertEqual(self.server.get("/api/suggest", "type=metrics&q=lo&method_override=post").json, ["loss"])
+        self.assertEqual(self.server.get("/api/put", "method_override=post").status, 405)
 
     def test_bulk(self):
         sent = [{"startTime": T + 40 + i, "description": f"n{i}"} for i in range(500)]

@@ -158,6 +158,12 @@ class Answers:
         self.assertEqual(without_tsuid(a["annotations"]), [begins])
         self.assertEqual(without_tsuid(b["annotations"]), [begins, slow])
         self.assertNotIn("globalAnnotations", a)
+        # A query that chooses no host is of all hosts, also while only one of them has such series.
+        whole, single = self.query("sum:gaps"), self.query("none:gaps")
+        self.assertEqual(whole[0]["tags"], single[0]["tags"])
+        self.assertEqual(without_tsuid(whole[0]["annotations"]), [begins, slow])
+        for m in ("none:gaps", "sum:gaps{host=*}", "sum:gaps{}{host=a}"):
+            self.assertEqual(without_tsuid(self.query(m)[0]["annotations"]), [begins], m)
         body = {"start": T, "end": END, "globalAnnotations": True, "queries": [{"aggregator": "sum", "metric": "cpu"}]}
         self.assertEqual(self.post_query(body)[0]["globalAnnotations"], [begins, slow])
         self.assertNotIn("annotations", self.query("sum:cpu", start=T + 8)[0])  # none in the range

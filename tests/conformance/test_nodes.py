@@ -226,6 +226,10 @@ class Nodes(unittest.TestCase):
         for path in ("/api/suggest?type=metrics", "/api/query/last?timeseries=loss", "/api/search/lookup?m=loss", "/sonde/v1/metrics", "/sonde/v1/series", "/sonde/v1/spans",
                      "/sonde/v1/annotations", "/metrics"):
             self.assertEqual(self.ask(path)[1], "n2 (not connected), n3 (not connected)", path)
+        # Whoever is missing may have the metric: its name is no mistake.
+        for path in (self.QUERY + "sum:only_n2", "/api/query/last?timeseries=only_n2"):
+            self.assertEqual(self.get(path), ([], "n2 (not connected), n3 (not connected)"))
+        self.assertEqual(self.get("/api/search/lookup?m=only_n2{host=*}")[0]["results"], [])
         # It comes, stands still, goes on, and ends.
         relay = self.relay("n2")
         until(lambda: "node n2 up" in self.aggregator.said, "n2 is up")
@@ -242,6 +246,20 @@ class Nodes(unittest.TestCase):
         self.aggregator.tell("exclude n2,n3")
         self.aggregator.tell("expect n4")
         until(lambda: self.get(self.QUERY + quote("sum:1s-sum:loss"))[1] == "n4 (not connected)", "n4 is expected")
+
+    def test_a_metric_of_a_node_that_has_left(self):
+        """The job had it: a panel of it is empty. What nobody ever had is a mistake."""
+        self.all_up()
+        only = self.QUERY + "sum:only_n2"
+        self.assertEqual(self.get(only)[0][0]["tags"], {"host": "n2"})
+        self.aggregator.tell("exclude n2")
+        until(lambda: self.get(only)[0] == [], "n2 is no longer asked")
+        self.assertEqual(self.get(only), ([], None))
+        self.assertEqual(self.get("/api/query/last?timeseries=only_n2"), ([], None))
+        self.assertEqual(self.get("/api/search/lookup?m=only_n2{host=*}")[0]["results"], [])
+        for path in (self.QUERY + "sum:only_n9", "/api/query/last?timeseries=only_n9"):
+            self.assertEqual(self.ask(path)[0], 400)
+        self.assertEqual(self.ask("/api/search/lookup?m=only_n9")[0], 404)
 
     def test_the_stream_follows_all_nodes(self):
         self.relay("n2")

@@ -115,11 +115,12 @@ class Refused(Rule):
 
 
 class Seconds(Rule):
-    """Several points of one second: OpenTSDB repeats the key, sonde answers the last."""
+    """Several points of one second: OpenTSDB repeats the key; sonde answers the last, and takes downsampling intervals of less than 1 s for 1 s."""
     name = "SECONDS"
 
     def applies(self, plan, theirs):
-        return any(len({t for t, _ in points}) < len(points) for points in theirs.groups.values())
+        fine = "ms" not in plan["flags"] and (interval_ms(plan) or 1000) < 1000
+        return fine or any(len({t for t, _ in points}) < len(points) for points in theirs.groups.values())
 
     def request(self, plan):
         return {**plan, "flags": sorted({*plan["flags"], "ms"}), "repeats": True}

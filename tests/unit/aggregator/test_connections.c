@@ -273,6 +273,57 @@ static void test_strangers_have_little_time(void **state)
 
 // Anything, in any order: the bounds hold, the counts are those of a recount, and a proved
 // connection that is busy stays.
+static bool should_wait(struct connections *c, uint32_t address, struct peer *peer)
+{
+    int fds[2];
+    struct sockaddr_in client = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    bool wait = connections_should_wait(c, fds[0], (struct sockaddr *)&client, peer);
+    close(fds[0]);
+    close(fds[1]);
+    return wait;
+}
+
+static void test_who_waits_for_a_place(void **state)
+{
+    (void)state;
+    struct connections *c = table(4, 2, 0, PHASE_WAITING);
+    struct peer peer;
+    struct pair p[2] = {prove_from(c, 1), prove_from(c, 1)}, strange[2] = {open_from(c, 2), open_from(c, 2)};
+    assert_true(should_wait(c, 1, &peer));
+    assert_false(should_wait(c, 2, &peer)); // a stranger makes room among its own at once
+    for (int i = 0; i < 2; i++)
+        close_pair(c, &strange[i]);
+    // Its connections are busy, have just been used, or have something to say: it has no place.
+    assert_true(should_wait(c, 1, &peer));
+    connections_phase(c, p[0].connection, PHASE_ANSWERING);
+    assert_false(connections_take_place(c, &peer));
+    connections_phase(c, p[0].connection, PHASE_WAITING);
+    assert_int_equal(send(p[1].fds[1], "G", 1, 0), 1);
+    assert_false(connections_take_place(c, &peer));
+    // Of those that have been silent for long one goes.
+    char byte;
+    assert_int_equal(recv(p[1].fds[0], &byte, 1, 0), 1);
+    while (!connections_take_place(c, &peer))
+        usleep(1000);
+    assert_true(is_shut(&p[1]));
+    assert_false(is_shut(&p[0]));
+    // There is a place, until another one is on its way to it.
+    assert_true(connections_take_place(c, &peer));
+    connections_reserve(c);
+    assert_false(connections_take_place(c, &peer));
+    connections_release(c);
+    assert_true(connections_take_place(c, &peer));
+    assert_false(connections_wanted(c));
+    connections_wait(c);
+    assert_true(connections_wanted(c));
+    connections_wait_ended(c, WAIT_EVICTED);
+    assert_false(connections_wanted(c));
+    for (int i = 0; i < 2; i++)
+        close_pair(c, &p[i]);
+    connections_destroy(c);
+}
+
 static void test_any_order(void **state)
 {
     (void)state;
@@ -331,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_a_stranger_stops_only_himself),
         cmocka_unit_test(test_a_crowd_of_strangers),
         cmocka_unit_test(test_strangers_have_little_time),
+        cmocka_unit_test(test_who_waits_for_a_place),
         cmocka_unit_test(test_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,17 @@
+"""Both halves of a data source: those of the installed one in $GRAFANA_PLUGIN, else stand-ins."""
+
+import os
+
+import backend
+from packages import Browser
+
+PLUGIN = os.environ.get("GRAFANA_PLUGIN")
+
+
+def source(settings, plugin=PLUGIN):
+    """The data source's other half, as a server."""
+    return backend.Plugin(plugin, settings) if plugin else backend.stand_in(settings)
+
+
+def browser(plugin=PLUGIN):
+    return Browser(f"{plugin}/module.js" if plugin else "-")

@@ -1,0 +1,59 @@
+"""Forwards connections until its standard input ends: forward.py FROM TO
+
+Each is a port of loopback (0: any free one) or the path of a Unix socket, which also leads from
+one network namespace into another. Prints FROM when it listens.
+"""
+
+import os
+import socket
+import sys
+import threading
+
+
+def made(address):
+    if address.isdigit():
+        return socket.socket(), ("127.0.0.1", int(address))
+    return socket.socket(socket.AF_UNIX), address
+
+
+def copy(source, sink):
+    how = socket.SHUT_WR
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+    except OSError:
+        how = socket.SHUT_RDWR  # one end has gone; the other learns it
+    try:
+        sink.shutdown(how)
+    except OSError:
+        pass
+
+
+def forward(here, target):
+    there, address = made(target)
+    with here, there:
+        there.connect(address)
+        back = threading.Thread(target=copy, args=(there, here), daemon=True)
+        back.start()
+        copy(here, there)
+        back.join()
+
+
+def main(listened, target):
+    server, address = made(listened)
+    server.bind(address)
+    server.listen(1024)
+    name = server.getsockname()
+    print(name if isinstance(name, str) else name[1], flush=True)
+
+    def accept():
+        while True:
+            here, _ = server.accept()
+            threading.Thread(target=forward, args=(here, target), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    sys.stdin.read()
+    os._exit(0)  # connections that are open need no end of their own
+
+
+main(*sys.argv[1:])
