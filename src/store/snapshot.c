@@ -104,6 +104,12 @@ uint64_t store_snapshot_version(const struct store_snapshot *s)
     return s->version;
 }
 
+int64_t store_newest_ns(const struct store_snapshot *s)
+{
+    // Of a file whose machine went down the header may be older than the blocks.
+    return s->view->trust == TRUST_SYNCED ? INT64_MAX : s->newest_ns;
+}
+
 bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t *last_ns)
 {
     int64_t first = INT64_MAX, last = INT64_MIN;

@@ -4,6 +4,7 @@ from urllib.parse import quote
 
 T = 1356998400
 SPAN = 900  # s that have points
+LONG_SPAN = 4 * 3600  # of the metric "long", over several of OpenTSDB's rows
 HOSTS, DCS, GPUS = ["web01", "web02", "db01"], ["lga", "sjc"], ["0", "1"]
 AGGREGATORS = ["sum", "min", "max", "avg", "dev", "count", "first", "last", "median", "mult", "diff", "zimsum", "mimmin", "mimmax", "pfsum", "squareSum", "none",
                "p50", "p75", "p90", "p95", "p99", "p999", "ep50r3", "ep90r3", "ep50r7", "ep95r7"]
@@ -47,6 +48,7 @@ def series_of(random):
     for host in HOSTS:
         add("sparse", {"host": host}, sorted(1000 * (T + random.randrange(SPAN)) for _ in range(4)), lambda i: random.uniform(0, 10))
         add("mixed", {"host": host}, [1000 * (T + t) for t in range(0, SPAN, 20)], lambda i: random.choice([random.randrange(100), random.uniform(0, 100)]))
+        add("long", {"host": host}, sorted(1000 * (T + random.randrange(LONG_SPAN)) for _ in range(random.choice([6, 60, 400]))), lambda i: random.uniform(0, 10))
         for gpu in GPUS:
             add("lone", {"host": host, "gpu": gpu}, [1000 * (T + t) for t in range(0, SPAN, 30)], lambda i: random.uniform(0, 1))
     add("lone", {"host": "web01"}, [1000 * (T + t) for t in range(0, SPAN, 60)], lambda i: random.uniform(0, 1))
@@ -54,7 +56,7 @@ def series_of(random):
     return [(metric, tags, sorted(dict(points).items())) for metric, tags, points in made]
 
 
-METRICS = ["cpu", "bytes", "whole", "fine", "sparse", "mixed", "lone"]
+METRICS = ["cpu", "bytes", "whole", "fine", "sparse", "mixed", "lone", "long"]
 
 
 def text_of_time(ms, form):
@@ -102,12 +104,14 @@ def rate_words(options):
 
 def plan_of(random):
     """What one request asks for: request_of() writes it."""
-    start = 1000 * T + random.choice([0, 0, 1000 * random.randrange(-60, SPAN), random.randrange(1000 * SPAN)])
-    end = start + random.choice([1000 * SPAN, 1000 * random.randrange(1, SPAN), 1000 * random.randrange(1, 60), random.randrange(1, 60000)])
+    metric = random.choice(METRICS)
+    span = LONG_SPAN if metric == "long" else SPAN
+    start = 1000 * T + random.choice([0, 0, 1000 * random.randrange(-60, span), random.randrange(1000 * span)])
+    end = start + random.choice([1000 * span, 1000 * random.randrange(1, span), 1000 * random.randrange(1, 60), random.randrange(1, 60000)])
     get = random.random() < 0.5
     times = [random.choice(["s", "ms", "dot"] if get else ["s", "ms"]) for _ in range(2)]
     start, end = (ms // 1000 * 1000 if form == "s" else ms for ms, form in zip((start, end), times))
-    return {"get": get, "start": start, "end": end, "times": times, "metric": random.choice(METRICS), "aggregator": random.choice(AGGREGATORS),
+    return {"get": get, "start": start, "end": end, "times": times, "metric": metric, "aggregator": random.choice(AGGREGATORS),
             "downsample": downsample_of(random), "rate": rate_of(random), "explicit": random.random() < 0.1, "filters": filters_of(random, get),
             "order": random.random(), "flags": [flag for flag in ("ms", "arrays") if random.random() < 0.4]}
 

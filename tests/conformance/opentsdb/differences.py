@@ -70,6 +70,17 @@ def interval_ms(plan):
     return int(digits) * UNITS_MS[written[len(digits):]] if digits != "0" else None
 
 
+def rows_of(plan):
+    """[first, end) of the hours that OpenTSDB reads, in ms: TsdbQuery.getScanStartTimeSeconds() and …End…()."""
+    start, end, interval = plan["start"] // 1000, plan["end"] // 1000 + 1, interval_ms(plan)
+    if interval:
+        start -= 1000 * start % interval // 1000
+        end += (interval - 1000 * end % interval) // 1000
+    hour = HOUR_MS // 1000
+    end = end if interval and end % hour == 0 else end - end % hour + hour
+    return 1000 * (start - start % hour), 1000 * end
+
+
 class Rule:
     def applies(self, plan, theirs):
         raise NotImplementedError
@@ -125,43 +136,56 @@ class Seconds(Rule):
         return {**plan, "flags": sorted({*plan["flags"], "ms"}), "repeats": True}
 
 
-class Edges(Rule):
-    """OpenTSDB aggregates whole rows of an hour and cuts the result to the range.
+class Rows(Rule):
+    """OpenTSDB reads the rows of an hour that the range touches: of what lies in others it knows nothing, however near.
 
-    So series interpolate to points outside of the range, and groups of which only such series exist are there, with their fills.
+    sonde interpolates to points up to an hour outside of the range, and a rate's seed may be of any age.
     """
-    name = "EDGES"
+    name = "ROWS"
 
     def applies(self, plan, theirs):
-        return theirs.status == 200
-
-    @staticmethod
-    def is_all(plan):
-        return bool(plan["downsample"]) and plan["downsample"][0] == "0all"
+        first, end = rows_of(plan)
+        return theirs.status == 200 and any(not first <= t < end for points in plan["points"] for t, _ in points)
 
     def request(self, plan):
-        if self.is_all(plan):
-            return plan
-        start, interval = plan["start"], interval_ms(plan)
-        if interval:
-            start -= start % interval
-        return {**plan, "start": start // HOUR_MS * HOUR_MS, "end": (plan["end"] // HOUR_MS + 1) * HOUR_MS - 1, "times": ["ms", "ms"],
-                "flags": sorted({*plan["flags"], "ms"})}
+        return {**plan, "only_rows": rows_of(plan)}
+
+
+class Names(Rule):
+    """OpenTSDB names, and fills, all series of those rows; sonde those that are there at some instant of the answer."""
+    name = "NAMES"
+
+    @staticmethod
+    def fills(plan):
+        return bool(plan["downsample"]) and plan["downsample"][2] in ("nan", "null", "zero")
+
+    def applies(self, plan, theirs):
+        if theirs.status != 200 or plan["rate"] is not None:  # a series with one point has no rate, but is named
+            return theirs.status == 200
+        interval, whole = interval_ms(plan) or 1, bool(plan["downsample"]) and plan["downsample"][0] == "0all"
+        first, end = rows_of(plan)
+        return any(any(first <= t < end for t, _ in points) and
+                   not any(plan["start"] <= t - t % interval <= plan["end"] - whole for t, _ in points) for points in plan["points"])
+
+    def request(self, plan):
+        """A filled series is the same in a longer range: nothing is interpolated in it."""
+        return self.over_rows(plan) if self.fills(plan) and plan["downsample"][0] != "0all" else plan
+
+    @staticmethod
+    def over_rows(plan):
+        first, end = rows_of(plan)
+        return {**plan, "start": first, "end": end - 1, "times": ["ms", "ms"], "flags": sorted({*plan["flags"], "ms"})}
 
     def ours(self, plan, answer, ask, request):
-        if self.is_all(plan):
-            self.name_as_whole_rows(request, answer, ask)
-            return
         for key, points in list(answer.groups.items()):
-            answer.groups[key] = [(t, v) for t, v in points if plan["start"] <= t <= plan["end"]]
+            unit = 1 if "ms" in request["flags"] else 1000
+            answer.groups[key] = [(t, v) for t, v in points if plan["start"] // unit <= t <= plan["end"] // unit]
             if not answer.groups[key]:
                 del answer.groups[key]
-        if plan["rate"] is not None:
-            self.name_as_whole_rows(request, answer, ask)
+        self.name_as_whole_rows(request, answer, ask)
 
     def name_as_whole_rows(self, plan, answer, ask):
-        """The one point of 0all is of the range alone, and a rate needs two points; the tags are of all series in the rows."""
-        whole = ask(self.request({**plan, "downsample": None, "rate": None}))
+        whole = ask(self.over_rows({**plan, "downsample": None, "rate": None}))
         named = {}
         for key, points in answer.groups.items():
             tags, aggregated = json.loads(key)
@@ -243,9 +267,10 @@ class FirstRate(Rule):
 
     def reconcile(self, plan, theirs, ours):
         interval = interval_ms(plan) or 1
+        first, end = rows_of(plan)
         until = 0  # the last of the second points
         for points in plan["points"]:
-            buckets = {ms // interval: value for ms, value in points}
+            buckets = {ms // interval: value for ms, value in points if first <= ms < end}
             stamps = sorted(buckets)
             drops = plan["rate"].get("dropResets")  # no rate comes after a fall, and of buckets it is not known here
             values = [0] + [buckets[stamp] for stamp in stamps]
@@ -288,7 +313,7 @@ class Explicit(Rule):
         return {**plan, "explicit": False}
 
 
-RULES = [Seconds(), Edges(), Estimated(), Integers(), NotSkipped(), FirstRate(), GapsOfRates(), Explicit(), Refused(), Instant()]
+RULES = [Seconds(), Rows(), Names(), Estimated(), Integers(), NotSkipped(), FirstRate(), GapsOfRates(), Explicit(), Refused(), Instant()]
 
 
 def _stamp_as_asked(plan, request, ours):
