@@ -27,9 +27,9 @@ static void bridge(const struct query_points *p, size_t next, const int64_t *tim
 {
     struct query_edge a = p->before, b = p->after;
     if (next > 0)
-        a = (struct query_edge){true, times[p->at[next - 1]], p->values[next - 1]};
+        a = (struct query_edge){.there = true, .t_ns = times[p->at[next - 1]], .value = p->values[next - 1]};
     if (next < p->count)
-        b = (struct query_edge){true, times[p->at[next]], p->values[next]};
+        b = (struct query_edge){.there = true, .t_ns = times[p->at[next]], .value = p->values[next]};
     bool bridged = a.there && b.there, linear = bridged && between == BETWEEN_LINEAR;
     double length = (double)(b.t_ns - a.t_ns);
     double constant = !bridged || between == BETWEEN_NOTHING ? NAN : between == BETWEEN_PREVIOUS ? a.value : 0;

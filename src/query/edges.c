@@ -74,7 +74,7 @@ static bool rate_at(const struct query_context *c, const struct query_seed *befo
     double v = at->value;
     struct query_points one = {.at = &t, .values = &v, .count = 1};
     query_rate_run(&c->q->rate, &times, before, &one);
-    *out = (struct query_edge){one.count == 1, t, v};
+    *out = (struct query_edge){.there = one.count == 1, .t_ns = t, .value = v};
     return out->there;
 }
 
@@ -112,7 +112,8 @@ static int rate_after(struct query_context *c, const struct query_grid *g, const
     struct neighbour n, seed;
     if (!c->q->rate.counter || !c->q->rate.drop_resets) { // each point has a rate
         int r = query_point_after(c, series, at_ns, reach_ns, &n.t_ns, &n.seed.value);
-        *out = r > 0 ? (struct query_edge){.there = true, .t_ns = n.t_ns} : (struct query_edge){0};
+        if (r > 0)
+            *out = (struct query_edge){.there = true, .t_ns = n.t_ns};
         return r < 0 ? r : 0;
     }
     int r = find_after(c, g, series, at_ns, reach_ns, work, &n);
@@ -133,7 +134,7 @@ static int point_before(struct query_context *c, const struct query_grid *g, con
     struct neighbour n;
     int r = find_before(c, g, series, at_ns, reach_ns, work, &n);
     if (r > 0)
-        *out = (struct query_edge){true, n.seed.t_ns, n.seed.value};
+        *out = (struct query_edge){.there = true, .t_ns = n.seed.t_ns, .value = n.seed.value};
     return r < 0 ? r : 0;
 }
 
@@ -143,7 +144,7 @@ static int point_after(struct query_context *c, const struct query_grid *g, cons
     struct neighbour n;
     int r = find_after(c, g, series, at_ns, reach_ns, work, &n);
     if (r > 0)
-        *out = (struct query_edge){true, n.seed.t_ns, n.seed.value};
+        *out = (struct query_edge){.there = true, .t_ns = n.seed.t_ns, .value = n.seed.value};
     return r < 0 ? r : 0;
 }
 
@@ -163,6 +164,8 @@ int query_edges_find(struct query_context *c, const struct query_grid *g, const 
     if (r == 0 && before && !needless && g->read_from > INT64_MIN)
         r = (rate ? rate_before : point_before)(c, g, series, g->read_from - 1, earlier(first, QUERY_EDGES_REACH_NS),
                                                 work, &p->before);
+    p->before.sought |= before;
+    p->after.sought |= after;
     c->points_read = read;
     c->points_from_summaries = from_summaries;
     return r;

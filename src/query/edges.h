@@ -14,8 +14,8 @@
 // A neighbour lies at most QUERY_EDGES_REACH_NS from the range; where buckets are asked for, from the buckets that start and end fall into.
 //
 // What it costs, of a series of which it is not known that it has a point at the first (last) instant of its group: before, a search through
-// the heads of its blocks and at most one block decoded (two for rates); after, nothing where the file has no later point at all, else
-// a cursor, and one block decoded if the range's end cuts it. A group of one series needs none, nor do filled buckets.
+// the heads of its blocks; after, nothing where the file has no later point at all, else a cursor. The block that an edge of the range cuts
+// has just been decoded and is at hand (store/column.c). A group of one series needs no neighbours, nor do filled buckets.
 #ifndef SONDE_QUERY_EDGES_H
 #define SONDE_QUERY_EDGES_H
 

@@ -155,41 +155,39 @@ static struct extent widest(const struct query_context *c, const struct query_gr
     return g->times ? (struct extent){0, (int64_t)g->count - 1} : (struct extent){c->q->start_ns, c->q->end_ns};
 }
 
-// Of the series that are kept.
-static struct extent extent_of(const struct query_partial *p)
-{
-    struct extent x = {INT64_MAX, INT64_MIN};
-    for (size_t i = 0; i < p->series_count; i++) {
-        const struct query_points *s = &p->series[i];
-        if (s->count == 0)
-            continue;
-        x.first = s->at[0] < x.first ? s->at[0] : x.first;
-        x.last = s->at[s->count - 1] > x.last ? s->at[s->count - 1] : x.last;
-    }
-    return x;
-}
-
 static int find_neighbours(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
                            struct extent x, struct query_series_work *work, struct query_points *p)
 {
-    bool before = p->count == 0 || p->at[0] > x.first, after = p->count == 0 || p->at[p->count - 1] < x.last;
+    bool before = !p->before.sought && (p->count == 0 || p->at[0] > x.first);
+    bool after = !p->after.sought && (p->count == 0 || p->at[p->count - 1] < x.last);
     return before || after ? query_edges_find(c, g, series, before, after, work, p) : 0;
 }
 
-// Series without a grid whose time stamps are the same, as those that are sampled together, need no neighbours. That shows when all are there.
-static int find_neighbours_of_kept(struct query_context *c, const struct query_grid *g,
-                                   const struct query_selected *const *selected, struct query_series_work *work,
-                                   struct query_partial *p)
+// Where there is no grid, the first and last instants are known when all series are. Those that are sampled together have the same, and need no
+// neighbours. Of others *x, which grows with each, soon tells: what has been read of the store is at hand then.
+static int find_neighbours_so_far(struct query_context *c, const struct query_grid *g,
+                                  const struct query_selected *series, struct extent *x, struct query_series_work *work,
+                                  struct query_points *p)
 {
-    struct extent x = extent_of(p);
-    int r = 0;
-    if (x.first > x.last) { // no instants, no answer
-        p->series_count = p->source_series = 0;
-        return 0;
+    int r = find_neighbours(c, g, series, *x, work, p);
+    if (p->count) {
+        int64_t first = p->at[0], last = p->at[p->count - 1];
+        x->first = first < x->first ? first : x->first;
+        x->last = last > x->last ? last : x->last;
     }
+    return r;
+}
+
+// The rest, when x is the extent of all. selected[i] is the kept series i.
+static int find_neighbours_of_kept(struct query_context *c, const struct query_grid *g,
+                                   const struct query_selected *const *selected, struct extent x,
+                                   struct query_series_work *work, struct query_partial *p)
+{
+    if (x.first > x.last) // no instants, no answer
+        p->series_count = p->source_series = 0;
+    int r = 0;
     for (size_t i = 0; i < p->series_count && r == 0; i++)
-        if (p->series[i].count)
-            r = find_neighbours(c, g, selected[i], x, work, &p->series[i]);
+        r = find_neighbours(c, g, selected[i], x, work, &p->series[i]);
     return r;
 }
 
@@ -199,13 +197,16 @@ int query_partial_make(struct query_context *c, const struct query_grid *g, cons
     *out = (struct query_partial){.key = group->key};
     bool foldable = column_fold(c, g) != NULL, edges = query_edges_matter(c, g, group->count);
     bool together = edges && !g->times && !c->shared;
+    struct extent extent = {INT64_MAX, INT64_MIN};
     const struct query_selected **kept = NULL;
     if (together && !(kept = query_alloc(c, &c->group, group->count, sizeof *kept)))
         return query_alloc_failed(c);
     for (size_t i = 0; i < group->count; i++) {
         struct query_points *points;
         int r = query_series_read(c, g, &group->series[i], work, &points);
-        if (r == 0 && edges && !(together && points->count))
+        if (r == 0 && together)
+            r = find_neighbours_so_far(c, g, &group->series[i], &extent, work, points);
+        else if (r == 0 && edges)
             r = find_neighbours(c, g, &group->series[i], widest(c, g), work, points);
         if (r)
             return r;
@@ -235,7 +236,7 @@ int query_partial_make(struct query_context *c, const struct query_grid *g, cons
         if (r)
             return r;
     }
-    return together ? find_neighbours_of_kept(c, g, kept, work, out) : 0;
+    return together ? find_neighbours_of_kept(c, g, kept, extent, work, out) : 0;
 }
 
 int query_partial_merge(struct query_context *c, const struct query_grid *g, struct arena *arena,

@@ -8,8 +8,8 @@
 
 // A neighbour outside of the range (edges.h): a point, a bucket or a rate.
 struct query_edge {
-    bool there;
-    int64_t t_ns; // before the first, or behind the last instant that the answer may have
+    bool sought, there; // looked for; found
+    int64_t t_ns;       // before the first, or behind the last instant that the answer may have
     double value;
 };
 

@@ -82,6 +82,7 @@ void store_snapshot_close(struct store_snapshot *s)
     if (!s)
         return;
     cursors_free(s);
+    columns_free_cut(s);
     buffers_free(&s->buffers);
     cache_free(&s->cache);
     ZSTD_freeDCtx(s->unzip);

@@ -264,9 +264,9 @@ static void plain_edges(const struct query *q, const struct line *raw, struct li
         for (; k < raw->count && raw->t[k] <= last; k++)
             its_last = raw->t[k];
         if (t < q->start_ns && its_last >= first - QUERY_EDGES_REACH_NS)
-            out->before = (struct query_edge){true, t, whole->v[i]};
+            out->before = (struct query_edge){.there = true, .t_ns = t, .value = whole->v[i]};
         if (t > q->end_ns && its_first <= end + QUERY_EDGES_REACH_NS && !out->after.there)
-            out->after = (struct query_edge){true, t, whole->v[i]};
+            out->after = (struct query_edge){.there = true, .t_ns = t, .value = whole->v[i]};
     }
 }
 
@@ -281,9 +281,9 @@ static bool value_at(const struct query *q, const struct line *s, int64_t t, dou
     }
     struct query_edge a = s->before, b = s->after;
     if (i > 0)
-        a = (struct query_edge){true, s->t[i - 1], s->v[i - 1]};
+        a = (struct query_edge){.there = true, .t_ns = s->t[i - 1], .value = s->v[i - 1]};
     if (i < s->count)
-        b = (struct query_edge){true, s->t[i], s->v[i]};
+        b = (struct query_edge){.there = true, .t_ns = s->t[i], .value = s->v[i]};
     if (!a.there || !b.there)
         return false;
     enum query_between between = q->rate.on ? BETWEEN_PREVIOUS : query_aggregator_row(q->aggregator)->between;
