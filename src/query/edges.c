@@ -153,17 +153,18 @@ int query_edges_find(struct query_context *c, const struct query_grid *g, const 
 {
     uint64_t read = c->points_read, from_summaries = c->points_from_summaries;
     bool rate = c->q->rate.on;
-    int64_t first = c->q->start_ns, to;
-    if (g->downsample)
+    int64_t first = c->q->start_ns, reach = QUERY_EDGES_REACH_NS, to;
+    if (g->downsample) {
         query_grid_bucket(g, first, &first, &to);
+        reach = later(query_grid_length(g), reach);
+    }
     int r = 0;
     if (after)
-        r = (rate ? rate_after : point_after)(c, g, series, g->read_to, later(g->read_to, QUERY_EDGES_REACH_NS), work,
-                                              &p->after);
+        r = (rate ? rate_after : point_after)(c, g, series, g->read_to, later(g->read_to, reach), work, &p->after);
     bool needless = p->count == 0 && !p->after.there; // it is not there without both
     if (r == 0 && before && !needless && g->read_from > INT64_MIN)
-        r = (rate ? rate_before : point_before)(c, g, series, g->read_from - 1, earlier(first, QUERY_EDGES_REACH_NS),
-                                                work, &p->before);
+        r = (rate ? rate_before : point_before)(c, g, series, g->read_from - 1, earlier(first, reach), work,
+                                                &p->before);
     p->before.sought |= before;
     p->after.sought |= after;
     c->points_read = read;

@@ -11,7 +11,8 @@
 //   downsampled        the nearest bucket with points on either side, whole
 //   rates              before: the rate at the nearest such point, from the one before it; after: only that there is a rate
 //
-// A neighbour lies at most QUERY_EDGES_REACH_NS from the range; where buckets are asked for, from the buckets that start and end fall into.
+// A neighbour lies at most QUERY_EDGES_REACH_NS from the range; where buckets are asked for, so far and an interval from the buckets that
+// start and end fall into.
 //
 // What it costs, of a series of which it is not known that it has a point at the first (last) instant of its group: before, a search through
 // the heads of its blocks; after, nothing where the file has no later point at all, else a cursor. The block that an edge of the range cuts

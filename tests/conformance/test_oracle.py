@@ -28,6 +28,7 @@ QUERIES = 2000
 RECORDED = HERE / "opentsdb" / "recorded.json.gz"
 RECORDED_QUERIES = 500
 RECORDED_BYTES_MAX = 4000  # of an answer
+SERVERS_MAX = 16  # of sonde's at a time, each with the points of some rows
 
 
 def chosen(name, default):
@@ -44,18 +45,21 @@ def sonde_with(series, rows):
     return folder, Server(folder)
 
 
-def hours_with_points(rows, series):
-    """Of these, so that few stores do for all plans; None: every hour."""
-    hours = {ms // HOUR_MS for _, _, points in series for ms, _ in points}
+def part_with_points(plan, series):
+    """Of the part that a rule restricts the plan to, so that few stores do for all plans; None: all points."""
+    rows = plan.get("only_read")
+    hours = {ms // HOUR_MS for metric, _, points in series for ms, _ in points if metric == plan["metric"]} if rows else None
+    if not hours:
+        return None
     first, end = min(hours) * HOUR_MS, (max(hours) + 1) * HOUR_MS
-    rows = rows and (max(rows[0], first), min(rows[1], end))
+    rows = max(rows[0], first), min(rows[1], end)
     return None if rows == (first, end) else rows
 
 
 def fill(tsdb, series):
     # Identifiers in the order of the names: both sort series by their tags then.
     values = random_queries.HOSTS + random_queries.DCS + random_queries.GPUS
-    for kind, names in (("metric", random_queries.METRICS), ("tagk", ["dc", "gpu", "host"]), ("tagv", values)):
+    for kind, names in (("metric", [*random_queries.METRICS, "days", "young"]), ("tagk", ["dc", "gpu", "host"]), ("tagv", values)):
         status, body = tsdb.request("GET", f"/api/uid/assign?{kind}={','.join(sorted(names))}")
         if status != 200:
             raise RuntimeError(f"OpenTSDB assigns no identifiers: {body[:500]}")
@@ -84,16 +88,26 @@ class Oracle(unittest.TestCase):
         """answers: (plan, status, body) of OpenTSDB. Returns how often each rule was needed."""
         servers = {}
 
-        def sonde(rows):
-            if rows not in servers:
-                folder, servers[rows] = sonde_with(series, rows)
-                self.addCleanup(shutil.rmtree, folder)
-                self.addCleanup(servers[rows].stop)
-            return servers[rows]
+        def stop(key):
+            folder, server = servers.pop(key)
+            server.stop()
+            shutil.rmtree(folder)
+
+        self.addCleanup(lambda: [stop(key) for key in list(servers)])
+
+        def sonde(rows=None, metric=None):
+            if (rows, metric) not in servers:
+                if len(servers) == SERVERS_MAX:
+                    stop(list(servers)[1])
+                servers[rows, metric] = sonde_with([s for s in series if metric in (None, s[0])], rows)
+            return servers[rows, metric][1]
+
+        sonde()  # the first, which stays
 
         def ask(plan):
             method, target, body = random_queries.request_of(plan)
-            answer = sonde(hours_with_points(plan.get("only_rows"), series)).request(method, target, body, {"Content-Type": "application/json"})
+            rows = part_with_points(plan, series)
+            answer = (sonde(rows, plan["metric"]) if rows else sonde()).request(method, target, body, {"Content-Type": "application/json"})
             return Answer(answer.status, answer.raw)
 
         seen, unexplained = collections.Counter(), []
@@ -102,7 +116,7 @@ class Oracle(unittest.TestCase):
             seen.update(rules or ())
             if rules is None:
                 method, target, sent = random_queries.request_of(plan)
-                ours = sonde(None).request(method, target, sent, {"Content-Type": "application/json"})
+                ours = sonde().request(method, target, sent, {"Content-Type": "application/json"})
                 unexplained.append(f"{method} {target} {sent or ''}\n  OpenTSDB {status} {body[:600]!r}\n  sonde    {ours.status} {ours.raw[:600]!r}")
         print(f"oracle: seed {seed}, {len(unexplained)} unexplained; needed: {dict(seen)}", file=sys.stderr)
         self.assertEqual(len(unexplained), 0, f"seed {seed}: {len(unexplained)} answers differ, and no rule of differences.py says why:\n" + "\n".join(unexplained[:20]))

@@ -243,6 +243,7 @@ static void plain_edges(const struct query *q, const struct line *raw, struct li
 {
     static struct line all, rates;
     int64_t interval = q->downsample.interval, first = q->start_ns, end = q->end_ns;
+    int64_t reach = QUERY_EDGES_REACH_NS + (q->downsample.on ? interval : 0);
     out->before = out->after = (struct query_edge){0};
     if (q->downsample.on && q->downsample.fill != QUERY_FILL_NONE)
         return;
@@ -263,9 +264,9 @@ static void plain_edges(const struct query *q, const struct line *raw, struct li
         int64_t its_first = raw->t[k], its_last = its_first;
         for (; k < raw->count && raw->t[k] <= last; k++)
             its_last = raw->t[k];
-        if (t < q->start_ns && its_last >= first - QUERY_EDGES_REACH_NS)
+        if (t < q->start_ns && its_last >= first - reach)
             out->before = (struct query_edge){.there = true, .t_ns = t, .value = whole->v[i]};
-        if (t > q->end_ns && its_first <= end + QUERY_EDGES_REACH_NS && !out->after.there)
+        if (t > q->end_ns && its_first <= end + reach && !out->after.there)
             out->after = (struct query_edge){.there = true, .t_ns = t, .value = whole->v[i]};
     }
 }
