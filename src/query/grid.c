@@ -1,10 +1,11 @@
-// Fixed intervals are whole multiples of their length since the epoch. Calendar ones follow local time and are counted like OpenTSDB's.
-// These begin at the base: the query's start, rounded down to such a multiple (of 30 days a month and 365 a year) and to the hour.
+// Fixed intervals are whole multiples of their length since the epoch. Calendar intervals follow
+// local time and are counted as in OpenTSDB. The base is the query's start, rounded down to a
+// multiple of the fixed interval (a month has 30 days, a year 365) and then to the hour.
 //
-//   days, months, years    from January 1 of the base's year
-//   weeks                  from the Sunday before the base, which is a multiple of weeks after Sunday, 1969-12-28
-//   hours and shorter      from each local midnight, where they begin anew, if they divide a day (hour, minute, second);
-//                          else from the base's month (day, hour, minute)
+//   days, months, years   from January 1 of the base's year
+//   weeks                 from the Sunday of the base's week: whole intervals after 1969-12-28
+//   hours and shorter     from each local midnight, where they begin anew, if they divide a day
+//                         (hour, minute, second); else from the base's month (day, hour, minute)
 #include "query/grid.h"
 
 #include "base/clock.h"
@@ -57,8 +58,8 @@ static int64_t base_of(const struct query_downsample *d, int64_t start)
     return floor_div(base_s, SECONDS_PER_HOUR) * SECONDS_PER_HOUR;
 }
 
-// Of what length of local time the base's beginning is what intervals are counted from that do not divide a day (hour, minute, second);
-// 0: of its month.
+// Hours and shorter: whether the interval divides the next longer unit. If it does not, it is counted
+// from the beginning of the base's period of the returned length in seconds; 0 is a month.
 static int64_t round_length(const struct query_downsample *d, bool *divides)
 {
     switch (d->unit) {

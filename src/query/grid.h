@@ -24,8 +24,8 @@ struct query_grid {
     // To find buckets outside the list.
     const struct query_downsample *downsample;
     const struct time_zone *zone;
-    // Calendar buckets are counted from here. Days and weeks: a local day since 1970; months and years: a month; shorter ones: ns, or
-    // from_midnight, where they begin anew on each local day.
+    // Where calendar buckets are counted from. Days and weeks: a local day since 1970. Months and
+    // years: a month since 1970. Shorter ones: ns, unless they begin anew at each local midnight.
     int64_t origin;
     bool from_midnight;
 };

@@ -149,7 +149,8 @@ struct extent {
     int64_t first, last;
 };
 
-// As far as they are known before all series are: a series that has a point there needs no neighbour.
+// The widest that the group can have, for when not all series are known. A series with a point at
+// each end needs no neighbours.
 static struct extent widest(const struct query_context *c, const struct query_grid *g)
 {
     return g->times ? (struct extent){0, (int64_t)g->count - 1} : (struct extent){c->q->start_ns, c->q->end_ns};
@@ -163,8 +164,9 @@ static int find_neighbours(struct query_context *c, const struct query_grid *g, 
     return before || after ? query_edges_find(c, g, series, before, after, work, p) : 0;
 }
 
-// Where there is no grid, the first and last instants are known when all series are. Those that are sampled together have the same, and need no
-// neighbours. Of others *x, which grows with each, soon tells: what has been read of the store is at hand then.
+// Without a grid, the extent is known only when all series are. Series that are sampled together have
+// the same extent and need no neighbours. For others the extent so far, *x, already tells that they
+// need some. Then the search comes while the block that the range cuts is still decoded.
 static int find_neighbours_so_far(struct query_context *c, const struct query_grid *g,
                                   const struct query_selected *series, struct extent *x, struct query_series_work *work,
                                   struct query_points *p)

@@ -38,7 +38,8 @@ static inline bool query_points_dense(const struct query_points *p)
     return p->count > 0 && p->at[p->count - 1] - p->at[0] == (int64_t)p->count - 1;
 }
 
-// At how many of the `all` places that a list has the series is there, from *from on: between its points, and to its neighbours outside.
+// The number of places, from *from on, at which the series is there: between its points and up to its
+// neighbours outside. `all` is the number of places in the list.
 static inline size_t query_points_span(const struct query_points *p, size_t all, size_t *from)
 {
     *from = 0;

@@ -25,7 +25,8 @@ void query_series_work_free(struct query_context *c, struct query_series_work *w
 int query_series_read(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
                       struct query_series_work *work, struct query_points **out);
 
-// One bucket, anywhere in time, by itself: the points in from_ns..to_ns, both inclusive. *out does not become part of `work`'s points.
+// One bucket, anywhere in time, by itself: the points in from_ns..to_ns, both inclusive. Leaves
+// work->points alone.
 int query_series_bucket(struct query_context *c, const struct query_selected *series, int64_t from_ns, int64_t to_ns,
                         struct query_series_work *work, struct query_seed *out);
 

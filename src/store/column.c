@@ -461,8 +461,9 @@ void column_free(struct store_snapshot *s, struct column *c)
     *c = (struct column){0};
 }
 
-// A block that a range cuts holds the neighbours of the range, too, which are often asked for next (store_point_before, a cursor from the
-// end of the range on): its column is kept until two other ones were cut.
+// A block that a range cuts also holds the neighbours of the range. Queries often ask for them next
+// (store_point_before, a cursor from the end of the range on). So the snapshot keeps the last columns
+// that were cut.
 void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *c)
 {
     struct cut_column *to = &s->cut[s->next_cut];

@@ -210,7 +210,7 @@ struct column {
     struct cache_item *pins[2];
 };
 
-// A column that was decoded although only a part of it was asked for.
+// A decoded column of which a cursor needed only a part.
 struct cut_column {
     const struct block_ref *block; // NULL: none
     uint32_t series;
@@ -296,7 +296,7 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t column_
 // The points that an entry speaks of. On failure *out holds nothing.
 int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out);
 void column_free(struct store_snapshot *s, struct column *c); // leaves it empty
-// Takes the column over, and gives it back, of the last that were cut.
+// Takes the column over; gives it back if it is one of the last that were cut.
 void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *c);
 bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *out);
 void columns_free_cut(struct store_snapshot *s);

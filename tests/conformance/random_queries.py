@@ -22,6 +22,7 @@ PATTERNS = {
     "dc": ["literal_or(lga)", "wildcard(*)", "regexp(l.a|s.c)", "*", "lga", "lga|sjc"],
     "gpu": ["literal_or(0|1)", "wildcard(*)", "not_key()", "*", "0"],
 }
+UNKNOWN_KEY = {"rack": ["literal_or(a|b)", "not_literal_or(a)", "wildcard(*)", "*", "a", "regexp(a.*)"]}
 
 
 def number(value):
@@ -73,8 +74,9 @@ def text_of_time(ms, form):
 def filters_of(random, get):
     """[(key, pattern, whether it groups)]; the short forms of tags always group."""
     made = []
-    for key in random.sample(sorted(PATTERNS), random.choice([0, 0, 1, 1, 2])):
-        pattern = random.choice(PATTERNS[key])
+    patterns = PATTERNS if random.random() < 0.97 else UNKNOWN_KEY
+    for key in random.sample(sorted(patterns), random.choice([0, 0, 1, 1, 2]) if patterns is PATTERNS else 1):
+        pattern = random.choice(patterns[key])
         made.append((key, pattern, "(" not in pattern or random.random() < (0.8 if get else 0.5)))
     return made
 
@@ -123,7 +125,6 @@ def plan_of(random):
     span = LONG_SPAN if metric == "long" else SPAN
     start = 1000 * T + random.choice([0, 0, 1000 * random.randrange(-60, span), random.randrange(1000 * span)])
     end = start + random.choice([1000 * span, 1000 * random.randrange(1, span), 1000 * random.randrange(1, 60), random.randrange(1, 60000)])
-    end = start if random.random() < 0.01 else end
     downsample, zone = downsample_of(random), None
     if metric in ("days", "young"):
         downsample, start, end = calendar_of(random, metric)
@@ -132,6 +133,8 @@ def plan_of(random):
     if metric in ("days", "young"):
         zone = "UTC" if get else random.choice(ZONES)  # OpenTSDB takes a zone for intervals from bodies only
     times = [random.choice(["s", "ms", "dot"] if get else ["s", "ms"]) for _ in range(2)]
+    if random.random() < 0.01:  # an instant
+        end, times = start, times[:1] * 2
     start, end = (ms // 1000 * 1000 if form == "s" else ms for ms, form in zip((start, end), times))
     return {"get": get, "start": start, "end": end, "times": times, "metric": metric, "aggregator": random.choice(AGGREGATORS),
             "downsample": downsample, "zone": zone, "rate": rate_of(random) if zone is None else None, "explicit": random.random() < 0.1, "filters": filters_of(random, get),

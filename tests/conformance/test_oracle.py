@@ -39,6 +39,8 @@ def sonde_with(series, rows):
     """Over all points, or those of [rows[0], rows[1]) ms."""
     folder = tempfile.mkdtemp(prefix="sonde-oracle-")
     writer = Writer(f"{folder}/a.sonde")
+    for metric in sorted({metric for metric, _, _ in series}):
+        writer.metric(metric, "gauge", "-", "")  # a metric without points is known, too
     for metric, tags, points in series:
         writer.points(metric, tags, [(ms / 1000, value) for ms, value in points if rows is None or rows[0] <= ms < rows[1]])
     writer.close()

@@ -168,11 +168,11 @@ class Instant(Rule):
 
 
 class Refused(Rule):
-    """OpenTSDB refuses not_key() (no filter of that name is found there) and tag values that nobody wrote."""
+    """OpenTSDB refuses not_key() (no filter of that name is found there), and tag keys and literal values that nobody wrote."""
     name = "REFUSED"
 
     def applies(self, plan, theirs):
-        return theirs.status in (400, 500) and any(p == "not_key()" or "nobody" in p for _, p, _ in plan["filters"])
+        return theirs.status in (400, 500) and any(key == "rack" or p == "not_key()" or "nobody" in p for key, p, _ in plan["filters"])
 
     def reconcile(self, plan, theirs, ours):
         if ours.status == 200:
@@ -263,13 +263,13 @@ class Anchor(Rule):
         read = [t for t, _ in points if first <= t < end]
         return round_down(read[0], *calendar(plan)) if read else None
 
-    def stamps(self, plan, until):
+    def stamps(self, plan):
+        """Of each series' intervals: the first, wherever it is, and those up to the end of the range."""
         made = []
         for at in {self.chain_of(plan, points) for points in plan["points"]} - {None}:
-            stamps = set()
-            while at <= until:
+            stamps = {at}
+            while (at := add(at, *calendar(plan))) <= plan["end"]:
                 stamps.add(at)
-                at = add(at, *calendar(plan))
             made.append(stamps)
         return made
 
@@ -277,17 +277,18 @@ class Anchor(Rule):
         if theirs.status != 200 or not calendar(plan):
             return False
         count, unit, zone = calendar(plan)
+        chains = self.stamps(plan)
         at, ours = round_down(rows_of(plan)[0], count, unit, zone), set()
-        while at <= plan["end"]:
+        while at <= max((max(stamps) for stamps in chains), default=at - 1):
             ours.add(at)
             at = add(at, count, unit, zone)
         if unit == "h" and 24 % count == 0:  # sonde begins anew at each midnight
             ours = {at for at in ours if hours_of_day(at, zone) % count == 0}
-        return any(stamps - ours for stamps in self.stamps(plan, plan["end"]))
+        return any(stamps - ours for stamps in chains)
 
     def reconcile(self, plan, theirs, ours):
         unit_ms = 1 if "ms" in plan["flags"] else 1000
-        known = {at // unit_ms for stamps in self.stamps(plan, plan["end"]) for at in stamps}
+        known = {at // unit_ms for stamps in self.stamps(plan) for at in stamps}
         if all(t in known for points in theirs.groups.values() for t, _ in points):
             ours.groups = theirs.groups
 
