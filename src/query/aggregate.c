@@ -45,24 +45,34 @@ static int make_axis(struct query_context *c, struct query_points *series, size_
 {
     bool same = true;
     size_t total = 0;
+    const struct query_points *first = NULL;
     for (size_t i = 0; i < count; i++) {
-        same = same && same_times(series[0].at, series[0].count, series[i].at, series[i].count);
+        if (series[i].count == 0)
+            continue;
+        first = first ? first : &series[i];
+        same = same && same_times(first->at, first->count, series[i].at, series[i].count);
         total += series[i].count;
     }
+    *axis = (struct times_list){0};
+    if (!first)
+        return 0;
     if (same) {
-        axis->count = series[0].count;
+        axis->count = first->count;
         axis->t = query_alloc(c, &c->group, axis->count, sizeof *axis->t);
         if (!axis->t)
             return query_alloc_failed(c);
-        memcpy(axis->t, series[0].at, axis->count * sizeof *axis->t);
+        memcpy(axis->t, first->at, axis->count * sizeof *axis->t);
         return 0;
     }
     struct times_list *lists = query_alloc(c, &c->group, count, sizeof *lists);
     int64_t *buffers[2] = {query_alloc(c, &c->group, total, sizeof(int64_t)), NULL};
     if (!lists || !buffers[0] || !(buffers[1] = query_alloc(c, &c->group, total, sizeof(int64_t))))
         return query_alloc_failed(c);
+    size_t lists_count = 0;
     for (size_t i = 0; i < count; i++)
-        lists[i] = (struct times_list){series[i].at, series[i].count};
+        if (series[i].count)
+            lists[lists_count++] = (struct times_list){series[i].at, series[i].count};
+    count = lists_count;
     for (int round = 0; count > 1; round ^= 1) {
         int64_t *out = buffers[round];
         size_t pairs = 0, work = 0;
@@ -98,7 +108,7 @@ static void place_on(const struct times_list *axis, struct query_points *p)
 
 // ---- what comes out ----
 
-// `values` at the places that are real (all, when `real` is NULL; at least one is). The time stamps are shared where they can be: with
+// `values` at the places that are real (all, when `real` is NULL). The time stamps are shared where they can be: with
 // the grid's, which live in c->result (times_live), or with those of the series that came out before.
 static int emit(struct query_context *c, const int64_t *times, bool times_live, size_t count, const uint8_t *real,
                 const double *values, struct query_series *out)
@@ -110,6 +120,8 @@ static int emit(struct query_context *c, const int64_t *times, bool times_live, 
         ;
     for (size_t i = 0; i < count; i++)
         n += real ? real[i] : 1;
+    if (n == 0)
+        return 0;
     bool whole = n == count, share = whole && times_live;
     if (whole && !share && c->last_count == n && memcmp(c->last_times, times, n * sizeof *times) == 0) {
         times = c->last_times;
@@ -240,6 +252,8 @@ static int aggregate(struct query_context *c, const struct query_grid *g, struct
         for (size_t i = 0; i < p->series_count; i++)
             if (i == 0 || p->series[i].at != p->series[i - 1].at)
                 place_on(&axis, &p->series[i]);
+        if (axis.count == 0)
+            return 0;
     }
     if (!fold)
         return quantiles(c, p, &axis, g->times != NULL, out);

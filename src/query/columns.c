@@ -21,38 +21,36 @@ int query_columns_init(struct query_context *c, struct arena *arena, const struc
     return 0;
 }
 
-// What stands for the series at places from..to, between its points a and b = a + 1.
-static void bridge(const struct query_points *p, size_t a, const int64_t *times, enum query_between between,
+// What stands for the series at places from..to, which lie before its point `next` and behind the one before that.
+static void bridge(const struct query_points *p, size_t next, const int64_t *times, enum query_between between,
                    size_t from, size_t to, double *out)
 {
-    double v0 = p->values[a], v1 = p->values[a + 1];
-    int64_t t0 = times[p->at[a]];
-    double length = (double)(times[p->at[a + 1]] - t0);
-    double constant = between == BETWEEN_ZERO ? 0 : between == BETWEEN_PREVIOUS ? v0 : NAN;
+    struct query_edge a = p->before, b = p->after;
+    if (next > 0)
+        a = (struct query_edge){.there = true, .t_ns = times[p->at[next - 1]], .value = p->values[next - 1]};
+    if (next < p->count)
+        b = (struct query_edge){.there = true, .t_ns = times[p->at[next]], .value = p->values[next]};
+    bool bridged = a.there && b.there, linear = bridged && between == BETWEEN_LINEAR;
+    double length = (double)(b.t_ns - a.t_ns);
+    double constant = !bridged || between == BETWEEN_NOTHING ? NAN : between == BETWEEN_PREVIOUS ? a.value : 0;
     for (size_t i = from; i < to; i++)
-        out[i - from] = between == BETWEEN_LINEAR ? v0 + (double)(times[i] - t0) * (v1 - v0) / length : constant;
+        out[i - from] = linear ? a.value + (double)(times[i] - a.t_ns) * (b.value - a.value) / length : constant;
 }
 
 void query_line(const struct query_points *p, const int64_t *times, enum query_between between, size_t from, size_t to,
                 size_t *next, double *out)
 {
     size_t i = *next, place = from;
-    while (place < to && i < p->count) {
-        size_t at = (size_t)p->at[i];
+    while (place < to) {
+        size_t at = i < p->count ? (size_t)p->at[i] : to;
         if (at == place) {
             out[place++ - from] = p->values[i++];
             continue;
         }
         size_t until = at < to ? at : to;
-        if (i > 0)
-            bridge(p, i - 1, times, between, place, until, out + (place - from));
-        else
-            for (size_t k = place; k < until; k++)
-                out[k - from] = NAN;
+        bridge(p, i, times, between, place, until, out + (place - from));
         place = until;
     }
-    for (; place < to; place++)
-        out[place - from] = NAN;
     *next = i;
 }
 
@@ -60,11 +58,11 @@ int query_columns_add(struct query_context *c, struct query_columns *columns, co
                       enum query_between between, const int64_t *times, const struct query_points *series,
                       struct query_points *line)
 {
-    if (series->count == 0)
+    size_t from, places = query_points_span(series, columns->count, &from);
+    if (places == 0)
         return 0;
-    size_t from = (size_t)series->at[0], places = (size_t)series->at[series->count - 1] - from + 1;
     const double *values = series->values;
-    if (query_points_dense(series)) {
+    if (places == series->count) {
         memset(columns->real + from, 1, places);
     } else {
         line->count = 0;

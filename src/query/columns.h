@@ -3,6 +3,7 @@
 //   places      0     1     2     3     4          a list of instants: the grid's buckets, or all time stamps of the group
 //   series a    5     6     7     -     -          before its first and after its last point a series is not there
 //   series b    -     1     ·     3     -          · a hole: filled as the aggregator says (enum query_between)
+//   series c  2 ·     ·     4     ·     · 6        so are the places between its points and its neighbours outside (edges.h)
 //   n x y       …                                  one fold state a place (fold.h): a column each of n, x, y
 //   real        1     1     1     1     0          places at which some series has a point: only these come out
 #ifndef SONDE_QUERY_COLUMNS_H

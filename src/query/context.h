@@ -21,6 +21,7 @@ enum {
 struct query_context {
     const struct query *q;
     struct error *e;
+    bool shared; // other nodes' partials join the groups: this node does not know all their series
     struct arena *result;
     struct arena plan, group;
     size_t result_before, result_limit; // the caller's arena as it was

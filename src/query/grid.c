@@ -1,14 +1,18 @@
-// Fixed intervals are whole multiples of their length since the epoch. Calendar ones follow local time:
+// Fixed intervals are whole multiples of their length since the epoch. Calendar intervals follow
+// local time and are counted as in OpenTSDB. The base is the query's start, rounded down to a
+// multiple of the fixed interval (a month has 30 days, a year 365) and then to the hour.
 //
-//   days, weeks (from Sunday), months, years   counted from 1970-01-01 (weeks: 01-04) on local calendars
-//   hours, minutes, seconds, milliseconds      counted from each local midnight, where they begin anew
+//   days, months, years   from January 1 of the base's year
+//   weeks                 from the Sunday of the base's week: whole intervals after 1969-12-28
+//   hours and shorter     from each local midnight, where they begin anew, if they divide a day
+//                         (hour, minute, second); else from the base's month (day, hour, minute)
 #include "query/grid.h"
 
 #include "base/clock.h"
 #include "query/civil.h"
 #include "query/duration.h"
 
-enum { DAYS_PER_WEEK = 7, FIRST_SUNDAY = 3, MONTHS_PER_YEAR = 12 };
+enum { SECONDS_PER_HOUR = 3600, HOURS_PER_DAY = 24, DAYS_PER_WEEK = 7, FIRST_SUNDAY = 3, MONTHS_PER_YEAR = 12 };
 
 static int64_t saturating_ns(int64_t seconds)
 {
@@ -43,20 +47,78 @@ static int64_t day_of_month(int64_t months_since_1970)
     return days_of_civil(1970 + year, (int)(months_since_1970 - year * MONTHS_PER_YEAR) + 1, 1);
 }
 
-// The calendar bucket around local day `day`, in local days.
-static void bucket_of_days(char unit, int64_t count, int64_t day, int64_t *from, int64_t *to)
+// Seconds since 1970.
+static int64_t base_of(const struct query_downsample *d, int64_t start)
 {
+    int64_t length, base_s = floor_div(start, NS_PER_S);
+    if (query_duration_ns(d->interval, d->unit, &length) && length >= NS_PER_S) {
+        length /= NS_PER_S;
+        base_s = floor_div(base_s, length) * length;
+    }
+    return floor_div(base_s, SECONDS_PER_HOUR) * SECONDS_PER_HOUR;
+}
+
+// Hours and shorter: whether the interval divides the next longer unit. If it does not, it is counted
+// from the beginning of the base's period of the returned length in seconds; 0 is a month.
+static int64_t round_length(const struct query_downsample *d, bool *divides)
+{
+    switch (d->unit) {
+    case 'h':
+        *divides = HOURS_PER_DAY % d->interval == 0;
+        return 0;
+    case 'm':
+        *divides = 60 % d->interval == 0;
+        return SECONDS_PER_DAY;
+    case 's':
+        *divides = 60 % d->interval == 0;
+        return SECONDS_PER_HOUR;
+    default:
+        *divides = 1000 % d->interval == 0;
+        return 60;
+    }
+}
+
+static void set_origin(struct query_grid *g, int64_t start)
+{
+    const struct query_downsample *d = g->downsample;
+    int64_t base_s = base_of(d, start), local_s = base_s + time_zone_offset(g->zone, base_s), year;
+    int64_t day = floor_div(local_s, SECONDS_PER_DAY), length;
+    int month, day_of_month;
+    civil_of_days(day, &year, &month, &day_of_month);
+    switch (d->unit) {
+    case 'd':
+        g->origin = days_of_civil(year, 1, 1);
+        return;
+    case 'w':
+        g->origin = floor_div(day - FIRST_SUNDAY, DAYS_PER_WEEK) * DAYS_PER_WEEK + FIRST_SUNDAY;
+        return;
+    case 'n':
+    case 'y':
+        g->origin = (year - 1970) * MONTHS_PER_YEAR;
+        return;
+    default:
+        length = round_length(d, &g->from_midnight);
+        local_s = length ? floor_div(local_s, length) * length : days_of_civil(year, month, 1) * SECONDS_PER_DAY;
+        g->origin = saturating_ns(time_zone_to_utc(g->zone, local_s));
+    }
+}
+
+// The calendar bucket around local day `day`, in local days.
+static void bucket_of_days(const struct query_grid *g, int64_t day, int64_t *from, int64_t *to)
+{
+    char unit = g->downsample->unit;
+    int64_t count = g->downsample->interval;
     if (unit == 'n' || unit == 'y') {
         int64_t months = unit == 'y' ? count * MONTHS_PER_YEAR : count, year;
         int month, d;
         civil_of_days(day, &year, &month, &d);
-        int64_t k = floor_div((year - 1970) * MONTHS_PER_YEAR + month - 1, months);
-        *from = day_of_month(k * months);
-        *to = day_of_month((k + 1) * months);
+        int64_t k = floor_div((year - 1970) * MONTHS_PER_YEAR + month - 1 - g->origin, months);
+        *from = day_of_month(g->origin + k * months);
+        *to = day_of_month(g->origin + (k + 1) * months);
         return;
     }
-    int64_t origin = unit == 'w' ? FIRST_SUNDAY : 0, days = unit == 'w' ? count * DAYS_PER_WEEK : count;
-    *from = floor_div(day - origin, days) * days + origin;
+    int64_t days = unit == 'w' ? count * DAYS_PER_WEEK : count;
+    *from = floor_div(day - g->origin, days) * days + g->origin;
     *to = *from + days;
 }
 
@@ -65,15 +127,25 @@ static void calendar_bucket(const struct query_grid *g, int64_t t, int64_t *from
     const struct query_downsample *d = g->downsample;
     int64_t day = local_day(g->zone, t), day_ns, length, from_day, to_day;
     if (strchr("dwny", d->unit)) {
-        bucket_of_days(d->unit, d->interval, day, &from_day, &to_day);
+        bucket_of_days(g, day, &from_day, &to_day);
         *from = begin_of_day(g->zone, from_day);
         *to = begin_of_day(g->zone, to_day);
         // Where clocks are put back across midnight a day's last hour comes again after the next has begun.
         while (*to <= t && *to < INT64_MAX) {
-            bucket_of_days(d->unit, d->interval, to_day, &from_day, &to_day);
+            bucket_of_days(g, to_day, &from_day, &to_day);
             *from = *to;
             *to = begin_of_day(g->zone, to_day);
         }
+        return;
+    }
+    if (!g->from_midnight) {
+        if (!query_duration_ns(d->interval, d->unit, &length))
+            length = INT64_MAX;
+        int64_t since, k = 0;
+        if (!__builtin_sub_overflow(t, g->origin, &since))
+            k = floor_div(since, length);
+        *from = g->origin + k * length;
+        *to = saturating_add(*from, length);
         return;
     }
     int64_t midnight = begin_of_day(g->zone, day), next = begin_of_day(g->zone, day + 1);
@@ -99,6 +171,13 @@ void query_grid_bucket(const struct query_grid *g, int64_t t, int64_t *from, int
     int64_t interval = g->interval, rest = t % interval, aligned = t - rest; // towards 0
     *from = rest < 0 ? saturating_add(aligned, -interval) : aligned;
     *to = rest < 0 ? aligned : saturating_add(aligned, interval);
+}
+
+int64_t query_grid_length(const struct query_grid *g)
+{
+    const struct query_downsample *d = g->downsample;
+    int64_t length;
+    return !d->calendar ? g->interval : query_duration_ns(d->interval, d->unit, &length) ? length : INT64_MAX;
 }
 
 static int too_many(struct query_context *c)
@@ -127,6 +206,7 @@ static int make_calendar(struct query_context *c, struct query_grid *g)
     int r = time_zone_load(g->downsample->time_zone, &c->plan, &g->zone, c->e);
     if (r)
         return r;
+    set_origin(g, c->q->start_ns);
     query_grid_bucket(g, c->q->start_ns, &from, &to);
     if (from < c->q->start_ns) {
         from = to;

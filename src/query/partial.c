@@ -1,5 +1,7 @@
 #include "query/partial.h"
 
+#include "query/edges.h"
+
 // ---- tags ----
 
 static int add_tag(struct query_context *c, struct arena *arena, struct query_partial *p,
@@ -59,7 +61,12 @@ static int keep_series(struct query_context *c, struct arena *arena, struct quer
         p->series_capacity = capacity;
     }
     struct query_points *kept = &p->series[p->series_count];
-    *kept = (struct query_points){.count = series->count, .capacity = series->count};
+    *kept = (struct query_points){
+        .count = series->count, .capacity = series->count, .before = series->before, .after = series->after};
+    if (series->count == 0) {
+        p->series_count++;
+        return 0;
+    }
     kept->values = query_alloc(c, arena, series->count, sizeof *kept->values);
     if (!kept->values)
         return query_alloc_failed(c);
@@ -135,18 +142,80 @@ static int merge_sketches(struct query_context *c, const struct query_grid *g, s
     return r;
 }
 
+// ---- neighbours outside of the range ----
+
+// First and last instant of the group, as places.
+struct extent {
+    int64_t first, last;
+};
+
+// The widest that the group can have, for when not all series are known. A series with a point at
+// each end needs no neighbours.
+static struct extent widest(const struct query_context *c, const struct query_grid *g)
+{
+    return g->times ? (struct extent){0, (int64_t)g->count - 1} : (struct extent){c->q->start_ns, c->q->end_ns};
+}
+
+static int find_neighbours(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
+                           struct extent x, struct query_series_work *work, struct query_points *p)
+{
+    bool before = !p->before.sought && (p->count == 0 || p->at[0] > x.first);
+    bool after = !p->after.sought && (p->count == 0 || p->at[p->count - 1] < x.last);
+    return before || after ? query_edges_find(c, g, series, before, after, work, p) : 0;
+}
+
+// Without a grid, the extent is known only when all series are. Series that are sampled together have
+// the same extent and need no neighbours. For others the extent so far, *x, already tells that they
+// need some. Then the search comes while the block that the range cuts is still decoded.
+static int find_neighbours_so_far(struct query_context *c, const struct query_grid *g,
+                                  const struct query_selected *series, struct extent *x, struct query_series_work *work,
+                                  struct query_points *p)
+{
+    int r = find_neighbours(c, g, series, *x, work, p);
+    if (p->count) {
+        int64_t first = p->at[0], last = p->at[p->count - 1];
+        x->first = first < x->first ? first : x->first;
+        x->last = last > x->last ? last : x->last;
+    }
+    return r;
+}
+
+// The rest, when x is the extent of all. selected[i] is the kept series i.
+static int find_neighbours_of_kept(struct query_context *c, const struct query_grid *g,
+                                   const struct query_selected *const *selected, struct extent x,
+                                   struct query_series_work *work, struct query_partial *p)
+{
+    if (x.first > x.last) // no instants, no answer
+        p->series_count = p->source_series = 0;
+    int r = 0;
+    for (size_t i = 0; i < p->series_count && r == 0; i++)
+        r = find_neighbours(c, g, selected[i], x, work, &p->series[i]);
+    return r;
+}
+
 int query_partial_make(struct query_context *c, const struct query_grid *g, const struct query_group *group,
                        struct query_series_work *work, struct query_partial *out)
 {
     *out = (struct query_partial){.key = group->key};
-    bool foldable = column_fold(c, g) != NULL;
+    bool foldable = column_fold(c, g) != NULL, edges = query_edges_matter(c, g, group->count);
+    bool together = edges && !g->times && !c->shared;
+    struct extent extent = {INT64_MAX, INT64_MIN};
+    const struct query_selected **kept = NULL;
+    if (together && !(kept = query_alloc(c, &c->group, group->count, sizeof *kept)))
+        return query_alloc_failed(c);
     for (size_t i = 0; i < group->count; i++) {
         struct query_points *points;
         int r = query_series_read(c, g, &group->series[i], work, &points);
+        if (r == 0 && together)
+            r = find_neighbours_so_far(c, g, &group->series[i], &extent, work, points);
+        else if (r == 0 && edges)
+            r = find_neighbours(c, g, &group->series[i], widest(c, g), work, points);
         if (r)
             return r;
-        if (points->count == 0)
+        if (points->count == 0 && !(points->before.there && points->after.there))
             continue;
+        if (together)
+            kept[out->source_series] = &group->series[i];
         out->source_series++;
         r = add_labels(c, out, &group->series[i]);
         // The only series there can be is used where it lies; else the first is kept until there is a second.
@@ -169,7 +238,7 @@ int query_partial_make(struct query_context *c, const struct query_grid *g, cons
         if (r)
             return r;
     }
-    return 0;
+    return together ? find_neighbours_of_kept(c, g, kept, extent, work, out) : 0;
 }
 
 int query_partial_merge(struct query_context *c, const struct query_grid *g, struct arena *arena,

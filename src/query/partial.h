@@ -27,7 +27,7 @@ struct query_partial {
     struct str key;                 // of the group: equal bytes, same group
     struct query_partial_tag *tags; // sorted by key
     size_t tag_count, tag_capacity;
-    size_t source_series; // 0: nothing in the range
+    size_t source_series; // 0: nothing in the range, nor on both sides of it
     // In order of their labels; places as points.h says. A series may share `at` with the one before it.
     struct query_points *series;
     size_t series_count, series_capacity;

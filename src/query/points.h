@@ -6,10 +6,18 @@
 
 #include "query/context.h"
 
+// A neighbour outside of the range (edges.h): a point, a bucket or a rate.
+struct query_edge {
+    bool sought, there; // looked for; found
+    int64_t t_ns;       // before the first, or behind the last instant that the answer may have
+    double value;
+};
+
 struct query_points {
     int64_t *at;
     double *values;
     size_t count, capacity;
+    struct query_edge before, after;
 };
 
 // Room for `more` points behind those there are: a buffer to be used again and again. It counts against the query's memory.
@@ -28,6 +36,17 @@ static inline void query_points_add(struct query_points *p, int64_t at, double v
 static inline bool query_points_dense(const struct query_points *p)
 {
     return p->count > 0 && p->at[p->count - 1] - p->at[0] == (int64_t)p->count - 1;
+}
+
+// The number of places, from *from on, at which the series is there: between its points and up to its
+// neighbours outside. `all` is the number of places in the list.
+static inline size_t query_points_span(const struct query_points *p, size_t all, size_t *from)
+{
+    *from = 0;
+    if (p->count == 0)
+        return p->before.there && p->after.there ? all : 0;
+    *from = p->before.there ? 0 : (size_t)p->at[0];
+    return (p->after.there ? all : (size_t)p->at[p->count - 1] + 1) - *from;
 }
 
 #endif

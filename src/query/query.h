@@ -3,6 +3,8 @@
 //   select (metric, tag filters, time range) → downsample each series → rate of each series → group and aggregate with
 //   interpolation → results
 //
+// Points just outside of the range count as neighbours, to which series are interpolated (edges.h).
+//
 // The semantics are OpenTSDB's (docs/query.md). A plan comes from an `m=` expression, from OpenTSDB's JSON or is filled in by hand;
 // it runs over snapshots of any number of stores (nodes, runs) as if they were one. No state, no threads: one call, one arena, bounded memory.
 #ifndef SONDE_QUERY_QUERY_H

@@ -22,18 +22,17 @@ static int read_raw(struct query_context *c, struct query_source *s, struct quer
     return more;
 }
 
-// One bucket, anywhere in time, by itself.
-static int read_bucket(struct query_context *c, const struct query_selected *series, int64_t from, int64_t to,
-                       struct query_series_work *work, struct query_seed *out)
+int query_series_bucket(struct query_context *c, const struct query_selected *series, int64_t from_ns, int64_t to_ns,
+                        struct query_series_work *work, struct query_seed *out)
 {
-    int64_t times[2] = {from, to};
-    struct query_grid one = {.count = 1, .first = from, .times = times};
+    int64_t times[2] = {from_ns, to_ns == INT64_MAX ? to_ns : to_ns + 1};
+    struct query_grid one = {.count = 1, .first = from_ns, .times = times};
     struct query_source source;
-    int r = query_source_open(&source, c, series, from, to - 1);
+    int r = query_source_open(&source, c, series, from_ns, to_ns);
     if (r == 0)
         r = query_downsample_run(c, &one, &source, &work->bucket, &work->filled);
     query_source_close(&source);
-    out->t_ns = from;
+    out->t_ns = from_ns;
     out->value = r == 0 && work->filled.count ? work->filled.values[0] : __builtin_nan("");
     return r;
 }
@@ -55,7 +54,7 @@ static int read_seed(struct query_context *c, const struct query_grid *g, const 
         out->value = 0;
         return 1;
     }
-    int r = read_bucket(c, series, from, to, work, out);
+    int r = query_series_bucket(c, series, from, to - 1, work, out);
     return r ? r : 1;
 }
 
@@ -69,6 +68,7 @@ int query_series_read(struct query_context *c, const struct query_grid *g, const
                           : read_raw(c, &source, &work->points);
     query_source_close(&source);
     *out = &work->points;
+    work->points.before = work->points.after = (struct query_edge){0};
     if (r || work->points.count == 0)
         return r;
     c->series_read++;

@@ -165,9 +165,9 @@ int query_sketches_add(struct query_context *c, struct arena *arena, struct quer
                        enum query_between between, const int64_t *times, const struct query_points *series,
                        struct query_points *line)
 {
-    if (series->count == 0)
+    size_t from, places = query_points_span(series, sketches->count, &from), next = 0;
+    if (places == 0)
         return 0;
-    size_t from = (size_t)series->at[0], places = (size_t)series->at[series->count - 1] - from + 1, next = 0;
     line->count = 0;
     int r = query_points_reserve(c, line, places);
     if (r)

@@ -403,3 +403,51 @@ bool query_point_before(const struct query_selected *series, int64_t at_ns, int6
     }
     return found;
 }
+
+// The first point that the cursor gives.
+static int first_point(struct query_context *c, struct store_cursor *cursor, int64_t *t_ns, double *value)
+{
+    struct store_run run;
+    int r;
+    while ((r = store_cursor_next(cursor, &run)) > 0) {
+        const int64_t *t = &run.first_ns;
+        const double *v = &run.first;
+        size_t n = 1;
+        int failed = run.has_summary ? 0 : store_cursor_points(cursor, &t, &v, &n);
+        if (failed)
+            return store_fault(c, failed);
+        if (n == 0)
+            continue; // damaged
+        *t_ns = *t;
+        *value = *v;
+        return 1;
+    }
+    return r < 0 ? store_fault(c, r) : 0;
+}
+
+int query_point_after(struct query_context *c, const struct query_selected *series, int64_t from_ns, int64_t to_ns,
+                      int64_t *t_ns, double *value)
+{
+    int found = 0;
+    for (const struct query_part *part = &series->part; part; part = part->next) {
+        // Most questions are about the last minutes until now: nothing has to be looked up then.
+        if (from_ns >= store_newest_ns(part->store) || from_ns >= to_ns)
+            continue;
+        int64_t t = 0;
+        double v = 0;
+        struct store_cursor *cursor = store_cursor_open(part->store, part->series, from_ns + 1, to_ns);
+        int r = cursor ? first_point(c, cursor, &t, &v) : store_fault(c, -ENOMEM);
+        if (cursor)
+            store_cursor_close(cursor);
+        if (r == 0)
+            r = query_tick(c, SERIES_WORK);
+        if (r < 0)
+            return r;
+        if (r > 0) {
+            *t_ns = to_ns = t; // of a later store the point at the same time stamp stands
+            *value = v;
+            found = 1;
+        }
+    }
+    return found;
+}

@@ -54,4 +54,8 @@ static inline void query_source_summary_used(struct query_source *s)
 // The last point at or before at_ns in any part.
 bool query_point_before(const struct query_selected *series, int64_t at_ns, int64_t *t_ns, double *value);
 
+// The first point behind from_ns and not behind to_ns in any part. 1, 0, or a negative errno.
+int query_point_after(struct query_context *c, const struct query_selected *series, int64_t from_ns, int64_t to_ns,
+                      int64_t *t_ns, double *value);
+
 #endif

@@ -461,6 +461,40 @@ void column_free(struct store_snapshot *s, struct column *c)
     *c = (struct column){0};
 }
 
+// A block that a range cuts also holds the neighbours of the range. Queries often ask for them next
+// (store_point_before, a cursor from the end of the range on). So the snapshot keeps the last columns
+// that were cut.
+void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *c)
+{
+    struct cut_column *to = &s->cut[s->next_cut];
+    for (unsigned i = 0; i < CUT_COLUMNS; i++)
+        if (!s->cut[i].block)
+            to = &s->cut[i];
+    if (to->block)
+        column_free(s, &to->column);
+    *to = (struct cut_column){b, series, *c};
+    s->next_cut = to == &s->cut[0];
+    *c = (struct column){0};
+}
+
+bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *out)
+{
+    for (unsigned i = 0; i < CUT_COLUMNS; i++)
+        if (s->cut[i].block == b && s->cut[i].series == series) {
+            *out = s->cut[i].column;
+            s->cut[i] = (struct cut_column){0};
+            return true;
+        }
+    return false;
+}
+
+void columns_free_cut(struct store_snapshot *s)
+{
+    for (unsigned i = 0; i < CUT_COLUMNS; i++)
+        if (s->cut[i].block)
+            column_free(s, &s->cut[i].column);
+}
+
 int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out)
 {
     *out = (struct column){0};

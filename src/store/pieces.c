@@ -20,7 +20,11 @@ enum {
 
 void piece_free(struct store_cursor *c, struct piece *p)
 {
-    column_free(c->s, &p->column);
+    bool cut = p->first_ns < c->from_ns || p->last_ns > c->to_ns;
+    if (cut && p->block && p->column.count)
+        column_keep_cut(c->s, p->block, c->series, &p->column);
+    else
+        column_free(c->s, &p->column);
 }
 
 static void list_drop(struct store_cursor *c, struct piece_list *l)
@@ -532,6 +536,8 @@ int piece_load(struct store_cursor *c, struct piece *p)
     if (p->loaded)
         return 0;
     p->loaded = true;
+    if (column_take_cut(c->s, p->block, c->series, &p->column))
+        return 0;
     int rc = block_load(c->s, p->block, &p->entry, &p->column);
     if (rc == -ESTALE)
         rc = load_moved(c, p);

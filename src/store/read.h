@@ -78,6 +78,9 @@ const uint32_t *store_label_series(const struct store_snapshot *s, struct str ke
 const struct str *store_label_keys(const struct store_snapshot *s, size_t *count);
 const struct str *store_label_values(const struct store_snapshot *s, struct str key, size_t *count);
 
+// No point of the file is later. The last one may be earlier. Costs nothing.
+int64_t store_newest_ns(const struct store_snapshot *s);
+
 // First and last time stamp in the file; false when it holds no points.
 bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t *last_ns);
 

@@ -210,6 +210,15 @@ struct column {
     struct cache_item *pins[2];
 };
 
+// A decoded column of which a cursor needed only a part.
+struct cut_column {
+    const struct block_ref *block; // NULL: none
+    uint32_t series;
+    struct column column;
+};
+
+enum { CUT_COLUMNS = 2 }; // cut by the start of a range, and by its end
+
 struct view_hold {
     struct view_hold *next;
     struct view *view;
@@ -228,6 +237,8 @@ struct store_snapshot {
     struct buf scratch;
     struct ZSTD_DCtx_s *unzip; // made when first needed
     struct buffers buffers;
+    struct cut_column cut[CUT_COLUMNS];
+    unsigned next_cut;         // to be replaced
     struct store_cursor *idle; // closed ones, to be opened again
     unsigned idle_count;
     unsigned moves; // how often it had to look again
@@ -285,6 +296,10 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t column_
 // The points that an entry speaks of. On failure *out holds nothing.
 int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out);
 void column_free(struct store_snapshot *s, struct column *c); // leaves it empty
+// Takes the column over; gives it back if it is one of the last that were cut.
+void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *c);
+bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *out);
+void columns_free_cut(struct store_snapshot *s);
 
 // Exactly `size` bytes out of a frame. 0, -EBADMSG, -ENOMEM.
 int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame, size_t frame_size);

@@ -82,6 +82,7 @@ void store_snapshot_close(struct store_snapshot *s)
     if (!s)
         return;
     cursors_free(s);
+    columns_free_cut(s);
     buffers_free(&s->buffers);
     cache_free(&s->cache);
     ZSTD_freeDCtx(s->unzip);
@@ -102,6 +103,12 @@ void store_snapshot_close(struct store_snapshot *s)
 uint64_t store_snapshot_version(const struct store_snapshot *s)
 {
     return s->version;
+}
+
+int64_t store_newest_ns(const struct store_snapshot *s)
+{
+    // Of a file whose machine went down the header may be older than the blocks.
+    return s->view->trust == TRUST_SYNCED ? INT64_MAX : s->newest_ns;
 }
 
 bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t *last_ns)

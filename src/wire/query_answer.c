@@ -65,6 +65,7 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
     if (s->limits.memory_bytes > WIRE_ANSWER_MEMORY)
         s->limits.memory_bytes = WIRE_ANSWER_MEMORY;
     query_context_begin(&s->c, &s->q, &s->limits, &a->arena, &s->error);
+    s->c.shared = true;
     r = query_grid_make(&s->c, &s->grid);
     if (r == 0)
         r = query_select(&s->c, a->view->stores, a->view->count, &s->selection);

@@ -2,12 +2,13 @@
 //
 //   group     short key, varint source_series
 //   tags      varint count, each: short key, short value, u8 differs
-//   series    varint count, each: u8 how (SAME_PLACES, DENSE), varint points, places, values
+//   series    varint count, each: u8 how (SAME_PLACES, DENSE, BEFORE, AFTER), varint points, places, values, neighbours
 //   columns   varint count, columns n, x and y, u8 whether all are real, else a bit each
 //   sketches  varint count, of each: varint buckets, and where there are any: varint zigzag of the first key, varint how much larger each next one is,
 //             varint counts, f64 smallest, f64 largest; then u8 whether all are real, else a bit each
 //
 //   places    DENSE: varint zigzag of the first; SAME_PLACES: nothing, those of the series before; else a column of times
+//   neighbours  BEFORE, AFTER: of each i64 time, f64 value. A series without points has both, and no places and values
 //   column    pieces of at most CODEC_VALUES_MAX: varint size, so many bytes of the store's codec (store/codec.h)
 #include "query/aggregator_table.h"
 #include "wire/numbers.h"
@@ -16,7 +17,7 @@
 #include <errno.h>
 #include <math.h>
 
-enum { SAME_PLACES = 1, DENSE = 2 };
+enum { SAME_PLACES = 1, DENSE = 2, BEFORE = 4, AFTER = 8 };
 
 // What reading goes through with.
 struct reading {
@@ -117,19 +118,32 @@ static bool has_series(const struct query_partial *p)
     return p->series_count > 0;
 }
 
+static void write_neighbour(const struct query_edge *edge, struct buf *out)
+{
+    if (!edge->there)
+        return;
+    buf_u64(out, (uint64_t)edge->t_ns);
+    buf_f64(out, edge->value);
+}
+
 static void write_series(const struct query_partial *p, struct buf *out)
 {
     buf_varint(out, p->series_count);
     for (size_t i = 0; i < p->series_count; i++) {
         const struct query_points *s = &p->series[i];
-        bool same = i > 0 && s->at == s[-1].at && s->count == s[-1].count, dense = !same && query_points_dense(s);
-        buf_u8(out, (uint8_t)((same ? SAME_PLACES : 0) | (dense ? DENSE : 0)));
+        bool same = i > 0 && s->count && s->at == s[-1].at && s->count == s[-1].count;
+        bool dense = !same && query_points_dense(s);
+        buf_u8(out, (uint8_t)((same ? SAME_PLACES : 0) | (dense ? DENSE : 0) | (s->before.there ? BEFORE : 0) |
+                              (s->after.there ? AFTER : 0)));
         buf_varint(out, s->count);
         if (dense)
             buf_varint(out, zigzag(s->at[0]));
-        else if (!same)
+        else if (!same && s->count)
             wire_numbers_write(s->at, s->count, true, out);
-        wire_numbers_write(s->values, s->count, false, out);
+        if (s->count)
+            wire_numbers_write(s->values, s->count, false, out);
+        write_neighbour(&s->before, out);
+        write_neighbour(&s->after, out);
     }
 }
 
@@ -160,25 +174,45 @@ static int read_places(struct reading *r, struct query_points *s, bool dense)
     return 0;
 }
 
+// Outside of the range, so that it is apart from every place.
+static int read_neighbours(struct reading *r, struct query_points *s, unsigned how)
+{
+    struct query_edge *const edges[] = {how & BEFORE ? &s->before : NULL, how & AFTER ? &s->after : NULL};
+    for (size_t i = 0; i < 2; i++)
+        if (edges[i]) {
+            *edges[i] = (struct query_edge){.there = true, .t_ns = (int64_t)bytes_u64(&r->b)};
+            edges[i]->value = bytes_f64(&r->b);
+        }
+    bool sound = (!s->before.there || s->before.t_ns < r->c->q->start_ns) &&
+                 (!s->after.there || s->after.t_ns > r->c->q->end_ns);
+    return r->b.failed || !sound ? damaged(r->c) : 0;
+}
+
 static int read_one_series(struct reading *r, struct query_points *s, const struct query_points *before)
 {
     unsigned how = bytes_u8(&r->b);
     uint64_t count = bytes_varint(&r->b);
     *s = (struct query_points){.count = (size_t)count, .capacity = (size_t)count};
-    bool same = how == SAME_PLACES && before && before->count == count;
-    if (r->b.failed || count == 0 || count > INT64_MAX || (how == SAME_PLACES && !same) || how > DENSE)
+    unsigned places = how & (SAME_PLACES | DENSE), neighbours = how & (BEFORE | AFTER);
+    bool same = places == SAME_PLACES && before && before->count == count;
+    bool there = count ? count <= INT64_MAX : neighbours == (BEFORE | AFTER) && places == 0;
+    if (r->b.failed || !there || (places == SAME_PLACES && !same) || places > DENSE || how != (places | neighbours))
         return damaged(r->c);
     int failed = 0;
+    if (count == 0)
+        return read_neighbours(r, s, how);
     if (same)
         s->at = before->at;
     else
-        failed = read_places(r, s, how == DENSE);
+        failed = read_places(r, s, places == DENSE);
     if (failed)
         return failed;
     if (r->b.failed || !places_sound(r, s))
         return damaged(r->c);
     s->values = room(r, count, &failed);
-    return failed ? failed : read_column(r, s->values, s->count, false);
+    if (!failed)
+        failed = read_column(r, s->values, s->count, false);
+    return failed ? failed : read_neighbours(r, s, how);
 }
 
 static int read_series(struct reading *r, struct query_partial *p)

@@ -4,11 +4,17 @@ from urllib.parse import quote
 
 T = 1356998400
 SPAN = 900  # s that have points
+LONG_SPAN = 4 * 3600  # of the metric "long", over several of OpenTSDB's rows
+DAY = 86400
+DAYS_FROM, YOUNG_FROM, DAYS_TO = T - 150 * DAY, T + 20 * DAY, T + 300 * DAY  # of the metrics "days" and "young", which calendar intervals are asked of
 HOSTS, DCS, GPUS = ["web01", "web02", "db01"], ["lga", "sjc"], ["0", "1"]
 AGGREGATORS = ["sum", "min", "max", "avg", "dev", "count", "first", "last", "median", "mult", "diff", "zimsum", "mimmin", "mimmax", "pfsum", "squareSum", "none",
                "p50", "p75", "p90", "p95", "p99", "p999", "ep50r3", "ep90r3", "ep50r7", "ep95r7"]
 DOWNSAMPLERS = [a for a in AGGREGATORS if a not in ("none", "mult", "diff")] + ["diff"]
 INTERVALS = ["500ms", "1s", "5s", "7s", "10s", "30s", "1m", "5m", "1h", "0all"]
+CALENDARS = {"m": [5, 7, 90], "h": [1, 5, 6, 12, 36], "d": [1, 2, 3, 5, 10], "w": [1, 2, 3], "n": [1, 2, 3, 5, 7], "y": [1, 2]}
+UNIT_S = {"m": 60, "h": 3600, "d": DAY, "w": 7 * DAY, "n": 30 * DAY, "y": 365 * DAY}
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Sydney", "America/St_Johns"]
 FILLS = ["", "", "none", "nan", "null", "zero"]
 PATTERNS = {
     "host": ["literal_or(web01|db01)", "iliteral_or(WEB01)", "not_literal_or(web01)", "not_iliteral_or(DB01|web02)", "wildcard(web*)", "wildcard(*)", "iwildcard(WEB*)",
@@ -16,6 +22,7 @@ PATTERNS = {
     "dc": ["literal_or(lga)", "wildcard(*)", "regexp(l.a|s.c)", "*", "lga", "lga|sjc"],
     "gpu": ["literal_or(0|1)", "wildcard(*)", "not_key()", "*", "0"],
 }
+UNKNOWN_KEY = {"rack": ["literal_or(a|b)", "not_literal_or(a)", "wildcard(*)", "*", "a", "regexp(a.*)"]}
 
 
 def number(value):
@@ -47,14 +54,17 @@ def series_of(random):
     for host in HOSTS:
         add("sparse", {"host": host}, sorted(1000 * (T + random.randrange(SPAN)) for _ in range(4)), lambda i: random.uniform(0, 10))
         add("mixed", {"host": host}, [1000 * (T + t) for t in range(0, SPAN, 20)], lambda i: random.choice([random.randrange(100), random.uniform(0, 100)]))
+        add("long", {"host": host}, sorted(1000 * (T + random.randrange(LONG_SPAN)) for _ in range(random.choice([6, 60, 400]))), lambda i: random.uniform(0, 10))
+        add("days", {"host": host}, [1000 * t for t in range(DAYS_FROM + random.randrange(DAY), DAYS_TO, 9 * 3600 + random.randrange(600))], lambda i: random.randrange(80) / 8)
         for gpu in GPUS:
             add("lone", {"host": host, "gpu": gpu}, [1000 * (T + t) for t in range(0, SPAN, 30)], lambda i: random.uniform(0, 1))
+    add("young", {"host": "web01"}, [1000 * t for t in range(YOUNG_FROM + random.randrange(DAY), DAYS_TO, 11 * 3600)], lambda i: random.randrange(80) / 8)
     add("lone", {"host": "web01"}, [1000 * (T + t) for t in range(0, SPAN, 60)], lambda i: random.uniform(0, 1))
     # One value a time stamp: which of two wins is not the question here.
     return [(metric, tags, sorted(dict(points).items())) for metric, tags, points in made]
 
 
-METRICS = ["cpu", "bytes", "whole", "fine", "sparse", "mixed", "lone"]
+METRICS = ["cpu", "bytes", "whole", "fine", "sparse", "mixed", "lone", "long"]
 
 
 def text_of_time(ms, form):
@@ -64,8 +74,9 @@ def text_of_time(ms, form):
 def filters_of(random, get):
     """[(key, pattern, whether it groups)]; the short forms of tags always group."""
     made = []
-    for key in random.sample(sorted(PATTERNS), random.choice([0, 0, 1, 1, 2])):
-        pattern = random.choice(PATTERNS[key])
+    patterns = PATTERNS if random.random() < 0.97 else UNKNOWN_KEY
+    for key in random.sample(sorted(patterns), random.choice([0, 0, 1, 1, 2]) if patterns is PATTERNS else 1):
+        pattern = random.choice(patterns[key])
         made.append((key, pattern, "(" not in pattern or random.random() < (0.8 if get else 0.5)))
     return made
 
@@ -74,6 +85,14 @@ def downsample_of(random):
     if random.random() < 0.3:
         return None
     return (random.choice(INTERVALS), random.choice(DOWNSAMPLERS), random.choice(FILLS))
+
+
+def calendar_of(random, metric):
+    """An interval, and a range of at most 40 of it; of "young" one that begins before the points do."""
+    unit = random.choice(sorted(CALENDARS))
+    count = random.choice(CALENDARS[unit])
+    start = random.randrange(DAYS_FROM, DAYS_TO) if metric == "days" else max(YOUNG_FROM - random.randrange(1, 20 * count * UNIT_S[unit]), DAYS_FROM - 3 * 365 * DAY)
+    return (f"{count}{unit}c", random.choice(DOWNSAMPLERS), random.choice(["", "none"])), start, start + random.randrange(1, 40 * count * UNIT_S[unit])
 
 
 def rate_of(random):
@@ -102,13 +121,23 @@ def rate_words(options):
 
 def plan_of(random):
     """What one request asks for: request_of() writes it."""
-    start = 1000 * T + random.choice([0, 0, 1000 * random.randrange(-60, SPAN), random.randrange(1000 * SPAN)])
-    end = start + random.choice([1000 * SPAN, 1000 * random.randrange(1, SPAN), 1000 * random.randrange(1, 60), random.randrange(1, 60000)])
+    metric = random.choice(METRICS) if random.random() < 0.92 else random.choice(["days", "young"])
+    span = LONG_SPAN if metric == "long" else SPAN
+    start = 1000 * T + random.choice([0, 0, 1000 * random.randrange(-60, span), random.randrange(1000 * span)])
+    end = start + random.choice([1000 * span, 1000 * random.randrange(1, span), 1000 * random.randrange(1, 60), random.randrange(1, 60000)])
+    downsample, zone = downsample_of(random), None
+    if metric in ("days", "young"):
+        downsample, start, end = calendar_of(random, metric)
+        start, end = 1000 * start, 1000 * end
     get = random.random() < 0.5
+    if metric in ("days", "young"):
+        zone = "UTC" if get else random.choice(ZONES)  # OpenTSDB takes a zone for intervals from bodies only
     times = [random.choice(["s", "ms", "dot"] if get else ["s", "ms"]) for _ in range(2)]
+    if random.random() < 0.01:  # an instant
+        end, times = start, times[:1] * 2
     start, end = (ms // 1000 * 1000 if form == "s" else ms for ms, form in zip((start, end), times))
-    return {"get": get, "start": start, "end": end, "times": times, "metric": random.choice(METRICS), "aggregator": random.choice(AGGREGATORS),
-            "downsample": downsample_of(random), "rate": rate_of(random), "explicit": random.random() < 0.1, "filters": filters_of(random, get),
+    return {"get": get, "start": start, "end": end, "times": times, "metric": metric, "aggregator": random.choice(AGGREGATORS),
+            "downsample": downsample, "zone": zone, "rate": rate_of(random) if zone is None else None, "explicit": random.random() < 0.1, "filters": filters_of(random, get),
             "order": random.random(), "flags": [flag for flag in ("ms", "arrays") if random.random() < 0.4]}
 
 
@@ -142,7 +171,8 @@ def body_of(plan):
         else:
             query.setdefault("tags", {})[key] = pattern
     start, end = (plan[key] // 1000 if form == "s" else plan[key] for key, form in zip(("start", "end"), plan["times"]))
-    return {"start": start, "end": end, "queries": [query], **({"msResolution": True} if "ms" in plan["flags"] else {})}
+    return {"start": start, "end": end, "queries": [query], **({"msResolution": True} if "ms" in plan["flags"] else {}),
+            **({"timezone": plan["zone"]} if plan["zone"] else {})}
 
 
 def request_of(plan):

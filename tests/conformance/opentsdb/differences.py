@@ -3,9 +3,11 @@
 A rule changes what sonde is asked, or how the two answers are read, and only then may they be alike. Rules combine: explain() looks
 for the fewest that make the answers alike. docs/http.md lists them by the same names.
 """
+import datetime
 import itertools
 import json
 import math
+import zoneinfo
 
 HOUR_MS = 3600 * 1000
 GAPS = (None, "NaN")
@@ -60,14 +62,77 @@ def alike(theirs, ours, slack=0):
     return True
 
 
-UNITS_MS = {"ms": 1, "s": 1000, "m": 60 * 1000, "h": HOUR_MS}
+DAY_MS = 24 * HOUR_MS
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60 * 1000, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS, "n": 30 * DAY_MS, "y": 365 * DAY_MS}
 
 
 def interval_ms(plan):
-    """Of the downsampling; None without one, and for 0all."""
+    """Of the downsampling, as if there were no calendar; None without one, and for 0all."""
     written = plan["downsample"][0] if plan["downsample"] else "0all"
-    digits = written.rstrip("almhs")
-    return int(digits) * UNITS_MS[written[len(digits):]] if digits != "0" else None
+    digits = written.rstrip("acdlmhnswy")
+    return int(digits) * UNITS_MS[written[len(digits):].rstrip("c")] if digits != "0" else None
+
+
+def rows_of(plan):
+    """[first, end) of the hours that OpenTSDB reads, in ms: TsdbQuery.getScanStartTimeSeconds() and …End…()."""
+    start, end, interval = plan["start"] // 1000, plan["end"] // 1000 + 1, interval_ms(plan)
+    if interval:
+        start -= 1000 * start % interval // 1000
+        end += (interval - 1000 * end % interval) // 1000
+    hour = HOUR_MS // 1000
+    end = end if interval and end % hour == 0 else end - end % hour + hour
+    return 1000 * (start - start % hour), 1000 * end
+
+
+def calendar(plan):
+    """(count, unit, zone) of a calendar interval, else None."""
+    written = plan["downsample"][0] if plan["downsample"] else ""
+    return (int(written[:-2]), written[-2], zoneinfo.ZoneInfo(plan["zone"])) if written.endswith("c") else None
+
+
+def hours_of_day(ms, zone):
+    return datetime.datetime.fromtimestamp(ms // 1000, zone).hour
+
+
+def add(ms, count, unit, zone):
+    """Days and longer on the zone's clocks, the others of elapsed time; as java.util.Calendar does."""
+    if unit in "hm":
+        return ms + count * UNITS_MS[unit]
+    local = datetime.datetime.fromtimestamp(ms // 1000, zone).replace(tzinfo=None)
+    if unit in "dw":
+        local += datetime.timedelta(days=count * (7 if unit == "w" else 1))
+    else:
+        months = 12 * local.year + local.month - 1 + count * (12 if unit == "y" else 1)
+        local = local.replace(year=months // 12, month=months % 12 + 1)
+    return 1000 * int(local.replace(tzinfo=zone).timestamp())
+
+
+def round_down(ms, count, unit, zone):
+    """DateTime.previousInterval()."""
+    local = datetime.datetime.fromtimestamp(ms // 1000, zone).replace(tzinfo=None, minute=0, second=0)
+    if unit == "w":
+        local, count = local.replace(hour=0) - datetime.timedelta(days=local.isoweekday() % 7), 1
+    elif unit in "dny":
+        local = local.replace(hour=0, day=1, month=1)
+    elif unit == "h":
+        local = local.replace(hour=0, day=local.day if 24 % count == 0 else 1)
+    elif 60 % count:
+        local = local.replace(hour=0)
+    at = 1000 * int(local.replace(tzinfo=zone).timestamp())
+    while True:
+        following = add(at, count, unit, zone)
+        if following > ms:
+            return at
+        at = following
+
+
+def read_of(plan):
+    """[first, end) of what OpenTSDB reads of these rows: from the first whole interval on (Downsampler.seekInterval())."""
+    first, end = rows_of(plan)
+    if calendar(plan):
+        at = round_down(first, *calendar(plan))
+        return at if at == first else add(at, *calendar(plan)), end
+    return first + -first % (interval_ms(plan) or 1), end
 
 
 class Rule:
@@ -103,11 +168,11 @@ class Instant(Rule):
 
 
 class Refused(Rule):
-    """OpenTSDB refuses not_key() (no filter of that name is found there) and tag values that nobody wrote."""
+    """OpenTSDB refuses not_key() (no filter of that name is found there), and tag keys and literal values that nobody wrote."""
     name = "REFUSED"
 
     def applies(self, plan, theirs):
-        return theirs.status in (400, 500) and any(p == "not_key()" or "nobody" in p for _, p, _ in plan["filters"])
+        return theirs.status in (400, 500) and any(key == "rack" or p == "not_key()" or "nobody" in p for key, p, _ in plan["filters"])
 
     def reconcile(self, plan, theirs, ours):
         if ours.status == 200:
@@ -126,43 +191,55 @@ class Seconds(Rule):
         return {**plan, "flags": sorted({*plan["flags"], "ms"}), "repeats": True}
 
 
-class Edges(Rule):
-    """OpenTSDB aggregates whole rows of an hour and cuts the result to the range.
+class Rows(Rule):
+    """OpenTSDB reads the rows of an hour that the range touches, from the first whole interval on: of other points it knows nothing, however near.
 
-    So series interpolate to points outside of the range, and groups of which only such series exist are there, with their fills.
+    sonde interpolates to points up to an hour outside of the range, and a rate's seed may be of any age.
     """
-    name = "EDGES"
+    name = "ROWS"
 
     def applies(self, plan, theirs):
-        return theirs.status == 200
-
-    @staticmethod
-    def is_all(plan):
-        return bool(plan["downsample"]) and plan["downsample"][0] == "0all"
+        first, end = read_of(plan)
+        return theirs.status == 200 and any(not first <= t < end for points in plan["points"] for t, _ in points)
 
     def request(self, plan):
-        if self.is_all(plan):
-            return plan
-        start, interval = plan["start"], interval_ms(plan)
-        if interval:
-            start -= start % interval
-        return {**plan, "start": start // HOUR_MS * HOUR_MS, "end": (plan["end"] // HOUR_MS + 1) * HOUR_MS - 1, "times": ["ms", "ms"],
-                "flags": sorted({*plan["flags"], "ms"})}
+        return {**plan, "only_read": read_of(plan)}
+
+
+class Names(Rule):
+    """OpenTSDB names, and fills, all series of those rows; sonde those that are there at some instant of the answer."""
+    name = "NAMES"
+
+    @staticmethod
+    def fills(plan):
+        return bool(plan["downsample"]) and plan["downsample"][2] in ("nan", "null", "zero")
+
+    def applies(self, plan, theirs):
+        if theirs.status != 200 or plan["rate"] is not None:  # a series with one point has no rate, but is named
+            return theirs.status == 200
+        if calendar(plan):
+            return True
+        interval, whole = interval_ms(plan) or 1, bool(plan["downsample"]) and plan["downsample"][0] == "0all"
+        first, end = rows_of(plan)
+        return any(any(first <= t < end for t, _ in points) and
+                   not any(plan["start"] <= t - t % interval <= plan["end"] - whole for t, _ in points) for points in plan["points"])
+
+    def request(self, plan):
+        """A filled series is the same in a longer range: nothing is interpolated in it."""
+        return self.over_rows(plan, plan) if self.fills(plan) and plan["downsample"][0] != "0all" else plan
+
+    @staticmethod
+    def over_rows(plan, asked):
+        first, end = rows_of(plan)
+        return {**asked, "start": first, "end": end - 1, "times": ["ms", "ms"], "flags": sorted({*asked["flags"], "ms"})}
 
     def ours(self, plan, answer, ask, request):
-        if self.is_all(plan):
-            self.name_as_whole_rows(request, answer, ask)
-            return
         for key, points in list(answer.groups.items()):
-            answer.groups[key] = [(t, v) for t, v in points if plan["start"] <= t <= plan["end"]]
+            unit = 1 if "ms" in request["flags"] else 1000
+            answer.groups[key] = [(t, v) for t, v in points if plan["start"] // unit <= t <= plan["end"] // unit]
             if not answer.groups[key]:
                 del answer.groups[key]
-        if plan["rate"] is not None:
-            self.name_as_whole_rows(request, answer, ask)
-
-    def name_as_whole_rows(self, plan, answer, ask):
-        """The one point of 0all is of the range alone, and a rate needs two points; the tags are of all series in the rows."""
-        whole = ask(self.request({**plan, "downsample": None, "rate": None}))
+        whole = ask(self.over_rows(plan, {**request, "downsample": None, "rate": None, "only_read": rows_of(plan)}))
         named = {}
         for key, points in answer.groups.items():
             tags, aggregated = json.loads(key)
@@ -171,6 +248,50 @@ class Edges(Rule):
                 if other_tags.items() <= tags.items() and set(aggregated) <= set(other_aggregated) and tags.keys() - other_tags.keys() <= set(other_aggregated):
                     named[other] = points
         answer.groups = named
+
+
+class Anchor(Rule):
+    """OpenTSDB counts each series' calendar intervals from the first point that it reads, sonde all from the hour in which it begins to read.
+
+    Only the stamps are compared: where the two counts differ, so do the points of an interval.
+    """
+    name = "ANCHOR"
+
+    @staticmethod
+    def chain_of(plan, points):
+        """OpenTSDB's first interval of the series, and how its stamps go on; None without points."""
+        first, end = read_of(plan)
+        read = [t for t, _ in points if first <= t < end]
+        return round_down(read[0], *calendar(plan)) if read else None
+
+    def stamps(self, plan):
+        """Of each series' intervals: the first, wherever it is, and those up to the end of the range."""
+        made = []
+        for at in {self.chain_of(plan, points) for points in plan["points"]} - {None}:
+            stamps = {at}
+            while (at := add(at, *calendar(plan))) <= plan["end"]:
+                stamps.add(at)
+            made.append(stamps)
+        return made
+
+    def applies(self, plan, theirs):
+        if theirs.status != 200 or not calendar(plan):
+            return False
+        count, unit, zone = calendar(plan)
+        chains = self.stamps(plan)
+        at, ours = round_down(rows_of(plan)[0], count, unit, zone), set()
+        while at <= max((max(stamps) for stamps in chains), default=at - 1):
+            ours.add(at)
+            at = add(at, count, unit, zone)
+        if unit == "h" and 24 % count == 0:  # sonde begins anew at each midnight
+            ours = {at for at in ours if hours_of_day(at, zone) % count == 0}
+        return any(stamps - ours for stamps in chains)
+
+    def reconcile(self, plan, theirs, ours):
+        unit_ms = 1 if "ms" in plan["flags"] else 1000
+        known = {at // unit_ms for stamps in self.stamps(plan) for at in stamps}
+        if all(t in known for points in theirs.groups.values() for t, _ in points):
+            ours.groups = theirs.groups
 
 
 class Estimated(Rule):
@@ -244,9 +365,10 @@ class FirstRate(Rule):
 
     def reconcile(self, plan, theirs, ours):
         interval = interval_ms(plan) or 1
+        first, end = read_of(plan)
         until = 0  # the last of the second points
         for points in plan["points"]:
-            buckets = {ms // interval: value for ms, value in points}
+            buckets = {ms // interval: value for ms, value in points if first <= ms < end}
             stamps = sorted(buckets)
             drops = plan["rate"].get("dropResets")  # no rate comes after a fall, and of buckets it is not known here
             values = [0] + [buckets[stamp] for stamp in stamps]
@@ -289,7 +411,7 @@ class Explicit(Rule):
         return {**plan, "explicit": False}
 
 
-RULES = [Seconds(), Edges(), Estimated(), Integers(), NotSkipped(), FirstRate(), GapsOfRates(), Explicit(), Refused(), Instant()]
+RULES = [Seconds(), Rows(), Names(), Anchor(), Estimated(), Integers(), NotSkipped(), FirstRate(), GapsOfRates(), Explicit(), Refused(), Instant()]
 
 
 def _stamp_as_asked(plan, request, ours):

@@ -302,14 +302,24 @@ static void calendars(void **state)
         {"sum:1wc-sum:m", "America/New_York", 1362000000, 1363060799, {1362286800, 53, 1362891600, 67}, 4},
         {"sum:1nc-sum:m", "America/New_York", 1362000000, 1363060799, {1362114000, 120}, 2},
         {"sum:1yc-sum:m", "America/New_York", 1357016400, 1363060799, {1357016400, 120}, 2},
-        // Hours begin anew at local midnight: 16 + 8 − the hour that March 10 lacks.
+        // Hours that divide a day begin anew at local midnight: 12 + 12 − the hour that March 10 lacks. Others are counted from March 1.
+        {"sum:12hc-sum:m",
+         "America/New_York",
+         1362805200,
+         1362974399,
+         {1362805200, 12, 1362848400, 12, 1362891600, 12, 1362934800, 11},
+         8},
         {"sum:16hc-sum:m",
          "America/New_York",
          1362805200,
          1362974399,
-         {1362805200, 16, 1362862800, 8, 1362891600, 16, 1362949200, 7},
-         8},
-        {"sum:36hc-sum:m", "America/New_York", 1362805200, 1362974399, {1362805200, 24, 1362891600, 23}, 4},
+         {1362805200, 16, 1362862800, 16, 1362920400, 16},
+         6},
+        {"sum:36hc-sum:m", "America/New_York", 1362805200, 1362974399, {1362891600, 36}, 2},
+        // From January 1, 2013; from Sunday, 1969-12-28; from January 1, 2012.
+        {"sum:3dc-sum:m", "America/New_York", 1362718800, 1363060799, {1362718800, 71, 1362974400, 44}, 4},
+        {"sum:2wc-sum:m", "America/New_York", 1362000000, 1363060799, {1362891600, 67}, 2},
+        {"sum:5nc-sum:m", "America/New_York", 1351700000, 1363060799, {1351742400, 120}, 2},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         q = (struct query){.start_ns = facts[i].from * S, .end_ns = facts[i].to * S};

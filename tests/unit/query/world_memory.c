@@ -336,6 +336,17 @@ uint64_t store_cursor_block(const struct store_cursor *c)
     return 0;
 }
 
+int64_t store_newest_ns(const struct store_snapshot *s)
+{
+    int64_t newest = INT64_MIN;
+    for (uint32_t i = 0; i < s->series_count; i++) {
+        const struct points *p = &s->series[i].points;
+        if (p->count && p->t[p->count - 1] > newest)
+            newest = p->t[p->count - 1];
+    }
+    return newest;
+}
+
 bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns, double *value)
 {
     const struct points *p = &s->series[series].points;
