@@ -45,7 +45,10 @@ static int make_file(const char *path, struct error *e)
 int token_read(const char *path, bool make, char out[TOKEN_TEXT_MAX], struct error *e)
 {
     struct buf text;
-    int rc = secrets_read(path, SECRETS_NO_LINK, &text, e);
+    struct error missing; // no error of ours, where it is made
+    int rc = secrets_read(path, SECRETS_NO_LINK, &text, make ? &missing : e);
+    if (rc && rc != -ENOENT && make && e)
+        *e = missing;
     if (rc == -ENOENT && make) {
         rc = make_file(path, e);
         if (rc == 0 || rc == -EEXIST)

@@ -374,6 +374,12 @@ class Reachable(Place):
             self.assertEqual(answer.read(), b"ok\n")
         until(lambda: "cpu_percent" in self.names(), "cpu_percent while it runs")
 
+    def test_a_token_file_is_made(self):
+        fixed = self.root / "fixed"
+        for _ in range(2):
+            result = self.sonde("run", "-q", "--token-file", fixed, "--", "true")
+            self.assertEqual((result.returncode, result.stderr, fixed.stat().st_mode & 0o777), (0, "", 0o600))
+
     def test_no_certificate(self):
         self.one_line(self.sonde("run", "--tls-cert=none.pem", "--tls-key=none.pem", "true"), 2, "none.pem", "No such file")
         self.nothing_left()
