@@ -155,7 +155,7 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
     assert_int_equal(lab_points(&lab, "future{host=lab}", NULL), 0);
     assert_int_equal(lab_points(&lab, "after_the_long_one{host=lab}", NULL), 1);
     assert_true(lab_points(&lab, "sonde_dropped_total{cause=bad_line,host=lab}", &last) > 0);
-    assert_true(last == 4 + 4 + 1 + 1 + 1 + 250);
+    assert_true(last == 4 + 5 + 1 + 1 + 1 + 250);
     assert_true(lab_points(&lab, "sonde_dropped_total{cause=limit,host=lab}", &last) > 0);
     assert_true(last == 3);
     lab_free(&lab);
