@@ -214,7 +214,8 @@ static void make_mark(struct emit_process *p)
 }
 
 // Before a thread takes the lock for the first time: a fork() beside that waits for the lock, rather than leave a child with one
-// that nobody holds. No thread waits for another one here, as a child would for ever; so the handlers may be registered by several.
+// that nobody holds. No thread waits for another one here: in a forked child the other one does not exist. So several threads may
+// register the handlers.
 // A fork() that has run its handlers already does not wait: its child finds the mark cleared.
 static bool watch_forks(void)
 {
