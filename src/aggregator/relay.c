@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 enum { SLACK_BYTES = 2 << 20 }; // that malloc may keep of past answers
+enum { NEAR_BYTES = 4 << 20 };  // below the bound, where memory returns to the system at once
 
 struct relay {
     struct control control;
@@ -70,8 +71,10 @@ static void close_view(void *user, struct wire_view *view)
     sources_close(&o->view);
     arena_free(&o->arena);
     free(o);
-    // The end of each question, and each ping, closes a view: so an idle relay gives back, too, and nothing wakes it for that.
-    own_memory_keep(&relay->keeper, SLACK_BYTES, clock_monotonic_ns());
+    // The end of each question and each ping closes a view, so an idle relay returns memory without a timer.
+    int64_t now_ns = clock_monotonic_ns();
+    own_memory_keep(&relay->keeper, SLACK_BYTES, now_ns);
+    own_memory_ease(&relay->keeper, RELAY_MEMORY_BYTES, NEAR_BYTES, now_ns); // a relay keeps nothing for later
 }
 
 static int start(struct relay *r, const struct relay_options *o, struct error *e)

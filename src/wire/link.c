@@ -45,8 +45,9 @@ struct run {
     bool gathered;               // all of it is in `out`
     struct buf out;              // records, each behind its size
     size_t sent;                 // of out
-    struct buf missing;          // payload of MISSING
-    struct error error;          // code 0: none
+    struct query_reservation out_reservation;
+    struct buf missing; // payload of MISSING
+    struct error error; // code 0: none
 };
 
 struct parent {
@@ -112,19 +113,27 @@ static int look_at_run(void *user, struct error *e)
     return 0;
 }
 
-// The answer and the gather of a run each tell of their own memory: the larger one counts, as one grows while the other shrinks.
 static int hold_for_run(void *user, size_t bytes, struct error *e)
 {
     struct run *r = user;
     struct memory_account *memory = r->link->memory;
-    if (!memory || bytes <= r->held_bytes)
+    if (!memory)
         return 0;
-    if (!memory_account_take(memory, bytes - r->held_bytes))
+    if (!memory_account_take(memory, bytes))
         return error_set(e, -EBUSY,
                          "all answers of a node together need more than %zu MiB: ask again later, or for less",
                          memory->limit_bytes >> 20);
-    r->held_bytes = bytes;
+    r->held_bytes += bytes;
     return 0;
+}
+
+static void release_for_run(void *user, size_t bytes)
+{
+    struct run *r = user;
+    if (!r->link->memory)
+        return;
+    r->held_bytes -= bytes;
+    memory_account_give(r->link->memory, bytes);
 }
 
 static void send_end(struct wire_link *l, uint32_t id, int code, struct str text)
@@ -251,6 +260,8 @@ static bool make_record(struct run *r)
         return false;
     if (r->out.failed)
         error_set(&r->error, -ENOMEM, "no memory for an answer");
+    else
+        query_reserve(&r->out_reservation, r->out.capacity, &r->error);
     return true;
 }
 
@@ -410,7 +421,8 @@ static void start_run(struct wire_link *l, uint32_t id, const struct wire_ask *a
         memcpy(request, ask->request.data, ask->request.size);
     struct str kept = {request, ask->request.size};
     *r = (struct run){.work.step = step, .link = l, .id = id, .credit = ask->credit, .request = request};
-    r->watch = (struct query_watch){look_at_run, hold_for_run, r};
+    r->watch = (struct query_watch){look_at_run, hold_for_run, release_for_run, r};
+    r->out_reservation.watch = &r->watch;
     r->next = l->runs;
     r->at = &l->runs;
     if (r->next)

@@ -23,29 +23,33 @@ int wire_answer_begin(struct wire_answer *a, unsigned question, struct str reque
                               .host = host,
                               .deadline_ns = deadline_ns,
                               .watch = watch,
+                              .reservation.watch = watch,
                               .arena = arena_limited(WIRE_ANSWER_MEMORY),
                               .row = wire_question_row(question)};
     if (!a->row)
         return error_set(e, -ENOSYS, "this node does not know question %u", question);
-    return a->row->begin(a, request, e);
+    int r = a->row->begin(a, request, e);
+    return r ? r : wire_answer_hold(a, 0, e);
 }
 
-int wire_answer_hold(const struct wire_answer *a, size_t bytes, struct error *e)
+int wire_answer_hold(struct wire_answer *a, size_t bytes, struct error *e)
 {
-    return a->watch ? a->watch->hold(a->watch->user, bytes, e) : 0;
+    return query_reserve(&a->reservation, a->arena.used_bytes + bytes, e);
 }
 
 int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e)
 {
     if (clock_monotonic_ns() > a->deadline_ns)
         return error_set(e, -ETIMEDOUT, "the answer was not ready in time");
-    return a->row->step(a, out, e);
+    int r = a->row->step(a, out, e), held = wire_answer_hold(a, 0, e);
+    return held ? held : r;
 }
 
 void wire_answer_end(struct wire_answer *a)
 {
     if (a->row && a->row->end)
         a->row->end(a);
+    query_unreserve(&a->reservation, 0);
     arena_free(&a->arena);
     *a = (struct wire_answer){0};
 }
