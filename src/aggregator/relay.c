@@ -20,6 +20,7 @@ struct relay {
     struct hub *children; // NULL: none
     struct wire_bulk *bulk,
         *from_children; // ways for large answers: ours, and those of our children; NULL: the connection
+    struct wire_refresher *refresher;
     struct wire_link *link;
     struct memory_account memory; // of answers
     struct own_memory_keeper keeper;
@@ -80,9 +81,14 @@ static void close_view(void *user, struct wire_view *view)
 static int start(struct relay *r, const struct relay_options *o, struct error *e)
 {
     struct wire_settings settings = {.job = str_of(o->job)};
+    struct buf socket = {0};
     int rc = sources_create(&o->folder, 1, false, &r->sources, e);
     if (rc == 0)
         rc = wire_loop_start(&r->loop, e);
+    buf_printf(&socket, "%s/agent.sock", o->folder);
+    if (rc == 0)
+        rc = wire_refresher_create(r->loop, buf_cstr(&socket), &r->refresher, e);
+    buf_free(&socket);
     if (rc == 0)
         rc = wire_key_read(o->key_file, settings.key, e);
     if (rc == 0 && o->transport)
@@ -104,6 +110,7 @@ static int start(struct relay *r, const struct relay_options *o, struct error *e
             .host = str_of(o->host),
             .session = (uint64_t)clock_realtime_ns(),
             .source = {open_view, close_view, r},
+            .refresher = r->refresher,
             .children = r->children,
             .memory = &r->memory,
         };
@@ -179,6 +186,7 @@ int relay_run(const struct relay_options *options, int control_fd, struct error 
             ;
     }
     wire_link_destroy(r.link);
+    wire_refresher_destroy(r.refresher);
     hub_destroy(r.children);
     wire_bulk_close(r.bulk);
     wire_bulk_close(r.from_children);

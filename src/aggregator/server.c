@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/own_memory.h"
 #include "base/thread_signals.h"
+#include "wire/drain.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -600,6 +601,7 @@ static void free_aggregator(struct aggregator *g)
 {
     feeds_destroy(g->feeds);
     workers_destroy(g->workers);
+    drainer_destroy(g->service.drainer);
     hub_destroy(g->service.hub);
     wire_bulk_close(g->bulk);
     if (g->loop)
@@ -692,8 +694,10 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         rc = start_hub(g, options->hub, e);
     if (!rc)
         rc = dump_create(&g->service.dump, e);
+    if (!rc && g->service.agent_socket.size)
+        rc = drainer_create(g->agent_socket, 0, &g->service.drainer, e);
     if (!rc)
-        rc = feeds_create(g->service.connections, &g->feeds, e);
+        rc = feeds_create(g->service.connections, g->service.drainer, &g->feeds, e);
     if (!rc)
         rc = start_workers(g, e);
     if (!rc)

@@ -16,6 +16,12 @@ const struct wire_question_row *wire_question_row(unsigned question)
     return question < WIRE_QUESTION_COUNT ? rows[question] : NULL;
 }
 
+int64_t wire_question_until(unsigned question, struct str request)
+{
+    const struct wire_question_row *row = wire_question_row(question);
+    return row && row->until ? row->until(request) : INT64_MAX;
+}
+
 int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
                       struct str host, int64_t deadline_ns, const struct query_watch *watch, struct error *e)
 {

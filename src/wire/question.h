@@ -67,8 +67,13 @@ struct wire_question_row {
     int (*about)(struct wire_about *about, struct str request);
     // The request without what only nodes need for which `wants` says false. -EBADMSG. NULL: all need all of it.
     int (*narrow)(struct str request, bool (*wants)(void *user, struct str host), void *user, struct buf *out);
+    // The end of the times that a request is about. NULL: all are about the present.
+    int64_t (*until)(struct str request);
 };
 const struct wire_question_row *wire_question_row(unsigned question); // NULL: no such question
+
+// INT64_MAX: now.
+int64_t wire_question_until(unsigned question, struct str request);
 
 // View and host must outlive the answer, and the request: what is read of it are views. wire_answer_end also after a failure.
 int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
