@@ -63,7 +63,7 @@ struct agent {
     char host[HOST_MAX], socket_path[PATH_MAX], file_path[PATH_MAX];
     struct store_label labels[1];
     double rate_s;
-    int listening, udp; // -1 = none, or `connections` has them
+    int listening, abstract, udp; // -1 = none, or `connections` has them
 
     struct store *store;
     struct recorded *recorded;
@@ -506,6 +506,11 @@ static int open_sockets(struct agent *a, struct error *e)
     if (a->listening < 0)
         return a->listening;
     a->reachable = true;
+    a->abstract = folder_listen_abstract(a->socket_path);
+    if (a->abstract < 0)
+        log_warning("programs that do not see the folder of the job cannot reach the agent: the abstract name of %s "
+                    "cannot be had: %s",
+                    a->socket_path, strerror(-a->abstract));
     if (a->options->udp_port) {
         a->udp = agent_connections_udp(a->options->udp_port, e);
         if (a->udp < 0)
@@ -517,8 +522,8 @@ static int open_sockets(struct agent *a, struct error *e)
 // Whoever has knocked since open_sockets is let in.
 static int serve_sockets(struct agent *a, struct error *e)
 {
-    int listening = a->listening, udp = a->udp;
-    a->listening = a->udp = -1;
+    int listening[CONNECTIONS_LISTENERS_MAX] = {a->listening, a->abstract}, udp = a->udp;
+    a->listening = a->abstract = a->udp = -1;
     struct connections_events events = {.bell = on_bell, .asked = on_asked, .user = a};
     return agent_connections_create(&a->loop, a->ingest, listening, udp, &events, &a->connections, e);
 }
@@ -622,6 +627,8 @@ static int close_all(struct agent *a, struct error *e)
         close(a->udp);
     if (a->listening >= 0)
         close(a->listening);
+    if (a->abstract >= 0)
+        close(a->abstract);
     if (a->reachable)
         folder_unlisten(a->socket_path);
     ingest_destroy(a->ingest);
@@ -655,7 +662,7 @@ int agent_run(const struct agent_options *options, struct error *e)
         return 1;
     }
     a->options = options;
-    a->listening = a->udp = -1;
+    a->listening = a->abstract = a->udp = -1;
     a->program_keeper.fd = options->keeper_fd > 0 ? options->keeper_fd : -1;
     a->drain_ms = DRAIN_FAST_MS;
     prctl(PR_SET_NAME, "sonde-agent");

@@ -48,14 +48,22 @@ struct connection {
     bool asking;
 };
 
+struct listener {
+    uv_poll_t poll;
+    int fd;    // -1: none
+    bool open; // the handle
+    struct connections *all;
+};
+
 struct connections {
     uv_loop_t *loop;
     struct ingest *in;
     struct connections_events events;
-    uv_poll_t listener, datagrams;
-    int listening, udp;
-    bool listener_open, datagrams_open; // their handles
-    int spare;                          // closed to make room for refusing a connection when no descriptor is left
+    struct listener listeners[CONNECTIONS_LISTENERS_MAX];
+    uv_poll_t datagrams;
+    int udp;
+    bool datagrams_open; // its handle
+    int spare;           // closed to make room for refusing a connection when no descriptor is left
     struct ingest_lines *udp_lines;
     struct connection *first;
     struct connection *asking; // those that wait for a drain
@@ -337,13 +345,13 @@ static void add_connection(struct connections *all, int fd)
 }
 
 // False when nobody knocks.
-static bool accept_one(struct connections *all)
+static bool accept_one(struct connections *all, int listening)
 {
-    int fd = accept4(all->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE) && all->spare >= 0) {
         // Let it in only to shut the door: else it would knock for ever, and so would the event loop.
         close(all->spare);
-        fd = accept4(all->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             all->stats.refused_limit++;
             refuse(fd, STR("the agent has too many files open\n"));
@@ -366,9 +374,9 @@ static bool accept_one(struct connections *all)
 
 static void on_knock(uv_poll_t *poll, int status, int events)
 {
-    struct connections *all = poll->data;
+    struct listener *l = poll->data;
     (void)status, (void)events;
-    for (int i = 0; i < ACCEPTS_A_ROUND && accept_one(all); i++)
+    for (int i = 0; i < ACCEPTS_A_ROUND && accept_one(l->all, l->fd); i++)
         ;
 }
 
@@ -408,13 +416,35 @@ int agent_connections_udp(int port, struct error *e)
     return fd;
 }
 
-int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp,
-                             const struct connections_events *events, struct connections **out, struct error *e)
+// All that have knocked so far.
+static void accept_all(struct connections *all)
+{
+    for (size_t i = 0; i < CONNECTIONS_LISTENERS_MAX; i++)
+        while (all->listeners[i].open && accept_one(all, all->listeners[i].fd))
+            ;
+}
+
+static int start_listener(struct connections *all, struct listener *l)
+{
+    int failed = uv_poll_init(all->loop, &l->poll, l->fd);
+    if (failed)
+        return failed;
+    l->open = true;
+    l->all = all;
+    l->poll.data = l;
+    return uv_poll_start(&l->poll, UV_READABLE, on_knock);
+}
+
+int agent_connections_create(uv_loop_t *loop, struct ingest *in, const int listening[CONNECTIONS_LISTENERS_MAX],
+                             int udp, const struct connections_events *events, struct connections **out,
+                             struct error *e)
 {
     *out = NULL;
     struct connections *all = calloc(1, sizeof *all);
     if (!all) {
-        close(listening);
+        for (size_t i = 0; i < CONNECTIONS_LISTENERS_MAX; i++)
+            if (listening[i] >= 0)
+                close(listening[i]);
         if (udp >= 0)
             close(udp);
         return error_set(e, -ENOMEM, "no memory for connections");
@@ -422,15 +452,14 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, 
     all->loop = loop;
     all->in = in;
     all->events = *events;
-    all->listening = listening;
     all->udp = udp;
     all->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     *out = all;
-    int failed = uv_poll_init(loop, &all->listener, listening);
-    if (!failed) {
-        all->listener_open = true;
-        all->listener.data = all;
-        failed = uv_poll_start(&all->listener, UV_READABLE, on_knock);
+    int failed = 0;
+    for (size_t i = 0; i < CONNECTIONS_LISTENERS_MAX; i++) {
+        all->listeners[i].fd = listening[i];
+        if (!failed && listening[i] >= 0)
+            failed = start_listener(all, &all->listeners[i]);
     }
     if (!failed && udp >= 0) {
         failed = ingest_lines_create(in, &all->udp_lines);
@@ -447,8 +476,7 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, 
 
 void agent_connections_gather(struct connections *all)
 {
-    while (all->listener_open && accept_one(all))
-        ;
+    accept_all(all);
     // A HELLO may have come since its connection was taken.
     for (struct connection *c = all->strangers ? all->first : NULL, *next; c; c = next) {
         next = c->next;
@@ -488,13 +516,15 @@ void agent_connections_answer(struct connections *all)
 
 void agent_connections_finish(struct connections *all)
 {
-    if (all->listener_open) {
-        while (accept_one(all))
-            ;
-        uv_close((uv_handle_t *)&all->listener, NULL);
-        all->listener_open = false;
-        close(all->listening);
-        all->listening = -1;
+    accept_all(all);
+    for (size_t i = 0; i < CONNECTIONS_LISTENERS_MAX; i++) {
+        struct listener *l = &all->listeners[i];
+        if (!l->open)
+            continue;
+        uv_close((uv_handle_t *)&l->poll, NULL);
+        l->open = false;
+        close(l->fd);
+        l->fd = -1;
     }
     if (all->datagrams_open) {
         read_datagrams(all, READS_AT_END);
@@ -519,8 +549,9 @@ void agent_connections_destroy(struct connections *all)
     if (!all)
         return;
     ingest_lines_destroy(all->udp_lines);
-    if (all->listening >= 0)
-        close(all->listening);
+    for (size_t i = 0; i < CONNECTIONS_LISTENERS_MAX; i++)
+        if (all->listeners[i].fd >= 0)
+            close(all->listeners[i].fd);
     if (all->udp >= 0)
         close(all->udp);
     if (all->spare >= 0)

@@ -10,6 +10,7 @@
 
 enum {
     CONNECTIONS_MAX = 8192,
+    CONNECTIONS_LISTENERS_MAX = 2,
     CONNECTION_REPLY_MAX = 65536, // answers that wait for a sender who does not read; what is over is not kept
 };
 
@@ -30,9 +31,11 @@ struct connections_events {
     void *user;
 };
 
-// Serves `listening` (folder_listen), and `udp` (-1 = none). The descriptors are this object's from now on, also after a failure.
-int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp,
-                             const struct connections_events *events, struct connections **out, struct error *e);
+// Serves `listening` (folder_listen, folder_listen_abstract), and `udp`; -1 = none. The descriptors are this object's from now on,
+// also after a failure.
+int agent_connections_create(uv_loop_t *loop, struct ingest *in, const int listening[CONNECTIONS_LISTENERS_MAX],
+                             int udp, const struct connections_events *events, struct connections **out,
+                             struct error *e);
 
 // Before a requested drain: takes all programs that have come, so that what they have emitted is drained, too.
 void agent_connections_gather(struct connections *c);

@@ -1,6 +1,8 @@
 // folder.c - see the header.
 #include "agent/folder.h"
 
+#include "base/agent_address.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -104,6 +106,20 @@ int folder_listen(const char *path, struct error *e)
         return error_set(e, code, "cannot listen on %s: %s", path, strerror(-code));
     }
     return fd;
+}
+
+int folder_listen_abstract(const char *path)
+{
+    struct sockaddr_un address;
+    socklen_t size = agent_address(path, true, &address);
+    int fd = size ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    if (fd < 0)
+        return size ? -errno : -ENAMETOOLONG;
+    if (bind(fd, (const struct sockaddr *)&address, size) == 0 && listen(fd, LISTEN_BACKLOG) == 0)
+        return fd;
+    int code = -errno;
+    close(fd);
+    return code;
 }
 
 int folder_listen_take(int fd, struct error *e)

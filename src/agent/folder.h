@@ -11,6 +11,10 @@ int folder_prepare(const char *path, struct error *e);
 // (-EADDRINUSE). The descriptor or a negative errno.
 int folder_listen(const char *path, struct error *e);
 
+// Listens at the abstract name of the same path, for processes that do not see the folder
+// (base/agent_address.h). The descriptor or a negative errno; -EADDRINUSE: somebody else has the name.
+int folder_listen_abstract(const char *path);
+
 // Checks a socket that another process has made with folder_listen and handed over: `fd` itself, or a negative errno.
 int folder_listen_take(int fd, struct error *e);
 

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 enum { SLACK_BYTES = 2 << 20 }; // that malloc may keep of past answers
-enum { NEAR_BYTES = 4 << 20 };  // below the bound, where memory returns to the system at once
+// As much as one more answer may take has to be free: what malloc keeps returns to the system before.
+enum { NEAR_BYTES = RELAY_MEMORY_BYTES / 2 };
 
 struct relay {
     struct control control;

@@ -1,29 +1,25 @@
 #include "base/exchange.h"
 
+#include "base/agent_address.h"
 #include "base/clock.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { PIECE_BYTES = 64 * 1024, ANSWER_BYTES = 4096 };
 
 int exchange_open(const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
-        return -ENAMETOOLONG;
-    memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+    int failed = fd < 0 ? errno : agent_connect(fd, path);
+    if (!failed)
         return fd;
-    int code = errno;
     if (fd >= 0)
         close(fd);
-    return -code;
+    return -failed;
 }
 
 // For poll(): how long the other side may do nothing.

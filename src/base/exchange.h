@@ -1,11 +1,12 @@
-// exchange.h - text to a program behind a Unix socket, and what it answers. Both directions are served, or both sides might wait for each other.
+// exchange.h - text to an agent, and what it answers. Both directions are served, or both sides might wait for each other.
 #ifndef SONDE_BASE_EXCHANGE_H
 #define SONDE_BASE_EXCHANGE_H
 
 #include "base/error.h"
 #include "base/str.h"
 
-// A connected stream, or a negative errno. -ENAMETOOLONG: no socket can have that path.
+// A stream that is connected to the agent whose socket has this path (base/agent_address.h), or a negative errno.
+// -ENAMETOOLONG: no socket can have that path.
 int exchange_open(const char *path);
 
 struct exchange {

@@ -4,6 +4,7 @@
 // The program may have closed our descriptors (daemons close all of them) and their numbers may be other files' by now, so
 // the inode is compared before every use. Whoever listens at the agent's path gets a HELLO only if it is a process of our
 // own user: when a job has ended, another user may have made its folder again.
+#include "base/agent_address.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "emit/process.h"
@@ -15,7 +16,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { QUEUE_WAIT_MS = 100 };
@@ -69,30 +69,17 @@ static bool send_hello(const struct emit_process *p, int fd, int segment_fd)
     return sent == (ssize_t)sizeof hello;
 }
 
-// Whether the listener that we have reached is a process of our own user.
-static bool is_own(int fd)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-        return false;
-    if (peer.uid == geteuid())
-        return true;
-    errno = EPERM;
-    return false;
-}
-
 // 0, or an errno.
 static int try_connect(const struct emit_process *p, int fd)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, p->socket_path, sizeof address.sun_path);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0 || !is_own(fd))
-        return errno;
+    int failed = agent_connect(fd, p->socket_path);
+    failed = failed ? failed : agent_check_owner(fd);
+    if (failed)
+        return failed;
     int segment_fd = descriptor_to_pass(&p->segment);
     if (segment_fd < 0)
         return errno;
-    int failed = send_hello(p, fd, segment_fd) ? 0 : errno;
+    failed = send_hello(p, fd, segment_fd) ? 0 : errno;
     close(segment_fd);
     return failed;
 }

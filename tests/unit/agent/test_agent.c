@@ -1,8 +1,10 @@
 // The agent as others see it: its socket, its folder, its file, its end.
 #include "lab.h"
 
+#include "agent/folder.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/exchange.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -383,6 +385,93 @@ static void a_crowd_of_short_programs(void **state)
     lab_await_distinct(&lab, "emitted{host=lab}", CROWD);
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
     lab_free(&lab);
+}
+
+// Ends with the number of points that the process counted as dropped, and 100 + errno if no agent hears it.
+static int emit_in_a_child(const char *socket_path, double value)
+{
+    int status;
+    setenv("SONDE_SOCKET", socket_path, 1);
+    setenv("SONDE_LEVEL", "1", 1);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char why[512];
+        sonde_emit(sonde_gauge("unseen", ""), value);
+        int failed = -sonde_check(why, sizeof why);
+        _exit(failed ? 100 + failed : sonde_dropped() != 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    unsetenv("SONDE_SOCKET");
+    unsetenv("SONDE_LEVEL");
+    return WEXITSTATUS(status);
+}
+
+// A container or a job step may have a /tmp of its own, and not see the job's folder.
+static void a_program_that_does_not_see_the_folder(void **state)
+{
+    (void)state;
+    struct lab lab;
+    char path[sizeof lab.folder + 16], hidden[sizeof path + 8];
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
+    snprintf(hidden, sizeof hidden, "%s.hidden", path);
+    assert_int_equal(rename(path, hidden), 0);
+    assert_int_equal(emit_in_a_child(path, 1), 0);
+    struct buf answer = {0};
+    struct exchange x = {
+        .who = "the agent", .text = STR("unseen 2\nbad"), .more = -1, .patience_ms = 10000, .answer = &answer};
+    struct error e;
+    int fd = exchange_open(path);
+    assert_true(fd >= 0);
+    assert_int_equal(exchange_run(fd, &x, &e), 0);
+    assert_non_null(strstr(buf_cstr(&answer), "line 2"));
+    buf_free(&answer);
+    close(fd);
+    lab_await_distinct(&lab, "unseen{host=lab}", 2);
+    assert_int_equal(rename(hidden, path), 0);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    assert_int_equal(emit_in_a_child(path, 3), 100 + ENOENT); // the job is over
+    lab_free(&lab);
+}
+
+// Any user may take an abstract name that is free: programs of others do not trust it.
+static void an_abstract_name_of_another_user(void **state)
+{
+    (void)state;
+    enum { OTHER_UID = 65534 };
+    char path[sizeof "/tmp/sonde-test-XXXXXX/agent.sock"] = "/tmp/sonde-test-XXXXXX", byte;
+    int ready[2], status;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can be another user, too\n");
+        return;
+    }
+    int fd = mkstemp(path); // a name of our own
+    assert_true(fd >= 0);
+    close(fd);
+    unlink(path);
+    strcat(path, "/agent.sock");
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int listening = setuid(OTHER_UID) == 0 ? folder_listen_abstract(path) : -1;
+        bool said = listening >= 0 && write(ready[1], "", 1) == 1;
+        while (said)
+            pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    assert_int_equal(emit_in_a_child(path, 1), 100 + EPERM);
+    assert_int_equal(exchange_open(path), -EPERM);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(emit_in_a_child(path, 1), 100 + ENOENT);
 }
 
 static size_t segments_mapped_by(pid_t pid)
@@ -853,6 +942,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_killed_agent_is_taken_over_from),
         cmocka_unit_test(others_go_on_beside_one_that_is_ahead),
         cmocka_unit_test(a_crowd_of_short_programs),
+        cmocka_unit_test(a_program_that_does_not_see_the_folder),
+        cmocka_unit_test(an_abstract_name_of_another_user),
         cmocka_unit_test(programs_that_cannot_be_seen),
         cmocka_unit_test(counters_go_on_after_a_kill),
         cmocka_unit_test(what_was_sent_before_the_end_is_taken),
