@@ -2,12 +2,16 @@
 
 Beside it, in the same rounds, what such a question costs at least: the same client's request that reads no data (`/healthz`), and a subprocess that does nothing
 (`sonde version`). `questions` is how many it takes until the point is in the answer: 1 when writes are read back.
+
+With SONDE_BENCH_DRAGON=yes, get_data() also runs beside that of the Dragon Telemetry Service, by tests/python/dragon_original.sh, which installs it (60 MB).
 """
 
 import csv
+import importlib
 import io
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -15,11 +19,12 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from peers import report  # noqa: E402
+from peers import report, say  # noqa: E402
 
-BUILD = os.environ["SONDE_BUILD"]
+BUILD = os.environ.get("SONDE_BUILD", "")
 SONDE = os.path.join(BUILD, "src/cli/sonde")
-ROUNDS, COMMANDS = 2000, 50
+ORIGINAL = pathlib.Path(__file__).parents[2] / "tests/python/dragon_original.sh"
+ROUNDS, COMMANDS, DATA = 2000, 50, 200
 
 
 def timed(function):
@@ -45,6 +50,50 @@ def measure(emit, last, nothing, rounds):
         own.append(time.perf_counter_ns() - start)
         bare.append(timed(nothing)[0])
     return own, bare, questions / rounds
+
+
+def by_get_data(package, path):
+    """The same program for both: add_data() and get_data(), which has the last point of a second."""
+    telemetry = importlib.import_module(package)
+    emitter, client = telemetry.Telemetry(), telemetry.AnalysisClient()
+    client.connect(timeout=60)
+    start = int(time.time())
+
+    def last():
+        found = client.get_data("own_write", start_time=start)
+        points = found[0]["dps"] if found else {}
+        return points[max(points, key=int)] if points else None
+
+    own, _, questions = measure(lambda i: emitter.add_data("own_write", i), last, lambda: None, DATA)
+    pathlib.Path(path).write_text(json.dumps([own, questions]))
+    emitter.shutdown()
+
+
+def percentiles(times):
+    cuts = statistics.quantiles(times, n=100)
+    return {"p50": round(cuts[49] / 1000, 1), "p99": round(cuts[98] / 1000, 1)}
+
+
+def in_job(folder, *arguments):
+    env = os.environ | {"PYTHONPATH": os.path.join(BUILD, "bindings/python"), "SONDE_RUNS": folder, "TMPDIR": folder}
+    command = [SONDE, "run", "--quiet", "-l", "1", "--no-record", "--", sys.executable, __file__, *arguments]
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def beside_dragon(folder):
+    ours, theirs = (pathlib.Path(folder) / name for name in ("sonde.json", "dragon.json"))
+    in_job(folder, "get_data", "sonde", ours)
+    (own, questions), peer = json.loads(ours.read_text()), {}
+    if os.environ.get("SONDE_BENCH_DRAGON") == "yes" and ORIGINAL.exists():
+        subprocess.run([ORIGINAL, __file__, "get_data", "dragon.telemetry", theirs], stdout=sys.stderr)
+    if theirs.exists():
+        times, their_questions = json.loads(theirs.read_text())
+        peer = percentiles(times)
+        say(f"Dragon's answers had the point after {their_questions:.3f} questions")
+    else:
+        say("without the Dragon Telemetry Service: SONDE_BENCH_DRAGON=yes installs it")
+    for words, value in percentiles(own).items():
+        report("readback", f"add_data to get_data, {words}", value, "us", *(["dragon", peer[words]] if peer else []), questions=round(questions, 3))
 
 
 def program():
@@ -80,17 +129,18 @@ def program():
 
 
 def main():
-    folder = tempfile.mkdtemp(prefix="sonde-bench-")
-    env = os.environ | {"PYTHONPATH": os.path.join(BUILD, "bindings/python"), "SONDE_RUNS": folder, "TMPDIR": folder}
-    done = subprocess.run([SONDE, "run", "--quiet", "-l", "1", "--no-record", "--", sys.executable, __file__, "program"], env=env, stdout=subprocess.PIPE, text=True)
-    subprocess.run(["rm", "-r", folder])
-    done.check_returncode()
-    for name, (own, bare, questions) in json.loads(done.stdout).items():
-        peer = "bare command" if name == "command" else "bare HTTP request"
-        for cut, words in ((50, "p50"), (99, "p99")):
-            value, floor = (statistics.quantiles(times, n=100)[cut - 1] / 1000 for times in (own, bare))
-            report("readback", f"own {name} to answer, {words}", round(value, 1), "us", peer, round(floor, 1), questions=round(questions, 3))
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        for name, (own, bare, questions) in json.loads(in_job(folder, "program")).items():
+            peer, floor = "bare command" if name == "command" else "bare HTTP request", percentiles(bare)
+            for words, value in percentiles(own).items():
+                report("readback", f"own {name} to answer, {words}", value, "us", peer, floor[words], questions=round(questions, 3))
+        beside_dragon(folder)
 
 
 if __name__ == "__main__":
-    program() if sys.argv[1:] == ["program"] else main()
+    if sys.argv[1:2] == ["get_data"]:
+        by_get_data(*sys.argv[2:])
+    elif sys.argv[1:] == ["program"]:
+        program()
+    else:
+        main()

@@ -221,6 +221,7 @@ static bool read_requests(struct connection *c)
     if (n > 0)
         memcpy(&c->request, c->part, sizeof c->request);
     if (n <= 0 || c->request.magic != DRAIN_MAGIC) {
+        all->stats.refused_hello += n > 0;
         close_connection(c);
         return false;
     }

@@ -1,8 +1,9 @@
-// refresh.h - a node's files are brought up to date before a question is answered, without holding up the event loop.
+// refresh.h - a node's files are brought up to date before a question is answered, without holding
+// up the event loop.
 //
-//   loop's thread          refresher's thread                     agent
-//     wire_refresh_begin ─▶ drain_line_ask (wire/drain.h) ───────▶ reads the rings
-//     ready(refresh) ◀───── wire_loop_post ◀─────────────────────── done, or DRAIN_WAIT_MS
+//   loop's thread           refresher's thread                 agent
+//     wire_refresh_begin ──▶ drain_line_ask (wire/drain.h) ───▶ reads the rings
+//     ready(refresh) ◀────── wire_loop_post ◀────────────────── done, or DRAIN_WAIT_MS
 //
 // Questions that come while a drain is under way share the next one.
 #ifndef SONDE_WIRE_REFRESH_H
@@ -20,7 +21,7 @@ int wire_refresher_create(struct wire_loop *loop, const char *agent_socket, stru
 void wire_refresher_destroy(struct wire_refresher *r);
 
 struct wire_refresh {
-    void (*ready)(struct wire_refresh *refresh); // called once, in the loop's thread, unless it is cancelled before
+    void (*ready)(struct wire_refresh *refresh); // once, in the loop's thread, unless it is cancelled
     struct wire_refresh *next, **at;             // the refresher's
 };
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/exchange.h"
+#include "wire/drain.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -677,6 +678,83 @@ static void garbage_harms_only_its_sender(void **state)
     lab_free(&lab);
 }
 
+static struct drain_request request_of(uint64_t number)
+{
+    return (struct drain_request){DRAIN_MAGIC, DRAIN_CELLS, number};
+}
+
+// As soon as the agent has answered, all that was emitted before the request is in the file.
+static void what_was_emitted_is_there_after_a_requested_drain(void **state)
+{
+    enum { POINTS = 1000, TIMES = 50 };
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    assert_true(lab_start(&lab));
+    int out, in, status, fd = lab_connect(&lab);
+    char byte = '.';
+    pid_t pid = lab_emitter(&lab, POINTS, &out, &in);
+    assert_int_equal(read(out, &byte, 1), 1);
+    for (uint64_t i = 0; i < TIMES; i++) {
+        struct drain_request request = request_of(i);
+        uint64_t number;
+        assert_int_equal(send(fd, &request, sizeof request, 0), sizeof request);
+        assert_int_equal(recv(fd, &number, sizeof number, MSG_WAITALL), sizeof number);
+        assert_int_equal(number, i);
+        assert_int_equal(lab_points(&lab, "emitted{host=lab}", NULL), POINTS + i);
+        assert_int_equal(write(in, &byte, 1), 1);
+        assert_int_equal(read(out, &byte, 1), 1);
+    }
+    close(in);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    close(out);
+    close(fd);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    lab_free(&lab);
+}
+
+// Requests in pieces, by the thousand, of askers that hang up, and what is none: the agent answers the last of each, and goes on.
+static void askers_that_misbehave(void **state)
+{
+    enum { FLOOD = 20000 };
+    (void)state;
+    struct lab lab;
+    lab_make(&lab);
+    lab.options.level = 4;
+    assert_true(lab_start(&lab));
+    struct drain_request request = request_of(7);
+    uint64_t number;
+    int fd = lab_connect(&lab);
+    for (size_t i = 0; i < sizeof request; i++)
+        assert_int_equal(send(fd, (const char *)&request + i, 1, 0), 1);
+    assert_int_equal(recv(fd, &number, sizeof number, MSG_WAITALL), sizeof number);
+    assert_int_equal(number, 7);
+    for (uint64_t i = 0; i < FLOOD; i++) {
+        request = request_of(8 + i);
+        assert_int_equal(send(fd, &request, sizeof request, 0), sizeof request);
+        while (recv(fd, &number, sizeof number, MSG_DONTWAIT) > 0)
+            ; // the agent closes the connection of an asker that reads nothing
+    }
+    while (number != 7 + FLOOD)
+        assert_int_equal(recv(fd, &number, sizeof number, MSG_WAITALL), sizeof number);
+    for (int i = 0; i < 100; i++) {
+        int gone = lab_connect(&lab);
+        assert_int_equal(send(gone, &request, i % 2 ? sizeof request : 5, 0), i % 2 ? sizeof request : 5);
+        close(gone);
+    }
+    int wrong = lab_connect(&lab);
+    request.magic ^= UINT64_C(1) << 60; // the first byte is right
+    assert_int_equal(send(wrong, &request, sizeof request, 0), sizeof request);
+    assert_int_equal(read(wrong, &number, 1), 0);
+    close(wrong);
+    close(fd);
+    assert_int_equal(lab_end(&lab, SIGTERM), 0);
+    double last;
+    assert_true(lab_points(&lab, "sonde_connections_refused_total{host=lab}", &last) > 0);
+    assert_true(last == 1);
+    lab_free(&lab);
+}
+
 // A sender that never reads its answers: they are kept up to a limit, and nobody waits for it.
 static void a_sender_that_does_not_read(void **state)
 {
@@ -949,6 +1027,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_was_sent_before_the_end_is_taken),
         cmocka_unit_test(many_connections_at_once),
         cmocka_unit_test(garbage_harms_only_its_sender),
+        cmocka_unit_test(what_was_emitted_is_there_after_a_requested_drain),
+        cmocka_unit_test(askers_that_misbehave),
         cmocka_unit_test(a_sender_that_does_not_read),
         cmocka_unit_test(another_user_is_refused),
         cmocka_unit_test(folders_that_will_not_do),

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "unit/test.h"
+#include "wire/refresh.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -236,6 +237,94 @@ static void questions_share_requests(void **state)
     close(listening);
 }
 
+// ---- beside an event loop ----
+
+struct refreshed {
+    struct wire_refresh refresh; // first
+    int ready;
+};
+
+static struct wire_refresher *refresher;
+static struct wire_loop *loop;
+static struct refreshed refreshes[ASKERS];
+static pthread_t loop_thread;
+
+static void on_ready(struct wire_refresh *refresh)
+{
+    ((struct refreshed *)refresh)->ready++;
+    assert_true(pthread_equal(pthread_self(), loop_thread));
+}
+
+static void begin_first(void *unused)
+{
+    (void)unused;
+    loop_thread = pthread_self();
+    refreshes[0].refresh.ready = on_ready;
+    wire_refresh_begin(refresher, &refreshes[0].refresh);
+}
+
+static void begin_others(void *unused)
+{
+    (void)unused;
+    for (int i = 1; i < ASKERS; i++) {
+        refreshes[i].refresh.ready = on_ready;
+        wire_refresh_begin(refresher, &refreshes[i].refresh);
+    }
+}
+
+static void cancel_odd(void *unused)
+{
+    (void)unused;
+    for (int i = 1; i < ASKERS; i += 2)
+        wire_refresh_cancel(refresher, &refreshes[i].refresh);
+}
+
+static void count_ready(void *user)
+{
+    int *count = user;
+    *count = 0;
+    for (int i = 0; i < ASKERS; i++)
+        *count += refreshes[i].ready;
+}
+
+static void until_ready(int wanted)
+{
+    int count = 0;
+    while (count != wanted)
+        wire_loop_call(loop, count_ready, &count);
+}
+
+static void questions_of_a_loop_share_requests(void **state)
+{
+    (void)state;
+    int listening = listen_here();
+    assert_int_equal(wire_loop_start(&loop, NULL), 0);
+    assert_int_equal(wire_refresher_create(loop, path, &refresher, NULL), 0);
+    wire_loop_call(loop, begin_first, NULL);
+    int fd = accept(listening, NULL, NULL);
+    struct drain_request request = take_request(fd);
+    wire_loop_call(loop, begin_others, NULL);
+    wire_loop_call(loop, cancel_odd, NULL); // of those that wait
+    answer(fd, request.number);
+    until_ready(1);
+    request = take_request(fd);
+    assert_int_equal(request.number, 2);
+    answer(fd, request.number);
+    until_ready(1 + (ASKERS - 1) / 2);
+    // One that is cancelled while its drain is under way, and one whose agent has gone.
+    wire_loop_call(loop, begin_others, NULL);
+    take_request(fd);
+    wire_loop_call(loop, cancel_odd, NULL);
+    close(listening);
+    unlink(path);
+    close(fd);
+    until_ready(1 + 2 * ((ASKERS - 1) / 2));
+    for (int i = 1; i < ASKERS; i += 2)
+        assert_int_equal(refreshes[i].ready, 0);
+    wire_refresher_destroy(refresher);
+    wire_loop_stop(loop);
+}
+
 static void the_past(void **state)
 {
     (void)state;
@@ -255,6 +344,7 @@ int main(void)
         cmocka_unit_test(an_agent_that_is_replaced),
         cmocka_unit_test(a_forked_child),
         cmocka_unit_test(questions_share_requests),
+        cmocka_unit_test(questions_of_a_loop_share_requests),
         cmocka_unit_test(the_past),
     };
     alarm(PATIENCE_S);
