@@ -11,8 +11,6 @@
 #include <stdlib.h>
 
 enum { SLACK_BYTES = 2 << 20 }; // that malloc may keep of past answers
-// As much as one more answer may take has to be free: what malloc keeps returns to the system before.
-enum { NEAR_BYTES = RELAY_MEMORY_BYTES / 2 };
 
 struct relay {
     struct control control;
@@ -76,7 +74,8 @@ static void close_view(void *user, struct wire_view *view)
     // The end of each question and each ping closes a view, so an idle relay returns memory without a timer.
     int64_t now_ns = clock_monotonic_ns();
     own_memory_keep(&relay->keeper, SLACK_BYTES, now_ns);
-    own_memory_ease(&relay->keeper, RELAY_MEMORY_BYTES, NEAR_BYTES, now_ns); // a relay keeps nothing for later
+    // Answers may take half of the bound, so what malloc keeps of past ones has to fit into the other half.
+    own_memory_ease(&relay->keeper, RELAY_MEMORY_BYTES / 2, RELAY_MEMORY_BYTES, now_ns);
 }
 
 static int start(struct relay *r, const struct relay_options *o, struct error *e)

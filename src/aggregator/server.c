@@ -53,7 +53,7 @@ enum {
 // system earlier.
 static const int64_t REST_NS = 5 * (int64_t)NS_PER_S;
 static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
-// The account is half of what the process may take. Giving back costs milliseconds and page faults: only so near the bound.
+// The account is half of what the process may take. So near the bound the cache makes room.
 static const size_t NEAR_BYTES = 8 << 20;
 static const size_t SLACK_BYTES = 8 << 20; // that malloc may keep of past requests
 
@@ -483,8 +483,10 @@ static void ease(void *user)
     int64_t now_ns = clock_monotonic_ns();
     struct memory_account *memory = &g->service.memory;
     own_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
-    // A page goes back only when nothing on it is kept.
-    if (own_memory_ease(&g->keeper, 2 * memory->limit_bytes, NEAR_BYTES, now_ns) && memory->reclaim)
+    // Requests and the cache may take half of the bound, so what malloc keeps has to fit into the other half. A
+    // page goes back only when nothing on it is kept.
+    if (own_memory_ease(&g->keeper, memory->limit_bytes, 2 * memory->limit_bytes - NEAR_BYTES, now_ns) &&
+        memory->reclaim)
         memory->reclaim(memory->user, NEAR_BYTES);
 }
 

@@ -53,8 +53,8 @@ void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t no
 enum { OWN_MEMORY_EASE_MS = 20 }; // a look takes 5 us
 
 // Keeps a process within its bound: call it after each piece of work, beside own_memory_keep. Once in
-// OWN_MEMORY_EASE_MS it returns memory to the system if the process has less than `near_bytes` left of
-// `bound_bytes`. True: it still has less, so the caller should drop what it keeps for later.
-bool own_memory_ease(struct own_memory_keeper *k, size_t bound_bytes, size_t near_bytes, int64_t now_ns);
+// OWN_MEMORY_EASE_MS it returns memory to the system if the process has more than `above_bytes`. True: it
+// still has more than `bound_bytes`, so the caller should drop what it keeps for later.
+bool own_memory_ease(struct own_memory_keeper *k, size_t above_bytes, size_t bound_bytes, int64_t now_ns);
 
 #endif
