@@ -74,8 +74,9 @@ static void close_view(void *user, struct wire_view *view)
     // The end of each question and each ping closes a view, so an idle relay returns memory without a timer.
     int64_t now_ns = clock_monotonic_ns();
     own_memory_keep(&relay->keeper, SLACK_BYTES, now_ns);
-    // Answers may take half of the bound, so what malloc keeps of past ones has to fit into the other half.
-    own_memory_ease(&relay->keeper, RELAY_MEMORY_BYTES / 2, RELAY_MEMORY_BYTES, now_ns);
+    // Answers may take half of the bound, and what malloc keeps of past ones a quarter.
+    own_memory_ease(&relay->keeper, memory_account_held(&relay->memory) + RELAY_MEMORY_BYTES / 4, RELAY_MEMORY_BYTES,
+                    now_ns);
 }
 
 static int start(struct relay *r, const struct relay_options *o, struct error *e)

@@ -483,9 +483,10 @@ static void ease(void *user)
     int64_t now_ns = clock_monotonic_ns();
     struct memory_account *memory = &g->service.memory;
     own_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
-    // Requests and the cache may take half of the bound, so what malloc keeps has to fit into the other half. A
-    // page goes back only when nothing on it is kept.
-    if (own_memory_ease(&g->keeper, memory->limit_bytes, 2 * memory->limit_bytes - NEAR_BYTES, now_ns) &&
+    // Requests and the cache may take half of the bound, and what malloc keeps of past requests a quarter. A page
+    // goes back only when nothing on it is kept.
+    if (own_memory_ease(&g->keeper, memory_account_held(memory) + memory->limit_bytes / 2,
+                        2 * memory->limit_bytes - NEAR_BYTES, now_ns) &&
         memory->reclaim)
         memory->reclaim(memory->user, NEAR_BYTES);
 }
