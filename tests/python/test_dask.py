@@ -528,6 +528,8 @@ class Faults(Clusters):
             before = [row for row in rows if row["worker-address"] == first["1"]]
             self.assertGreater(before[-1]["time"][0], killed - 5 * INTERVAL_MS / 1000)
             self.assertTrue(before[-1]["tasks"][0].startswith("hold-"))
+            later = {key for row in rows if row["worker-address"] != first["1"] for key in row["tasks"]}
+            self.assertEqual([key for key in later if key.startswith("hold-")], [])  # the killed process executes nothing
             self.assertLess(max(b["time"][0] - a["time"][0] for a, b in zip(before, before[1:])), 1)
 
     def test_a_task_that_holds_the_lock_leaves_no_gap(self):

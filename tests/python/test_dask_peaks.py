@@ -18,6 +18,7 @@ METRIC = "gpu_memory_used_bytes"
 class Life:
     def __init__(self, worker, host, begin_ns, end_ns=None):
         self.worker, self.host, self.begin_ns, self.end_ns, self.started_ns, self.devices = worker, host, begin_ns, end_ns, 0, None
+        self.address, self.name, self.pid = f"tcp://{host}:{begin_ns}", str(worker), begin_ns
 
 
 class Engine:
@@ -160,6 +161,53 @@ class FilesAndMonitorAgree(unittest.TestCase):
         self.assertEqual(ask([last, 0], per_dag=True), [everything[last], everything[0]])
         self.assertEqual(ask([last], per_job=False), [_csv.over_jobs(everything[last])])
         self.assertEqual(ask([]), [])
+
+
+class TasksEndWithTheirWorker(unittest.TestCase):
+    """A process that is killed leaves the spans of its tasks open."""
+
+    def play(self, some):
+        """Lives of one worker, one process after the other, whose clock differs from the scheduler's; what each executes, with the last task cut off by its death.
+        Returns the rows and, by instant, what executed then."""
+        interval_ns, skew_ns = 10 * MS, some.randrange(-50, 50) * MS
+        now, lives, tasks, truth = 10**18, [], [], {}
+        tasks.append(("0", "older-0", now - 10**9, None))  # of a process that was killed before this monitor came
+        for number in range(some.randrange(1, 5)):
+            now += some.randrange(1, 100) * MS
+            life = Life(0, "n1", now)
+            life.joined_ns = now + skew_ns
+            lives.append(life)
+            for turn in range(some.randrange(4)):
+                begin = now + some.randrange(50 * MS)
+                now = begin + some.randrange(1, 80 * MS)
+                killed = turn == 2 and some.random() < 0.7
+                tasks.append(("0", f"t-{number}.{turn}", begin + skew_ns, None if killed else now + skew_ns))
+                if killed:
+                    break
+            now += some.randrange(1, 100) * MS
+            life.end_ns = now
+        instants = range(-(-(10**18) // interval_ns) * interval_ns, now, interval_ns)
+        for instant in instants:
+            for life in lives:
+                if life.begin_ns <= instant <= life.end_ns:
+                    mine = [(start, end, key) for _, key, start, end in tasks if key.startswith(f"t-{lives.index(life)}.")]
+                    truth[instant] = [key for start, end, key in sorted(mine) if start <= instant and (end is None or end > instant)]
+        found = {"settings": Settings(["tasks"], interval_ms=10), "periods": [(10**18, now)], "lives": lives, "at": [], "tasks": tasks}
+        series = [{"metric": INSTANTS, "tags": {"host": "n1"}, "t_ns": list(instants), "values": [1] * len(instants)}]
+        return _rows.Rows(found | {"series": series}), truth, tasks
+
+    def test_at_random(self):
+        seed = int(os.environ.get("SONDE_TEST_SEED") or 17)
+        some, cut_off = random.Random(seed), 0
+        for turn in range(300 * int(os.environ.get("SONDE_TEST_ROUNDS") or 1)):
+            rows, truth, tasks = self.play(some)
+            with self.subTest(seed=seed, turn=turn):
+                seen = {round(row[-1] * 100) * 10 * MS: row[3] for row in rows.of(0, identity=True)}
+                self.assertEqual(seen, truth)
+                of_task = {one["key"]: one["seconds"] for one in rows.extremes("tasks")}
+                self.assertEqual(of_task, {key: end and (end - start) / 1e9 for _, key, start, end in tasks[1:]})
+                cut_off += sum(end is None for _, _, _, end in tasks[1:])
+        self.assertGreater(cut_off, 100)
 
 
 if __name__ == "__main__":

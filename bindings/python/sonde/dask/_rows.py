@@ -28,6 +28,8 @@ IDENTITY = ("worker-address", "worker-name", "host", "pid", "gpu-uuid", "gpu-ind
 # Series that there may be of a host, to keep answers small.
 DEVICES_MAX = 16
 
+Task = tuple[int, Optional[int], str]  # its start; its end, None if its span is open; its key
+
 
 def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int) -> dict[str, Any]:
     """Everything that rows are made of, in plain lists and dictionaries."""
@@ -96,9 +98,11 @@ class Rows:
             self.lives.setdefault(life.worker, []).append(life)
         self.at = found["at"]
         self.at_ns = [t for t, _, _ in self.at]
-        self.tasks: dict[int, list[tuple[int, Optional[int], str]]] = {}
+        self.tasks: dict[tuple[int, int], list[Task]] = {}  # worker, place of its life
         for worker, key, start_ns, end_ns in found["tasks"]:
-            self.tasks.setdefault(int(worker), []).append((start_ns, end_ns, key))
+            place = life_of(self.lives.get(int(worker), []), start_ns)
+            if place is not None:
+                self.tasks.setdefault((int(worker), place), []).append((start_ns, end_ns, key))
         self.instants: dict[str, Sequence[int]] = {}
         self.devices: dict[str, dict[str, Device]] = {}  # host → UUID → device: one that several series speak of is there once
         self.of_device: dict[tuple[str, str, str], Series] = {}  # host, UUID, metric
@@ -125,14 +129,14 @@ class Rows:
     def of(self, worker: int, identity: bool = False) -> Iterator[list[Any]]:
         """The rows of a worker in the order of their times."""
         lives = self.lives[worker]
-        for life in lives:
+        for place_of_life, life in enumerate(lives):
             devices = devices_of(life, list(self.devices.get(life.host, {}).values()), self.settings.own_gpus)
-            running = Running(self.tasks.get(worker, []))
+            running = Running(self.tasks.get((worker, place_of_life), []))
             for instant_ns in self._instants(life):
                 place = bisect.bisect_right(self.at_ns, instant_ns) - 1
                 _, job, dag = self.at[place] if place >= 0 else (0, 0, 0)
                 row: list[Any] = [job, dag, round((instant_ns - lives[0].started_ns) / 1e9, 6)]
-                keys = running.at(instant_ns) if self.tasks else []
+                keys = running.at(instant_ns)
                 row += [self._cell(name, life, devices, keys, instant_ns) for name in self.settings.columns]
                 if identity:
                     row += [life.address, life.name, life.host, life.pid]
@@ -153,8 +157,8 @@ class Rows:
         """Of each task that was executed: worker, key, seconds (None: it still runs, or its worker died), and the metric's `min` and `max` of each device meanwhile."""
         kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
         for worker in self.workers:
-            for start_ns, end_ns, text in sorted(self.tasks.get(worker, []), key=lambda task: task[0]):
-                life = next((life for life in reversed(self.lives[worker]) if life.begin_ns <= start_ns), self.lives[worker][0])
+            of_lives = [(task, life) for place, life in enumerate(self.lives[worker]) for task in self.tasks.get((worker, place), [])]
+            for (start_ns, end_ns, text), life in sorted(of_lives, key=lambda one: one[0][0]):
                 devices = devices_of(life, list(self.devices.get(life.host, {}).values()), self.settings.own_gpus)
                 of_gpus = [self.of_device.get((life.host, device.uuid, name)) for device in devices]
                 own = self.of_worker.get((worker, name), {})
@@ -183,13 +187,21 @@ class Rows:
         return [own[device].at(instant_ns) for device in sorted(own)]
 
 
-class Running:
-    """Which of the tasks are executing, for instants in order."""
+def life_of(lives: "list[Life]", start_ns: int) -> Optional[int]:
+    """The place of the life in which a worker began a task; None: a process from before these lives began it.
 
-    def __init__(self, tasks: list[tuple[int, Optional[int], str]]) -> None:
+    A task ends with its life at the latest: the span of a killed process stays open. The worker's clock stamps both the task and `joined_ns`, so they compare
+    although the clocks of hosts differ."""
+    return next((place for place in reversed(range(len(lives))) if lives[place].joined_ns <= start_ns), None)
+
+
+class Running:
+    """The tasks of one life that are executing, for instants in order."""
+
+    def __init__(self, tasks: list[Task]) -> None:
         self.tasks = sorted(tasks, key=lambda task: task[0])
         self.next = 0
-        self.now: list[tuple[int, Optional[int], str]] = []
+        self.now: list[Task] = []
 
     def at(self, instant_ns: int) -> list[Any]:
         while self.next < len(self.tasks) and self.tasks[self.next][0] <= instant_ns:

@@ -51,7 +51,8 @@ class Life:
     pid: int
     devices: Optional[str]  # CUDA_VISIBLE_DEVICES
     started_ns: int  # of its process
-    begin_ns: int
+    joined_ns: int  # when this life began, by the worker's clock
+    begin_ns: int  # the same by the scheduler's clock
     end_ns: Optional[int] = None
 
 
@@ -173,7 +174,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         now_ns = time.time_ns()
         started_ns = identity["started_ns"] if identity["pid"] != os.getpid() else self.attached_ns
         life = Life(
-            self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"], started_ns, now_ns
+            self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"], started_ns,
+            identity["joined_ns"], now_ns,
         )
         if life.address not in self.life_spans:
             self.stretches.cut(now_ns)

@@ -202,6 +202,7 @@ def identity(worker: Any) -> dict[str, Any]:
         "host": host_name(),
         "pid": os.getpid(),
         "started_ns": int(started * 1e9),
+        "joined_ns": time.time_ns(),  # before the first of its spans
         "devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
     }
 
