@@ -78,6 +78,11 @@ class PatientNanny(Nanny):
         await super().kill(timeout=max(timeout, PATIENCE_S / 2), reason=reason)
 
 
+def memory_and_disk(dask_worker):
+    """Dask's own count of the bytes that its spill buffer holds in either place."""
+    return dask_worker.data.fast.total_weight, dask_worker.data.spilled_total.disk
+
+
 def executing(dask_worker):
     """How many tasks the monitor's part of a worker takes for executing."""
     return len(dask_worker.plugins[_settings.PLUGIN].tasks)
@@ -417,6 +422,17 @@ class Recording(Clusters):
             self.assertTrue(any(all(row[3:7]) for row in recording.rows), recording.rows)
             with self.assertRaisesRegex(KeyError, "total-mem"):
                 monitor.task_extremes("total-mem")
+
+    def test_managed_leaves_out_what_is_spilled(self):
+        limits = {"target": 0.5, "spill": False, "pause": False, "terminate": False}  # of this process, which has other things in memory, too
+        with dask.config.set({f"distributed.worker.memory.{name}": value for name, value in limits.items()}):
+            with self.cluster(1, processes=False, memory_limit=64 << 20) as (_, client):
+                with Monitor(client, tracking=["managed", "spilled"], polling_interval=INTERVAL_MS) as monitor:
+                    held = client.map(bytes, [(10 << 20) + i for i in range(8)], pure=False)
+                    wait(held)
+                    [(in_memory, on_disk)] = client.run(memory_and_disk).values()
+                    self.assertGreater(on_disk, 40 << 20)
+                    until(lambda: self.csv(monitor)[0].rows[-1][3:] == [[in_memory], [on_disk]], f"managed is {in_memory} and spilled {on_disk}")
 
     def test_nothing_is_kept_of_tasks_that_are_gone(self):
         with self.cluster(2) as (cluster, client), Monitor(client, tracking=["tasks"], polling_interval=INTERVAL_MS):

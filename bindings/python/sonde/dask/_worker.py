@@ -128,11 +128,9 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
 
         def measure(instant_ns: int) -> None:
             monitor = worker.monitor.recent() if worker.monitor.count else {}
-            try:
-                spilled = worker.data.spilled_total[1]  # on disk; the first is what it would be in memory
-            except AttributeError:
-                spilled = 0  # this worker does not spill
-            group(worker.state.nbytes, spilled, monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns)
+            # Bytes that the spilled data would take in memory, which state.nbytes contains, and those that they take on disk.
+            of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))  # a worker that does not spill has none
+            group(max(0, worker.state.nbytes - of_memory), on_disk, monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns)
 
         return measure
 
