@@ -44,6 +44,10 @@ def sleep(seconds, value=None):
     return value
 
 
+def pause(seconds):
+    time.sleep(seconds)
+
+
 def fail():
     raise ZeroDivisionError("on purpose")
 
@@ -501,6 +505,45 @@ class Jobs(Clusters):
                     monitor.attach(**wish)
             with self.assertRaisesRegex(RuntimeError, "attach"):
                 monitor.start()
+
+
+class TwoClusters(Clusters):
+    def look(self, monitor, key, interval_ms):
+        """The rows of a cluster have its own tasks, at its own interval."""
+        [recording] = self.csv(monitor)
+        keys = {key.split("-")[0] for keys in self.column(recording, "tasks") for key in keys}
+        self.assertEqual(keys, {key})
+        steps = [round((b - a) * 1000) for a, b in zip(self.column(recording, "timestamp"), self.column(recording, "timestamp")[1:])]
+        self.assertEqual([step for step in steps if step % interval_ms], [])
+        self.assertEqual({len(jobs) for jobs in monitor.get_peaks("rss")}, {1})
+        self.assertEqual([len(one["min"]) for one in monitor.task_extremes("rss")], [1])
+
+    def test_their_monitors_do_not_mix(self):
+        tracking = ["tasks", "rss", "compute-util"]
+        with self.cluster(1) as (_, second):
+            with self.cluster(1) as (_, first):
+                one, two = Monitor(first), Monitor(second)
+                one.attach(tracking=tracking, polling_interval=INTERVAL_MS)
+                two.attach(tracking=tracking, polling_interval=4 * INTERVAL_MS)
+                one.start()
+                two.start()
+                running = [first.submit(sleep, 1.5), second.submit(pause, 1.5)]
+                wait(running[0]), wait(running[1])
+                one.stop()
+                self.look(one, "sleep", INTERVAL_MS)
+                one.shutdown()
+            two.stop()
+            self.look(two, "pause", 4 * INTERVAL_MS)  # the first one has closed
+            other = Monitor(second)
+            other.attach(tracking=tracking, polling_interval=INTERVAL_MS)  # alone now
+            other.shutdown()
+        self.assertEqual(len(self.recordings()), 2)
+
+    def test_a_finer_interval_than_the_run_has(self):
+        with self.cluster(0) as (_, first), self.cluster(0) as (_, second):
+            Monitor(first).attach(tracking=["tasks"], polling_interval=200)
+            with self.assertRaisesRegex(RuntimeError, "another monitor of this program samples every 200 ms"):
+                Monitor(second).attach(tracking=["tasks"], polling_interval=INTERVAL_MS)
 
 
 class Faults(Clusters):

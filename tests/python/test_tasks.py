@@ -38,7 +38,7 @@ asked = []
 def text(key):
     asked.append(key)
     return write([key])
-tasks = TaskSpans("3", text)
+tasks = TaskSpans("3", "c", text)
 for key in QUICK + ASKED:
     tasks(key, "ready", "executing", stimulus_id="x")
 assert len(tasks) == len(QUICK + ASKED), len(tasks)
@@ -53,7 +53,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         """From the first state in which a task executes to the first in which it does not; also of one that nobody wants any more."""
         self.run_it("""
             from sonde._emit import TaskSpans
-            tasks = TaskSpans("0", str)
+            tasks = TaskSpans("0", "c", str)
             for key, *states in (
                 ("a-good", "waiting", "ready", "executing", "memory", "released", "forgotten"),
                 ("a-failed", "ready", "executing", "error"),
@@ -77,7 +77,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
     def test_close_ends_what_executes(self):
         self.run_it("""
             from sonde._emit import TaskSpans
-            tasks = TaskSpans("0", str)
+            tasks = TaskSpans("0", "c", str)
             for key in ("a-1", "a-2"): tasks(key, "ready", "executing")
             tasks.close(); tasks.close()
             assert len(tasks) == 0
@@ -91,7 +91,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
             def text(key):
                 if key == 1: raise LookupError(key)
                 return 7
-            tasks = TaskSpans("0", text)
+            tasks = TaskSpans("0", "c", text)
             for key, wrong in ((1, LookupError), (2, TypeError), ([], TypeError)):
                 try: tasks(key, "ready", "executing")
                 except wrong: pass
@@ -204,7 +204,7 @@ class Bounds(unittest.TestCase):
         self.assertEqual((len(jobs._keys), jobs.job, jobs.dag), (0, 0, TASKS // AT_ONCE))
 
     def test_worker(self):
-        tasks = TaskSpans("0", str)
+        tasks = TaskSpans("0", "c", str)
 
         def work(batch):
             for i in range(AT_ONCE):

@@ -102,10 +102,10 @@ class Watch:
 
 @final
 class TaskSpans:
-    """TaskSpans(worker, text): a span `dask_task` with the tags key and worker for each task that executes. text(key) is asked for the text of keys that are not
+    """TaskSpans(worker, cluster, text): a span `dask_task` with the tags key, worker and cluster for each task that executes. text(key) is asked for the text of keys that are not
     plain."""
 
-    def __new__(cls, worker: str, text: Callable[[Any], str]) -> "TaskSpans": ...
+    def __new__(cls, worker: str, cluster: str, text: Callable[[Any], str]) -> "TaskSpans": ...
     def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
         """A task is in another state now; more is passed over."""
 

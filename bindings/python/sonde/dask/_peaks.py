@@ -36,6 +36,8 @@ def peaks(
         return [{} if per_job or per_dag else [] for _ in chosen]
     mine = [life for life in lives if life.worker in chosen]
     hosts = {"host": "|".join(sorted({life.host for life in mine}))}
+    if kind == "worker":
+        hosts["cluster"] = settings.cluster
     series = _series(store, settings, kind, name, periods, hosts)
     values = _values(store, name, questions, hosts)
     by_worker: list[dict[Any, list[Any]]] = [{} for _ in chosen]

@@ -37,20 +37,22 @@ def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], l
     if not periods:
         return found
     start_ms, end_ms = periods[0][0] // 1_000_000, periods[-1][1] // 1_000_000
+    own = {"worker": "*", "cluster": settings.cluster}
     wanted = [(INSTANTS, {"host": "*"})]
-    wanted += [(KINDS[name][1], {"host": "*"}) for name in settings.columns if KINDS.get(name, ("",))[0] in ("gpu", "worker")]
-    wanted += [(custom_series(name), {"worker": "*"}) for name in settings.custom]
+    wanted += [(KINDS[name][1], {"host": "*"}) for name in settings.columns if KINDS.get(name, ("",))[0] == "gpu"]
+    wanted += [(KINDS[name][1], own) for name in settings.columns if KINDS.get(name, ("",))[0] == "worker"]
+    wanted += [(custom_series(name), own) for name in settings.custom]
     hosts = len({life.host for life in lives}) or 1
     found["series"] = store.raw(start_ms, end_ms, settings.interval_ms, wanted, hosts * DEVICES_MAX * len(wanted))
-    found["at"] = at(store, attached_ns, periods[-1][1])
+    found["at"] = at(store, settings.cluster, attached_ns, periods[-1][1])
     if "tasks" in settings.tracking:
         found["tasks"] = [(one["tags"]["worker"], one["tags"]["key"], one["start_ns"], one.get("end_ns")) for one in store.spans("dask_task", attached_ns, periods[-1][1])]
     return found
 
 
-def at(store: "Store", start_ns: int, end_ns: int) -> list[tuple[int, int, int]]:
+def at(store: "Store", cluster: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int]]:
     """(since when, job, dag), in order."""
-    series = store.query(start_ns // 1_000_000, end_ns // 1_000_000, [("dask_job", {}), ("dask_dag", {})])
+    series = store.query(start_ns // 1_000_000, end_ns // 1_000_000, [("dask_job", {"cluster": cluster}), ("dask_dag", {"cluster": cluster})])
     by_metric = {one["metric"]: dict(zip(one["t_ns"], one["values"])) for one in series}
     dags = by_metric.get("dask_dag", {})
     return [(t, int(job), int(dags[t])) for t, job in sorted(by_metric.get("dask_job", {}).items()) if t in dags]
@@ -114,7 +116,7 @@ class Rows:
         tags, metric = one["tags"], one["metric"]
         series = Series(one["t_ns"], one["values"], self.settings.interval_ms * 1_000_000)
         if metric == INSTANTS:
-            self.instants[tags["host"]] = one["t_ns"]
+            self.instants[tags["host"]] = thinned(one["t_ns"], self.settings.interval_ms * 1_000_000)
         elif "worker" in tags:
             self.of_worker.setdefault((int(tags["worker"]), metric), {})[int(tags.get("device", 0))] = series
         else:
@@ -185,6 +187,11 @@ class Rows:
             return [None if series is None else series.at(instant_ns) for series in of_gpus]
         own = self.of_worker.get((life.worker, metric), {})
         return [own[device].at(instant_ns) for device in sorted(own)]
+
+
+def thinned(instants: Sequence[int], interval_ns: int) -> list[int]:
+    """The first instant of each interval: another monitor of the run, or the run around the cluster, may have had the agent sample more often."""
+    return [instant for before, instant in zip([instants[0] - 1, *instants], instants) if before // interval_ns != instant // interval_ns] if instants else []
 
 
 def life_of(lives: "list[Life]", start_ns: int) -> Optional[int]:

@@ -9,6 +9,7 @@ import json
 import logging
 import math
 import os
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -56,6 +57,19 @@ class Life:
     end_ns: Optional[int] = None
 
 
+@dataclass
+class SharedRun:
+    """The run of all monitors of this process: libsonde sends what a process says to one agent. Their data are told apart by the tag `cluster`. The last one ends it."""
+
+    service: _service.Service
+    interval_ms: int
+    monitors: int = 0
+
+
+_shared: Optional[SharedRun] = None
+_sharing = threading.Lock()
+
+
 class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     name = PLUGIN
 
@@ -67,7 +81,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.numbers: dict[str, int] = {}  # a worker's name → N
         self.life_spans: dict[str, OpenSpan] = {}  # by address
         self.job_spans: dict[int, OpenSpan] = {}
-        self.service: Optional[_service.Service] = None
+        self.run: Optional[SharedRun] = None  # None: the run around this cluster
         self.mark = 0
         self.given_span: Any = None
         self.node: Optional[dict[str, Any]] = None  # None: the run around this cluster looks after its nodes
@@ -80,12 +94,13 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.attached_ns = time.time_ns()
         await asyncio.get_running_loop().run_in_executor(None, self._start_service)
         try:
-            self.store = Store(self.environment)
+            self.settings.cluster = str(scheduler.address or scheduler.id)
+            self.store = Store(self.environment, self.settings.cluster)
             self.level = int(self.environment["SONDE_LEVEL"])
             sonde.connect(self.environment["SONDE_SOCKET"], self.level)
-            self.at = sonde.group([sonde.gauge("dask_job"), sonde.gauge("dask_dag")])
-            self.marks = sonde.gauge(MARK, tags={"worker": "scheduler"})
-            self.stretches = Stretches(self.attached_ns, self._grain_ms(), _put_stretch)
+            self.at = sonde.group([sonde.gauge(name, tags=self._tags()) for name in ("dask_job", "dask_dag")])
+            self.marks = sonde.gauge(MARK, tags=self._tags(worker="scheduler"))
+            self.stretches = Stretches(self.attached_ns, self._grain_ms(), self._put_stretch)
             self.jobs = Jobs(self.settings.job_type == "manual", self._opened, self._closed, self._go)
             self.transition = self.jobs.transition
             self._go(0, 0)
@@ -97,7 +112,21 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             raise
 
     def _start_service(self) -> None:
-        """The run around this cluster, else one of its own."""
+        """The run around this cluster, else one of this process."""
+        global _shared
+        with _sharing:
+            if _shared and _shared.service.runs:
+                if self.settings.interval_ms < _shared.interval_ms:
+                    raise RuntimeError(
+                        f"another monitor of this program samples every {_shared.interval_ms} ms, and a program has one agent: "
+                        f"attach the monitor with polling_interval={self.settings.interval_ms} first"
+                    )
+                self._join(_shared)
+                return
+            self._start_alone()
+
+    def _start_alone(self) -> None:
+        global _shared
         around = {name: value for name, value in os.environ.items() if name.startswith("SONDE_")}
         if around.get("SONDE_URL") and int(around.get("SONDE_LEVEL") or 0):
             if int(around["SONDE_LEVEL"]) < self.settings.level:
@@ -108,8 +137,13 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         if self.settings.mem_limit:
             os.makedirs(self.settings.dump_loc, exist_ok=True)
             options.append(f"--run-dir={os.path.abspath(self.settings.dump_loc)}")
-        self.service = _service.Service(max(3, self.settings.level), options=options, without=LAUNCHERS)
-        self.environment = self.service.environment
+        _shared = SharedRun(_service.Service(max(3, self.settings.level), options=options, without=LAUNCHERS), self.settings.interval_ms)
+        self._join(_shared)
+
+    def _join(self, run: SharedRun) -> None:
+        run.monitors += 1
+        self.run = run
+        self.environment = run.service.environment
         self.node = self._for_nodes()
 
     def _job(self, folder: str) -> dict[str, Any]:
@@ -139,8 +173,17 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         }  # fmt: skip
 
     def _stop_service(self) -> None:
-        if self.service:
-            self.service.stop()
+        global _shared
+        run, self.run = self.run, None
+        if run is None:
+            return
+        with _sharing:
+            run.monitors -= 1
+            if run.monitors:
+                return
+            if _shared is run:
+                _shared = None
+            run.service.stop()
 
     async def close(self) -> None:
         """Ends what it has started; the recording is kept."""
@@ -164,6 +207,12 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         except Exception:
             logger.exception("sonde: the files could not be written to %s", self.settings.csv)
 
+    def _tags(self, **more: Any) -> dict[str, Any]:
+        return {"cluster": self.settings.cluster, **more}
+
+    def _put_stretch(self, start_ns: int, end_ns: int, job: int, dag: int) -> None:
+        span_at(SPAN, start_ns, end_ns, self._tags(job=job, dag=dag))
+
     # ---- workers
 
     def _number(self, name: str) -> int:
@@ -180,11 +229,11 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         if life.address not in self.life_spans:
             self.stretches.cut(now_ns)
             self.lives.append(life)
-            tags = {"worker": life.worker, "name": life.name, "address": life.address, "worker_host": life.host, "pid": life.pid}
+            tags = self._tags(worker=life.worker, name=life.name, address=life.address, worker_host=life.host, pid=life.pid)
             if life.devices is not None:
                 tags["devices"] = life.devices
             self.life_spans[life.address] = open_span("dask_worker", tags, None)
-        told = {"worker": life.worker, "socket": self.environment["SONDE_SOCKET"], "level": self.level}
+        told = {"worker": life.worker, "cluster": self.settings.cluster, "socket": self.environment["SONDE_SOCKET"], "level": self.level}
         elsewhere = life.host != self.host and life.host not in self.environment.get("SONDE_NODELIST", "").split(",")
         return told | {"node": self.node} if elsewhere and self.node else told
 
@@ -233,8 +282,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
 
     def _opened(self, graph: Graph) -> None:
         if graph.job not in self.job_spans:
-            self.job_spans[graph.job] = open_span("dask_job", {"job": graph.job}, None)
-        graph.handle = open_span("dask_dag", {"job": graph.job, "dag": graph.dag}, self.job_spans[graph.job])
+            self.job_spans[graph.job] = open_span("dask_job", self._tags(job=graph.job), None)
+        graph.handle = open_span("dask_dag", self._tags(job=graph.job, dag=graph.dag), self.job_spans[graph.job])
 
     def _closed(self, graph: Graph) -> None:
         if isinstance(graph.handle, OpenSpan):
@@ -305,7 +354,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         sampled = [INSTANTS, *(KINDS[name][1] for name in self.settings.tracking if KINDS[name][0] == "gpu")]
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline:
-            here = {one["tags"].get("worker") for one in self.store.latest(MARK) if one["value"] >= self.mark}
+            marks = [one for one in self.store.latest(MARK) if one["tags"].get("cluster") == self.settings.cluster]
+            here = {one["tags"].get("worker") for one in marks if one["value"] >= self.mark}
             behind = [
                 one for metric in sampled for one in self.store.latest(metric)
                 if instant_ns - 3 * interval_ns < one["t_ns"] < instant_ns  # one that has ended long ago does not come
@@ -339,10 +389,6 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     async def errors(self) -> list[str]:
         found = await asyncio.get_running_loop().run_in_executor(None, self.store.annotations, self.attached_ns, time.time_ns(), "dask_custom_error")
         return [f"worker {one['tags'].get('worker')}: {one['text']}" for one in found]
-
-
-def _put_stretch(start_ns: int, end_ns: int, job: int, dag: int) -> None:
-    span_at(SPAN, start_ns, end_ns, {"job": job, "dag": dag})
 
 
 def _natural(name: str) -> tuple[int, int, str]:
@@ -398,7 +444,8 @@ async def remove(dask_scheduler: Any = None) -> None:
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
         return
-    await dask_scheduler.broadcast(msg={"op": END}, on_error="ignore")
+    if part.run is None or part.run.monitors == 1:  # the agents of other hosts serve the other monitors, too
+        await dask_scheduler.broadcast(msg={"op": END}, on_error="ignore")
     if PLUGIN in dask_scheduler.worker_plugins:
         await dask_scheduler.unregister_worker_plugin(comm=None, name=PLUGIN)
     dask_scheduler.remove_plugin(name=PLUGIN)

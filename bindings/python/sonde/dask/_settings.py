@@ -42,6 +42,7 @@ class Settings:
     own_gpus: bool = False
     mem_limit: int = 0
     dump_loc: str = "temp"
+    cluster: str = ""  # the tag of this cluster's series and spans: the scheduler's address
     csv: str = ""  # where the scheduler writes the files at its end; "" = nowhere
 
     @property

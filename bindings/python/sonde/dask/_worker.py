@@ -63,10 +63,11 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
             raise RuntimeError(f"sonde has no agent on this worker's host {host_name()} (no {told['socket']})")
         sonde.connect(told["socket"], told["level"])
         self.tag = str(told["worker"])
-        self.marks = sonde.gauge(MARK, tags={"worker": self.tag})
+        self.tags = {"worker": self.tag, "cluster": told["cluster"]}
+        self.marks = sonde.gauge(MARK, tags=self.tags)
         worker.handlers[MARK] = self.mark
         worker.handlers[END] = self.end
-        self.transition = self.tasks = TaskSpans(self.tag, key_text)  # which is what Dask calls
+        self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text)  # which is what Dask calls
         for key, state in list(worker.state.tasks.items()):
             self.tasks(key, "", state.state)
         asked = self._questions()
@@ -112,11 +113,11 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
 
             handles = device_handles(self.settings.own_gpus)
             for function in pickle.loads(self.settings.functions):
-                found.append(Custom(function, self.worker, handles, self.tag))
+                found.append(Custom(function, self.worker, handles, self.tags))
         return found
 
     def _gauges(self, names: Sequence[str]) -> sonde.Group:
-        return sonde.group([sonde.gauge(KINDS[name][1], tags={"worker": self.tag}) for name in names])
+        return sonde.group([sonde.gauge(KINDS[name][1], tags=self.tags) for name in names])
 
     def _watch(self) -> None:
         """What the kernel knows of this process is measured by a thread that needs no interpreter."""
@@ -149,8 +150,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
 class Custom:
     """A custom metric on one worker. What goes wrong in it is said, once for each kind of mistake, and costs the value alone."""
 
-    def __init__(self, function: Any, worker: Any, handles: list[Any], tag: str) -> None:
-        self.function, self.worker, self.handles, self.tag = function, worker, handles, tag
+    def __init__(self, function: Any, worker: Any, handles: list[Any], tags: dict[str, str]) -> None:
+        self.function, self.worker, self.handles, self.tags = function, worker, handles, tags
         self.name, self.per_device = function.metric_name, function.per_device
         self.gauges: dict[Optional[int], sonde.Metric] = {}
         self.said: set[str] = set()
@@ -176,14 +177,14 @@ class Custom:
     def _gauge(self, place: Optional[int]) -> sonde.Metric:
         gauge = self.gauges.get(place)
         if gauge is None:
-            tags = {"worker": self.tag} if place is None else {"worker": self.tag, "device": str(place)}
+            tags = self.tags if place is None else self.tags | {"device": str(place)}
             gauge = self.gauges[place] = sonde.gauge(custom_series(self.name), tags=tags)
         return gauge
 
     def _say(self, text: str) -> None:
         if text not in self.said and len(self.said) < ERRORS_MAX:
             self.said.add(text)
-            sonde.annotate(text, worker=self.tag, kind="dask_custom_error")
+            sonde.annotate(text, kind="dask_custom_error", **self.tags)
 
 
 def host_name() -> str:
