@@ -454,7 +454,7 @@ class Recording(Clusters):
 
 class Jobs(Clusters):
     def test_manual(self):
-        with self.cluster(1) as (_, client):
+        with self.cluster(1) as (cluster, client):
             monitor = Monitor(client)
             monitor.attach(tracking=["compute-util"], job_type="manual", polling_interval=INTERVAL_MS)
             with Client(client.scheduler.address) as other:
@@ -474,6 +474,12 @@ class Jobs(Clusters):
             at = list(dict.fromkeys((row[0], row[1]) for row in recording.rows))
             self.assertEqual([pair for pair in at if pair != (1, 1)], [(0, 0), (1, 0), (7, 0), (7, 1)])
             self.assertEqual(monitor.successful_jobs(), [0, 7])
+            part = cluster.scheduler.plugins[_settings.PLUGIN]
+            spans = part.store.spans("dask_job", part.attached_ns, time.time_ns())
+            spans.sort(key=lambda one: one["start_ns"])
+            self.assertEqual([one["tags"]["job"] for one in spans], ["0", "1", "7"])
+            for before, after in zip(spans, spans[1:]):  # a job ends where the next one begins
+                self.assertLessEqual(before.get("end_ns", 1 << 63), after["start_ns"])
 
     def test_clients_that_only_look_are_no_jobs(self):
         with self.cluster(1) as (cluster, client), Client(cluster) as idle:
@@ -498,7 +504,8 @@ class Jobs(Clusters):
             monitor = Monitor(client)
             for words, wish in {
                 "unknown metric 'gpu'": {"tracking": ["gpu"]}, "job_type 'cleint'": {"tracking": [], "job_type": "cleint"},
-                "polling_interval 0": {"tracking": [], "polling_interval": 0}, "mem_limit -1": {"tracking": [], "mem_limit": -1},
+                "polling_interval 0": {"tracking": [], "polling_interval": 0},
+                "polling_interval 9.9: milliseconds, from 10 to": {"tracking": [], "polling_interval": 9.9}, "mem_limit -1": {"tracking": [], "mem_limit": -1},
                 "custom_metric": {"tracking": [], "custom_metrics": [sleep]},
             }.items():  # fmt: skip
                 with self.subTest(words), self.assertRaisesRegex(ValueError, words):

@@ -57,7 +57,7 @@ class Monitor:
         names = [_metric_name(function) for function in custom_metrics]
         check(tracking, job_type, polling_interval, mem_limit, names)
         settings = Settings(
-            list(dict.fromkeys(tracking)), names, _pickled(custom_metrics), job_type, spans, max(1, round(polling_interval)), own_gpus, mem_limit, os.fspath(dump_loc)
+            list(dict.fromkeys(tracking)), names, _pickled(custom_metrics), job_type, spans, round(polling_interval), own_gpus, mem_limit, os.fspath(dump_loc)
         )
         return self._run(self._on_scheduler, "attach", settings=settings)
 

@@ -103,6 +103,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             self.stretches = Stretches(self.attached_ns, self._grain_ms(), self._put_stretch)
             self.jobs = Jobs(self.settings.job_type == "manual", self._opened, self._closed, self._go)
             self.transition = self.jobs.transition
+            if self.jobs.manual:
+                self.job_spans[0] = self._job_span(0)  # what comes before the first new_job()
             self._go(0, 0)
             for state in sorted(scheduler.workers.values(), key=lambda state: _natural(str(state.name))):
                 self._number(str(state.name))
@@ -280,9 +282,12 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         if job is not None and job in self.job_spans:
             self.job_spans.pop(job).close(None)
 
+    def _job_span(self, job: int) -> OpenSpan:
+        return open_span("dask_job", self._tags(job=job), None)
+
     def _opened(self, graph: Graph) -> None:
         if graph.job not in self.job_spans:
-            self.job_spans[graph.job] = open_span("dask_job", self._tags(job=graph.job), None)
+            self.job_spans[graph.job] = self._job_span(graph.job)
         graph.handle = open_span("dask_dag", self._tags(job=graph.job, dag=graph.dag), self.job_spans[graph.job])
 
     def _closed(self, graph: Graph) -> None:
@@ -314,7 +319,11 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.cleared_ns = self._cut()
 
     def new_job(self, job: Optional[int]) -> int:
-        return self.jobs.new_job(job)
+        number = self.jobs.new_job(job)
+        for span in self.job_spans.values():
+            span.close(None)
+        self.job_spans = {number: self._job_span(number)}
+        return number
 
     def successful_jobs(self) -> list[int]:
         return self.jobs.successful()

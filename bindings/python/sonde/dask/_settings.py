@@ -29,6 +29,7 @@ KINDS = {
     "network-write": ("worker", "dask_worker_network_write_bytes_per_second"),
 }
 JOB_TYPES = ("client", "manual")
+INTERVAL_MIN_MS = 10  # the shortest that an agent takes
 
 
 @dataclass
@@ -63,8 +64,8 @@ def check(tracking: Any, job_type: Any, interval_ms: Any, mem_limit: Any, custom
         raise ValueError(f"unknown metric {unknown[0]!r}; there is {', '.join(KINDS)}, and custom_metrics")
     if job_type not in JOB_TYPES:
         raise ValueError(f"job_type {job_type!r}; there is {' and '.join(repr(known) for known in JOB_TYPES)}")
-    if not isinstance(interval_ms, (int, float)) or not 1 <= interval_ms <= 3_600_000:
-        raise ValueError(f"polling_interval {interval_ms!r}: milliseconds, from 1 to 3600000")
+    if not isinstance(interval_ms, (int, float)) or not INTERVAL_MIN_MS <= interval_ms <= 3_600_000:
+        raise ValueError(f"polling_interval {interval_ms!r}: milliseconds, from {INTERVAL_MIN_MS} to 3600000")
     if not isinstance(mem_limit, int) or mem_limit < 0:
         raise ValueError(f"mem_limit {mem_limit!r}: a number of measurements, 0 for none")
     series = [custom_series(name) for name in custom]
