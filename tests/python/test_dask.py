@@ -499,6 +499,36 @@ class Jobs(Clusters):
             monitor.stop()
             self.assertEqual({(row[0], row[1]) for row in self.csv(monitor)[0].rows} - {(0, 0)}, {(0, 1)})
 
+    def test_what_programs_for_dask_metrics_call(self):
+        import dask_metrics.monitor
+        import dask_metrics.visualize
+        import sonde.dask.visualize
+
+        self.assertIs(dask_metrics.monitor.Monitor, Monitor)
+        self.assertIs(dask_metrics.visualize.lines, sonde.dask.visualize.lines)
+        self.assertIs(dask_metrics.visualize.boxes, sonde.dask.visualize.boxes)
+        with self.cluster(1) as (_, client):
+            monitor = dask_metrics.monitor.Monitor(client)
+            monitor.attach(polling_interval=INTERVAL_MS)
+            monitor.start(tracking=["rss", "tasks"])
+            client.submit(sleep, 0.4).result()
+            monitor.start(tracking=["rss", "tasks"])  # as it is: nothing is lost
+            with self.assertRaisesRegex(ValueError, "unknown metric 'gpu'"):
+                monitor.start(tracking=["gpu"])
+            monitor.stop(force=True)
+            folder = self.root / "out"
+            folder.mkdir()
+            for name in ("worker_7.csv", "worker_8.csv.gz", "worker_9.txt", "other_7.csv"):
+                (folder / name).touch()
+            monitor.to_csv(folder, clear_dir=True)
+            self.assertEqual(sorted(path.name for path in folder.iterdir()), ["other_7.csv", "worker_0.csv", "worker_9.txt"])
+            recording = _csv.read(folder / "worker_0.csv")
+            self.assertEqual(recording.columns, ["job", "dag", "timestamp", "tasks", "rss"])
+            self.assertTrue(any(self.column(recording, "tasks")))
+            [metrics] = monitor.request_metrics()
+            self.assertEqual(list(metrics), recording.columns)
+            self.assertEqual([*map(list, zip(*metrics.values()))], recording.rows)
+
     def test_wrong_wishes(self):
         with self.cluster(0) as (_, client):
             monitor = Monitor(client)

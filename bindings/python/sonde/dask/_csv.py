@@ -205,6 +205,14 @@ def numbered(folder: Path, fname: Optional[str] = None) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
+def clear(folder: Path, fname: str) -> None:
+    """Removes the folder's recordings of this name, and nothing else."""
+    for file in os.listdir(folder) if os.path.isdir(folder) else []:
+        match = _NAME.fullmatch(file)
+        if match and match["name"] == fname:
+            os.unlink(os.path.join(folder, file))
+
+
 def files(folder: Path, fname: Optional[str] = None) -> list[str]:
     """The paths of the folder's recordings, in the order of the workers' numbers."""
     return list(numbered(folder, fname).values())

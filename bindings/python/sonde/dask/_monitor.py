@@ -37,7 +37,7 @@ class Monitor:
 
     def attach(
         self,
-        tracking: Sequence[str],
+        tracking: Sequence[str] = (),
         custom_metrics: Sequence[Callable[[Any, Any], Any]] = (),
         job_type: str = "client",
         polling_interval: float = 200,
@@ -52,8 +52,7 @@ class Monitor:
         `own_gpus`: a worker's rows have the GPU that it computes on (the first of CUDA_VISIBLE_DEVICES) instead of all that its node has. `spans`: graphs made in
         a `distributed.span` belong to the job of that span.
         """
-        if isinstance(tracking, str):
-            raise ValueError("tracking is a list of names")
+        _check_list(tracking)
         names = [_metric_name(function) for function in custom_metrics]
         check(tracking, job_type, polling_interval, mem_limit, names)
         settings = Settings(
@@ -61,12 +60,15 @@ class Monitor:
         )
         return self._run(self._on_scheduler, "attach", settings=settings)
 
-    def start(self) -> Any:
-        """Records from now on."""
-        return self._ask("record")
+    def start(self, tracking: Optional[Sequence[str]] = None) -> Any:
+        """Records from now on. `tracking` takes the place of attach()'s; if that differs, the recording begins anew."""
+        if tracking is None:
+            return self._ask("record")
+        _check_list(tracking)
+        return self._run(self._on_scheduler, "start", tracking=list(dict.fromkeys(tracking)))
 
-    def stop(self) -> Any:
-        """Records no more. What was recorded stays, and start() may be called again."""
+    def stop(self, force: bool = False) -> Any:
+        """Records no more. What was recorded stays, and start() may be called again. It waits for no task, with `force` and without."""
         return self._ask("stop")
 
     def shutdown(self) -> Any:
@@ -83,13 +85,25 @@ class Monitor:
 
     # ---- what was recorded
 
-    def to_csv(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
-        """Writes a file for each worker there was, {path}/{fname}_{N}.csv; the paths. `identity` adds the columns worker-address, worker-name, host, pid, gpu-uuid,
+    def to_csv(self, path: Path, fname: str = "worker", identity: bool = False, clear_dir: bool = False) -> Any:
+        """Writes a file for each worker there was, {path}/{fname}_{N}.csv; the paths. `clear_dir` removes the folder's earlier files of this name. `identity` adds the columns worker-address, worker-name, host, pid, gpu-uuid,
         gpu-index and time (seconds since the epoch)."""
-        return self._run(self._to_csv, path, fname, identity)
+        return self._run(self._to_csv, path, fname, identity, clear_dir)
 
-    async def _to_csv(self, path: Path, fname: str, identity: bool) -> list[str]:
-        return (await self._recorded()).write(os.fspath(path), fname, identity)
+    async def _to_csv(self, path: Path, fname: str, identity: bool, clear_dir: bool) -> list[str]:
+        rows = await self._recorded()
+        if clear_dir:
+            _csv.clear(path, fname)
+        return rows.write(os.fspath(path), fname, identity)
+
+    def request_metrics(self) -> Any:
+        """The rows in memory: for each worker, in the order of the files, {column: [of each row]}."""
+        return self._run(self._request_metrics)
+
+    async def _request_metrics(self) -> list[dict[str, list[Any]]]:
+        rows = await self._recorded()
+        of_workers = [list(rows.of(worker)) for worker in rows.workers]
+        return [{column: [row[place] for row in mine] for place, column in enumerate(rows.columns)} for mine in of_workers]
 
     def to_parquet(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
         """As to_csv(), but Parquet files, {path}/{fname}_{N}.parquet, whose columns have types. Needs pyarrow."""
@@ -187,6 +201,11 @@ class Monitor:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+def _check_list(tracking: Any) -> None:
+    if isinstance(tracking, str):
+        raise ValueError("tracking is a list of names")
 
 
 def _metric_name(function: Any) -> str:

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 import dask.config  # type: ignore[import]
@@ -424,6 +424,22 @@ async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exc
     return None
 
 
+async def start(tracking: list[str], dask_scheduler: Any = None) -> Optional[Exception]:
+    """Records, with these metrics in the place of those that attach() was given."""
+    part = dask_scheduler.plugins.get(PLUGIN)
+    if part is None:
+        return _not_attached()
+    settings = part.settings
+    try:
+        check(tracking, settings.job_type, settings.interval_ms, settings.mem_limit, settings.custom)
+        if set(tracking) != set(settings.tracking):
+            await install(replace(settings, tracking=tracking), dask_scheduler)
+    except (OSError, RuntimeError, ValueError) as error:
+        return error
+    dask_scheduler.plugins[PLUGIN].record()
+    return None
+
+
 async def install(settings: Settings, dask_scheduler: Any = None) -> None:
     await remove(dask_scheduler=dask_scheduler)
     part = SchedulerPart(settings)
@@ -465,12 +481,16 @@ async def ask(method: str, arguments: dict[str, Any], dask_scheduler: Any = None
     """Calls a method of the plugin. An error is handed back, for the client to raise: it is no fault of the scheduler, whose log it would go to."""
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
-        return RuntimeError("no monitor is attached to this cluster: call attach() first")
+        return _not_attached()
     try:
         answer = getattr(part, method)(**arguments)
         return await answer if inspect.isawaitable(answer) else answer
     except (LookupError, OSError, RuntimeError, ValueError) as error:
         return error
+
+
+def _not_attached() -> RuntimeError:
+    return RuntimeError("no monitor is attached to this cluster: call attach() first")
 
 
 def _words(answer: dict[str, Any]) -> str:
