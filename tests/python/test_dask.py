@@ -652,6 +652,16 @@ class Faults(Clusters):
             [jobs] = monitor.get_peaks("compute-util")
             self.assertEqual([gpu for gpu, value in enumerate(jobs[0]) if value is None], [1])
 
+    def test_a_client_that_is_closed(self):
+        with self.cluster(1, processes=False) as (cluster, client):
+            with Client(cluster) as other:
+                monitor = Monitor(other)
+                monitor.attach(tracking=["tasks"], polling_interval=INTERVAL_MS)
+            for call in (monitor.start, monitor.stop, monitor.shutdown, lambda: monitor.get_peaks("tasks"), lambda: monitor.to_csv(self.root)):
+                with self.assertRaisesRegex(RuntimeError, "the client of this Monitor is closed: .*Monitor.Client"):
+                    call()
+            Monitor(client).shutdown()
+
     def test_the_scheduler_is_killed(self):
         """Nothing stays behind, and the recording is kept."""
         script = self.root / "cluster.py"

@@ -17,6 +17,7 @@ import math
 import numbers
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -249,7 +250,7 @@ def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any,
             raise_to(found.setdefault((row[job_place], row[dag_place]) if per_dag else row[job_place], []), values)
     for peak in found.values():
         raise_to(peak, [None] * devices)
-    return found
+    return found if devices else {}
 
 
 def over_jobs(peaks_by_job: dict[Any, list[Optional[Number]]]) -> list[Optional[Number]]:
@@ -258,6 +259,13 @@ def over_jobs(peaks_by_job: dict[Any, list[Optional[Number]]]) -> list[Optional[
     for values in peaks_by_job.values():
         raise_to(peak, values)
     return peak
+
+
+def known_peaks(found: list[Any], metric: str, where: str) -> list[Any]:
+    """The peaks; warns where no worker has any, as where there is no GPU."""
+    if found and not any(found):
+        warnings.warn(f"{metric} has no value {where}: a metric of GPUs needs some, see `sonde doctor`", RuntimeWarning, stacklevel=3)
+    return found
 
 
 def chosen(workers: Union[int, Iterable[int], None], there: Sequence[int], where: str) -> list[int]:
@@ -282,6 +290,5 @@ def peaks_from_csv(
     if not there:
         raise FileNotFoundError(f"no {fname or 'NAME'}_N.csv in {os.fspath(csv_dir)}")
     by_worker = [peaks(read(there[number]), metric, per_dag) for number in chosen(workers, list(there), os.fspath(csv_dir))]
-    if per_job or per_dag:
-        return by_worker
-    return [over_jobs(by_job) for by_job in by_worker]
+    found = by_worker if per_job or per_dag else [over_jobs(by_job) for by_job in by_worker]
+    return known_peaks(found, metric, f"in {os.fspath(csv_dir)}")

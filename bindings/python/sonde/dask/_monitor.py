@@ -126,7 +126,11 @@ class Monitor:
         """The highest values: for each worker, in the order asked for, {job: [of each device]}, with `per_dag` {(job, dag): [of each device]}, without `per_job`
         [of each device]."""
         asked = [workers] if isinstance(workers, int) else None if workers is None else list(workers)
-        return self._ask("peaks", metric=metric, workers=asked, per_job=per_job, per_dag=per_dag)
+        return self._run(self._get_peaks, metric, asked, per_job, per_dag)
+
+    async def _get_peaks(self, metric: str, workers: Optional[list[int]], per_job: bool, per_dag: bool) -> list[Any]:
+        found = await self._on_scheduler("ask", method="peaks", arguments={"metric": metric, "workers": workers, "per_job": per_job, "per_dag": per_dag})
+        return _csv.known_peaks(found, metric, "in this recording")
 
     @staticmethod
     def peaks_from_csv(
@@ -187,6 +191,8 @@ class Monitor:
 
     def _run(self, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any, **keywords: Any) -> Any:
         """Awaitable for an asynchronous client, else the result."""
+        if self.client.status in ("closing", "closed"):
+            raise RuntimeError("the client of this Monitor is closed: make a Monitor(Client(address)); of a cluster that has ended, `sonde query --list` finds the recording")
         return self.client.sync(function, *arguments, **keywords)
 
     async def _on_scheduler(self, function: str, **keywords: Any) -> Any:
