@@ -217,9 +217,10 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "TaskSpans(worker, cluster, text): a span `" SPAN_NAME "` with the tags key, worker and cluster for each "
-                "task that executes. Call it with the key, the state that a task was in and the one it is in now; more is passed "
-                "over. text(key) is asked for the text of keys that are not plain. Its length: how many execute."},
+    {Py_tp_doc,
+     "TaskSpans(worker, cluster, text): a span `" SPAN_NAME "` with the tags key, worker and cluster for each "
+     "task that executes. Call it with the key, the state that a task was in and the one it is in now; more is passed "
+     "over. text(key) is asked for the text of keys that are not plain. Its length: how many execute."},
     {Py_tp_new, tasks_new},
     {Py_tp_dealloc, tasks_free},
     {Py_tp_call, changed},

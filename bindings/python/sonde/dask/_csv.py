@@ -290,5 +290,5 @@ def peaks_from_csv(
     if not there:
         raise FileNotFoundError(f"no {fname or 'NAME'}_N.csv in {os.fspath(csv_dir)}")
     by_worker = [peaks(read(there[number]), metric, per_dag) for number in chosen(workers, list(there), os.fspath(csv_dir))]
-    found = by_worker if per_job or per_dag else [over_jobs(by_job) for by_job in by_worker]
+    found: list[Any] = list(by_worker) if per_job or per_dag else [over_jobs(by_job) for by_job in by_worker]
     return known_peaks(found, metric, f"in {os.fspath(csv_dir)}")
