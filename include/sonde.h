@@ -143,7 +143,7 @@ SONDE_API uint64_t sonde_dropped(void);
 
 // Checks whether an agent takes what this process emits. Returns 0 if an agent does, if sonde is
 // off, or if the process has not defined a metric yet. Otherwise returns a negative errno, and
-// writes one line for people into `why` (at most `size` bytes): what is wrong and what to do.
+// writes one line into `why` (at most `size` bytes): what is wrong, and what the user can do.
 // -ENOENT: the job's folder does not exist here, as in a container that does not bind it. Returns 0
 // once a late agent has attached.
 SONDE_API int sonde_check(char *why, size_t size);

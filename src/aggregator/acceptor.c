@@ -173,16 +173,22 @@ static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *
     return true;
 }
 
+// The first byte that the client has sent. False: there is none yet, or the connection has ended and is dropped.
+static bool peek_first(struct acceptor *a, struct client *c, char *first)
+{
+    ssize_t n = recv(c->here.fd, first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n > 0)
+        return true;
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        drop(a, c, true);
+    return false;
+}
+
 static void hear_waiting(struct acceptor *a, struct client *c)
 {
     char first;
-    ssize_t n = recv(c->here.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (!peek_first(a, c, &first))
         return;
-    if (n <= 0) {
-        drop(a, c, true);
-        return;
-    }
     c->has_said = true;
     a->ready++;
     watch(a, &c->here, 0); // until it has a place
@@ -296,12 +302,9 @@ static void accept_all(struct acceptor *a)
 static void recognise(struct acceptor *a, struct client *c)
 {
     char first;
-    ssize_t n = recv(c->here.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (!peek_first(a, c, &first))
         return;
-    if (n <= 0) {
-        drop(a, c, true);
-    } else if (first >= 'a' && first <= 'z') {
+    if (first >= 'a' && first <= 'z') {
         c->speaks_telnet = true;
         telnet_begin(&c->telnet, a->service);
         connections_phase(a->service->connections, c->entry, PHASE_TALKING);

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "store/read.h"
 
-// The name under which stores know the built-in metric that `name` means, by that name or another one; empty: there is none.
+// `name` is that of a built-in metric, or another name of it. Returns its name in stores; empty: no metric has that name.
 // A built-in metric without series is answered with nothing; any other name without series is refused.
 typedef struct str aggregator_alias_fn(struct str name);
 

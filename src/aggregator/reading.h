@@ -50,7 +50,7 @@ bool reading_metric_known(struct reading *d, struct str metric);
 // missing node may have.
 bool reading_find_metric(struct reading *d, struct str name, struct str *metric);
 
-// The built-in metric of this name or other name; empty: there is none.
+// The name in stores of the built-in metric `name`, or of the one that has `name` as another name. Empty: there is no such metric.
 struct str reading_built_in(const struct reading *d, struct str name);
 
 // After no file has `name`, nor its built-in metric: whether the name is one without series, and no mistake.

@@ -30,7 +30,7 @@ struct service {
     struct known_metrics *known_metrics; // NULL without a hub: our own files forget none
     struct str cors;                     // origins whose pages may read, separated by commas, or "*"; empty = none
     struct dump *dump;                   // the one that is being made
-    const char *dump_node, *dump_dir;    // where it goes when nobody says where; empty: not configured, this node
+    const char *dump_node, *dump_dir;    // the destination of a dump that names none; empty: this node
     struct str job, agent_socket;        // agent_socket: NUL-terminated, empty for recordings
     int level;
     bool dragon_compatible;

@@ -53,7 +53,7 @@ static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
 // The account is half of what the process may take. Giving back costs milliseconds and page faults: only so near the bound.
 static const size_t NEAR_BYTES = 8 << 20;
 static const int64_t EASE_EVERY_NS = 20 * (int64_t)NS_PER_MS; // a look takes 5 us
-static const size_t SLACK_BYTES = 8 << 20; // that malloc may keep of past requests
+static const size_t SLACK_BYTES = 8 << 20;                    // that malloc may keep of past requests
 
 static const struct aggregator_limits default_limits = {
     .body_bytes = 16u << 20,

@@ -170,8 +170,7 @@ static bool start_in_child(struct emit_process *p)
     return false;
 }
 
-// Of this thread, of how often the handlers are registered: a child that was forked while they were being registered may do it
-// again.
+// Handlers of this thread's fork() that have run: they may be registered more than once (watch_forks).
 static __thread unsigned fork_handlers;
 
 static void before_fork(void)
@@ -201,27 +200,36 @@ static void after_fork_in_child(void)
     emit_unlock(p);
 }
 
-static void make_mark(void)
+// Its page; of several threads that make one, the first counts.
+static void make_mark(struct emit_process *p)
 {
-    struct emit_process *p = &emit_process;
+    _Atomic uint8_t *none = NULL;
     void *page = mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return;
     madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
     atomic_store((_Atomic uint8_t *)page, MARK_OURS);
-    p->mark = page;
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
+    if (!atomic_compare_exchange_strong(&p->mark, &none, (_Atomic uint8_t *)page))
+        munmap(page, SEGMENT_PAGE);
 }
 
-// Before the lock is taken for the first time, by whichever thread: a fork() beside that waits for it, rather than leave a child
-// with a lock that nobody holds. A fork() that has run its handlers already does not: its child finds the mark cleared.
+// Before a thread takes the lock for the first time: a fork() beside that waits for the lock, rather than leave a child with one
+// that nobody holds. No thread waits for another one here: in a forked child the other one does not exist. So several threads may
+// register the handlers.
+// A fork() that has run its handlers already does not wait: its child finds the mark cleared.
 static bool watch_forks(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static _Atomic bool watched;
+    struct emit_process *p = &emit_process;
     struct emit_interrupts before = disable_interrupts();
-    pthread_once(&once, make_mark);
+    if (!p->mark)
+        make_mark(p);
+    if (p->mark && !watched) {
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
+        watched = true;
+    }
     restore_interrupts(before);
-    return emit_process.mark != NULL;
+    return p->mark != NULL;
 }
 
 // For ThreadSanitizer in an application. It sees what a library copies with memcpy(), but not the library's atomics, and so

@@ -55,7 +55,7 @@ struct emit_process {
     uint32_t clock; // enum segment_clock
     uint32_t slots;
     _Atomic uint32_t slots_free;
-    _Atomic uint8_t *mark; // whose segment that is; in a page that the kernel clears in children
+    _Atomic(_Atomic uint8_t *) mark; // whose segment that is; in a page that the kernel clears in children
 
     uint32_t definitions; // so many
     size_t definitions_bytes;

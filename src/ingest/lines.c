@@ -97,6 +97,7 @@ static const char *store_words(int code)
         {-ENOSPC, "no room for more series or points"},
         {-EOVERFLOW, "the set has too many members (65536 between two samples)"},
         {-EEXIST, "this series is of another StatsD type"},
+        {-EDOM, "its total would be no finite number"},
         {-ENOMEM, "no memory"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -136,7 +137,7 @@ static int define(struct ingest *in, const struct line *line, const struct line_
 
 static void count_refusal(struct ingest *in, int code)
 {
-    if (code == -E2BIG || code == -EEXIST || code == -EOVERFLOW)
+    if (code == -E2BIG || code == -EEXIST || code == -EOVERFLOW || code == -EDOM)
         in->stats.dropped_limit++;
     else
         in->stats.dropped_store++;

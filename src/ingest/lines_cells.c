@@ -133,7 +133,10 @@ int line_cells_apply(struct line_cells *c, uint32_t series, const struct line_it
         return failed;
     if (item->kind == LINE_MEMBER)
         return add_member(cell, item->member);
-    cell->value = item->kind == LINE_GAUGE ? item->value : cell->value + item->value;
+    double value = item->kind == LINE_GAUGE ? item->value : cell->value + item->value;
+    if (!isfinite(value))
+        return -EDOM;
+    cell->value = value;
     return 0;
 }
 

@@ -4,6 +4,8 @@
 // ("m:1:2:3|ms"). What Datadog's clients add and nothing here needs (container ids, time stamps, cardinality) is passed over.
 #include "ingest/lines_parse.h"
 
+#include <math.h>
+
 static const struct {
     struct str name;
     enum line_kind kind;
@@ -34,8 +36,10 @@ static bool parse_values(struct line *l, struct line_item item, struct str value
             if (text.size == 0)
                 return line_fail(l, "a set's member is missing");
             item.member = text;
-        } else if (!str_to_double(text, &item.value) || store_is_missing(item.value)) {
+        } else if (!str_to_double(text, &item.value)) {
             return line_fail(l, "value '%s' is not a number", line_quote(text));
+        } else if (!isfinite(item.value / rate)) { // it would make the total one for ever
+            return line_fail(l, "value '%s' is not a finite number", line_quote(text));
         }
         struct line_item one = item;
         if (item.kind == LINE_COUNT)

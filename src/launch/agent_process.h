@@ -31,7 +31,7 @@ int agent_process_command(struct agent_process *a, const struct job *job, struct
 // Starts an agent with that command line, and frees *c. 0 or a negative errno with words.
 int agent_process_start(struct agent_process *a, struct child_command *c, struct error *e);
 
-// Reads what the agent has said. As soon as it is ready, it is told the collectors that are wanted.
+// Reads what the agent has written. Sends the wanted collectors to an agent that has become ready.
 void agent_process_read(struct agent_process *a);
 
 // Takes a line of wire/collector_line.h, without its verb: tells the agent that runs, and those that are started

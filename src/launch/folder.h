@@ -1,6 +1,6 @@
 // folder.h - the folders that a job lives in.
 //
-//   ${TMPDIR:-/tmp}/sonde-UID/       the base: ours, mode 0700, no link. It stays: nobody else can take its name then
+//   ${TMPDIR:-/tmp}/sonde-UID/       the base: ours, mode 0700, no link. It stays, so that no other user can make it
 //     JOB/                           a run folder, mode 0700: made by the launcher, gone when the job is
 //       lock                         held (flock) by the launcher as long as it lives
 //       job.json  token  hostfile  agent.sock  HOST.sonde

@@ -65,7 +65,7 @@ static int find_after(struct query_context *c, const struct query_grid *g, const
 
 // ---- rates ----
 
-// The rate at `at`; false: there is none, as a counter fell.
+// Computes the rate at `at`. False: there is no rate, because the counter fell.
 static bool rate_at(const struct query_context *c, const struct query_seed *before, const struct query_seed *at,
                     struct query_edge *out)
 {
@@ -128,24 +128,25 @@ static int rate_after(struct query_context *c, const struct query_grid *g, const
 
 // ---- both sides ----
 
+static int take_point(int r, const struct neighbour *n, struct query_edge *out)
+{
+    if (r > 0)
+        *out = (struct query_edge){.there = true, .t_ns = n->seed.t_ns, .value = n->seed.value};
+    return r < 0 ? r : 0;
+}
+
 static int point_before(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
                         int64_t at_ns, int64_t reach_ns, struct query_series_work *work, struct query_edge *out)
 {
     struct neighbour n;
-    int r = find_before(c, g, series, at_ns, reach_ns, work, &n);
-    if (r > 0)
-        *out = (struct query_edge){.there = true, .t_ns = n.seed.t_ns, .value = n.seed.value};
-    return r < 0 ? r : 0;
+    return take_point(find_before(c, g, series, at_ns, reach_ns, work, &n), &n, out);
 }
 
 static int point_after(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
                        int64_t at_ns, int64_t reach_ns, struct query_series_work *work, struct query_edge *out)
 {
     struct neighbour n;
-    int r = find_after(c, g, series, at_ns, reach_ns, work, &n);
-    if (r > 0)
-        *out = (struct query_edge){.there = true, .t_ns = n.seed.t_ns, .value = n.seed.value};
-    return r < 0 ? r : 0;
+    return take_point(find_after(c, g, series, at_ns, reach_ns, work, &n), &n, out);
 }
 
 int query_edges_find(struct query_context *c, const struct query_grid *g, const struct query_selected *series,

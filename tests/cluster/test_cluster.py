@@ -174,8 +174,9 @@ class Cluster(Dumps, unittest.TestCase):
         return {pid: text for pid, text in lab.processes(host).items() if not any(word in text for word in SERVICES)}
 
     def left(self, host):
-        """Files in a host's folder of running jobs, and memory with a name."""
-        return [str(path) for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).rglob("*")]
+        """Files in a host's folder of running jobs, and memory with a name. The base folder of runs stays, empty."""
+        base = lab.file(host, "/tmp/sonde-0")
+        return [str(path) for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).rglob("*") if path != base]
 
     def nothing_left(self):
         """No process of ours, no file, no memory."""

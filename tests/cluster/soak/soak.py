@@ -281,6 +281,9 @@ def main():
         say(f"skipped: {reason}")
         return 77
     minutes, seed = float(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "1"
+    kept = os.environ.get("SOAK_KEEP")
+    if kept and os.path.exists(kept):
+        sys.exit(f"soak: SOAK_KEEP={kept} exists; name a new folder")
     with Lab(
         [SONDE, EMITTER, FAKE_NVML], names=HOSTS, folders={"soak": HERE, "package": PACKAGE}
     ) as lab:
@@ -294,7 +297,6 @@ def main():
             say(soak.said())
             raise
         finally:
-            kept = os.environ.get("SOAK_KEEP")
             if kept:
                 shutil.copytree(lab.shared, kept)
         return soak.conclude()

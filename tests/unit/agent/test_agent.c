@@ -118,6 +118,14 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
     // One series is of one StatsD type.
     assert_string_equal(lab_put(&lab, "m:1|c\nm:1|g\n"),
                         "line 2: 'm' is not stored: this series is of another StatsD type\n");
+    // What is no finite number would make a total one for ever.
+    assert_string_equal(
+        lab_put(&lab, "n:1|c\nn:nan|c\nn:inf|c\ng:-inf|g\nn:1e308|c|@0.01\nn:1e308|c\nn:1e308|c\nn:2|c\n"),
+        "line 2: value 'nan' is not a finite number\n"
+        "line 3: value 'inf' is not a finite number\n"
+        "line 4: value '-inf' is not a finite number\n"
+        "line 5: value '1e308' is not a finite number\n"
+        "line 7: 'n' is not stored: its total would be no finite number\n");
     // 16 tags are the line's limit; with host they are too many for the store.
     struct buf text = {0};
     buf_add_str(&text, STR("tags 1"));
@@ -147,9 +155,9 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
     assert_int_equal(lab_points(&lab, "future{host=lab}", NULL), 0);
     assert_int_equal(lab_points(&lab, "after_the_long_one{host=lab}", NULL), 1);
     assert_true(lab_points(&lab, "sonde_dropped_total{cause=bad_line,host=lab}", &last) > 0);
-    assert_true(last == 4 + 1 + 1 + 1 + 250);
+    assert_true(last == 4 + 5 + 1 + 1 + 1 + 250);
     assert_true(lab_points(&lab, "sonde_dropped_total{cause=limit,host=lab}", &last) > 0);
-    assert_true(last == 2);
+    assert_true(last == 3);
     lab_free(&lab);
 }
 
