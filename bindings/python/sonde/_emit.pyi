@@ -54,8 +54,8 @@ class Group:
 class OpenSpan:
     """A span that has begun."""
 
-    def close(self, more: Optional[Mapping[str, Any]], /) -> None:
-        """Ends it, with more tags or None. Once; a second call does nothing."""
+    def close(self, more: Optional[Mapping[str, Any]], end_ns: Optional[int] = None, /) -> None:
+        """Ends it, with more tags or None, at a time in nanoseconds since the epoch or now. Once; a second call does nothing."""
 
 class Sieve:
     """What sonde.Telemetry stands on."""
@@ -159,8 +159,8 @@ class GraphKeys:
     def __len__(self) -> int:
         """The keys it knows."""
 
-def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], /) -> OpenSpan:
-    """Begins a span within another one or None. What sonde.span() stands on."""
+def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], start_ns: Optional[int] = None, /) -> OpenSpan:
+    """Begins a span within another one or None, at a time in nanoseconds since the epoch or now. What sonde.span() stands on."""
 
 def span_at(name: str, start_ns: int, end_ns: int, tags: Optional[Mapping[str, Any]], /) -> None:
     """A span that is over, its times in nanoseconds since the epoch. It is part of none."""
