@@ -626,6 +626,10 @@ class Faults(Clusters):
             self.assertTrue(before[-1]["tasks"][0].startswith("hold-"))
             later = {key for row in rows if row["worker-address"] != first["1"] for key in row["tasks"]}
             self.assertEqual([key for key in later if key.startswith("hold-")], [])  # the killed process executes nothing
+            part = cluster.scheduler.plugins[_settings.PLUGIN]
+            [cut_off] = [one for one in part.store.spans("dask_task", part.attached_ns, time.time_ns()) if one["tags"]["key"].startswith("hold-")]
+            self.assertEqual((cut_off["tags"]["unfinished"], cut_off["tags"]["worker"]), ("1", "1"))  # as everybody who asks the store sees it
+            self.assertTrue(killed * 1e9 <= cut_off["end_ns"] <= began * 1e9)
             self.assertLess(max(b["time"][0] - a["time"][0] for a, b in zip(before, before[1:])), 1)
 
     def test_a_task_that_holds_the_lock_leaves_no_gap(self):
@@ -679,9 +683,13 @@ class Faults(Clusters):
         process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=os.environ.copy())
         self.started.append(process)
         self.assertEqual(process.stdout.readline(), "ready\n")
+        asked = ("query", "--per-span", "dask_stretch", "none:0all-max:gpu_utilization_percent")
+        until(lambda: "dag=0" in self.sonde(*asked, env=dict(os.environ)).stdout, "peaks of the stretch that goes on")
         process.kill()
         until(lambda: not self.alive("sonde run") and not self.alive("agent --folder"), "sonde has ended")
-        self.assertEqual(len(self.recordings()), 1)
+        [recording] = self.recordings()
+        peaks = self.sonde(*asked, self.runs / recording, env=dict(os.environ))
+        self.assertIn("dag=0", peaks.stdout, peaks.stderr)
 
 
 class Deployments(Clusters):
@@ -720,8 +728,46 @@ class Deployments(Clusters):
         result = self.sonde("run", "--quiet", "-l", 3, "--rate", 0.05, "--", sys.executable, script, env=dict(os.environ))
         self.assertEqual((result.returncode, result.stdout), (0, "True True\n"), result.stderr)
         self.assertEqual(len(self.recordings()), 1)
+        self.assertNotIn("polling_interval", result.stderr)
+        slow = self.sonde("run", "--quiet", "-l", 3, "--rate", 0.1, "--", sys.executable, script, env=dict(os.environ))
+        self.assertEqual(slow.stderr.count("polling_interval=50: the run around this cluster samples every 100 ms"), 1, slow.stderr)
         low = self.sonde("run", "--quiet", "-l", 1, "--", sys.executable, script, env=dict(os.environ))
         self.assertIn("sonde run -l 3", low.stderr)
+
+    def test_two_clusters_within_a_run(self):
+        """They share the run; each Monitor sees its own cluster at its own interval."""
+        script = self.root / "program.py"
+        script.write_text(textwrap.dedent("""
+            import os, time
+            from distributed import Client, LocalCluster, wait
+            from sonde.dask import Monitor
+            from test_dask import pause, sleep
+            if __name__ == "__main__":
+                one = dict(n_workers=1, threads_per_worker=1, dashboard_address=None)
+                tracking = ["tasks", "rss"]
+                with LocalCluster(**one) as a, Client(a) as first, LocalCluster(**one) as b, Client(b) as second:
+                    monitors = Monitor(first), Monitor(second)
+                    for monitor, interval in zip(monitors, (50, 200)):
+                        monitor.attach(tracking=tracking, polling_interval=interval)
+                        monitor.start()
+                    wait([first.submit(sleep, 1.5)]), wait([second.submit(pause, 1.5)])
+                    for monitor, name in zip(monitors, ("first", "second")):
+                        monitor.stop()
+                        assert monitor.where()["job"] == os.environ["SONDE_JOB"]
+                        monitor.to_csv(name)
+                        assert [len(jobs) for jobs in monitor.get_peaks("rss")] == [1], monitor.get_peaks("rss")
+                    monitors[0].shutdown()
+                    assert [one["key"].split("-")[0] for one in monitors[1].task_extremes()] == ["pause"]
+        """))
+        result = self.sonde("run", "--quiet", "-l", 3, "--rate", 0.05, "--", sys.executable, script, env=dict(os.environ))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for name, key, interval_ms in (("first", "sleep", 50), ("second", "pause", 200)):
+            recording = _csv.read(self.root / name / "worker_0.csv")
+            self.assertEqual({key.split("-")[0] for keys in self.column(recording, "tasks") for key in keys}, {key})
+            times = self.column(recording, "timestamp")
+            self.assertGreater(len(times), 5)
+            self.assertEqual([round((b - a) * 1000) % interval_ms for a, b in zip(times, times[1:])], [0] * (len(times) - 1))
+            self.assertEqual(sorted((self.root / name).iterdir()), [self.root / name / "worker_0.csv"])
 
 
 def nested():

@@ -54,10 +54,24 @@ class Engine:
         ]  # fmt: skip
 
 
+def written_to(spans):
+    """The two callbacks of Stretches, which write [start, end, job, dag] to `spans` as the engine has it: None is the end of one that goes on."""
+
+    def opened(start_ns, job, dag):
+        span = [start_ns, None, job, dag]
+        spans.append(span)
+        return lambda end_ns: span.__setitem__(1, end_ns)
+
+    return (lambda *stretch: spans.append([*stretch])), opened
+
+
 class StretchesOfTime(unittest.TestCase):
+    def stretches(self, now_ns, grain_ms, spans):
+        return Stretches(now_ns, grain_ms, *written_to(spans))
+
     def test_one_for_each_change_with_an_instant_in_it(self):
         put = []
-        stretches = Stretches(1_000_400_000, 200, lambda *stretch: put.append(stretch))
+        stretches = self.stretches(1_000_400_000, 200, put)
         stretches.go(1_199_999_999, 1, 0)  # no instant so far
         stretches.go(1_200_000_000, 2, 0)  # nor here: an instant belongs to what begins there
         stretches.cut(1_200_000_001)
@@ -65,16 +79,22 @@ class StretchesOfTime(unittest.TestCase):
         stretches.go(1_700_000_000, 3, 0)
         stretches.cut(1_600_000_000)  # a clock that was set back
         stretches.cut(1_900_000_000)
-        self.assertEqual(put, [(1_200_000_000, 1_200_000_001, 2, 0), (1_399_000_000, 1_700_000_000, 2, 1), (1_600_000_000, 1_900_000_000, 3, 0)])
+        self.assertEqual(stretches.look(1_950_000_000), 2_000_000_000)
+        self.assertEqual(stretches.look(2_000_000_000), 2_000_000_000)
+        self.assertIsNone(stretches.look(2_000_000_001))
+        self.assertEqual(put.pop(), [1_900_000_000, None, 3, 0])  # it is open
+        self.assertEqual(put, [[1_200_000_000, 1_200_000_001, 2, 0], [1_399_000_000, 1_700_000_000, 2, 1], [1_600_000_000, 1_900_000_000, 3, 0]])
 
     def test_pages_hold_what_the_engine_takes(self):
         """However often clients take turns: every instant is in one stretch, and every stretch as a whole in a question."""
         some, put = random.Random(4), []
         now = 10**18
-        stretches = Stretches(now, 5, lambda *stretch: put.append(stretch))
+        stretches = self.stretches(now, 5, put)
         with unittest.mock.patch.object(_stretches, "PAGE", 50):
             for turn in range(3000):
                 now += some.choice((some.randrange(3 * MS), some.randrange(30 * MS)))
+                if some.random() < 0.5:
+                    stretches.look(now - some.randrange(3 * MS))
                 stretches.go(now, turn, 0)
             stretches.cut(now)
         first, last = 10**18, now
@@ -100,11 +120,12 @@ class FilesAndMonitorAgree(unittest.TestCase):
         interval_ms = some.choice((1, 10, 50))
         now = 10**18 + some.randrange(10**9)
         begun = now
-        stretches = Stretches(now, interval_ms, lambda *stretch: engine.spans.append(stretch))
+        stretches = Stretches(now, interval_ms, *written_to(engine.spans))
         at, lives, periods = [(now, 0, 0)], [Life(0, "n1", now), Life(1, "n2", now)], [[now, None]]
         stretches.cut(now)
         for _ in range(120):
             now += some.randrange(4 * interval_ms * MS)
+            stretches.look(now - some.randrange(2 * interval_ms * MS))
             what = some.randrange(10)
             if what < 7:
                 at.append((now, some.randrange(4), some.randrange(3)))

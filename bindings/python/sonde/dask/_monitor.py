@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import warnings
 from collections.abc import Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Callable, Optional, Union
@@ -204,6 +205,9 @@ class Monitor:
             if error.name and error.name.split(".")[0] == "sonde":
                 raise RuntimeError("sonde is not installed where the scheduler runs (pip install sonde)") from None
             raise
+        if isinstance(answer, Warning):
+            warnings.warn(answer, stacklevel=2)
+            return None
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -46,8 +46,14 @@ def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], l
     found["series"] = store.raw(start_ms, end_ms, settings.interval_ms, wanted, hosts * DEVICES_MAX * len(wanted))
     found["at"] = at(store, settings.cluster, attached_ns, periods[-1][1])
     if "tasks" in settings.tracking:
-        found["tasks"] = [(one["tags"]["worker"], one["tags"]["key"], one["start_ns"], one.get("end_ns")) for one in store.spans("dask_task", attached_ns, periods[-1][1])]
+        found["tasks"] = [task_of(one) for one in store.spans("dask_task", attached_ns, periods[-1][1])]
     return found
+
+
+def task_of(span: dict[str, Any]) -> tuple[str, str, int, Optional[int]]:
+    """Worker, key, start and end of a task. A task that its worker's end has cut off has no end of its own."""
+    tags = span["tags"]
+    return tags["worker"], tags["key"], span["start_ns"], None if "unfinished" in tags else span.get("end_ns")
 
 
 def at(store: "Store", cluster: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int]]:

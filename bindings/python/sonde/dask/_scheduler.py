@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import dask.config  # type: ignore[import]
 from distributed.diagnostics.plugin import SchedulerPlugin  # type: ignore[import]
@@ -36,6 +36,7 @@ LAUNCHERS = (
 HANDLER = "sonde_worker"  # what workers call
 SETTLE_S = 3.0
 LOOK_S = 0.02
+LOOK_BEHIND_S = 0.001  # so much behind an instant a stretch is looked at
 
 
 logger = logging.getLogger("sonde.dask")
@@ -86,11 +87,14 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.given_span: Any = None
         self.node: Optional[dict[str, Any]] = None  # None: the run around this cluster looks after its nodes
         self.host = host_name()
+        self.warning = ""  # what attach() says of a wish that cannot be met
+        self.looks: Optional[asyncio.TimerHandle] = None  # when the stretch that goes on is looked at
 
     # ---- its life
 
     async def start(self, scheduler: Any) -> None:
         self.scheduler = scheduler
+        self.loop = asyncio.get_running_loop()
         self.attached_ns = time.time_ns()
         await asyncio.get_running_loop().run_in_executor(None, self._start_service)
         try:
@@ -100,7 +104,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             sonde.connect(self.environment["SONDE_SOCKET"], self.level)
             self.at = sonde.group([sonde.gauge(name, tags=self._tags()) for name in ("dask_job", "dask_dag")])
             self.marks = sonde.gauge(MARK, tags=self._tags(worker="scheduler"))
-            self.stretches = Stretches(self.attached_ns, self._grain_ms(), self._put_stretch)
+            self.stretches = Stretches(self.attached_ns, self._grain_ms(), self._put_stretch, self._open_stretch)
             self.jobs = Jobs(self.settings.job_type == "manual", self._opened, self._closed, self._go)
             self.transition = self.jobs.transition
             if self.jobs.manual:
@@ -134,6 +138,12 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             if int(around["SONDE_LEVEL"]) < self.settings.level:
                 raise RuntimeError(f"this cluster is in a run of level {around['SONDE_LEVEL']}; what is tracked needs sonde run -l {self.settings.level}")
             self.environment = around
+            rate_ms = self._rate_ms()
+            if rate_ms is not None and rate_ms > self.settings.interval_ms:
+                self.warning = (
+                    f"polling_interval={self.settings.interval_ms}: the run around this cluster samples every {rate_ms} ms, and so are the rows apart; "
+                    f"start it with sonde run --rate {self.settings.interval_ms / 1000:g}"
+                )
             return
         options = [f"--rate={self.settings.interval_ms / 1000}", "--open-hub"]
         if self.settings.mem_limit:
@@ -155,11 +165,15 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
 
     def _grain_ms(self) -> int:
         """What the times of all samples are multiples of: those of agents, which may have another rate in a run around the cluster, and those of workers."""
+        rate_ms = self._rate_ms()
+        return 1 if rate_ms is None else math.gcd(self.settings.interval_ms, rate_ms) or 1
+
+    def _rate_ms(self) -> Optional[int]:
+        """Between two samples of the agent. None: it is a node's, of a run that was started elsewhere."""
         try:
-            rate_s = float(self._job(os.path.dirname(self.environment["SONDE_SOCKET"]))["rate"])
+            return round(float(self._job(os.path.dirname(self.environment["SONDE_SOCKET"]))["rate"]) * 1000)
         except (OSError, LookupError, ValueError):
-            return 1  # a node's agent of a run that was started elsewhere
-        return math.gcd(self.settings.interval_ms, round(rate_s * 1000)) or 1
+            return None
 
     def _for_nodes(self) -> dict[str, Any]:
         """What `sonde node` on another host has to know."""
@@ -190,7 +204,9 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     async def close(self) -> None:
         """Ends what it has started; the recording is kept."""
         self.stop()
-        self._cut()
+        self.stretches.cut(time.time_ns())
+        if self.looks is not None:
+            self.looks.cancel()
         if self.settings.csv:
             await self._write()
         for span in [*self.job_spans.values(), *self.life_spans.values()]:
@@ -215,6 +231,20 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     def _put_stretch(self, start_ns: int, end_ns: int, job: int, dag: int) -> None:
         span_at(SPAN, start_ns, end_ns, self._tags(job=job, dag=dag))
 
+    def _open_stretch(self, start_ns: int, job: int, dag: int) -> Callable[[int], None]:
+        span = open_span(SPAN, self._tags(job=job, dag=dag), None, start_ns)
+        return lambda end_ns: span.close(None, end_ns)
+
+    def _look(self) -> None:
+        """Looks at the stretch that goes on as soon as it holds an instant, and then no more: once for each stretch that is long enough."""
+        now_ns = time.time_ns()
+        due_ns = self.stretches.look(now_ns)
+        self.looks = None if due_ns is None else self.loop.call_later((due_ns - now_ns) / 1e9 + LOOK_BEHIND_S, self._look)
+
+    def _look_later(self) -> None:
+        if self.looks is None:
+            self._look()
+
     # ---- workers
 
     def _number(self, name: str) -> int:
@@ -222,14 +252,13 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
 
     async def take_worker(self, identity: dict[str, Any]) -> dict[str, Any]:
         """A worker has the plugin now: who it is, and what it is told."""
-        now_ns = time.time_ns()
         started_ns = identity["started_ns"] if identity["pid"] != os.getpid() else self.attached_ns
         life = Life(
             self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"], started_ns,
-            identity["joined_ns"], now_ns,
+            identity["joined_ns"], time.time_ns(),
         )
         if life.address not in self.life_spans:
-            self.stretches.cut(now_ns)
+            life.begin_ns = self._cut()  # a stretch is a worker's as a whole or not at all
             self.lives.append(life)
             tags = self._tags(worker=life.worker, name=life.name, address=life.address, worker_host=life.host, pid=life.pid)
             if life.devices is not None:
@@ -243,11 +272,9 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         span = self.life_spans.pop(worker, None)
         if span is not None:
             span.close(None)
-        now_ns = time.time_ns()
         for life in self.lives:
             if life.address == worker and life.end_ns is None:
-                self.stretches.cut(now_ns)
-                life.end_ns = now_ns
+                life.end_ns = self._cut()
 
     # ---- jobs and dags
 
@@ -297,6 +324,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     def _go(self, job: int, dag: int) -> None:
         now_ns = time.time_ns()
         self.stretches.go(now_ns, job, dag)
+        self._look_later()
         self.at(job, dag, time_ns=now_ns)
 
     # ---- what Monitors ask
@@ -305,6 +333,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         """Now, where a stretch ends."""
         now_ns = time.time_ns()
         self.stretches.cut(now_ns)
+        self._look_later()
         return now_ns
 
     def record(self) -> None:
@@ -421,7 +450,8 @@ async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exc
         await install(settings, dask_scheduler)
     except (OSError, RuntimeError) as error:
         return error
-    return None
+    warning = dask_scheduler.plugins[PLUGIN].warning
+    return RuntimeWarning(warning) if warning else None
 
 
 async def start(tracking: list[str], dask_scheduler: Any = None) -> Optional[Exception]:
@@ -462,7 +492,10 @@ async def preload(server: Any) -> None:
     job_type, interval_ms = dask.config.get("sonde.job-type", "client"), dask.config.get("sonde.polling-interval", 200)
     check(tracking, job_type, interval_ms, 0, [])
     await install(Settings(tracking, job_type=job_type, interval_ms=round(interval_ms), csv=str(dask.config.get("sonde.csv", ""))), dask_scheduler=server)
-    server.plugins[PLUGIN].record()
+    part = server.plugins[PLUGIN]
+    if part.warning:
+        logger.warning("sonde: %s", part.warning)
+    part.record()
 
 
 async def remove(dask_scheduler: Any = None) -> None:
