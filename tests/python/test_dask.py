@@ -365,18 +365,23 @@ class Recording(Clusters):
         def broken(worker, handle):
             return 1 / handle.index  # of the first one it is 0
 
+        @custom_metric("stuck", per_device=False)
+        def stuck(worker, handles):
+            time.sleep(1000)
+
         with self.cluster(1) as (_, client):
             monitor = Monitor(client)
-            monitor.attach(tracking=["compute-util"], custom_metrics=[power, spread, broken], polling_interval=INTERVAL_MS)
+            monitor.attach(tracking=["compute-util", "managed"], custom_metrics=[stuck, power, spread, broken], polling_interval=INTERVAL_MS)
             monitor.start()
             client.submit(sleep, 0.5).result()
             monitor.stop()
             [recording] = self.csv(monitor)
-            self.assertEqual(recording.columns[3:], ["compute-util", "power draw", "spread", "broken"])
-            full = [row for row in recording.rows if all(row[3:])]
+            self.assertEqual(recording.columns[3:], ["compute-util", "managed", "stuck", "power draw", "spread", "broken"])
+            self.assertEqual([cell for cell in self.column(recording, "stuck") if cell], [])
+            full = [row for row in recording.rows if all(row[3:5] + row[6:])]  # the others have their values all the same
             self.assertGreater(len(full), 3)
-            self.assertEqual(len(full[-1][4]), GPUS)
-            self.assertEqual(full[-1][5], [GPUS + 0.25])
+            self.assertEqual(len(full[-1][6]), GPUS)
+            self.assertEqual(full[-1][7], [GPUS + 0.25])
             self.assertEqual([len(errors := monitor.errors()), "ZeroDivisionError" in errors[0], "broken" in errors[0]], [1, True, True])
             self.assertEqual(monitor.get_peaks("spread"), [{0: [GPUS + 0.25]}])
 
@@ -620,6 +625,8 @@ class Faults(Clusters):
                 times = [row["time"][0] for row in rows]
                 self.assertEqual(times, sorted(set(times)))
                 self.assertTrue(any(t < began for t in times) and any(t > began for t in times))
+            origins = {round(row["time"][0] - row["timestamp"], 3) for row in (dict(zip(one.columns, row)) for one in recordings for row in one.rows)}
+            self.assertEqual(len(origins), 1)  # one beginning of the timestamps of all workers
             rows = [dict(zip(recordings[1].columns, row)) for row in recordings[1].rows]
             before = [row for row in rows if row["worker-address"] == first["1"]]
             self.assertGreater(before[-1]["time"][0], killed - 5 * INTERVAL_MS / 1000)

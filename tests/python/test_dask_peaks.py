@@ -17,7 +17,7 @@ METRIC = "gpu_memory_used_bytes"
 
 class Life:
     def __init__(self, worker, host, begin_ns, end_ns=None):
-        self.worker, self.host, self.begin_ns, self.end_ns, self.started_ns, self.devices = worker, host, begin_ns, end_ns, 0, None
+        self.worker, self.host, self.begin_ns, self.end_ns, self.devices = worker, host, begin_ns, end_ns, None
         self.address, self.name, self.pid = f"tcp://{host}:{begin_ns}", str(worker), begin_ns
 
 

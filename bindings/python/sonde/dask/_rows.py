@@ -143,7 +143,7 @@ class Rows:
             for instant_ns in self._instants(life):
                 place = bisect.bisect_right(self.at_ns, instant_ns) - 1
                 _, job, dag = self.at[place] if place >= 0 else (0, 0, 0)
-                row: list[Any] = [job, dag, round((instant_ns - lives[0].started_ns) / 1e9, 6)]
+                row: list[Any] = [job, dag, round((instant_ns - self.periods[0][0]) / 1e9, 6)]
                 keys = running.at(instant_ns)
                 row += [self._cell(name, life, devices, keys, instant_ns) for name in self.settings.columns]
                 if identity:

@@ -52,7 +52,6 @@ class Life:
     host: str
     pid: int
     devices: Optional[str]  # CUDA_VISIBLE_DEVICES
-    started_ns: int  # of its process
     joined_ns: int  # when this life began, by the worker's clock
     begin_ns: int  # the same by the scheduler's clock
     end_ns: Optional[int] = None
@@ -252,9 +251,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
 
     async def take_worker(self, identity: dict[str, Any]) -> dict[str, Any]:
         """A worker has the plugin now: who it is, and what it is told."""
-        started_ns = identity["started_ns"] if identity["pid"] != os.getpid() else self.attached_ns
         life = Life(
-            self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"], started_ns,
+            self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"],
             identity["joined_ns"], time.time_ns(),
         )
         if life.address not in self.life_spans:

@@ -6,7 +6,6 @@ epoch. An instant at which the thread could not run, as a task held the interpre
 """
 
 import asyncio
-import importlib
 import os
 import pickle
 import socket
@@ -51,7 +50,6 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
     async def setup(self, worker: Any) -> None:
         self.worker = worker
         self.stopping = threading.Event()
-        self.thread: Optional[threading.Thread] = None
         told = await worker.scheduler.sonde_worker(identity=identity(worker))
         if "error" in told:
             raise RuntimeError(told["error"])
@@ -70,10 +68,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text)  # which is what Dask calls
         for key, state in list(worker.state.tasks.items()):
             self.tasks(key, "", state.state)
-        asked = self._questions()
-        if asked:
-            self.thread = threading.Thread(target=self._ask, args=(asked,), name="sonde-monitor", daemon=True)
-            self.thread.start()
+        for measure in self._questions():
+            threading.Thread(target=self._ask, args=(measure,), name="sonde-monitor", daemon=True).start()
 
     def mark(self, number: int) -> str:
         """What it says behind all that it has said: once this is in the store, the rest is."""
@@ -101,7 +97,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
     # ---- what is measured here
 
     def _questions(self) -> list[Callable[[int], None]]:
-        """Functions that measure something for an instant."""
+        """Functions that measure something for an instant. Each has a thread, so that a slow one costs its own values alone."""
         found: list[Callable[[int], None]] = []
         own = [name for name in self.settings.tracking if KINDS[name][0] == "worker"]
         if set(own) & set(OF_KERNEL):
@@ -135,7 +131,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
 
         return measure
 
-    def _ask(self, asked: list[Callable[[int], None]]) -> None:
+    def _ask(self, measure: Callable[[int], None]) -> None:
         interval_ns = self.settings.interval_ms * 1_000_000
         while True:
             instant_ns = (time.time_ns() // interval_ns + 1) * interval_ns
@@ -143,8 +139,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
                 return
             if time.time_ns() - instant_ns >= interval_ns:
                 continue  # held up for too long: missing
-            for measure in asked:
-                measure(instant_ns)
+            measure(instant_ns)
 
 
 class Custom:
@@ -194,13 +189,11 @@ def host_name() -> str:
 
 def identity(worker: Any) -> dict[str, Any]:
     """What the rows of a worker are told apart by."""
-    started = importlib.import_module("psutil").Process().create_time()  # it comes with Dask; whether it is typed depends on the machine
     return {
         "name": str(worker.name),
         "address": worker.address,
         "host": host_name(),
         "pid": os.getpid(),
-        "started_ns": int(started * 1e9),
         "joined_ns": time.time_ns(),  # before the first of its spans
         "devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
     }
