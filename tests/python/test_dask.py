@@ -385,6 +385,53 @@ class Recording(Clusters):
             self.assertEqual([len(errors := monitor.errors()), "ZeroDivisionError" in errors[0], "broken" in errors[0]], [1, True, True])
             self.assertEqual(monitor.get_peaks("spread"), [{0: [GPUS + 0.25]}])
 
+    def test_back_from_the_recording(self):
+        """Files, peaks and tasks of a cluster that has ended are those that its Monitor had."""
+
+        @custom_metric("broken, at times")
+        def broken(worker, handle):
+            return 1 / handle.index
+
+        with self.cluster(2) as (cluster, client):
+            monitor = Monitor(client)
+            monitor.attach(tracking=["total-mem", "tasks", "rss"], polling_interval=INTERVAL_MS)
+            monitor.start()
+            client.submit(sleep, 0.2, pure=False).result()
+            monitor.attach(tracking=["compute-util", "tasks", "rss"], custom_metrics=[broken], polling_interval=INTERVAL_MS)
+            monitor.start()
+            client.submit(sleep, 0.2, pure=False).result()
+            monitor.clear_metrics()
+            client.gather(client.map(sleep, [0.3, 0.31, 0.32]))
+            monitor.stop()
+            client.submit(sleep, 0.1, pure=False).result()
+            monitor.start()
+            cluster.scale(3)
+            client.wait_for_workers(3)
+            with Client(cluster) as second:
+                second.gather(second.map(sleep, [0.4, 0.41, 0.42, 0.43]))
+                wait(second.submit(fail))
+            monitor.stop()
+            files = monitor.to_csv(self.root / "live", identity=True)
+            peaks = {metric: monitor.get_peaks(metric, per_dag=True) for metric in ("compute-util", "rss", "broken, at times")}
+            extremes, successful, errors = monitor.task_extremes(), monitor.successful_jobs(), monitor.errors()
+            address, job = client.scheduler.address, monitor.where()["job"]
+            monitor.shutdown()
+        self.assertTrue(len(files) == 3 and all(peaks["compute-util"]) and errors)
+        self.assertEqual(successful, [0])
+        with self.assertRaisesRegex(ValueError, f"has the clusters {address}: say which"):
+            Monitor.from_recording(self.runs / job, cluster="tcp://elsewhere")
+        recorded = Monitor.from_recording(self.runs / job)
+        self.assertEqual(recorded.cluster, address)
+        again = recorded.to_csv(self.root / "again", identity=True)
+        self.assertEqual([pathlib.Path(file).read_text() for file in again], [pathlib.Path(file).read_text() for file in files])
+        self.assertEqual({metric: recorded.get_peaks(metric, per_dag=True) for metric in peaks}, peaks)
+        self.assertEqual((recorded.task_extremes(), recorded.successful_jobs(), recorded.errors()), (extremes, successful, errors))
+        before = self.recordings()
+        self.sonde("run", "--quiet", "-l", 2, "--", "true", env=dict(os.environ))
+        [other] = set(self.recordings()) - set(before)
+        with self.assertRaisesRegex(ValueError, "is no recording of a Monitor"):
+            Monitor.from_recording(self.runs / other)
+
     def test_identity_and_own_gpu(self):
         with self.cluster(0) as (cluster, client):
             for number in range(2):

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
 from . import _csv, _tables
+from ._recording import Recorded
 from ._rows import Rows
 from ._settings import Settings, check
 
@@ -102,9 +103,7 @@ class Monitor:
         return self._run(self._request_metrics)
 
     async def _request_metrics(self) -> list[dict[str, list[Any]]]:
-        rows = await self._recorded()
-        of_workers = [list(rows.of(worker)) for worker in rows.workers]
-        return [{column: [row[place] for row in mine] for place, column in enumerate(rows.columns)} for mine in of_workers]
+        return (await self._recorded()).by_column()
 
     def to_parquet(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
         """As to_csv(), but Parquet files, {path}/{fname}_{N}.parquet, whose columns have types. Needs pyarrow."""
@@ -140,17 +139,19 @@ class Monitor:
         """The same of the files that to_csv() wrote. `fname` is needed where the folder has files of several names."""
         return _csv.peaks_from_csv(csv_dir, metric, workers, per_job, fname, per_dag)
 
+    @staticmethod
+    def from_recording(path: Path, cluster: Optional[str] = None) -> Recorded:
+        """The recording of a cluster that has ended (a path, or the id of a job): files, peaks and tasks as from its Monitor. `cluster` is needed where several
+        clusters shared the job: the address of the scheduler."""
+        return Recorded(path, cluster)
+
     def task_extremes(self, metric: str = "rss") -> Any:
         """Of each task that was executed, in the order of workers and times: a dictionary of worker, key, seconds, and lists min and max with the metric's lowest and
         highest value of each device meanwhile. `tasks` and the metric have to be tracked (KeyError)."""
         return self._run(self._task_extremes, metric)
 
     async def _task_extremes(self, metric: str) -> list[dict[str, Any]]:
-        rows = Rows(await self._on_scheduler("ask", method="recorded", arguments={}))
-        for needed in ("tasks", metric):
-            if needed not in rows.settings.columns:
-                raise KeyError(f"{needed!r} was not tracked; there is {', '.join(rows.settings.columns) or 'nothing'}")
-        return list(rows.extremes(metric))
+        return (await self._recorded()).task_extremes(metric)
 
     def successful_jobs(self) -> Any:
         """The numbers of the jobs all of whose dags have ended, and none with an error."""

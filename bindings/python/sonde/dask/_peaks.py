@@ -13,7 +13,7 @@ from ._settings import KINDS, Settings, custom_series
 from ._stretches import SPAN
 
 if TYPE_CHECKING:
-    from ._scheduler import Life
+    from ._lives import Life
     from ._store import Store
 
 Place = tuple[str, str, str]  # a series: worker, host, device

@@ -21,7 +21,7 @@ from . import _csv, _keys
 from ._settings import INSTANTS, KINDS, Settings, custom_series, own_gpu
 
 if TYPE_CHECKING:
-    from ._scheduler import Life
+    from ._lives import Life
     from ._store import Store
 
 IDENTITY = ("worker-address", "worker-name", "host", "pid", "gpu-uuid", "gpu-index", "time")
@@ -160,6 +160,18 @@ class Rows:
             _csv.write(path, [*self.columns, *(IDENTITY if identity else ())], self.of(worker, identity))
             written.append(path)
         return written
+
+    def by_column(self) -> list[dict[str, list[Any]]]:
+        """For each worker {column: [of each row]}."""
+        of_workers = [list(self.of(worker)) for worker in self.workers]
+        return [{column: [row[place] for row in mine] for place, column in enumerate(self.columns)} for mine in of_workers]
+
+    def task_extremes(self, metric: str) -> list[dict[str, Any]]:
+        """As Monitor.task_extremes()."""
+        for needed in ("tasks", metric):
+            if needed not in self.settings.columns:
+                raise KeyError(f"{needed!r} was not tracked; there is {', '.join(self.settings.columns) or 'nothing'}")
+        return list(self.extremes(metric))
 
     def extremes(self, metric: str) -> Iterator[dict[str, Any]]:
         """Of each task that was executed: worker, key, seconds (None: it still runs, or its worker died), and the metric's `min` and `max` of each device meanwhile."""

@@ -24,8 +24,10 @@ from sonde import _service
 from sonde._emit import Graph, OpenSpan, open_span, span_at
 
 from ._jobs import Jobs
+from ._lives import Life
+from ._recording import CLEARED, RECORDING, settings_tags
 from ._settings import INSTANTS, KINDS, MARK, PLUGIN, Settings, check
-from ._store import Store
+from ._store import Store, connected
 from ._stretches import SPAN, Stretches
 from ._worker import END, WorkerPart, host_name
 
@@ -40,21 +42,6 @@ LOOK_BEHIND_S = 0.001  # so much behind an instant a stretch is looked at
 
 
 logger = logging.getLogger("sonde.dask")
-
-
-@dataclass
-class Life:
-    """A worker from its coming to its going; one that was started again under its name is the same worker."""
-
-    worker: int  # N of its file
-    name: str
-    address: str
-    host: str
-    pid: int
-    devices: Optional[str]  # CUDA_VISIBLE_DEVICES
-    joined_ns: int  # when this life began, by the worker's clock
-    begin_ns: int  # the same by the scheduler's clock
-    end_ns: Optional[int] = None
 
 
 @dataclass
@@ -86,6 +73,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.given_span: Any = None
         self.node: Optional[dict[str, Any]] = None  # None: the run around this cluster looks after its nodes
         self.host = host_name()
+        self.recording: Optional[OpenSpan] = None  # of the last period
         self.warning = ""  # what attach() says of a wish that cannot be met
         self.looks: Optional[asyncio.TimerHandle] = None  # when the stretch that goes on is looked at
 
@@ -98,7 +86,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         await asyncio.get_running_loop().run_in_executor(None, self._start_service)
         try:
             self.settings.cluster = str(scheduler.address or scheduler.id)
-            self.store = Store(self.environment, self.settings.cluster)
+            self.store = Store(connected(self.environment), self.settings.cluster)
             self.level = int(self.environment["SONDE_LEVEL"])
             sonde.connect(self.environment["SONDE_SOCKET"], self.level)
             self.at = sonde.group([sonde.gauge(name, tags=self._tags()) for name in ("dask_job", "dask_dag")])
@@ -258,21 +246,19 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         if life.address not in self.life_spans:
             life.begin_ns = self._cut()  # a stretch is a worker's as a whole or not at all
             self.lives.append(life)
-            tags = self._tags(worker=life.worker, name=life.name, address=life.address, worker_host=life.host, pid=life.pid)
-            if life.devices is not None:
-                tags["devices"] = life.devices
-            self.life_spans[life.address] = open_span("dask_worker", tags, None)
+            self.life_spans[life.address] = open_span("dask_worker", self._tags(**life.tags()), None, life.begin_ns)
         told = {"worker": life.worker, "cluster": self.settings.cluster, "socket": self.environment["SONDE_SOCKET"], "level": self.level}
         elsewhere = life.host != self.host and life.host not in self.environment.get("SONDE_NODELIST", "").split(",")
         return told | {"node": self.node} if elsewhere and self.node else told
 
     def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:
+        end_ns = self._cut()
         span = self.life_spans.pop(worker, None)
         if span is not None:
-            span.close(None)
+            span.close(None, end_ns)
         for life in self.lives:
             if life.address == worker and life.end_ns is None:
-                life.end_ns = self._cut()
+                life.end_ns = end_ns
 
     # ---- jobs and dags
 
@@ -337,13 +323,17 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     def record(self) -> None:
         if not self.periods or self.periods[-1][1] is not None:
             self.periods.append([self._cut(), None])
+            self.recording = open_span(RECORDING, self._tags(**settings_tags(self.settings, self.attached_ns)), None, self.periods[-1][0])
 
     def stop(self) -> None:
         if self.periods and self.periods[-1][1] is None:
             self.periods[-1][1] = self._cut()
+            if self.recording is not None:
+                self.recording.close(None, self.periods[-1][1])
 
     def clear(self) -> None:
         self.cleared_ns = self._cut()
+        span_at(CLEARED, self.cleared_ns, self.cleared_ns, self._tags())
 
     def new_job(self, job: Optional[int]) -> int:
         number = self.jobs.new_job(job)
@@ -423,8 +413,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return peaks(self.store, self.settings, periods, questions, list(self.lives), **asked)
 
     async def errors(self) -> list[str]:
-        found = await asyncio.get_running_loop().run_in_executor(None, self.store.annotations, self.attached_ns, time.time_ns(), "dask_custom_error")
-        return [f"worker {one['tags'].get('worker')}: {one['text']}" for one in found]
+        return await asyncio.get_running_loop().run_in_executor(None, self.store.errors, self.attached_ns, time.time_ns())
 
 
 def _natural(name: str) -> tuple[int, int, str]:

@@ -19,12 +19,10 @@ logger = logging.getLogger("sonde.dask")
 
 
 class Store:
-    """`cluster` is the tag by which this cluster's spans are told from those of others in the same run."""
+    """`cluster` is the tag by which this cluster's spans are told from those of others in the same run; None: of all."""
 
-    def __init__(self, environment: dict[str, str], cluster: str) -> None:
-        self.cluster = cluster
-        token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
-        self.connection = Connection(environment["SONDE_URL"], token, TIMEOUT_S)
+    def __init__(self, connection: Connection, cluster: Optional[str]) -> None:
+        self.connection, self.cluster = connection, cluster
         self.given_up: set[str] = set()  # hosts
 
     def _ask(self, path: str, body: Optional[dict[str, Any]] = None) -> Any:
@@ -76,7 +74,8 @@ class Store:
         return found
 
     def spans(self, name: str, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
-        asked = urllib.parse.urlencode({"name": name, "tag": f"cluster={self.cluster}", "start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "limit": 0})
+        of_cluster = {} if self.cluster is None else {"tag": f"cluster={self.cluster}"}
+        asked = urllib.parse.urlencode({"name": name, **of_cluster, "start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "limit": 0})
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/spans?{asked}")["spans"]
         return found
 
@@ -84,3 +83,13 @@ class Store:
         asked = urllib.parse.urlencode({"start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "tag": f"kind={kind}", "limit": 0})
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/annotations?{asked}")["annotations"]
         return [one for one in found if one["tags"].get("cluster") == self.cluster]
+
+    def errors(self, start_ns: int, end_ns: int) -> list[str]:
+        """What went wrong in custom metrics."""
+        return [f"worker {one['tags'].get('worker')}: {one['text']}" for one in self.annotations(start_ns, end_ns, "dask_custom_error")]
+
+
+def connected(environment: dict[str, str]) -> Connection:
+    """To the run that these variables name."""
+    token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
+    return Connection(environment["SONDE_URL"], token, TIMEOUT_S)

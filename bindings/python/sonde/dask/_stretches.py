@@ -12,6 +12,7 @@ Samples are taken at instants: whole multiples of `grain_ms`. A stretch without 
 clients take turns. A stretch is opened once an instant is behind it, so a killed scheduler leaves the last one in the recording. The engine answers about 10,000 spans at once; pages of PAGE stretches are remembered by where they begin, 8 bytes each.
 """
 
+from collections.abc import Sequence
 from typing import Callable, Optional
 
 SPAN = "dask_stretch"
@@ -68,6 +69,15 @@ class Stretches:
 
     def questions(self, first_ns: int, last_ns: int) -> list[tuple[int, int]]:
         """The time in parts that hold no more than the engine takes: first and last millisecond of each. A part ends where a stretch does, as a question cuts off what it does not hold."""
-        borders = [first_ns, *(page for page in self.pages if first_ns < page <= last_ns)]
-        ends = [-(-border // _MS) - 1 for border in borders[1:]] + [-(-last_ns // _MS)]
-        return [(begin // _MS, end) for begin, end in zip(borders, ends)]
+        return _parts(self.pages, first_ns, last_ns)
+
+
+def questions_of(starts: Sequence[int], first_ns: int, last_ns: int) -> list[tuple[int, int]]:
+    """The same of a recording, whose stretches began at these times."""
+    return _parts(starts[::PAGE], first_ns, last_ns)
+
+
+def _parts(pages: Sequence[int], first_ns: int, last_ns: int) -> list[tuple[int, int]]:
+    borders = [first_ns, *(page for page in pages if first_ns < page <= last_ns)]
+    ends = [-(-border // _MS) - 1 for border in borders[1:]] + [-(-last_ns // _MS)]
+    return [(begin // _MS, end) for begin, end in zip(borders, ends)]
