@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import importlib.util
 import json
 import os
 import pathlib
@@ -27,6 +28,7 @@ from distributed import Client, LocalCluster, Nanny, wait  # noqa: E402
 
 import dask.config  # noqa: E402
 
+from sonde._client import Connection  # noqa: E402
 from sonde.dask import Monitor, _csv, _jobs, _settings, _store, custom_metric  # noqa: E402
 
 # A busy machine is no fault: neither that a connection takes its time, nor that a worker is not back after 15 s (LocalCluster closes its nanny then: a
@@ -87,6 +89,15 @@ def memory_and_disk(dask_worker):
     return dask_worker.data.fast.total_weight, dask_worker.data.spilled_total.disk
 
 
+def leak(megabytes):
+    sys.modules["__main__"].leaked = bytearray(os.urandom(1 << 20) * megabytes)
+
+
+def in_transfer(incoming, outgoing, dask_worker):
+    """As if so many bytes were on their way."""
+    dask_worker.state.transfer_incoming_bytes, dask_worker.transfer_outgoing_bytes = incoming, outgoing
+
+
 def executing(dask_worker):
     """How many tasks the monitor's part of a worker takes for executing."""
     return len(dask_worker.plugins[_settings.PLUGIN].tasks)
@@ -109,7 +120,7 @@ class Clusters(Place):
         rows = self.play()
         script = self.root / "nvml.txt"
         script.write_text(f"gpus {GPUS}\nset * memory_total {64 << 30}\nplay {rows}\n")
-        more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML", "SOURCE")} | {  # workers that are spawned import this file
+        more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML", "SOURCE", "DASHBOARDS")} | {  # workers that are spawned import this file
             "SONDE_NVML": os.environ["FAKE_NVML"], "SONDE_FAKE_NVML": str(script), "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
             "PYTHONPATH": os.environ["PACKAGE"] + ":" + os.environ["PYTHONPATH"] + ":" + os.path.dirname(__file__),
             "DASK_TEMPORARY_DIRECTORY": str(self.root),
@@ -490,6 +501,27 @@ class Recording(Clusters):
                     self.assertGreater(on_disk, 40 << 20)
                     until(lambda: self.csv(monitor)[0].rows[-1][3:] == [[in_memory], [on_disk]], f"managed is {in_memory} and spilled {on_disk}")
 
+    def test_what_a_worker_says_of_itself(self):
+        tracking = ["managed", "unmanaged", "transfer-in", "transfer-out", "event-loop", "gil"]
+        with self.cluster(1) as (_, client), Monitor(client, tracking=tracking, polling_interval=INTERVAL_MS) as monitor:
+            def last():
+                rows = self.csv(monitor)[0].rows
+                return {name: cell[0] if cell else None for name, cell in zip(tracking, rows[-1][3:])} if rows else dict.fromkeys(tracking)
+
+            before = until(lambda: (row := last())["unmanaged"] and row, "a row")
+            self.assertEqual((before["transfer-in"], before["transfer-out"]), (0, 0))
+            client.run(leak, 200)
+            until(lambda: (last()["unmanaged"] or 0) > before["unmanaged"] + (190 << 20), "what is leaked")
+            until(lambda: (row := last())["managed"] is not None and row["managed"] < 1 << 20, "which is not Dask's data")
+            client.run(in_transfer, 12345, 678)
+            until(lambda: (last()["transfer-in"], last()["transfer-out"]) == (12345, 678), "what Dask says that it transfers")
+            client.run(in_transfer, 0, 0)
+            client.run(time.sleep, 3)  # in the worker's event loop: Dask takes the mean over what is then 3 s and at most 50 turns
+            until(lambda: any(cell and (cell[0] or 0) > 0.05 for cell in self.column(self.csv(monitor)[0], "event-loop")), "a loop that was held up")
+            monitor.stop()
+            if importlib.util.find_spec("gilknocker") is None:
+                self.assertEqual([cell for cell in self.column(self.csv(monitor)[0], "gil") if cell], [])  # missing, never 0
+
     def test_nothing_is_kept_of_tasks_that_are_gone(self):
         with self.cluster(2) as (cluster, client), Monitor(client, tracking=["tasks"], polling_interval=INTERVAL_MS):
             done = [*client.map(sleep, [0] * 200, range(200), pure=False), client.submit(fail, pure=False)]
@@ -787,6 +819,31 @@ class Deployments(Clusters):
         self.assertEqual(slow.stderr.count("polling_interval=50: the run around this cluster samples every 100 ms"), 1, slow.stderr)
         low = self.sonde("run", "--quiet", "-l", 1, "--", sys.executable, script, env=dict(os.environ))
         self.assertIn("sonde run -l 3", low.stderr)
+
+    def test_the_dashboard(self):
+        """Each of its panels has a line for each worker, GPU or cluster, and all that workers say has a panel."""
+        panels = json.loads(pathlib.Path(os.environ["DASHBOARDS"], "dask.json").read_text())["panels"]
+        of_workers = {metric for kind, metric in _settings.KINDS.values() if kind == "worker"}
+        self.assertLess(of_workers, {panel["targets"][0]["metric"] for panel in panels})
+        with self.cluster(2) as (_, client):
+            with Monitor(client, tracking=list(_settings.KINDS), polling_interval=INTERVAL_MS) as monitor:
+                begun = int(time.time())
+                client.gather(client.map(sleep, [1.2, 1.3, 1.4]))
+                until(lambda: time.time() > begun + 3, "whole seconds")
+            self.csv(monitor)  # all is in the store
+            where = monitor.where()
+            server = Connection(where["url"], pathlib.Path(where["token_file"]).read_text().strip(), PATIENCE_S)
+            lines = {"cluster": 1, "worker": 2, "gpu": GPUS}
+            for panel in panels:
+                [target] = panel["targets"]
+                tags = [one["tagk"] for one in target["filters"]]
+                filters = [one | {"filter": one["filter"].replace("${host:pipe}", ".*")} for one in target["filters"]]
+                query = {"metric": target["metric"], "aggregator": target["aggregator"], "downsample": "1s-avg", "filters": filters}
+                if panel["title"] == "interpreter's lock" and importlib.util.find_spec("gilknocker") is None:
+                    continue
+                answer = json.loads(server.ask("/api/query", json.dumps({"start": begun - 5, "end": begun + 3, "queries": [query]})))
+                self.assertEqual(len({tuple(one["tags"][tag] for tag in tags) for one in answer}), lines[tags[-1]], panel["title"])
+                self.assertTrue(all(one["dps"] for one in answer), panel["title"])
 
     def test_two_clusters_within_a_run(self):
         """They share the run; each Monitor sees its own cluster at its own interval."""

@@ -25,6 +25,11 @@ KINDS = {
     "rss": ("worker", "dask_worker_resident_bytes"),
     "managed": ("worker", "dask_worker_managed_bytes"),
     "spilled": ("worker", "dask_worker_spilled_bytes"),
+    "unmanaged": ("worker", "dask_worker_unmanaged_bytes"),
+    "transfer-in": ("worker", "dask_worker_transfer_incoming_bytes"),
+    "transfer-out": ("worker", "dask_worker_transfer_outgoing_bytes"),
+    "event-loop": ("worker", "dask_worker_event_loop_interval_seconds"),
+    "gil": ("worker", "dask_worker_gil_contention_percent"),
     "network-read": ("worker", "dask_worker_network_read_bytes_per_second"),
     "network-write": ("worker", "dask_worker_network_write_bytes_per_second"),
 }

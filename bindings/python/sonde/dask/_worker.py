@@ -25,7 +25,7 @@ from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
 END = "sonde_end"  # what the scheduler calls
 OF_KERNEL = ("cpu", "rss")  # what a worker says of itself, by who knows it; in the order of the values
-OF_DASK = ("managed", "spilled", "network-read", "network-write")
+OF_DASK = ("managed", "spilled", "unmanaged", "transfer-in", "transfer-out", "event-loop", "gil", "network-read", "network-write")
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
 ERRORS_MAX = 100  # that are told apart
 
@@ -127,7 +127,14 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
             monitor = worker.monitor.recent() if worker.monitor.count else {}
             # Bytes that the spilled data would take in memory, which state.nbytes contains, and those that they take on disk.
             of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))  # a worker that does not spill has none
-            group(max(0, worker.state.nbytes - of_memory), on_disk, monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns)
+            managed = max(0, worker.state.nbytes - of_memory)
+            unmanaged = max(0, worker.monitor.proc.memory_info().rss - managed)
+            contention = monitor.get("gil_contention")  # of 1; where gilknocker is installed
+            group(
+                managed, on_disk, unmanaged, worker.state.transfer_incoming_bytes, worker.transfer_outgoing_bytes,
+                getattr(worker, "_tick_interval_observed", None), None if contention is None else contention * 100,
+                monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns,
+            )  # fmt: skip
 
         return measure
 

@@ -45,6 +45,11 @@ _UNITS = {
     "rss": "bytes",
     "managed": "bytes",
     "spilled": "bytes",
+    "unmanaged": "bytes",
+    "transfer-in": "bytes",
+    "transfer-out": "bytes",
+    "event-loop": "seconds",
+    "gil": "%",
     "network-read": "bytes/s",
     "network-write": "bytes/s",
 }
