@@ -135,7 +135,7 @@ def _memory_of_a_gpu(recording: _csv.Recording, rows: list[Sequence[Any]]) -> Op
     if not {TOTAL, PERCENT} <= set(recording.columns):
         return None
     used, percent = recording.columns.index(TOTAL), recording.columns.index(PERCENT)
-    pairs = [(a, b) for row in rows for a, b in zip(row[used], row[percent]) if a and b and b >= 1]
+    pairs: list[tuple[float, float]] = [(a, b) for row in rows for a, b in zip(row[used], row[percent]) if a and b and b >= 1]
     wholes = sorted(a * 100 / b for a, b in pairs)
     if not wholes or wholes[-1] > 1.02 * wholes[0]:
         return None
@@ -421,7 +421,7 @@ def heat(
 
 def _draw_heat(canvas: _Canvas, axis: Any, panel: _Panel) -> None:
     job = canvas.job
-    highest = 100 if panel.unit == "%" else max((value for row in panel.values for value in row if value is not None), default=1) or 1
+    highest = 100.0 if panel.unit == "%" else max((value for row in panel.values for value in row if value is not None), default=1.0) or 1.0
     for stretch in job.stretches():
         edges = [job.times[place] for place in stretch] + [job.times[stretch[-1]] + job.apart()]
         cells = [[_or_nan(panel.values[place], device) for place in stretch] for device in range(panel.devices)]
