@@ -25,7 +25,7 @@ HOSTS = {"tagk": "host", "type": "regexp", "filter": "^(${host:pipe})$", "groupB
 NOT_PER_GPU = {"gpu_count"}
 # Of a line of zeros alone, Grafana would draw 0 to 100: 10,000 %.
 SOFT_MAX = {"percentunit": 0.1}
-LABELS = {"host": "${__field.labels.host}", "gpu": "GPU ${__field.labels.gpu}"}
+LABELS = {"host": "${__field.labels.host}", "gpu": "GPU ${__field.labels.gpu}", "cluster": "${__field.labels.cluster}", "worker": "worker ${__field.labels.worker}"}
 
 # Of all nodes together: title, metric, aggregator.
 OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_percent", "avg"), ("CPU, busiest node", "cpu_percent", "max"),
@@ -35,6 +35,18 @@ OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_perce
             ("read from disks", "disk_read_bytes_total", "sum"), ("written to disks", "disk_written_bytes_total", "sum"),
             ("GPUs, mean utilization", "gpu_utilization_percent", "avg"), ("GPUs, least busy", "gpu_utilization_percent", "min"), ("power of all GPUs", "gpu_power_watts", "sum"),
             ("power of all nodes", "power_watts", "sum"), ("points that were dropped", "sonde_dropped_total", "sum")]
+
+
+WORKERS, GPUS = ["cluster", "worker"], ["host", "gpu"]
+# What sonde.dask records: title, metric, help, unit, tags. Of the catalogue's metrics, help and unit are there.
+DASK = [("job", "dask_job", "The number of the job that the cluster is at.", "", ["cluster"]), ("dag", "dask_dag", "The number of the dag that the cluster is at, in its job.", "", ["cluster"]),
+        ("GPU utilization", "gpu_utilization_percent", "", "", GPUS), ("GPU memory", "gpu_memory_used_percent", "", "", GPUS), ("GPU memory activity", "gpu_memory_activity_percent", "", "", GPUS),
+        ("CPU of workers", "dask_worker_cpu_percent", "Of a core.", "", WORKERS), ("memory of workers", "dask_worker_resident_bytes", "Of each worker's process.", "bytes", WORKERS),
+        ("managed memory", "dask_worker_managed_bytes", "Dask's data in memory.", "bytes", WORKERS), ("unmanaged memory", "dask_worker_unmanaged_bytes", "Of each worker's process, beside Dask's data.", "bytes", WORKERS),
+        ("spilled", "dask_worker_spilled_bytes", "Dask's data on disk.", "bytes", WORKERS), ("transfers, incoming", "dask_worker_transfer_incoming_bytes", "On their way from other workers.", "bytes", WORKERS),
+        ("transfers, outgoing", "dask_worker_transfer_outgoing_bytes", "On their way to other workers.", "bytes", WORKERS),
+        ("event loop", "dask_worker_event_loop_interval_seconds", "Between two turns of each worker's event loop.", "seconds", WORKERS), ("interpreter's lock", "dask_worker_gil_contention_percent", "Of the time in which threads waited for it; needs gilknocker.", "percent", WORKERS),
+        ("received over the network", "dask_worker_network_read_bytes_per_second", "By each worker's host, a second.", "bytes", WORKERS), ("sent over the network", "dask_worker_network_write_bytes_per_second", "By each worker's host, a second.", "bytes", WORKERS)]
 
 
 def target(metric, counter, tags):
@@ -115,6 +127,17 @@ def job(metrics):
     return dashboard("sonde-job", "sonde: job", panels, [])
 
 
+def dask(metrics):
+    catalogue, panels = {m["name"]: m for m in metrics}, []
+    for i, (title, name, help, unit, tags) in enumerate(DASK):
+        known = catalogue.get(name, {"help": help, "unit": unit})
+        panels.append(panel(i + 1, (i % COLUMNS * WIDTH, i // COLUMNS * HEIGHT), title, known["help"], name, False, known["unit"], tags))
+    for one in panels[:2]:  # they have a point where the number changes
+        one["fieldConfig"]["defaults"].update(decimals=0, min=0)
+        one["fieldConfig"]["defaults"]["custom"].update(lineInterpolation="stepAfter", showPoints="always")
+    return dashboard("sonde-dask", "sonde: Dask", panels, [])
+
+
 def custom():
     one = panel(1, (0, 0), "$metric", "A metric of your own, or any other.", "$metric", False, "", ["host"])
     one["gridPos"] = {"h": 10, "w": 24, "x": 0, "y": 0}
@@ -127,7 +150,7 @@ def custom():
 
 def main():
     metrics = json.load(sys.stdin)
-    for name, content in (("job", job(metrics)), ("node", node(metrics)), ("gpu", gpu(metrics)), ("custom", custom())):
+    for name, content in (("job", job(metrics)), ("node", node(metrics)), ("gpu", gpu(metrics)), ("dask", dask(metrics)), ("custom", custom())):
         with open(f"{sys.argv[1]}/{name}.json", "w") as f:
             json.dump(content, f, indent=1, ensure_ascii=False)
             f.write("\n")

@@ -87,7 +87,8 @@ static inline void sonde_emit_group(sonde_handle group, const double *values);
 static inline void sonde_emit_group_at(sonde_handle group, const double *values, int64_t time_ns);
 
 // Spans: a named stretch of time, with tags, that everything else can be asked for by ("peak memory per epoch"). They nest per
-// thread, 64 deep; each begin needs its end on the same thread. A span that never ends is shown as open.
+// thread, 64 deep; each begin needs its end on the same thread. A span that is still open when its process ends
+// ends with the process and gets the tag unfinished=1.
 //
 //     sonde_span_begin("epoch", "number", "3");
 //     …
@@ -115,6 +116,11 @@ SONDE_API struct sonde_span sonde_span_open(const char *name, const struct sonde
 // Name and tags once more: they are what is recorded in the end.
 SONDE_API void sonde_span_close(const struct sonde_span *span, const char *name, const struct sonde_tag *tags,
                                 size_t count);
+// The same with a given start or end, in ns since the epoch: a caller may open a span after it has begun.
+SONDE_API struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns, const struct sonde_tag *tags,
+                                               size_t count, const struct sonde_span *parent);
+SONDE_API void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_t end_ns,
+                                   const struct sonde_tag *tags, size_t count);
 
 // A remark at this instant, up to 4096 bytes: sonde_annotate("checkpoint written", "file", "ck-12")
 #define sonde_annotate(...) sonde_annotate_strings(__VA_ARGS__, (const char *)NULL)

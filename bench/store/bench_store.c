@@ -261,7 +261,7 @@ static void recording(const char *data, const char *name)
     struct error e = {0};
     unlink(bench_path("import"));
     int64_t start = clock_monotonic_ns();
-    bench_check(store_import_wide_csv(csv, bench_path("import"), STR("node0001"), &stats, &e), "import", &e);
+    bench_check(store_import(IMPORT_WIDE_CSV, csv, bench_path("import"), STR("node0001"), &stats, &e), "import", &e);
     double seconds = bench_seconds_since(start);
     snprintf(metric, sizeof metric, "bytes_per_value_%s", name);
     bench_say(metric, (double)stats.file_bytes / (double)stats.values, "B", NULL, 0);

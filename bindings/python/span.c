@@ -8,12 +8,20 @@ struct open_span {
 
 static PyTypeObject *type;
 
-// open_span(name, tags, parent): parent is another open span or None.
+// A time in ns since the epoch; None: now, and *out is 0. False: an exception is set.
+static bool take_ns(PyObject *given, int64_t *out)
+{
+    *out = given == Py_None ? 0 : PyLong_AsLongLong(given);
+    return !PyErr_Occurred();
+}
+
+// open_span(name, tags, parent, start_ns): parent is another open span or None.
 static PyObject *open_span(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *name, *given, *parent;
-    if (!PyArg_ParseTuple(args, "UOO:open_span", &name, &given, &parent))
+    PyObject *name, *given, *parent, *start = Py_None;
+    int64_t start_ns;
+    if (!PyArg_ParseTuple(args, "UOO|O:open_span", &name, &given, &parent, &start) || !take_ns(start, &start_ns))
         return NULL;
     const struct sonde_span *in =
         (PyObject *)Py_TYPE(parent) == (PyObject *)type ? &((struct open_span *)(void *)parent)->span : NULL;
@@ -27,17 +35,21 @@ static PyObject *open_span(PyObject *module, PyObject *args)
     if (s) {
         s->name = new_ref(name);
         s->tags = new_ref(given);
-        s->span = sonde_span_open(text, tags, (size_t)count, in);
+        s->span = start == Py_None ? sonde_span_open(text, tags, (size_t)count, in)
+                                   : sonde_span_open_at(text, start_ns, tags, (size_t)count, in);
     }
     texts_free(&texts);
     return (PyObject *)s;
 }
 
-// close(more): `more` tags beside those it was opened with, or None.
-static PyObject *close_span(PyObject *self, PyObject *more)
+// close(more, end_ns): `more` tags beside those it was opened with, or None.
+static PyObject *close_span(PyObject *self, PyObject *args)
 {
     struct open_span *s = (struct open_span *)(void *)self;
-    PyObject *all = NULL, *items = s->tags;
+    PyObject *more, *end = Py_None, *all = NULL, *items = s->tags;
+    int64_t end_ns;
+    if (!PyArg_ParseTuple(args, "O|O:close", &more, &end) || !take_ns(end, &end_ns))
+        return NULL;
     if (more != Py_None && s->tags != Py_None) {
         items = all = PyDict_Copy(s->tags);
         if (!all || PyDict_Update(all, more) < 0) {
@@ -51,8 +63,10 @@ static PyObject *close_span(PyObject *self, PyObject *more)
     struct sonde_tag tags[TAGS_MAX];
     const char *text = texts_add(&texts, s->name);
     int count = text ? texts_add_tags(&texts, items, tags) : -1;
-    if (count >= 0)
+    if (count >= 0 && end == Py_None)
         sonde_span_close(&s->span, text, tags, (size_t)count);
+    else if (count >= 0)
+        sonde_span_close_at(&s->span, text, end_ns, tags, (size_t)count);
     s->span.id = 0; // once
     texts_free(&texts);
     Py_XDECREF(all);
@@ -92,8 +106,9 @@ static PyObject *made_by_function(PyTypeObject *own, PyObject *args, PyObject *k
 }
 
 static PyMethodDef methods[] = {
-    {"close", close_span, METH_O,
-     "close(more, /)\n--\n\nEnds it, with more tags or None. Once; a second call does nothing."},
+    {"close", close_span, METH_VARARGS,
+     "close(more, end_ns=None, /)\n--\n\nEnds it, with more tags or None, at a time in nanoseconds since the epoch or "
+     "now. Once; a second call does nothing."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -109,7 +124,8 @@ static PyType_Spec spec = {"sonde._emit.OpenSpan", sizeof(struct open_span), 0, 
 
 static PyMethodDef functions[] = {
     {"open_span", open_span, METH_VARARGS,
-     "open_span(name, tags, parent, /)\n--\n\nBegins a span within another one or None. What sonde.span() stands on."},
+     "open_span(name, tags, parent, start_ns=None, /)\n--\n\nBegins a span within another one or None, at a time in "
+     "nanoseconds since the epoch or now. What sonde.span() stands on."},
     {"span_at", span_at, METH_VARARGS,
      "span_at(name, start_ns, end_ns, tags, /)\n--\n\nA span that is over, its times in nanoseconds since the epoch. "
      "It is part of none."},

@@ -20,6 +20,7 @@ enum {
 struct task_spans {
     PyObject ob_base;
     PyObject *worker;  // bytes: the tag
+    PyObject *cluster; // bytes: likewise
     PyObject *text;    // what makes a str of a key
     PyObject *running; // a dict
 };
@@ -113,8 +114,10 @@ static int begin(struct task_spans *t, PyObject *key)
     PyObject *record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sizeof(struct sonde_span) + size));
     int status = -1;
     if (record) {
-        struct sonde_tag tags[] = {{"key", PyBytes_AsString(text)}, {"worker", PyBytes_AsString(t->worker)}};
-        struct sonde_span span = sonde_span_open(SPAN_NAME, tags, 2, NULL);
+        struct sonde_tag tags[] = {{"key", PyBytes_AsString(text)},
+                                   {"worker", PyBytes_AsString(t->worker)},
+                                   {"cluster", PyBytes_AsString(t->cluster)}};
+        struct sonde_span span = sonde_span_open(SPAN_NAME, tags, 3, NULL);
         char *at = PyBytes_AsString(record);
         memcpy(at, &span, sizeof span);
         memcpy(at + sizeof span, PyBytes_AsString(text), size);
@@ -130,8 +133,11 @@ static void end(struct task_spans *t, PyObject *record, bool failed)
     char *at = PyBytes_AsString(record);
     struct sonde_span span;
     memcpy(&span, at, sizeof span);
-    struct sonde_tag tags[] = {{"key", at + sizeof span}, {"worker", PyBytes_AsString(t->worker)}, {"error", "1"}};
-    sonde_span_close(&span, SPAN_NAME, tags, failed ? 3 : 2);
+    struct sonde_tag tags[] = {{"key", at + sizeof span},
+                               {"worker", PyBytes_AsString(t->worker)},
+                               {"cluster", PyBytes_AsString(t->cluster)},
+                               {"error", "1"}};
+    sonde_span_close(&span, SPAN_NAME, tags, failed ? 4 : 3);
 }
 
 // tasks(key, start, finish, …): a key is in another state now.
@@ -179,17 +185,18 @@ static Py_ssize_t running_count(PyObject *self)
 
 static PyObject *tasks_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"worker", "text", NULL};
-    PyObject *worker, *text;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UO:TaskSpans", names, &worker, &text))
+    static char *names[] = {"worker", "cluster", "text", NULL};
+    PyObject *worker, *cluster, *text;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUO:TaskSpans", names, &worker, &cluster, &text))
         return NULL;
     struct task_spans *t = object_new(type);
     if (!t)
         return NULL;
     t->worker = encoded(new_ref(worker));
+    t->cluster = encoded(new_ref(cluster));
     t->text = new_ref(text);
     t->running = PyDict_New();
-    if (!t->worker || !t->running)
+    if (!t->worker || !t->cluster || !t->running)
         Py_CLEAR(t);
     return (PyObject *)t;
 }
@@ -198,6 +205,7 @@ static void tasks_free(PyObject *self)
 {
     struct task_spans *t = (struct task_spans *)(void *)self;
     Py_CLEAR(t->worker);
+    Py_CLEAR(t->cluster);
     Py_CLEAR(t->text);
     Py_CLEAR(t->running);
     object_free(self);
@@ -209,9 +217,10 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "TaskSpans(worker, text): a span `" SPAN_NAME "` with the tags key and worker for each task that "
-                "executes. Call it with the key, the state that a task was in and the one it is in now; more is passed "
-                "over. text(key) is asked for the text of keys that are not plain. Its length: how many execute."},
+    {Py_tp_doc,
+     "TaskSpans(worker, cluster, text): a span `" SPAN_NAME "` with the tags key, worker and cluster for each "
+     "task that executes. Call it with the key, the state that a task was in and the one it is in now; more is passed "
+     "over. text(key) is asked for the text of keys that are not plain. Its length: how many execute."},
     {Py_tp_new, tasks_new},
     {Py_tp_dealloc, tasks_free},
     {Py_tp_call, changed},

@@ -466,12 +466,13 @@ static int open_store(struct agent *a, struct error *e)
 static int open_parts(struct agent *a, struct error *e)
 {
     const struct agent_options *o = a->options;
-    a->recorded = recorded_open(a->file_path, a->store);
+    a->recorded = recorded_open(a->file_path);
     struct ingest_options ingest = {.socket_path = a->socket_path,
                                     .labels = a->labels,
                                     .label_count = 1,
                                     .level = o->level,
                                     .recorded = recorded_last,
+                                    .open_spans = recorded_events,
                                     .recorded_user = a->recorded,
                                     .keep = keeper_keep,
                                     .forget = keeper_forget,

@@ -13,13 +13,9 @@ struct recorded {
     struct store_snapshot *snapshot;
 };
 
-struct recorded *recorded_open(const char *path, const struct store *store)
+struct recorded *recorded_open(const char *path)
 {
-    struct store_stats stats;
     struct error e = {.code = -ENOMEM};
-    store_get_stats(store, &stats);
-    if (stats.series == 0)
-        return NULL;
     struct recorded *r = calloc(1, sizeof *r);
     if (r && store_reader_open(path, &r->reader, &e) == 0)
         r->snapshot = store_snapshot_open(r->reader);
@@ -47,4 +43,13 @@ bool recorded_last(void *user, uint32_t series, double *value)
     struct recorded *r = user;
     int64_t t_ns;
     return r && store_point_before(r->snapshot, series, INT64_MAX, &t_ns, value);
+}
+
+void recorded_events(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user)
+{
+    struct recorded *r = user;
+    int failed = r ? store_events(r->snapshot, INT64_MIN, INT64_MAX, each, each_user) : 0;
+    if (failed)
+        log_warning("spans of programs that are killed stay open, as the recorded ones cannot be read: %s",
+                    strerror(-failed));
 }

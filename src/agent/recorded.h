@@ -6,11 +6,14 @@
 
 struct recorded;
 
-// The file at `path`, which `store` has open for writing, as it is now. NULL: nothing was recorded yet, or it cannot be read (that is logged).
-struct recorded *recorded_open(const char *path, const struct store *store);
+// The file at `path`, which the agent has open for writing, as it is now. NULL: it cannot be read (that is logged).
+struct recorded *recorded_open(const char *path);
 void recorded_close(struct recorded *r);
 
 // The last value of a series; false: it had none. `user` is a struct recorded.
 bool recorded_last(void *user, uint32_t series, double *value);
+
+// Calls `each` with the events of the recording until it returns false. `user` is a struct recorded.
+void recorded_events(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user);
 
 #endif

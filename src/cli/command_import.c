@@ -40,7 +40,8 @@ int command_import(const struct options *o)
                                                 : folder_make_all(folder, &e);
     struct store_import_stats stats = {0};
     if (status == 0)
-        status = store_import_wide_csv(o->arguments[0], path, str_of(host), &stats, &e);
+        status = store_import(strcmp(options_text(o, OPT_FORMAT), "wide-csv") == 0 ? IMPORT_WIDE_CSV : IMPORT_DASK,
+                              o->arguments[0], path, str_of(host), &stats, &e);
     if (status < 0)
         return command_failed(EXIT_FAILED, &e);
     if (stats.bad_rows || stats.bad_cells)

@@ -166,13 +166,21 @@ void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const str
 struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags, size_t count,
                                   const struct sonde_span *parent)
 {
+    if (!emit_on())
+        return (struct sonde_span){0};
+    return sonde_span_open_at(name, clock_realtime_ns(), tags, count, parent);
+}
+
+struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns, const struct sonde_tag *tags, size_t count,
+                                     const struct sonde_span *parent)
+{
     struct sonde_span span = {0};
     struct ring *r = emit_on() ? emit_ring(1) : NULL;
     if (!r)
         return span;
     char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    span = (struct sonde_span){next_id(r), 0, clock_realtime_ns(), emit_process.header->pid};
+    span = (struct sonde_span){next_id(r), 0, start_ns, emit_process.header->pid};
     if (parent && parent->process == span.process)
         span.parent = parent->id;
     put_event(SEGMENT_SPAN_BEGIN, SEGMENT_TIME_NS, (uint64_t)span.start_ns, 0, span.id, span.parent, text, bytes);
@@ -181,13 +189,20 @@ struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags
 
 void sonde_span_close(const struct sonde_span *span, const char *name, const struct sonde_tag *tags, size_t count)
 {
+    if (span->id && emit_on())
+        sonde_span_close_at(span, name, clock_realtime_ns(), tags, count);
+}
+
+void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_t end_ns, const struct sonde_tag *tags,
+                         size_t count)
+{
     struct ring *r = span->id && emit_on() ? emit_ring(1) : NULL;
     if (!r || span->process != emit_process.header->pid) // opened before a fork: it is the parent's to close
         return;
     char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)span->start_ns, (uint64_t)clock_realtime_ns(), span->id,
-              span->parent, text, bytes);
+    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)span->start_ns, (uint64_t)end_ns, span->id, span->parent,
+              text, bytes);
 }
 
 void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count)

@@ -55,6 +55,7 @@ int ingest_create(struct store *store, const struct ingest_options *options, str
     in->level = options->level;
     in->programs_max = options->programs_max ? options->programs_max : INGEST_PROGRAMS_MAX_DEFAULT;
     in->recorded = options->recorded;
+    in->open_spans = options->open_spans;
     in->recorded_user = options->recorded_user;
     in->keep = options->keep;
     in->forget = options->forget;
@@ -80,11 +81,14 @@ void ingest_destroy(struct ingest *in)
 {
     if (!in)
         return;
+    for (size_t i = 0; i < in->program_count; i++)
+        program_look(in->programs[i]); // the spans of those that have ended end here
     in->closing = true;
     if (in->points)
         ingest_drain(in, NULL);
     for (size_t i = 0; i < in->program_count; i++)
-        program_free(in->programs[i]);
+        program_free(in, in->programs[i]);
+    open_spans_free(in, &in->recorded_spans);
     if (in->lines_free)
         in->lines_free(in);
     free(in->programs);

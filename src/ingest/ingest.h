@@ -22,7 +22,9 @@ struct ingest_options {
     // The last value of a series in the recording when this agent began; false: none. NULL: of no series.
     // The totals of counters go on from it (accounts.c), and so do StatsD's counters and gauges.
     bool (*recorded)(void *user, uint32_t series, double *value);
-    void *recorded_user;
+    // Calls `each` with the events of the recording as it was when this agent began, until it returns false. NULL: there are none.
+    void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user);
+    void *recorded_user; // of both
 
     // A program was attached, and (forget) was read to its end: somebody may keep its memory for the next agent. The descriptors are
     // valid during the call. `program` names its segment among all of this machine. NULL: nobody keeps it.

@@ -5,11 +5,13 @@
 #include "emit/segment.h"
 #include "ingest/conversion.h"
 #include "ingest/ingest.h"
+#include "ingest/open_spans.h"
 
 enum {
     INGEST_PROGRAMS_MAX_DEFAULT = 4096,
     INGEST_BATCH_POINTS = 4096,
     INGEST_CELL_CHUNK = 256, // series of a set of cells
+    INGEST_ENDED_EARLY_MAX = 1024,
     INGEST_NOBODY = UINT32_MAX,
 };
 #define INGEST_START_SLACK_NS NS_PER_S // so much earlier than it seems may a process have begun
@@ -98,6 +100,10 @@ struct program {
     char *tag_text;
 
     struct cells cells;
+    struct open_spans open_spans;
+    // Numbers of spans whose end this drain has read in an earlier slot than their begin: another thread has closed them.
+    uint64_t *ended_early;
+    size_t ended_early_count, ended_early_capacity;
 };
 
 // One a series that has cells: programs come and go, its total does not fall.
@@ -124,6 +130,7 @@ struct ingest {
     int level;
     size_t programs_max;
     bool (*recorded)(void *user, uint32_t series, double *value);
+    void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user);
     void *recorded_user;
     void (*keep)(void *user, uint64_t program, const struct ingest_descriptors *fds);
     void (*forget)(void *user, uint64_t program);
@@ -156,6 +163,11 @@ struct ingest {
     uint64_t stamp;     // of the last sample
     uint64_t complete;  // the last stamp that agents before this one have completed, as far as we have seen
 
+    struct open_spans recorded_spans; // open in the recording, and not yet given to their programs
+    bool recorded_spans_read;
+    size_t open_span_bytes; // of all copies
+    bool open_spans_warned;
+
     // For lines*.c: its state, and how ingest_destroy frees it.
     struct ingest_lines_state *lines;
     void (*lines_free)(struct ingest *in);
@@ -167,7 +179,7 @@ bool ingest_labels(const struct ingest *in, const struct program *p, const struc
                    struct store_label *out, size_t *count);
 
 // programs.c
-void program_free(struct program *p);
+void program_free(struct ingest *in, struct program *p);
 void program_look(struct program *p);                  // sets gone
 int program_own(struct ingest *in, struct program *p); // 0; -EBUSY: another agent still reads it; -ENOMEM
 size_t programs_gone(struct ingest *in);               // lets go of them
@@ -190,6 +202,7 @@ bool program_resume(struct program *p);  // where the agent before us has stoppe
 void program_counted(struct program *p); // the next agent need not count again what was counted so far
 // How far each ring in use is written. A ring that is begun meanwhile holds nothing that is older. Takes the program, if it is free.
 void program_read_heads(struct ingest *in, struct program *p);
+uint64_t program_spans_begun(const struct program *p, uint32_t slot);        // as the program says
 size_t program_drain(struct ingest *in, struct program *p, double *fullest); // up to these heads
 void ingest_flush_points(struct ingest *in);
 

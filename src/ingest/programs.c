@@ -105,8 +105,10 @@ void program_warn(struct program *p, const char *what)
     p->warned = true;
 }
 
-void program_free(struct program *p)
+void program_free(struct ingest *in, struct program *p)
 {
+    open_spans_free(in, &p->open_spans);
+    free(p->ended_early);
     for (size_t i = 0; i < p->definition_count; i++)
         free(p->definitions[i].group);
     if (p->base)
@@ -146,10 +148,12 @@ size_t programs_gone(struct ingest *in)
         }
         cells_let_go(in, p);
         turns_let_go(in, p);
+        if (!has_moved(p)) // the other agent sees its end
+            open_spans_end(in, &p->open_spans, clock_realtime_ns());
         program_counted(p); // it may live on with another agent
         if (in->forget)
             in->forget(in->keep_user, p->inode);
-        program_free(p);
+        program_free(in, p);
         in->programs[i] = in->programs[--in->program_count];
     }
     return cells;
@@ -293,7 +297,8 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
     p->id = in->next_id++;
     in->programs[in->program_count++] = p;
     in->stats.programs_total++;
-    atomic_fetch_add_explicit(&p->agent->attached, 1, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&p->agent->attached, 1, memory_order_relaxed))
+        open_spans_resume(in, p);
     return 0;
 }
 
@@ -321,7 +326,7 @@ static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_
     }
     ingest_descriptors_close(&fds); // the mappings are enough
     if (r != 0 && p)
-        program_free(p);
+        program_free(in, p);
     return r;
 }
 

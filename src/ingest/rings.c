@@ -42,6 +42,7 @@ struct taking {
     struct conversion_source source;
     int64_t newest;    // of the points so far, by the source's clock
     int64_t future_ns; // a time that is given with a point and is later cannot be
+    uint32_t slot;
 };
 
 __attribute__((always_inline)) static inline int64_t clock_of(struct taking *t, uint64_t word)
@@ -115,10 +116,27 @@ static void take_row(struct taking *t, const uint64_t *data, unsigned flags, uin
         in->stats.dropped_store += g->columns;
 }
 
+// A span may be closed by another thread than the one that opened it. Slots are read in their order, so the end may come before the begin; both are
+// there then, as the heads were read in that order, too.
+static void note_early_end(struct program *p, uint32_t slot, uint64_t number)
+{
+    if (number >> OPEN_SPANS_SLOT_SHIFT > slot && p->ended_early_count < INGEST_ENDED_EARLY_MAX &&
+        ingest_grow(&p->ended_early, &p->ended_early_capacity, p->ended_early_count + 1, sizeof *p->ended_early))
+        p->ended_early[p->ended_early_count++] = number;
+}
+
+static bool has_ended_early(const struct program *p, uint64_t number)
+{
+    for (size_t i = 0; i < p->ended_early_count; i++)
+        if (p->ended_early[i] == number)
+            return true;
+    return false;
+}
+
 static void take_event(struct taking *t, const uint64_t *data, unsigned type, unsigned flags, uint64_t words)
 {
     struct ingest *in = t->in;
-    const struct program *p = t->p;
+    struct program *p = t->p;
     uint64_t copy[SEGMENT_RECORD_WORDS_MAX];
     memcpy(copy, data, words * 8);
     struct store_label own[SEGMENT_TAGS_MAX], all[STORE_LABELS_MAX];
@@ -147,8 +165,16 @@ static void take_event(struct taking *t, const uint64_t *data, unsigned type, un
         in->stats.dropped_limit++;
         e.label_count = STORE_LABELS_MAX;
     }
+    if (type == SEGMENT_SPAN_BEGIN && has_ended_early(p, copy[3]))
+        return;
     if (store_append_event(in->store, &e) != 0)
         in->stats.dropped_store++;
+    if (type == SEGMENT_SPAN_BEGIN) {
+        open_spans_add(in, &p->open_spans, &e);
+    } else if (type == SEGMENT_SPAN_END) {
+        open_spans_remove(in, &p->open_spans, e.id);
+        note_early_end(p, t->slot, copy[3]);
+    }
 }
 
 // Whether the end of a span that begins at `begin` is among the next records. It says all that the begin does: a short span, which is over before
@@ -264,7 +290,8 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
                        p,
                        {p->clock == SEGMENT_CLOCK_TICKS, 2 * (slot * c->unit + c->turn) & (c->lanes - 1)},
                        p->newest[slot],
-                       clock_map_real_ns(&c->map, c->now_ns) + INGEST_FUTURE_MAX_NS};
+                       clock_map_real_ns(&c->map, c->now_ns) + INGEST_FUTURE_MAX_NS,
+                       slot};
     if (head - tail > p->ring_bytes || head % 8) {
         in->stats.dropped_corrupt += head - tail > p->ring_bytes ? p->ring_bytes / 8 : (head - tail) / 8;
         publish_tail(p, slot, head & ~UINT64_C(7), t.newest);
@@ -351,6 +378,11 @@ static const struct ring *ring_of(const struct program *p, uint32_t slot)
     return (const struct ring *)(const void *)(p->base + p->at.slots + p->at.slot_bytes * slot);
 }
 
+uint64_t program_spans_begun(const struct program *p, uint32_t slot)
+{
+    return *(const volatile uint64_t *)&ring_of(p, slot)->spans;
+}
+
 // Its rings have other turns than before: what each stores from here on is later than what all had stored.
 static void begin_turns(struct program *p)
 {
@@ -430,6 +462,7 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
     }
     in->stats.dropped_full += growth(in, &p->lost, &h->dropped);
     in->stats.dropped_limit += growth(in, &p->refused, &h->refused);
+    p->ended_early_count = 0;
     if (!atomic_load_explicit(&p->agent->asleep, memory_order_relaxed))
         atomic_store_explicit(&p->agent->asleep, 1, memory_order_relaxed);
     return in->stats.points - before;

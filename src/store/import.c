@@ -1,7 +1,9 @@
-// import.c - a wide CSV becomes a recording: one set of all columns, a row a line.
+// import.c - a table in text becomes a recording. Of a wide CSV: one set of all columns, a row a line. Of a file of dask-metrics: a series for each GPU of
+// each column, and a span for each time in which job and dag stayed the same.
 #include "store/import.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/map.h"
 #include "store/store.h"
 
@@ -168,8 +170,7 @@ static int import_rows(struct store *s, struct table *t, struct store_import_sta
     return rc;
 }
 
-static int import_table(struct table *t, const char *out_path, struct str host, struct store_import_stats *stats,
-                        struct error *e)
+static int import_header(struct table *t, struct error *e)
 {
     int rc = next_line(t);
     if (rc <= 0)
@@ -179,29 +180,32 @@ static int import_table(struct table *t, const char *out_path, struct str host, 
         next_cell(t, &rest);
         t->columns++;
     }
-    if (t->columns < 2 || t->columns > IMPORT_COLUMNS_MAX)
-        return error_set(e, -EINVAL, "%u columns: there have to be two (time, a value) to %d", t->columns,
-                         IMPORT_COLUMNS_MAX);
-    t->sets = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->sets);
-    t->values = calloc(t->columns, sizeof *t->values);
-    if (!t->sets || !t->values)
-        return error_set(e, -ENOMEM, "no memory");
+    return 0;
+}
+
+static int open_recording(const char *out_path, struct str host, struct store **out, struct error *e)
+{
     struct store_label meta[] = {{STR("host"), host}, {STR("source"), STR("import")}};
     // All of the table is kept: the limit by size is for what records without end.
     struct store_options o = {
         .size_limit_bytes = UINT64_MAX, .close_budget_ns = INT64_MAX, .meta = meta, .meta_count = 2};
-    struct store *s;
-    rc = store_open(out_path, &o, &s, e);
-    if (rc)
-        return rc;
-    rc = define_all(s, t, host);
-    if (!rc)
-        rc = import_rows(s, t, stats);
-    stats->columns = t->columns - 1;
+    return store_open(out_path, &o, out, e);
+}
+
+// Of a recording that was filled with `rc`. A table that is mostly something else is refused.
+static int finish(struct store *s, const struct table *t, int rc, const struct store_import_stats *stats,
+                  const char *rows_are, struct error *e)
+{
     if (rc)
         error_set(e, rc, "line %llu: %s", (unsigned long long)t->line_number, strerror(-rc));
     else if (!stats->rows)
-        rc = error_set(e, -EINVAL, "no row begins with a time in nanoseconds and has as many cells as there are names");
+        rc = error_set(e, -EINVAL, "no row %s", rows_are);
+    else if (stats->bad_cells > stats->values || stats->bad_rows > stats->rows)
+        rc = error_set(e, -EINVAL,
+                       "%llu of %llu cells are no numbers, and %llu of %llu rows cannot be read; is it of another "
+                       "--format?",
+                       (unsigned long long)stats->bad_cells, (unsigned long long)(stats->bad_cells + stats->values),
+                       (unsigned long long)stats->bad_rows, (unsigned long long)(stats->bad_rows + stats->rows));
     if (rc) {
         store_abandon(s);
         return rc;
@@ -209,8 +213,295 @@ static int import_table(struct table *t, const char *out_path, struct str host, 
     return store_close(s, e);
 }
 
-int store_import_wide_csv(const char *csv_path, const char *out_path, struct str host, struct store_import_stats *stats,
-                          struct error *e)
+static int import_table(struct table *t, const char *out_path, struct str host, struct store_import_stats *stats,
+                        struct error *e)
+{
+    int rc = import_header(t, e);
+    if (rc)
+        return rc;
+    if (t->columns < 2 || t->columns > IMPORT_COLUMNS_MAX)
+        return error_set(e, -EINVAL, "%u columns: there have to be two (time, a value) to %d", t->columns,
+                         IMPORT_COLUMNS_MAX);
+    t->sets = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->sets);
+    t->values = calloc(t->columns, sizeof *t->values);
+    if (!t->sets || !t->values)
+        return error_set(e, -ENOMEM, "no memory");
+    struct store *s;
+    rc = open_recording(out_path, host, &s, e);
+    if (rc)
+        return rc;
+    rc = define_all(s, t, host);
+    if (!rc)
+        rc = import_rows(s, t, stats);
+    stats->columns = t->columns - 1;
+    return finish(s, t, rc, stats, "begins with a time in nanoseconds and has as many cells as there are names", e);
+}
+
+// ---------------------------------------------------------------- dask-metrics
+
+enum { DASK_DEVICES_MAX = 64, DASK_NUMBER_MAX = 24 };
+
+// A column that is no metric has another role.
+enum dask_column { DASK_METRIC, DASK_TASKS, DASK_JOB, DASK_DAG, DASK_TIME, DASK_ROLES };
+
+static const struct {
+    const char *name;
+    enum dask_column role;
+} dask_columns[] = {{"job", DASK_JOB}, {"dag", DASK_DAG}, {"timestamp", DASK_TIME}, {"tasks", DASK_TASKS}};
+
+struct dask {
+    struct store *store;
+    struct table *table;
+    struct str host, worker;
+    enum dask_column *roles; // by column
+    uint32_t *metrics;
+    uint32_t (*series)[DASK_DEVICES_MAX]; // index + 1; 0: not defined
+    int64_t base_ns;                      // what the time stamp 0 is
+    int64_t since_ns;                     // of the stretch
+    char job[DASK_NUMBER_MAX], dag[DASK_NUMBER_MAX];
+    uint64_t stretches;
+};
+
+static int dask_series(struct dask *d, uint32_t column, uint32_t device, uint32_t *id)
+{
+    uint32_t *known = &d->series[column][device];
+    char text[DASK_NUMBER_MAX];
+    struct store_label labels[3] = {{STR("host"), d->host}};
+    size_t count = d->host.size ? 1 : 0;
+    if (!*known) {
+        snprintf(text, sizeof text, "%u", device);
+        if (d->roles[column] == DASK_METRIC)
+            labels[count++] = (struct store_label){STR("gpu"), str_of(text)};
+        if (d->worker.size)
+            labels[count++] = (struct store_label){STR("worker"), d->worker};
+        int rc = store_define_series(d->store, d->metrics[column], labels, count, id);
+        if (rc)
+            return rc;
+        *known = *id + 1;
+    }
+    *id = *known - 1;
+    return 0;
+}
+
+// How many keys a cell of tasks holds: they are apart by commas that stand neither in a tuple nor in quotes.
+static double dask_keys(struct str cell)
+{
+    unsigned depth = 0, count = cell.size > 0;
+    char quote = 0;
+    for (size_t i = 0; i < cell.size; i++) {
+        char c = cell.data[i];
+        if (quote && c == '\\')
+            i++;
+        else if (quote)
+            quote = c == quote ? 0 : quote;
+        else if ((c == '\'' || c == '"') && (i == 0 || strchr(" (,b", cell.data[i - 1])))
+            quote = c;
+        else if (c == '(')
+            depth++;
+        else if (c == ')' && depth)
+            depth--;
+        else
+            count += c == ',' && !depth;
+    }
+    return count;
+}
+
+static int dask_cell(struct dask *d, uint32_t column, int64_t when, struct str cell, struct store_import_stats *stats)
+{
+    struct str rest = cell;
+    double v = d->roles[column] == DASK_TASKS ? dask_keys(cell) : 0;
+    for (uint32_t device = 0; device < DASK_DEVICES_MAX && (rest.data || d->roles[column] == DASK_TASKS); device++) {
+        uint32_t id;
+        if (d->roles[column] != DASK_TASKS) {
+            struct str one = str_trim(str_cut(&rest, ','));
+            if (!one.size)
+                continue;
+            if (!str_to_double(one, &v)) {
+                stats->bad_cells++;
+                continue;
+            }
+        }
+        int rc = dask_series(d, column, device, &id);
+        if (!rc)
+            rc = store_append(d->store, id, when, v);
+        if (rc)
+            return rc;
+        stats->values++;
+        if (d->roles[column] == DASK_TASKS)
+            return 0;
+    }
+    return 0;
+}
+
+static int dask_stretch(struct dask *d, int64_t end_ns)
+{
+    struct store_label labels[] = {
+        {STR("job"), str_of(d->job)}, {STR("dag"), str_of(d->dag)}, {STR("host"), d->host}, {STR("worker"), d->worker}};
+    struct store_event span = {.kind = STORE_SPAN,
+                               .start_ns = d->since_ns,
+                               .end_ns = end_ns,
+                               .text = STR("dask_stretch"),
+                               .id = ++d->stretches,
+                               .labels = labels,
+                               .label_count = d->worker.size ? 4 : 3};
+    return d->job[0] && d->dag[0] ? store_append_event(d->store, &span) : 0;
+}
+
+static bool dask_number(struct str cell, char out[DASK_NUMBER_MAX])
+{
+    int64_t number;
+    out[0] = 0;
+    if (cell.size && !str_to_i64(cell, &number))
+        return false;
+    return !cell.size || snprintf(out, DASK_NUMBER_MAX, "%lld", (long long)number) > 0;
+}
+
+// The job, the dag and the time of the line; false: they make no sense.
+static bool dask_place(struct dask *d, char job[DASK_NUMBER_MAX], char dag[DASK_NUMBER_MAX], double *seconds)
+{
+    struct str rest = buf_str(&d->table->line);
+    bool good = true;
+    uint32_t n = 0;
+    for (; good && rest.data; n++) {
+        struct str cell = next_cell(d->table, &rest);
+        enum dask_column role = n < d->table->columns ? d->roles[n] : DASK_METRIC;
+        if (role == DASK_JOB || role == DASK_DAG)
+            good = dask_number(cell, role == DASK_JOB ? job : dag);
+        else if (role == DASK_TIME)
+            good = str_to_double(cell, seconds) && *seconds >= 0 && *seconds < 1e9;
+    }
+    return good && n == d->table->columns;
+}
+
+static int dask_rows(struct dask *d, struct store_import_stats *stats)
+{
+    char job[DASK_NUMBER_MAX], dag[DASK_NUMBER_MAX];
+    int64_t when = d->base_ns;
+    int rc;
+    while ((rc = next_line(d->table)) > 0) {
+        double seconds;
+        if (!d->table->line.size)
+            continue;
+        if (!dask_place(d, job, dag, &seconds)) {
+            stats->bad_rows++;
+            continue;
+        }
+        when = d->base_ns + (int64_t)(seconds * 1e9);
+        if (strcmp(job, d->job) != 0 || strcmp(dag, d->dag) != 0) {
+            rc = dask_stretch(d, when);
+            d->since_ns = when;
+            memcpy(d->job, job, sizeof job);
+            memcpy(d->dag, dag, sizeof dag);
+        }
+        struct str rest = buf_str(&d->table->line);
+        for (uint32_t n = 0; rc >= 0 && rest.data; n++) {
+            struct str cell = next_cell(d->table, &rest);
+            if (d->roles[n] == DASK_METRIC || d->roles[n] == DASK_TASKS)
+                rc = dask_cell(d, n, when, cell, stats);
+        }
+        if (rc < 0)
+            return rc;
+        stats->rows++;
+    }
+    return rc ? rc : dask_stretch(d, when + 1);
+}
+
+// The last time stamp of the table, in seconds; reads all of it.
+static int dask_last(struct dask *d, double *last)
+{
+    char job[DASK_NUMBER_MAX], dag[DASK_NUMBER_MAX];
+    double seconds;
+    int rc;
+    *last = 0;
+    while ((rc = next_line(d->table)) > 0)
+        if (dask_place(d, job, dag, &seconds) && seconds > *last)
+            *last = seconds;
+    return rc;
+}
+
+static int dask_header(struct dask *d, struct error *e)
+{
+    struct table *t = d->table;
+    struct str rest = buf_str(&t->line);
+    bool there[DASK_ROLES] = {false};
+    for (uint32_t n = 0; n < t->columns; n++) {
+        struct str name = next_cell(t, &rest);
+        for (size_t i = 0; i < sizeof dask_columns / sizeof *dask_columns; i++)
+            if (str_eq(name, str_of(dask_columns[i].name)))
+                d->roles[n] = dask_columns[i].role;
+        there[d->roles[n]] = true;
+    }
+    if (there[DASK_JOB] && there[DASK_DAG] && there[DASK_TIME])
+        return 0;
+    return error_set(e, -EINVAL, "no file of a worker: it needs the columns job, dag and timestamp");
+}
+
+static int dask_metrics(struct dask *d)
+{
+    struct str rest = buf_str(&d->table->line);
+    int rc = 0;
+    for (uint32_t n = 0; !rc && n < d->table->columns; n++) {
+        char text[STORE_NAME_MAX + 1] = "dask_", clean[STORE_NAME_MAX];
+        struct str name = clean_name(next_cell(d->table, &rest), clean);
+        size_t room = sizeof text - sizeof "dask_", size = name.size < room ? name.size : room;
+        for (size_t i = 0; i < size; i++)
+            text[sizeof "dask_" - 1 + i] = (char)(name.data[i] == '-' ? '_' : name.data[i]);
+        text[sizeof "dask_" - 1 + size] = 0;
+        struct store_metric m = {.name = str_of(text)};
+        if (d->roles[n] == DASK_METRIC || d->roles[n] == DASK_TASKS)
+            rc = store_define_metric(d->store, &m, &d->metrics[n]);
+    }
+    return rc;
+}
+
+// The table's last row is as old as the file.
+static int import_dask(struct table *t, int64_t written_ns, const char *out_path, struct str host, struct str worker,
+                       struct store_import_stats *stats, struct error *e)
+{
+    int rc = import_header(t, e);
+    if (!rc && t->columns > IMPORT_COLUMNS_MAX)
+        rc = error_set(e, -EINVAL, "more than %d columns", IMPORT_COLUMNS_MAX);
+    if (rc)
+        return rc;
+    struct dask d = {.table = t, .host = host, .worker = worker};
+    d.roles = calloc(t->columns, sizeof *d.roles);
+    d.metrics = calloc(t->columns, sizeof *d.metrics);
+    d.series = calloc(t->columns, sizeof *d.series);
+    double last;
+    rc = d.roles && d.metrics && d.series ? dask_header(&d, e) : error_set(e, -ENOMEM, "no memory");
+    if (!rc && (rc = dask_last(&d, &last)) < 0)
+        error_set(e, rc, "line %llu: %s", (unsigned long long)t->line_number, strerror(-rc));
+    if (!rc && (gzrewind(t->file) != 0 || next_line(t) <= 0))
+        rc = error_set(e, -EIO, "it cannot be read a second time");
+    if (!rc)
+        rc = open_recording(out_path, host, &d.store, e);
+    if (!rc) {
+        t->line_number = 1;
+        d.base_ns = written_ns - (int64_t)(last * 1e9);
+        rc = dask_metrics(&d);
+        if (!rc)
+            rc = dask_rows(&d, stats);
+        for (uint32_t n = 0; n < t->columns; n++)
+            for (uint32_t device = 0; device < DASK_DEVICES_MAX; device++)
+                stats->columns += d.series[n][device] != 0;
+        rc = finish(d.store, t, rc, stats, "has a job, a dag and a time, and as many cells as there are names", e);
+    }
+    free(d.roles);
+    free(d.metrics);
+    free(d.series);
+    return rc;
+}
+
+// The number N of worker_N.csv; nothing where the name has none.
+static struct str worker_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *line = strrchr(name, '_');
+    size_t digits = line ? strspn(line + 1, "0123456789") : 0;
+    return digits && strchr(".", line[1 + digits]) ? (struct str){line + 1, digits} : (struct str){0};
+}
+
+int store_import(enum store_import_format format, const char *csv_path, const char *out_path, struct str host,
+                 struct store_import_stats *stats, struct error *e)
 {
     struct store_import_stats own;
     stats = stats ? stats : &own;
@@ -224,7 +515,11 @@ int store_import_wide_csv(const char *csv_path, const char *out_path, struct str
     if (!t.file)
         return error_set(e, errno ? -errno : -ENOMEM, "cannot open %s: %s", csv_path, strerror(errno ? errno : ENOMEM));
     gzbuffer(t.file, 256 << 10);
-    int rc = import_table(&t, out_path, host, stats, e);
+    struct stat source = {0};
+    stat(csv_path, &source);
+    int64_t written_ns = (int64_t)source.st_mtim.tv_sec * NS_PER_S + source.st_mtim.tv_nsec;
+    int rc = format == IMPORT_WIDE_CSV ? import_table(&t, out_path, host, stats, e)
+                                       : import_dask(&t, written_ns, out_path, host, worker_of(csv_path), stats, e);
     if (rc) {
         unlink(out_path);
         error_prefix(e, "cannot import %s", csv_path);

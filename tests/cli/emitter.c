@@ -1,4 +1,5 @@
-// A program for the tests: emits 0, 1, 2, … as points of `tick` until SIGTERM, then prints how many it emitted and how many of them were dropped.
+// A program for the tests: begins a span `running` that it never ends, emits 0, 1, 2, … as points of `tick` until SIGTERM, then prints how many it
+// emitted and how many of them were dropped.
 #include <sonde.h>
 
 #include <signal.h>
@@ -19,6 +20,7 @@ int main(void)
     sonde_handle tick = sonde_gauge("tick", "");
     const struct timespec pause = {.tv_nsec = 1000000};
     unsigned long long count = 0;
+    sonde_span_begin("running");
     printf("up\n");
     fflush(stdout);
     while (!over) {

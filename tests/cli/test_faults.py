@@ -193,6 +193,7 @@ class Kills(Place):
         emitted, dropped = map(int, out.split())
         names = self.names(job)
         self.assertEqual((names["tick"] + dropped, names["late"]), (emitted, 1))
+        self.look_at_the_open_span(job)
         self.assertEqual(json.loads((self.runs / job / "run.json").read_text())["agent_restarts"], 1)
         self.nothing_left()
 
@@ -233,7 +234,13 @@ class Kills(Place):
         process.send_signal(signal.SIGTERM)
         self.ends(process)
         self.assertEqual(self.names(job)["tick"] + dropped, emitted)
+        self.look_at_the_open_span(job)
         self.nothing_left()
+
+    def look_at_the_open_span(self, job):
+        """The emitter has not ended it, and the agent that saw it begin is dead: it ends with the emitter all the same."""
+        asked = self.sonde("query", "--per-span", "running", "none:0all-count:tick", job)
+        self.assertIn("unfinished=1", asked.stdout, asked.stderr)
 
     def test_recording_cut_short(self):
         """Another program truncates the live recording: the command and the aggregator go on, and the next agent records."""

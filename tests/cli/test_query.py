@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import random
 import re
 import subprocess
 import urllib.error
@@ -222,6 +223,50 @@ class Files(Place):
         self.assertEqual(result.returncode, 0)
         self.assertIn("1 rows and 1 cells could not be read", result.stderr)
         self.one_line(self.sonde("import", table, "-o", "out"), 1, "out/n.sonde")  # is there already
+
+    def test_a_table_of_something_else_is_refused(self):
+        """Most cells, or most rows, make no sense: no recording is left."""
+        text = "".join(f'{i},1,"a, b",{i}\n' for i in range(10))
+        for table in (self.table("cells.csv", "t,a,b,c\n" + "".join(f'{i},x,"7, 8",{i}\n' for i in range(10))), self.table("rows.csv", "t,a,b\n" + text + "1,2,3\n")):
+            self.one_line(self.sonde("import", table, "-o", "out"), 1, f"cannot import {table}", "is it of another --format?")
+        self.one_line(self.sonde("import", "--format", "dask-metrics-csv", self.table("wide.csv", "t,a\n1,2\n"), "-o", "out"), 1, "columns job, dag and timestamp")
+        self.assertEqual(list((self.root / "out").iterdir()), [])
+
+    def test_files_of_dask_metrics(self):
+        """Series for each GPU, a span for each dag: peaks of spans are peaks of the rows."""
+        seed = int(os.environ.get("SONDE_TEST_SEED") or 3)
+        some = random.Random(seed)
+        rows, at, peaks = [], (0, 0), {}
+        for i in range(400):
+            if some.random() < 0.1:
+                at = some.randrange(3), some.randrange(4)
+            cells = [some.choice(("", str(some.randrange(100)), str(some.randrange(900) / 10))) for _ in range(2)]
+            keys = [some.choice(("inc-1", "('sum-3f', 0)", "'a, b'", "x-2")) for _ in range(some.randrange(4))]
+            rows.append([*at, f"{1000 + i / 5:.6f}", ", ".join(cells) if any(cells) else "", ", ".join(keys), "x" if i == 7 else ""])
+            for metric, values in (("dask_compute_util", cells), ("dask_tasks", [str(len(keys))])):
+                for gpu, value in enumerate(values):
+                    if value:
+                        key = metric, gpu if metric == "dask_compute_util" else None, *at
+                        peaks[key] = max(peaks.get(key, 0), float(value))
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        out.writerows([["job", "dag", "timestamp", "compute-util", "tasks", "my power"], *rows])
+        table = self.table("worker_12.csv.gz", text.getvalue())
+        os.utime(table, ns=(1_700_000_000 * 10**9, 1_700_000_000 * 10**9))
+        result = self.sonde("import", "--format", "dask-metrics-csv", table, "-o", "made")
+        self.assertEqual(result.returncode, 0, (seed, result.stderr))
+        self.assertIn("0 rows and 1 cells could not be read", result.stderr)
+        found = {}
+        for metric in ("dask_compute_util", "dask_tasks"):
+            answer = self.sonde("query", "--json", "--per-span", "dask_stretch", f"none:0all-max:{metric}", "made")
+            for one in json.loads(answer.stdout):
+                tags = one["tags"]
+                self.assertEqual((tags["worker"], tags["host"]), ("12", "worker_12"))
+                key = metric, int(tags["gpu"]) if "gpu" in tags else None, int(tags["job"]), int(tags["dag"])
+                found[key] = max(found.get(key, 0), *one["dps"].values())
+        self.assertEqual(found, peaks, seed)
+        whole = json.loads(self.sonde("query", "--json", "dask_tasks", "made").stdout)[0]["dps"]
+        self.assertEqual((len(whole), max(map(int, whole))), (400, 1_700_000_000_000))
 
     def test_inspect(self):
         self.assertEqual(self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", stdin=LINES, env={"SONDE_JOB": "known"}).returncode, 0)

@@ -44,7 +44,7 @@ class Dashboards(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.catalogue = json.loads(subprocess.run([os.environ["SONDE"], "metrics", "--json"], capture_output=True, check=True).stdout)
-        cls.dashboards = {name: load(name) for name in ("job", "node", "gpu", "custom")}
+        cls.dashboards = {name: load(name) for name in ("job", "node", "gpu", "dask", "custom")}
 
     def test_every_metric_once(self):
         for name, level in (("node", 2), ("gpu", 3)):

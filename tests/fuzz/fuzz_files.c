@@ -85,13 +85,16 @@ static void read_zone(void)
 
 static void read_table(void)
 {
-    struct store_import_stats stats = {0};
-    struct error e = {0};
-    int rc = store_import_wide_csv(path, made, STR("n1"), &stats, &e);
-    check_words(rc, &e);
-    if ((rc == 0) != (access(made, F_OK) == 0) || (!rc && (!stats.rows || !stats.columns)))
-        abort();
-    unlink(made);
+    for (enum store_import_format format = IMPORT_WIDE_CSV; format <= IMPORT_DASK; format++) {
+        struct store_import_stats stats = {0};
+        struct error e = {0};
+        int rc = store_import(format, path, made, STR("n1"), &stats, &e);
+        check_words(rc, &e);
+        if ((rc == 0) != (access(made, F_OK) == 0) ||
+            (!rc && (!stats.rows || (!stats.columns && format == IMPORT_WIDE_CSV))))
+            abort();
+        unlink(made);
+    }
 }
 
 static void remove_folder(void)

@@ -27,7 +27,7 @@ from packages import why_not  # noqa: E402
 from place import SONDE, Place, until  # noqa: E402
 
 DASHBOARDS = pathlib.Path(os.environ["SONDE_DASHBOARDS"])
-NAMES = ("job", "node", "gpu", "custom")
+NAMES = ("job", "node", "gpu", "dask", "custom")
 HIGH_RATE = 100  # a second
 HOUR_S = 3600
 OUT = "/mnt/shared/sonde"

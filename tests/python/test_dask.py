@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import importlib.util
 import json
 import os
 import pathlib
@@ -27,6 +28,7 @@ from distributed import Client, LocalCluster, Nanny, wait  # noqa: E402
 
 import dask.config  # noqa: E402
 
+from sonde._client import Connection  # noqa: E402
 from sonde.dask import Monitor, _csv, _jobs, _settings, _store, custom_metric  # noqa: E402
 
 # A busy machine is no fault: neither that a connection takes its time, nor that a worker is not back after 15 s (LocalCluster closes its nanny then: a
@@ -42,6 +44,10 @@ GPUS = 8
 def sleep(seconds, value=None):
     time.sleep(seconds)
     return value
+
+
+def pause(seconds):
+    time.sleep(seconds)
 
 
 def fail():
@@ -78,6 +84,20 @@ class PatientNanny(Nanny):
         await super().kill(timeout=max(timeout, PATIENCE_S / 2), reason=reason)
 
 
+def memory_and_disk(dask_worker):
+    """Dask's own count of the bytes that its spill buffer holds in either place."""
+    return dask_worker.data.fast.total_weight, dask_worker.data.spilled_total.disk
+
+
+def leak(megabytes):
+    sys.modules["__main__"].leaked = bytearray(os.urandom(1 << 20) * megabytes)
+
+
+def in_transfer(incoming, outgoing, dask_worker):
+    """As if so many bytes were on their way."""
+    dask_worker.state.transfer_incoming_bytes, dask_worker.transfer_outgoing_bytes = incoming, outgoing
+
+
 def executing(dask_worker):
     """How many tasks the monitor's part of a worker takes for executing."""
     return len(dask_worker.plugins[_settings.PLUGIN].tasks)
@@ -100,7 +120,7 @@ class Clusters(Place):
         rows = self.play()
         script = self.root / "nvml.txt"
         script.write_text(f"gpus {GPUS}\nset * memory_total {64 << 30}\nplay {rows}\n")
-        more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML", "SOURCE")} | {  # workers that are spawned import this file
+        more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML", "SOURCE", "DASHBOARDS")} | {  # workers that are spawned import this file
             "SONDE_NVML": os.environ["FAKE_NVML"], "SONDE_FAKE_NVML": str(script), "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
             "PYTHONPATH": os.environ["PACKAGE"] + ":" + os.environ["PYTHONPATH"] + ":" + os.path.dirname(__file__),
             "DASK_TEMPORARY_DIRECTORY": str(self.root),
@@ -133,6 +153,11 @@ class Clusters(Place):
         """The files as they are read back, by worker."""
         folder = self.root / f"csv-{time.monotonic_ns()}"
         return [_csv.read(path) for path in monitor.to_csv(folder, **options)]
+
+    def one_row_each(self, recording, interval_ms):
+        """Of each interval. On a busy machine the agent may leave out the first instant of one."""
+        intervals = [round(time_s * 1000) // interval_ms for [time_s] in self.column(recording, "time")]
+        self.assertEqual(intervals, sorted(set(intervals)))
 
     def column(self, recording, name):
         place = recording.columns.index(name)
@@ -356,20 +381,72 @@ class Recording(Clusters):
         def broken(worker, handle):
             return 1 / handle.index  # of the first one it is 0
 
+        @custom_metric("stuck", per_device=False)
+        def stuck(worker, handles):
+            time.sleep(1000)
+
         with self.cluster(1) as (_, client):
             monitor = Monitor(client)
-            monitor.attach(tracking=["compute-util"], custom_metrics=[power, spread, broken], polling_interval=INTERVAL_MS)
+            monitor.attach(tracking=["compute-util", "managed"], custom_metrics=[stuck, power, spread, broken], polling_interval=INTERVAL_MS)
             monitor.start()
             client.submit(sleep, 0.5).result()
             monitor.stop()
             [recording] = self.csv(monitor)
-            self.assertEqual(recording.columns[3:], ["compute-util", "power draw", "spread", "broken"])
-            full = [row for row in recording.rows if all(row[3:])]
+            self.assertEqual(recording.columns[3:], ["compute-util", "managed", "stuck", "power draw", "spread", "broken"])
+            self.assertEqual([cell for cell in self.column(recording, "stuck") if cell], [])
+            full = [row for row in recording.rows if all(row[3:5] + row[6:])]  # the others have their values all the same
             self.assertGreater(len(full), 3)
-            self.assertEqual(len(full[-1][4]), GPUS)
-            self.assertEqual(full[-1][5], [GPUS + 0.25])
+            self.assertEqual(len(full[-1][6]), GPUS)
+            self.assertEqual(full[-1][7], [GPUS + 0.25])
             self.assertEqual([len(errors := monitor.errors()), "ZeroDivisionError" in errors[0], "broken" in errors[0]], [1, True, True])
             self.assertEqual(monitor.get_peaks("spread"), [{0: [GPUS + 0.25]}])
+
+    def test_back_from_the_recording(self):
+        """Files, peaks and tasks of a cluster that has ended are those that its Monitor had."""
+
+        @custom_metric("broken, at times")
+        def broken(worker, handle):
+            return 1 / handle.index
+
+        with self.cluster(2) as (cluster, client):
+            monitor = Monitor(client)
+            monitor.attach(tracking=["total-mem", "tasks", "rss"], polling_interval=INTERVAL_MS)
+            monitor.start()
+            client.submit(sleep, 0.2, pure=False).result()
+            monitor.attach(tracking=["compute-util", "tasks", "rss"], custom_metrics=[broken], polling_interval=INTERVAL_MS)
+            monitor.start()
+            client.submit(sleep, 0.2, pure=False).result()
+            monitor.clear_metrics()
+            client.gather(client.map(sleep, [0.3, 0.31, 0.32]))
+            monitor.stop()
+            client.submit(sleep, 0.1, pure=False).result()
+            monitor.start()
+            cluster.scale(3)
+            client.wait_for_workers(3)
+            with Client(cluster) as second:
+                second.gather(second.map(sleep, [0.4, 0.41, 0.42, 0.43]))
+                wait(second.submit(fail))
+            monitor.stop()
+            files = monitor.to_csv(self.root / "live", identity=True)
+            peaks = {metric: monitor.get_peaks(metric, per_dag=True) for metric in ("compute-util", "rss", "broken, at times")}
+            extremes, successful, errors = monitor.task_extremes(), monitor.successful_jobs(), monitor.errors()
+            address, job = client.scheduler.address, monitor.where()["job"]
+            monitor.shutdown()
+        self.assertTrue(len(files) == 3 and all(peaks["compute-util"]) and errors)
+        self.assertEqual(successful, [0])
+        with self.assertRaisesRegex(ValueError, f"has the clusters {address}: say which"):
+            Monitor.from_recording(self.runs / job, cluster="tcp://elsewhere")
+        recorded = Monitor.from_recording(self.runs / job)
+        self.assertEqual(recorded.cluster, address)
+        again = recorded.to_csv(self.root / "again", identity=True)
+        self.assertEqual([pathlib.Path(file).read_text() for file in again], [pathlib.Path(file).read_text() for file in files])
+        self.assertEqual({metric: recorded.get_peaks(metric, per_dag=True) for metric in peaks}, peaks)
+        self.assertEqual((recorded.task_extremes(), recorded.successful_jobs(), recorded.errors()), (extremes, successful, errors))
+        before = self.recordings()
+        self.sonde("run", "--quiet", "-l", 2, "--", "true", env=dict(os.environ))
+        [other] = set(self.recordings()) - set(before)
+        with self.assertRaisesRegex(ValueError, "is no recording of a Monitor"):
+            Monitor.from_recording(self.runs / other)
 
     def test_identity_and_own_gpu(self):
         with self.cluster(0) as (cluster, client):
@@ -418,6 +495,38 @@ class Recording(Clusters):
             with self.assertRaisesRegex(KeyError, "total-mem"):
                 monitor.task_extremes("total-mem")
 
+    def test_managed_leaves_out_what_is_spilled(self):
+        limits = {"target": 0.5, "spill": False, "pause": False, "terminate": False}  # of this process, which has other things in memory, too
+        with dask.config.set({f"distributed.worker.memory.{name}": value for name, value in limits.items()}):
+            with self.cluster(1, processes=False, memory_limit=64 << 20) as (_, client):
+                with Monitor(client, tracking=["managed", "spilled"], polling_interval=INTERVAL_MS) as monitor:
+                    held = client.map(bytes, [(10 << 20) + i for i in range(8)], pure=False)
+                    wait(held)
+                    [(in_memory, on_disk)] = client.run(memory_and_disk).values()
+                    self.assertGreater(on_disk, 40 << 20)
+                    until(lambda: self.csv(monitor)[0].rows[-1][3:] == [[in_memory], [on_disk]], f"managed is {in_memory} and spilled {on_disk}")
+
+    def test_what_a_worker_says_of_itself(self):
+        tracking = ["managed", "unmanaged", "transfer-in", "transfer-out", "event-loop", "gil"]
+        with self.cluster(1) as (_, client), Monitor(client, tracking=tracking, polling_interval=INTERVAL_MS) as monitor:
+            def last():
+                rows = self.csv(monitor)[0].rows
+                return {name: cell[0] if cell else None for name, cell in zip(tracking, rows[-1][3:])} if rows else dict.fromkeys(tracking)
+
+            before = until(lambda: (row := last())["unmanaged"] and row, "a row")
+            self.assertEqual((before["transfer-in"], before["transfer-out"]), (0, 0))
+            client.run(leak, 200)
+            until(lambda: (last()["unmanaged"] or 0) > before["unmanaged"] + (190 << 20), "what is leaked")
+            until(lambda: (row := last())["managed"] is not None and row["managed"] < 1 << 20, "which is not Dask's data")
+            client.run(in_transfer, 12345, 678)
+            until(lambda: (last()["transfer-in"], last()["transfer-out"]) == (12345, 678), "what Dask says that it transfers")
+            client.run(in_transfer, 0, 0)
+            client.run(time.sleep, 3)  # in the worker's event loop: Dask takes the mean over what is then 3 s and at most 50 turns
+            until(lambda: any(cell and (cell[0] or 0) > 0.05 for cell in self.column(self.csv(monitor)[0], "event-loop")), "a loop that was held up")
+            monitor.stop()
+            if importlib.util.find_spec("gilknocker") is None:
+                self.assertEqual([cell for cell in self.column(self.csv(monitor)[0], "gil") if cell], [])  # missing, never 0
+
     def test_nothing_is_kept_of_tasks_that_are_gone(self):
         with self.cluster(2) as (cluster, client), Monitor(client, tracking=["tasks"], polling_interval=INTERVAL_MS):
             done = [*client.map(sleep, [0] * 200, range(200), pure=False), client.submit(fail, pure=False)]
@@ -434,7 +543,7 @@ class Recording(Clusters):
 
 class Jobs(Clusters):
     def test_manual(self):
-        with self.cluster(1) as (_, client):
+        with self.cluster(1) as (cluster, client):
             monitor = Monitor(client)
             monitor.attach(tracking=["compute-util"], job_type="manual", polling_interval=INTERVAL_MS)
             with Client(client.scheduler.address) as other:
@@ -454,6 +563,12 @@ class Jobs(Clusters):
             at = list(dict.fromkeys((row[0], row[1]) for row in recording.rows))
             self.assertEqual([pair for pair in at if pair != (1, 1)], [(0, 0), (1, 0), (7, 0), (7, 1)])
             self.assertEqual(monitor.successful_jobs(), [0, 7])
+            part = cluster.scheduler.plugins[_settings.PLUGIN]
+            spans = part.store.spans("dask_job", part.attached_ns, time.time_ns())
+            spans.sort(key=lambda one: one["start_ns"])
+            self.assertEqual([one["tags"]["job"] for one in spans], ["0", "1", "7"])
+            for before, after in zip(spans, spans[1:]):  # a job ends where the next one begins
+                self.assertLessEqual(before.get("end_ns", 1 << 63), after["start_ns"])
 
     def test_clients_that_only_look_are_no_jobs(self):
         with self.cluster(1) as (cluster, client), Client(cluster) as idle:
@@ -473,18 +588,87 @@ class Jobs(Clusters):
             monitor.stop()
             self.assertEqual({(row[0], row[1]) for row in self.csv(monitor)[0].rows} - {(0, 0)}, {(0, 1)})
 
+    def test_what_programs_for_dask_metrics_call(self):
+        import dask_metrics.monitor
+        import dask_metrics.visualize
+        import sonde.dask.visualize
+
+        self.assertIs(dask_metrics.monitor.Monitor, Monitor)
+        self.assertIs(dask_metrics.visualize.lines, sonde.dask.visualize.lines)
+        self.assertIs(dask_metrics.visualize.boxes, sonde.dask.visualize.boxes)
+        with self.cluster(1) as (_, client):
+            monitor = dask_metrics.monitor.Monitor(client)
+            monitor.attach(polling_interval=INTERVAL_MS)
+            monitor.start(tracking=["rss", "tasks"])
+            client.submit(sleep, 0.4).result()
+            monitor.start(tracking=["rss", "tasks"])  # as it is: nothing is lost
+            with self.assertRaisesRegex(ValueError, "unknown metric 'gpu'"):
+                monitor.start(tracking=["gpu"])
+            monitor.stop(force=True)
+            folder = self.root / "out"
+            folder.mkdir()
+            for name in ("worker_7.csv", "worker_8.csv.gz", "worker_9.txt", "other_7.csv"):
+                (folder / name).touch()
+            monitor.to_csv(folder, clear_dir=True)
+            self.assertEqual(sorted(path.name for path in folder.iterdir()), ["other_7.csv", "worker_0.csv", "worker_9.txt"])
+            recording = _csv.read(folder / "worker_0.csv")
+            self.assertEqual(recording.columns, ["job", "dag", "timestamp", "tasks", "rss"])
+            self.assertTrue(any(self.column(recording, "tasks")))
+            [metrics] = monitor.request_metrics()
+            self.assertEqual(list(metrics), recording.columns)
+            self.assertEqual([*map(list, zip(*metrics.values()))], recording.rows)
+
     def test_wrong_wishes(self):
         with self.cluster(0) as (_, client):
             monitor = Monitor(client)
             for words, wish in {
                 "unknown metric 'gpu'": {"tracking": ["gpu"]}, "job_type 'cleint'": {"tracking": [], "job_type": "cleint"},
-                "polling_interval 0": {"tracking": [], "polling_interval": 0}, "mem_limit -1": {"tracking": [], "mem_limit": -1},
+                "polling_interval 0": {"tracking": [], "polling_interval": 0},
+                "polling_interval 9.9: milliseconds, from 10 to": {"tracking": [], "polling_interval": 9.9}, "mem_limit -1": {"tracking": [], "mem_limit": -1},
                 "custom_metric": {"tracking": [], "custom_metrics": [sleep]},
             }.items():  # fmt: skip
                 with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                     monitor.attach(**wish)
             with self.assertRaisesRegex(RuntimeError, "attach"):
                 monitor.start()
+
+
+class TwoClusters(Clusters):
+    def look(self, monitor, key, interval_ms):
+        """The rows of a cluster have its own tasks, at its own interval."""
+        [recording] = self.csv(monitor, identity=True)
+        keys = {key.split("-")[0] for keys in self.column(recording, "tasks") for key in keys}
+        self.assertEqual(keys, {key})
+        self.one_row_each(recording, interval_ms)
+        self.assertEqual({len(jobs) for jobs in monitor.get_peaks("rss")}, {1})
+        self.assertEqual([len(one["min"]) for one in monitor.task_extremes("rss")], [1])
+
+    def test_their_monitors_do_not_mix(self):
+        tracking = ["tasks", "rss", "compute-util"]
+        with self.cluster(1) as (_, second):
+            with self.cluster(1) as (_, first):
+                one, two = Monitor(first), Monitor(second)
+                one.attach(tracking=tracking, polling_interval=INTERVAL_MS)
+                two.attach(tracking=tracking, polling_interval=4 * INTERVAL_MS)
+                one.start()
+                two.start()
+                running = [first.submit(sleep, 1.5), second.submit(pause, 1.5)]
+                wait(running[0]), wait(running[1])
+                one.stop()
+                self.look(one, "sleep", INTERVAL_MS)
+                one.shutdown()
+            two.stop()
+            self.look(two, "pause", 4 * INTERVAL_MS)  # the first one has closed
+            other = Monitor(second)
+            other.attach(tracking=tracking, polling_interval=INTERVAL_MS)  # alone now
+            other.shutdown()
+        self.assertEqual(len(self.recordings()), 2)
+
+    def test_a_finer_interval_than_the_run_has(self):
+        with self.cluster(0) as (_, first), self.cluster(0) as (_, second):
+            Monitor(first).attach(tracking=["tasks"], polling_interval=200)
+            with self.assertRaisesRegex(RuntimeError, "another monitor of this program samples every 200 ms"):
+                Monitor(second).attach(tracking=["tasks"], polling_interval=INTERVAL_MS)
 
 
 class Faults(Clusters):
@@ -524,10 +708,18 @@ class Faults(Clusters):
                 times = [row["time"][0] for row in rows]
                 self.assertEqual(times, sorted(set(times)))
                 self.assertTrue(any(t < began for t in times) and any(t > began for t in times))
+            origins = {round(row["time"][0] - row["timestamp"], 3) for row in (dict(zip(one.columns, row)) for one in recordings for row in one.rows)}
+            self.assertEqual(len(origins), 1)  # one beginning of the timestamps of all workers
             rows = [dict(zip(recordings[1].columns, row)) for row in recordings[1].rows]
             before = [row for row in rows if row["worker-address"] == first["1"]]
             self.assertGreater(before[-1]["time"][0], killed - 5 * INTERVAL_MS / 1000)
             self.assertTrue(before[-1]["tasks"][0].startswith("hold-"))
+            later = {key for row in rows if row["worker-address"] != first["1"] for key in row["tasks"]}
+            self.assertEqual([key for key in later if key.startswith("hold-")], [])  # the killed process executes nothing
+            part = cluster.scheduler.plugins[_settings.PLUGIN]
+            [cut_off] = [one for one in part.store.spans("dask_task", part.attached_ns, time.time_ns()) if one["tags"]["key"].startswith("hold-")]
+            self.assertEqual((cut_off["tags"]["unfinished"], cut_off["tags"]["worker"]), ("1", "1"))  # as everybody who asks the store sees it
+            self.assertTrue(killed * 1e9 <= cut_off["end_ns"] <= began * 1e9)
             self.assertLess(max(b["time"][0] - a["time"][0] for a, b in zip(before, before[1:])), 1)
 
     def test_a_task_that_holds_the_lock_leaves_no_gap(self):
@@ -554,6 +746,16 @@ class Faults(Clusters):
             [jobs] = monitor.get_peaks("compute-util")
             self.assertEqual([gpu for gpu, value in enumerate(jobs[0]) if value is None], [1])
 
+    def test_a_client_that_is_closed(self):
+        with self.cluster(1, processes=False) as (cluster, client):
+            with Client(cluster) as other:
+                monitor = Monitor(other)
+                monitor.attach(tracking=["tasks"], polling_interval=INTERVAL_MS)
+            for call in (monitor.start, monitor.stop, monitor.shutdown, lambda: monitor.get_peaks("tasks"), lambda: monitor.to_csv(self.root)):
+                with self.assertRaisesRegex(RuntimeError, "the client of this Monitor is closed: .*Monitor.Client"):
+                    call()
+            Monitor(client).shutdown()
+
     def test_the_scheduler_is_killed(self):
         """Nothing stays behind, and the recording is kept."""
         script = self.root / "cluster.py"
@@ -571,9 +773,13 @@ class Faults(Clusters):
         process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=os.environ.copy())
         self.started.append(process)
         self.assertEqual(process.stdout.readline(), "ready\n")
+        asked = ("query", "--per-span", "dask_stretch", "none:0all-max:gpu_utilization_percent")
+        until(lambda: "dag=0" in self.sonde(*asked, env=dict(os.environ)).stdout, "peaks of the stretch that goes on")
         process.kill()
         until(lambda: not self.alive("sonde run") and not self.alive("agent --folder"), "sonde has ended")
-        self.assertEqual(len(self.recordings()), 1)
+        [recording] = self.recordings()
+        peaks = self.sonde(*asked, self.runs / recording, env=dict(os.environ))
+        self.assertIn("dag=0", peaks.stdout, peaks.stderr)
 
 
 class Deployments(Clusters):
@@ -612,8 +818,71 @@ class Deployments(Clusters):
         result = self.sonde("run", "--quiet", "-l", 3, "--rate", 0.05, "--", sys.executable, script, env=dict(os.environ))
         self.assertEqual((result.returncode, result.stdout), (0, "True True\n"), result.stderr)
         self.assertEqual(len(self.recordings()), 1)
+        self.assertNotIn("polling_interval", result.stderr)
+        slow = self.sonde("run", "--quiet", "-l", 3, "--rate", 0.1, "--", sys.executable, script, env=dict(os.environ))
+        self.assertEqual(slow.stderr.count("polling_interval=50: the run around this cluster samples every 100 ms"), 1, slow.stderr)
         low = self.sonde("run", "--quiet", "-l", 1, "--", sys.executable, script, env=dict(os.environ))
         self.assertIn("sonde run -l 3", low.stderr)
+
+    def test_the_dashboard(self):
+        """Each of its panels has a line for each worker, GPU or cluster, and all that workers say has a panel."""
+        panels = json.loads(pathlib.Path(os.environ["DASHBOARDS"], "dask.json").read_text())["panels"]
+        of_workers = {metric for kind, metric in _settings.KINDS.values() if kind == "worker"}
+        self.assertLess(of_workers, {panel["targets"][0]["metric"] for panel in panels})
+        with self.cluster(2) as (_, client):
+            with Monitor(client, tracking=list(_settings.KINDS), polling_interval=INTERVAL_MS) as monitor:
+                begun = int(time.time())
+                client.gather(client.map(sleep, [1.2, 1.3, 1.4]))
+                until(lambda: time.time() > begun + 3, "whole seconds")
+            self.csv(monitor)  # all is in the store
+            where = monitor.where()
+            server = Connection(where["url"], pathlib.Path(where["token_file"]).read_text().strip(), PATIENCE_S)
+            lines = {"cluster": 1, "worker": 2, "gpu": GPUS}
+            for panel in panels:
+                [target] = panel["targets"]
+                tags = [one["tagk"] for one in target["filters"]]
+                filters = [one | {"filter": one["filter"].replace("${host:pipe}", ".*")} for one in target["filters"]]
+                query = {"metric": target["metric"], "aggregator": target["aggregator"], "downsample": "1s-avg", "filters": filters}
+                if panel["title"] == "interpreter's lock" and importlib.util.find_spec("gilknocker") is None:
+                    continue
+                answer = json.loads(server.ask("/api/query", json.dumps({"start": begun - 5, "end": begun + 3, "queries": [query]})))
+                self.assertEqual(len({tuple(one["tags"][tag] for tag in tags) for one in answer}), lines[tags[-1]], panel["title"])
+                self.assertTrue(all(one["dps"] for one in answer), panel["title"])
+
+    def test_two_clusters_within_a_run(self):
+        """They share the run; each Monitor sees its own cluster at its own interval."""
+        script = self.root / "program.py"
+        script.write_text(textwrap.dedent("""
+            import os, time
+            from distributed import Client, LocalCluster, wait
+            from sonde.dask import Monitor
+            from test_dask import pause, sleep
+            if __name__ == "__main__":
+                one = dict(n_workers=1, threads_per_worker=1, dashboard_address=None)
+                tracking = ["tasks", "rss"]
+                with LocalCluster(**one) as a, Client(a) as first, LocalCluster(**one) as b, Client(b) as second:
+                    monitors = Monitor(first), Monitor(second)
+                    for monitor, interval in zip(monitors, (50, 200)):
+                        monitor.attach(tracking=tracking, polling_interval=interval)
+                        monitor.start()
+                    wait([first.submit(sleep, 1.5)]), wait([second.submit(pause, 1.5)])
+                    for monitor, name in zip(monitors, ("first", "second")):
+                        monitor.stop()
+                        assert monitor.where()["job"] == os.environ["SONDE_JOB"]
+                        monitor.to_csv(name, identity=True)
+                        assert [len(jobs) for jobs in monitor.get_peaks("rss")] == [1], monitor.get_peaks("rss")
+                    monitors[0].shutdown()
+                    assert [one["key"].split("-")[0] for one in monitors[1].task_extremes()] == ["pause"]
+        """))
+        result = self.sonde("run", "--quiet", "-l", 3, "--rate", 0.05, "--", sys.executable, script, env=dict(os.environ))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for name, key, interval_ms in (("first", "sleep", 50), ("second", "pause", 200)):
+            recording = _csv.read(self.root / name / "worker_0.csv")
+            self.assertEqual({key.split("-")[0] for keys in self.column(recording, "tasks") for key in keys}, {key})
+            times = self.column(recording, "timestamp")
+            self.assertGreater(len(times), 5)
+            self.one_row_each(recording, interval_ms)
+            self.assertEqual(sorted((self.root / name).iterdir()), [self.root / name / "worker_0.csv"])
 
 
 def nested():

@@ -228,6 +228,31 @@ class Peaks(Folder):
         recording = _csv.Recording([*HEAD, "spread"], [(1, 0, 1.0, 3), (1, 0, 2.0, None), (2, 0, 3.0, 2.5)])
         self.assertEqual(_csv.peaks(recording, "spread"), {1: [3], 2: [2.5]})
 
+    def test_of_a_file_and_of_its_rows(self):
+        """peaks_of_file() looks at the columns that it needs alone, and finds what all rows say."""
+        seed = int(os.environ.get("SONDE_TEST_SEED") or 6)
+        some = random.Random(seed)
+
+        def peaks(function):
+            try:
+                return repr(function())  # 9 is not 9.0
+            except ValueError as error:
+                return str(error)
+
+        wrong = 0
+        for turn in range(300 * int(os.environ.get("SONDE_TEST_ROUNDS") or 1)):
+            values = some.choice((["1", "9", "75"], ["1", "9.0", "9", "75.5", ""], ["-5", "nan", "", "2"], ["7", "7x", "b"]))
+            metric, per_dag = some.choice(("mem-util", "power")), some.random() < 0.5
+            lines = [f"job,dag,timestamp,other,{metric}"]
+            for _ in range(some.randrange(12)):
+                cell = ", ".join(some.choice(values) for _ in range(some.randrange(4)))
+                lines.append(f'{some.choice((0, 1, 12, ""))},{some.randrange(2)},{some.random()},x,"{cell}"' + ",1" * (some.random() < 0.01))
+            path = self.file("\n".join(lines) + "\n")
+            expected = peaks(lambda: _csv.peaks(_csv.read(path), metric, per_dag))
+            self.assertEqual(peaks(lambda: _csv.peaks_of_file(path, metric, per_dag)), expected, (seed, turn))
+            wrong += expected[0] != "{"
+        self.assertGreater(wrong, 10)
+
     def test_shapes(self):
         for number in (0, 2, 10):
             self.file(self.TEXT, f"worker_{number}.csv")

@@ -17,7 +17,8 @@ METRIC = "gpu_memory_used_bytes"
 
 class Life:
     def __init__(self, worker, host, begin_ns, end_ns=None):
-        self.worker, self.host, self.begin_ns, self.end_ns, self.started_ns, self.devices = worker, host, begin_ns, end_ns, 0, None
+        self.worker, self.host, self.begin_ns, self.end_ns, self.devices = worker, host, begin_ns, end_ns, None
+        self.address, self.name, self.pid = f"tcp://{host}:{begin_ns}", str(worker), begin_ns
 
 
 class Engine:
@@ -53,10 +54,24 @@ class Engine:
         ]  # fmt: skip
 
 
+def written_to(spans):
+    """The two callbacks of Stretches, which write [start, end, job, dag] to `spans` as the engine has it: None is the end of one that goes on."""
+
+    def opened(start_ns, job, dag):
+        span = [start_ns, None, job, dag]
+        spans.append(span)
+        return lambda end_ns: span.__setitem__(1, end_ns)
+
+    return (lambda *stretch: spans.append([*stretch])), opened
+
+
 class StretchesOfTime(unittest.TestCase):
+    def stretches(self, now_ns, grain_ms, spans):
+        return Stretches(now_ns, grain_ms, *written_to(spans))
+
     def test_one_for_each_change_with_an_instant_in_it(self):
         put = []
-        stretches = Stretches(1_000_400_000, 200, lambda *stretch: put.append(stretch))
+        stretches = self.stretches(1_000_400_000, 200, put)
         stretches.go(1_199_999_999, 1, 0)  # no instant so far
         stretches.go(1_200_000_000, 2, 0)  # nor here: an instant belongs to what begins there
         stretches.cut(1_200_000_001)
@@ -64,16 +79,22 @@ class StretchesOfTime(unittest.TestCase):
         stretches.go(1_700_000_000, 3, 0)
         stretches.cut(1_600_000_000)  # a clock that was set back
         stretches.cut(1_900_000_000)
-        self.assertEqual(put, [(1_200_000_000, 1_200_000_001, 2, 0), (1_399_000_000, 1_700_000_000, 2, 1), (1_600_000_000, 1_900_000_000, 3, 0)])
+        self.assertEqual(stretches.look(1_950_000_000), 2_000_000_000)
+        self.assertEqual(stretches.look(2_000_000_000), 2_000_000_000)
+        self.assertIsNone(stretches.look(2_000_000_001))
+        self.assertEqual(put.pop(), [1_900_000_000, None, 3, 0])  # it is open
+        self.assertEqual(put, [[1_200_000_000, 1_200_000_001, 2, 0], [1_399_000_000, 1_700_000_000, 2, 1], [1_600_000_000, 1_900_000_000, 3, 0]])
 
     def test_pages_hold_what_the_engine_takes(self):
         """However often clients take turns: every instant is in one stretch, and every stretch as a whole in a question."""
         some, put = random.Random(4), []
         now = 10**18
-        stretches = Stretches(now, 5, lambda *stretch: put.append(stretch))
+        stretches = self.stretches(now, 5, put)
         with unittest.mock.patch.object(_stretches, "PAGE", 50):
             for turn in range(3000):
                 now += some.choice((some.randrange(3 * MS), some.randrange(30 * MS)))
+                if some.random() < 0.5:
+                    stretches.look(now - some.randrange(3 * MS))
                 stretches.go(now, turn, 0)
             stretches.cut(now)
         first, last = 10**18, now
@@ -99,11 +120,12 @@ class FilesAndMonitorAgree(unittest.TestCase):
         interval_ms = some.choice((1, 10, 50))
         now = 10**18 + some.randrange(10**9)
         begun = now
-        stretches = Stretches(now, interval_ms, lambda *stretch: engine.spans.append(stretch))
+        stretches = Stretches(now, interval_ms, *written_to(engine.spans))
         at, lives, periods = [(now, 0, 0)], [Life(0, "n1", now), Life(1, "n2", now)], [[now, None]]
         stretches.cut(now)
         for _ in range(120):
             now += some.randrange(4 * interval_ms * MS)
+            stretches.look(now - some.randrange(2 * interval_ms * MS))
             what = some.randrange(10)
             if what < 7:
                 at.append((now, some.randrange(4), some.randrange(3)))
@@ -160,6 +182,53 @@ class FilesAndMonitorAgree(unittest.TestCase):
         self.assertEqual(ask([last, 0], per_dag=True), [everything[last], everything[0]])
         self.assertEqual(ask([last], per_job=False), [_csv.over_jobs(everything[last])])
         self.assertEqual(ask([]), [])
+
+
+class TasksEndWithTheirWorker(unittest.TestCase):
+    """A process that is killed leaves the spans of its tasks open."""
+
+    def play(self, some):
+        """Lives of one worker, one process after the other, whose clock differs from the scheduler's; what each executes, with the last task cut off by its death.
+        Returns the rows and, by instant, what executed then."""
+        interval_ns, skew_ns = 10 * MS, some.randrange(-50, 50) * MS
+        now, lives, tasks, truth = 10**18, [], [], {}
+        tasks.append(("0", "older-0", now - 10**9, None))  # of a process that was killed before this monitor came
+        for number in range(some.randrange(1, 5)):
+            now += some.randrange(1, 100) * MS
+            life = Life(0, "n1", now)
+            life.joined_ns = now + skew_ns
+            lives.append(life)
+            for turn in range(some.randrange(4)):
+                begin = now + some.randrange(50 * MS)
+                now = begin + some.randrange(1, 80 * MS)
+                killed = turn == 2 and some.random() < 0.7
+                tasks.append(("0", f"t-{number}.{turn}", begin + skew_ns, None if killed else now + skew_ns))
+                if killed:
+                    break
+            now += some.randrange(1, 100) * MS
+            life.end_ns = now
+        instants = range(-(-(10**18) // interval_ns) * interval_ns, now, interval_ns)
+        for instant in instants:
+            for life in lives:
+                if life.begin_ns <= instant <= life.end_ns:
+                    mine = [(start, end, key) for _, key, start, end in tasks if key.startswith(f"t-{lives.index(life)}.")]
+                    truth[instant] = [key for start, end, key in sorted(mine) if start <= instant and (end is None or end > instant)]
+        found = {"settings": Settings(["tasks"], interval_ms=10), "periods": [(10**18, now)], "lives": lives, "at": [], "tasks": tasks}
+        series = [{"metric": INSTANTS, "tags": {"host": "n1"}, "t_ns": list(instants), "values": [1] * len(instants)}]
+        return _rows.Rows(found | {"series": series}), truth, tasks
+
+    def test_at_random(self):
+        seed = int(os.environ.get("SONDE_TEST_SEED") or 17)
+        some, cut_off = random.Random(seed), 0
+        for turn in range(300 * int(os.environ.get("SONDE_TEST_ROUNDS") or 1)):
+            rows, truth, tasks = self.play(some)
+            with self.subTest(seed=seed, turn=turn):
+                seen = {round(row[-1] * 100) * 10 * MS: row[3] for row in rows.of(0, identity=True)}
+                self.assertEqual(seen, truth)
+                of_task = {one["key"]: one["seconds"] for one in rows.extremes("tasks")}
+                self.assertEqual(of_task, {key: end and (end - start) / 1e9 for _, key, start, end in tasks[1:]})
+                cut_off += sum(end is None for _, _, _, end in tasks[1:])
+        self.assertGreater(cut_off, 100)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,11 @@ class NoMatplotlib(unittest.TestCase):
         self.assertIn("ImportError: sonde.dask.visualize needs Matplotlib (pip install matplotlib)", result.stderr)
 
 
+def shades(axis):
+    """From where to where each is."""
+    return [(path.vertices[:, 0].min(), path.vertices[:, 0].max()) for one in axis.collections[:1] for path in one.get_paths()]
+
+
 @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "Matplotlib is not here")
 class Picture(unittest.TestCase):
     @classmethod
@@ -69,7 +74,7 @@ class Picture(unittest.TestCase):
         return [artist.get_window_extent() for artist in artists]
 
     def refuses(self, words, *arguments, **more):
-        for draw in (vis.lines, vis.boxes):
+        for draw in (vis.lines, vis.boxes, vis.heat):
             with self.assertRaisesRegex(ValueError, words):
                 draw(*arguments, **more)
         self.assertEqual(self.pyplot.get_fignums(), [])
@@ -99,9 +104,7 @@ class Lines(Picture):
     def test_every_second_dag_is_shaded_in_every_metric(self):
         figure = vis.lines(self.file, 2, ["compute-util", "total-mem"])
         for axis in figure.axes:
-            [shades] = axis.collections
-            found = [(path.vertices[:, 0].min(), path.vertices[:, 0].max()) for path in shades.get_paths()]
-            self.assertEqual([(round(a, 6), round(b, 6)) for a, b in found], [(10.8, 11.4)])
+            self.assertEqual([(round(a, 6), round(b, 6)) for a, b in shades(axis)], [(10.8, 11.4)])
         self.assertEqual([text.get_text() for text in figure.axes[0].texts], ["dag 0", "dag 1", "dag 7"])
 
     def test_the_legend_is_outside_and_nothing_overlaps(self):
@@ -133,8 +136,41 @@ class Lines(Picture):
         self.assertEqual([line.get_label() for line in vis.lines(path, 1, "compute-util").axes[0].get_lines()], ["GPU 4", "GPU 7"])
 
     def test_one_row(self):
-        [line, _] = vis.lines(self.file, 1, "compute-util").axes[0].get_lines()
-        self.assertEqual(line.get_marker(), "o")
+        axis = vis.lines(self.file, 1, "compute-util").axes[0]
+        self.assertEqual(axis.get_lines()[0].get_marker(), "o")
+        self.assertEqual([text.get_text() for text in axis.texts], ["dag 0"])
+        for draw in (vis.boxes, vis.heat):
+            self.assertEqual([text.get_text() for text in draw(self.file, 1, "compute-util").axes[0].texts], ["dag 0"])
+
+    def test_hundreds_of_dags_are_no_barcode(self):
+        """A stretch of less than 3 points is not shaded; a long one among them is."""
+        dags = [*range(300), *[300] * 300, *[301] * 300, *range(302, 547)]
+        path = self.write([*HEAD, "compute-util"], [(1, dag, i / 5, [i % 100]) for i, dag in enumerate(dags)])
+        [(low, high)] = shades(vis.lines(path, 1, "compute-util").axes[0])
+        self.assertEqual((round(low, 6), round(high, 6)), (120.0, 180.0))
+        self.assertEqual(len(shades(vis.boxes(path, 1, "compute-util").axes[0])), 1)
+
+    def test_memory_near_its_limit_is_not_flat(self):
+        used = [(31 + i % 7 / 10) * GIB for i in range(20)]
+        path = self.write([*HEAD, "total-mem", "mem-util"], [(1, 0, float(i), [one], [one / (32 * GIB) * 100]) for i, one in enumerate(used)])
+        axis = vis.lines(path, 1, "total-mem").axes[0]
+        low, high = axis.get_ylim()
+        self.assertTrue(30.8 < low < 31 and 32 < high < 32.2, (low, high))
+        self.assertIn("of 32", [text.get_text() for text in axis.texts])
+        self.assertEqual([list(line.get_ydata()) for line in axis.get_lines()][1], [32.0, 32.0])
+        activity = self.write([*HEAD, "total-mem", "mem-util"], [(1, 0, float(i), [one], [i + 1]) for i, one in enumerate(used)])  # as dask-metrics has it
+        self.assertNotIn("of 32", [text.get_text() for text in vis.lines(activity, 1, "total-mem").axes[0].texts])
+        little = self.write([*HEAD, "total-mem", "mem-util"], [(1, 0, float(i), [i * GIB], [i / 32 * 100]) for i in range(6)])
+        self.assertEqual(vis.lines(little, 1, "total-mem").axes[0].get_ylim()[0], 0)
+
+    def test_heat(self):
+        figure = vis.heat(self.file, 2, ["compute-util", "total-mem"])
+        self.assertEqual([axis.get_title(loc="left") for axis in figure.axes[:2]], ["compute-util", "total-mem"])
+        self.assertEqual([text.get_text() for text in figure.axes[0].get_yticklabels()], ["GPU 0", "GPU 1"])
+        meshes = [one for one in figure.axes[0].collections if hasattr(one, "get_coordinates")]
+        cells = [mesh.get_array().reshape(2, -1).filled(-1).tolist() for mesh in meshes]
+        self.assertEqual(cells, [[[*range(8)], [50 - i for i in range(8)]], [[-1, 9], [3, 75]]])  # -1: missing
+        self.assertEqual({mesh.get_clim() for mesh in meshes}, {(0, 100)})
 
     def test_nothing_but_missing_values(self):
         empty = self.write([*HEAD, "compute-util", "total-mem"], [(1, 0, 1.0, [], [None, None]), (1, None, 2.0, [], [])])
@@ -175,7 +211,17 @@ class Boxes(Picture):
         self.assertGreater(len(labels), 5)
         found = self.extents(figure, labels)
         self.assertFalse([a for a, b in zip(found, found[1:]) if a.x1 + 2 > b.x0])
-        self.assertEqual(self.ticks(figure.axes[0])[0], "10000.00")
+        ticks = self.ticks(figure.axes[0])
+        times = [float(text) for text in ticks.values()]
+        self.assertEqual({round(b - a, 6) for a, b in zip(times, times[1:])}, {20.0})  # round and even
+        self.assertEqual([round(10000 + place * 3 / 5, 6) for place in ticks], times)
+
+    def test_dags_are_marked(self):
+        figure = vis.boxes(self.file, 2, ["compute-util", "total-mem"], freq=2)
+        self.assertEqual([text.get_text() for text in figure.axes[0].texts], ["dag 0", "dag 1", "dag 7"])
+        for axis in figure.axes:
+            [(low, high)] = shades(axis)
+            self.assertEqual((round(low, 6), round(high, 6)), (1.5, 3.5))  # the boxes of rows 4 to 7
 
 
 class Both(Picture):

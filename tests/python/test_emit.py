@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 
 from program import PACKAGE, Program, main
@@ -271,15 +272,22 @@ class Spans(Program):
         self.assertEqual([e.parent for e in work], [0, work[0].id, work[1].id])
         self.assertTrue(all(dict(e.labels)["unit"] == "x" for e in work))
 
-    def test_one_that_never_ends_is_open(self):
+    def test_one_that_is_open_ends_with_its_process(self):
         self.run_it("import os, sonde\nsonde.span('open').__enter__()\nsonde.emit('x', 1)\nos._exit(0)")
-        self.assertEqual([e.end for e in self.spans("open")], [2**63 - 1])
+        [span] = self.spans("open")
+        self.assertEqual(dict(span.labels)["unfinished"], "1")
+        self.assertTrue(span.start < span.end <= time.time_ns())
 
     def test_one_that_is_over(self):
         self.run_it("""
-            from sonde._emit import span_at
+            from sonde._emit import open_span, span_at
             span_at("over", 1_700_000_000_123_456_789, 1_700_000_001_000_000_000, {"job": 3, "dag": 0})
             span_at("bare", 5, 6, None)
+            whole = open_span("whole", None, None, 1_000)
+            open_span("part", {"k": 1}, whole, 2_000).close({"more": 2}, 3_000)
+            whole.close(None, 4_000)
+            try: open_span("bad", None, None, "now")
+            except TypeError: pass
             try: span_at("bad", 1, 2, {"k": type("Bad", (), {"__str__": lambda self: str(1 // 0)})()})
             except ZeroDivisionError: pass
         """)
@@ -287,6 +295,9 @@ class Spans(Program):
         self.assertEqual((over.start, over.end, over.parent), (1_700_000_000_123_456_789, 1_700_000_001_000_000_000, 0))
         self.assertEqual(dict(over.labels).items() & {("job", "3"), ("dag", "0")}, {("job", "3"), ("dag", "0")})
         self.assertEqual((bare.start, bare.end, self.spans("bad")), (5, 6, []))
+        [whole], [part] = self.spans("whole"), self.spans("part")
+        self.assertEqual((whole.start, whole.end, part.start, part.end, part.parent), (1_000, 4_000, 2_000, 3_000, whole.id))
+        self.assertEqual((dict(part.labels)["k"], dict(part.labels)["more"]), ("1", "2"))
 
     def test_tasks_do_not_mix(self):
         self.run_it("""

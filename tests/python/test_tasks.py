@@ -10,7 +10,6 @@ sys.path.insert(0, PACKAGE)
 from sonde._emit import Graph, GraphKeys, TaskSpans  # noqa: E402
 from sonde.dask import _jobs, _keys  # noqa: E402
 
-OPEN = 2**63 - 1
 TASKS = 1_000_000
 AT_ONCE = 1000
 KEPT_MAX = 1000  # blocks of memory, of any size: one for each task would be a million
@@ -38,7 +37,7 @@ asked = []
 def text(key):
     asked.append(key)
     return write([key])
-tasks = TaskSpans("3", text)
+tasks = TaskSpans("3", "c", text)
 for key in QUICK + ASKED:
     tasks(key, "ready", "executing", stimulus_id="x")
 assert len(tasks) == len(QUICK + ASKED), len(tasks)
@@ -53,7 +52,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         """From the first state in which a task executes to the first in which it does not; also of one that nobody wants any more."""
         self.run_it("""
             from sonde._emit import TaskSpans
-            tasks = TaskSpans("0", str)
+            tasks = TaskSpans("0", "c", str)
             for key, *states in (
                 ("a-good", "waiting", "ready", "executing", "memory", "released", "forgotten"),
                 ("a-failed", "ready", "executing", "error"),
@@ -70,20 +69,20 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
                     before = state
             assert len(tasks) == 1, len(tasks)
         """)
-        found = sorted((dict(e.labels)["key"], dict(e.labels).get("error"), e.end == OPEN) for e in self.spans("dask_task"))
-        good = [(f"a-{key}", None, False) for key in ("given.up", "good", "seceded", "twice", "twice", "wanted.again")]
-        self.assertEqual(found, sorted([*good, ("a-failed", "1", False), ("a-open", None, True)]))
+        found = sorted((dict(e.labels)["key"], dict(e.labels).get("error"), dict(e.labels).get("unfinished")) for e in self.spans("dask_task"))
+        good = [(f"a-{key}", None, None) for key in ("given.up", "good", "seceded", "twice", "twice", "wanted.again")]
+        self.assertEqual(found, sorted([*good, ("a-failed", "1", None), ("a-open", None, "1")]))
 
     def test_close_ends_what_executes(self):
         self.run_it("""
             from sonde._emit import TaskSpans
-            tasks = TaskSpans("0", str)
+            tasks = TaskSpans("0", "c", str)
             for key in ("a-1", "a-2"): tasks(key, "ready", "executing")
             tasks.close(); tasks.close()
             assert len(tasks) == 0
             tasks("a-1", "executing", "memory")
         """)
-        self.assertEqual([e.end < OPEN for e in self.spans("dask_task")], [True, True])
+        self.assertEqual(["unfinished" in dict(e.labels) for e in self.spans("dask_task")], [False, False])
 
     def test_a_text_that_fails_costs_that_task_alone(self):
         self.run_it("""
@@ -91,7 +90,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
             def text(key):
                 if key == 1: raise LookupError(key)
                 return 7
-            tasks = TaskSpans("0", text)
+            tasks = TaskSpans("0", "c", text)
             for key, wrong in ((1, LookupError), (2, TypeError), ([], TypeError)):
                 try: tasks(key, "ready", "executing")
                 except wrong: pass
@@ -204,7 +203,7 @@ class Bounds(unittest.TestCase):
         self.assertEqual((len(jobs._keys), jobs.job, jobs.dag), (0, 0, TASKS // AT_ONCE))
 
     def test_worker(self):
-        tasks = TaskSpans("0", str)
+        tasks = TaskSpans("0", "c", str)
 
         def work(batch):
             for i in range(AT_ONCE):

@@ -1,5 +1,6 @@
 """`sonde.dask` under the name that programs written for dask-metrics know: ``from dask_metrics import Monitor``."""
 
+import importlib
 from typing import Any
 
 from sonde.dask import Monitor, custom_metric
@@ -9,7 +10,5 @@ __all__ = ["Monitor", "custom_metric", "visualize"]
 
 def __getattr__(name: str) -> Any:
     if name == "visualize":  # needs Matplotlib
-        import sonde.dask.visualize
-
-        return sonde.dask.visualize
+        return importlib.import_module("dask_metrics.visualize")
     raise AttributeError(name)

@@ -54,8 +54,8 @@ class Group:
 class OpenSpan:
     """A span that has begun."""
 
-    def close(self, more: Optional[Mapping[str, Any]], /) -> None:
-        """Ends it, with more tags or None. Once; a second call does nothing."""
+    def close(self, more: Optional[Mapping[str, Any]], end_ns: Optional[int] = None, /) -> None:
+        """Ends it, with more tags or None, at a time in nanoseconds since the epoch or now. Once; a second call does nothing."""
 
 class Sieve:
     """What sonde.Telemetry stands on."""
@@ -102,10 +102,10 @@ class Watch:
 
 @final
 class TaskSpans:
-    """TaskSpans(worker, text): a span `dask_task` with the tags key and worker for each task that executes. text(key) is asked for the text of keys that are not
+    """TaskSpans(worker, cluster, text): a span `dask_task` with the tags key, worker and cluster for each task that executes. text(key) is asked for the text of keys that are not
     plain."""
 
-    def __new__(cls, worker: str, text: Callable[[Any], str]) -> "TaskSpans": ...
+    def __new__(cls, worker: str, cluster: str, text: Callable[[Any], str]) -> "TaskSpans": ...
     def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
         """A task is in another state now; more is passed over."""
 
@@ -159,8 +159,8 @@ class GraphKeys:
     def __len__(self) -> int:
         """The keys it knows."""
 
-def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], /) -> OpenSpan:
-    """Begins a span within another one or None. What sonde.span() stands on."""
+def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], start_ns: Optional[int] = None, /) -> OpenSpan:
+    """Begins a span within another one or None, at a time in nanoseconds since the epoch or now. What sonde.span() stands on."""
 
 def span_at(name: str, start_ns: int, end_ns: int, tags: Optional[Mapping[str, Any]], /) -> None:
     """A span that is over, its times in nanoseconds since the epoch. It is part of none."""

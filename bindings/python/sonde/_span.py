@@ -28,7 +28,7 @@ class span:
         @sonde.span("load")
         def load(path): ...
 
-    One that ends with an exception gets the tag ``error``. One that never ends is shown as open.
+    One that ends with an exception gets the tag ``error``. One that is open when its process ends, ends with it and gets the tag ``unfinished``.
     """
 
     __slots__ = ("_name", "_open", "_tags")

@@ -46,12 +46,23 @@ static void hashes_differ(void **state)
     assert_true(hash_bytes(text, sizeof text, 1) != plain);
 }
 
+static void a_hash_of_a_number_has_an_inverse(void **state)
+{
+    (void)state;
+    uint64_t x = 0;
+    for (unsigned i = 0; i < 10000; i++, x = hash_u64(x + i))
+        assert_true(hash_u64_inverse(hash_u64(x)) == x && hash_u64(hash_u64_inverse(x)) == x);
+    for (unsigned bit = 0; bit < 64; bit++)
+        assert_true(hash_u64_inverse(hash_u64(UINT64_C(1) << bit)) == UINT64_C(1) << bit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc32c_known_answers),
         cmocka_unit_test(crc32c_goes_on_over_pieces),
         cmocka_unit_test(hashes_differ),
+        cmocka_unit_test(a_hash_of_a_number_has_an_inverse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

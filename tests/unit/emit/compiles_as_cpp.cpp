@@ -23,6 +23,8 @@ int main()
     sonde_span_end();
     sonde_span_end();
     sonde_span_at("past", 1, 2, tags, 1);
+    sonde_span span = sonde_span_open_at("begun", 1, tags, 1, nullptr);
+    sonde_span_close_at(&span, "begun", 2, tags, 1);
     sonde_annotate("note");
     return sonde_level() != 0 || sonde_dropped() != 0 || members[0] != 0 ||
            *sonde_version() == 0; // no agent: all is off

@@ -592,6 +592,12 @@ static int mode_spans(void)
     return 0;
 }
 
+static void *opens(void *span)
+{
+    *(struct sonde_span *)span = sonde_span_open("of a later slot", NULL, 0, NULL);
+    return NULL;
+}
+
 static void *closes(void *span)
 {
     sonde_span_close(span, "moved", NULL, 0);
@@ -609,6 +615,9 @@ static int mode_free_spans(void)
     pthread_t t;
     if (pthread_create(&t, NULL, closes, &moved) != 0 || pthread_join(t, NULL) != 0)
         return 1;
+    struct sonde_span begun = sonde_span_open_at("begun", 1000, &tag, 1, &b);
+    sonde_span_close_at(&begun, "begun", 2000, &tag, 1);
+    sonde_span_open_at("begun and open", 3000, NULL, 0, NULL);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
@@ -618,6 +627,77 @@ static int mode_free_spans(void)
         _exit(0);
     }
     waitpid(pid, NULL, 0);
+    return 0;
+}
+
+// span_of_later_slot: before anybody reads, a span that a second thread opens and the first one closes
+static int mode_span_of_later_slot(void)
+{
+    struct sonde_span span, first = sonde_span_open("first", NULL, 0, NULL);
+    pthread_t t;
+    if (pthread_create(&t, NULL, opens, &span) != 0 || pthread_join(t, NULL) != 0)
+        return 1;
+    sonde_span_close(&span, "of a later slot", NULL, 0);
+    sonde_span_close(&first, "first", NULL, 0);
+    say("written");
+    wait_for_line();
+    return 0;
+}
+
+// span_crowd SEED: threads that open spans and close those of all of them, at random; then says which are open
+enum { CROWD_SPANS = 300, CROWD_THREADS = 4 };
+static struct {
+    pthread_mutex_t mutex;
+    struct sonde_span spans[CROWD_SPANS];
+    char state[CROWD_SPANS + 1]; // by span: 'o' open, 'c' closed
+    unsigned count;
+} crowd_of_spans = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+// One step; false: there are all spans.
+static bool crowd_of_spans_step(void)
+{
+    char name[16];
+    unsigned known = crowd_of_spans.count, which = known ? (unsigned)(random_u64() % known) : 0;
+    if (known == CROWD_SPANS)
+        return false;
+    if (known == 0 || random_u64() % 2) {
+        snprintf(name, sizeof name, "s%u", known);
+        crowd_of_spans.spans[known] = sonde_span_open(name, NULL, 0, NULL);
+        crowd_of_spans.state[known] = 'o';
+        crowd_of_spans.count++;
+    } else if (crowd_of_spans.state[which] == 'o') {
+        snprintf(name, sizeof name, "s%u", which);
+        sonde_span_close(&crowd_of_spans.spans[which], name, NULL, 0);
+        crowd_of_spans.state[which] = 'c';
+    }
+    return true;
+}
+
+static void *crowd_of_spans_member(void *unused)
+{
+    (void)unused;
+    for (bool more = true; more;) {
+        pthread_mutex_lock(&crowd_of_spans.mutex);
+        more = crowd_of_spans_step();
+        useconds_t pause = random_u64() % 8 ? 0 : 1000;
+        pthread_mutex_unlock(&crowd_of_spans.mutex);
+        usleep(pause);
+    }
+    return NULL;
+}
+
+static int mode_span_crowd(void)
+{
+    pthread_t threads[CROWD_THREADS];
+    random_state = (uint64_t)number(0);
+    for (unsigned i = 0; i < CROWD_THREADS; i++)
+        if (pthread_create(&threads[i], NULL, crowd_of_spans_member, NULL) != 0)
+            return 1;
+    for (unsigned i = 0; i < CROWD_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    printf("state=%s\n", crowd_of_spans.state);
+    say("written");
+    wait_for_line();
     return 0;
 }
 
@@ -1134,6 +1214,8 @@ static const struct mode {
     {"groups", mode_groups},
     {"spans", mode_spans},
     {"span_waits", mode_span_waits},
+    {"span_of_later_slot", mode_span_of_later_slot},
+    {"span_crowd", mode_span_crowd},
     {"limits", mode_limits},
     {"define", mode_define},
     {"level", mode_level},

@@ -37,6 +37,29 @@ static bool recorded(void *user, uint32_t series, double *value)
     return true;
 }
 
+static void recorded_events(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user)
+{
+    const struct store *s = user;
+    for (size_t i = 0; i < s->event_count; i++) {
+        const struct fake_event *f = &s->events[i];
+        struct store_label labels[STORE_LABELS_MAX];
+        struct store_event e = {.kind = f->kind,
+                                .start_ns = f->start_ns,
+                                .end_ns = f->end_ns,
+                                .text = str_of(f->text),
+                                .id = f->id,
+                                .parent = f->parent,
+                                .labels = labels};
+        for (const char *at = f->labels; *at;) {
+            size_t key = strcspn(at, "="), value = strcspn(at + key + 1, ",");
+            labels[e.label_count++] = (struct store_label){{at, key}, {at + key + 1, value}};
+            at += key + 1 + value + (at[key + 1 + value] == ',');
+        }
+        if (!each(&e, each_user))
+            return;
+    }
+}
+
 void node_agent_start(struct node *n)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -51,6 +74,7 @@ void node_agent_start(struct node *n)
                                      .label_count = 1,
                                      .level = n->level,
                                      .recorded = recorded,
+                                     .open_spans = recorded_events,
                                      .recorded_user = n->store};
     assert_int_equal(ingest_create(n->store, &options, &n->in, NULL), 0);
     if (!n->blind)

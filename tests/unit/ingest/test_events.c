@@ -1,8 +1,16 @@
 // Groups, explicit times, spans, annotations, and everything at and over its limit.
 #include "emit/segment.h"
 #include "node.h"
+#include "unit/seed.h"
 
+#include <signal.h>
 #include <stdlib.h>
+
+// Whether its process has left it open.
+static bool is_unfinished(const struct fake_event *e)
+{
+    return strstr(e->labels, "unfinished=1") != NULL;
+}
 
 static void groups_and_times(void **state)
 {
@@ -66,7 +74,8 @@ static void spans_nest(void **state)
     struct fake_event *after = fake_event(n.store, "after", 0), *open = fake_event(n.store, "open", 0);
     assert_int_equal(after->parent, 0);
     assert_true(after->end_ns < INT64_MAX);
-    assert_true(open->end_ns == INT64_MAX);
+    assert_string_equal(open->labels, "host=here,rank=1,unfinished=1"); // it ends with its process
+    assert_true(open->end_ns > after->end_ns && open->end_ns <= clock_realtime_ns());
     assert_int_equal(node_stats(&n).dropped_limit, 100 - deep);
     assert_int_equal(node_stats(&n).dropped_corrupt, 0);
     node_close(&n);
@@ -91,10 +100,15 @@ static void spans_of_no_thread(void **state)
     assert_int_equal(moved->parent, b->id);
     assert_true(a->start_ns <= b->start_ns && b->start_ns <= a->end_ns && a->end_ns <= moved->end_ns);
     assert_true(moved->end_ns < INT64_MAX);
-    assert_true(b->end_ns == INT64_MAX); // only a child has tried to close it
-    assert_int_equal(child->parent, 0);  // another process' span is not its
+    assert_true(is_unfinished(b)); // only a child has tried to close it
+    assert_true(b->end_ns >= moved->end_ns && b->end_ns <= clock_realtime_ns());
+    assert_int_equal(child->parent, 0); // another process' span is not its
     assert_true(child->end_ns < INT64_MAX);
     assert_null(fake_event(n.store, "none", 0));
+    struct fake_event *begun = fake_event(n.store, "begun", 0), *goes_on = fake_event(n.store, "begun and open", 0);
+    assert_true(begun->start_ns == 1000 && begun->end_ns == 2000 && begun->parent == b->id);
+    assert_string_equal(begun->labels, "host=here,k=v");
+    assert_true(goes_on->start_ns == 3000 && goes_on->end_ns >= moved->end_ns && is_unfinished(goes_on));
     node_close(&n);
 }
 
@@ -136,11 +150,71 @@ static void a_span_that_is_over_is_stored_once(void **state)
         assert_true(e->end_ns < INT64_MAX);
     assert_int_equal(shorts, 10);
     assert_true(fake_event(n.store, "wide", 0)->end_ns < INT64_MAX);
-    assert_true(fake_event(n.store, "open", 0)->end_ns == INT64_MAX);
-    assert_int_equal(n.store->events_appended,
-                     10 + 2 + 1); // its begin, too, where nobody has looked as far as its end; and the open one
+    assert_true(is_unfinished(fake_event(n.store, "open", 0)));
+    // Both begin and end where the look ahead did not reach the end, and of the open one.
+    assert_int_equal(n.store->events_appended, 10 + 2 + 2);
     assert_int_equal(node_stats(&n).dropped_corrupt, 0);
     node_close(&n);
+}
+
+static void a_span_that_another_thread_closes(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    struct child *c = node_spawn(&n, NULL, "span_of_later_slot", NULL);
+    node_until_said(&n, c, "written");
+    node_agent_start(&n);
+    while (!fake_event(n.store, "first", 0))
+        node_round(&n);
+    struct fake_event *span = fake_event(n.store, "of a later slot", 0);
+    assert_true(span->end_ns < INT64_MAX && !is_unfinished(span));
+    node_say(c, "\n");
+    node_until_all_gone(&n);
+    assert_true(!is_unfinished(fake_event(n.store, "of a later slot", 0)));
+    node_close(&n);
+}
+
+// Threads open spans and close each other's while agents come and go; then the program is killed.
+static void spans_end_with_their_process(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed(5), random = seed;
+    for (unsigned round = 0; round < 2 * test_rounds(); round++) {
+        struct node n;
+        char seed_text[24];
+        node_open(&n);
+        snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)(test_random(&random) >> 1));
+        struct child *c = node_spawn(&n, NULL, "span_crowd", seed_text, NULL);
+        while (!strstr(c->text, "written")) {
+            if (!n.in)
+                node_agent_start(&n);
+            for (unsigned rounds = 1 + (unsigned)(test_random(&random) % 20); rounds; rounds--)
+                node_round(&n);
+            if (test_random(&random) % 4)
+                node_agent_stop(&n);
+        }
+        if (!n.in)
+            node_agent_start(&n);
+        node_until_said(&n, c, "written");
+        int64_t killed_ns = clock_realtime_ns();
+        assert_int_equal(kill(c->pid, SIGKILL), 0);
+        node_until_all_gone(&n);
+        const char *were = strstr(c->text, "state=") + strlen("state=");
+        unsigned open = 0;
+        for (unsigned i = 0; were[i] != '\n'; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "s%u", i);
+            struct fake_event *e = fake_event(n.store, name, 0);
+            if (!e || is_unfinished(e) != (were[i] == 'o') || e->end_ns == INT64_MAX ||
+                (e->end_ns >= killed_ns) != (were[i] == 'o'))
+                fail_msg("%s was '%c', but %s is stored (seed %llu, round %u)", name, were[i],
+                         !e ? "nothing" : e->labels, (unsigned long long)seed, round);
+            open += were[i] == 'o';
+        }
+        assert_true(open > 0 && n.store->event_count == strcspn(were, "\n"));
+        node_close(&n);
+    }
 }
 
 static void at_and_over_limits(void **state)
@@ -223,6 +297,8 @@ int main(void)
         cmocka_unit_test(spans_of_no_thread),
         cmocka_unit_test(a_span_may_outlive_an_agent),
         cmocka_unit_test(a_span_that_is_over_is_stored_once),
+        cmocka_unit_test(a_span_that_another_thread_closes),
+        cmocka_unit_test(spans_end_with_their_process),
         cmocka_unit_test(at_and_over_limits),
         cmocka_unit_test(as_many_metrics_as_there_may_be),
         cmocka_unit_test(store_that_takes_no_more),

@@ -431,7 +431,7 @@ static void import_wide_csv(void **state)
                     "4000,1\n");
     struct store_import_stats stats;
     struct error e = {0};
-    if (store_import_wide_csv(csv, fixture_path, STR("n1"), &stats, &e))
+    if (store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), &stats, &e))
         fail_msg("%s", e.text);
     assert_int_equal(stats.columns, 3);
     assert_int_equal(stats.rows, 3);
@@ -451,13 +451,13 @@ static void import_wide_csv(void **state)
     points_free(&p);
     store_snapshot_close(snap);
     store_reader_close(r);
-    assert_int_equal(store_import_wide_csv(csv, fixture_path, STR("n1"), NULL, &e), -EEXIST);
+    assert_int_equal(store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e), -EEXIST);
     unlink(fixture_path);
     write_text(csv, "ts_ns,a\nx,y\n");
-    assert_int_equal(store_import_wide_csv(csv, fixture_path, STR("n1"), NULL, &e), -EINVAL);
+    assert_int_equal(store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e), -EINVAL);
     assert_int_equal(access(fixture_path, F_OK), -1);
     unlink(csv);
-    assert_int_equal(store_import_wide_csv(csv, fixture_path, STR("n1"), NULL, &e), -ENOENT);
+    assert_int_equal(store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e), -ENOENT);
 }
 
 static void inspection(void **state)

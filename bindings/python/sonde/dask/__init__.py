@@ -20,6 +20,7 @@ those that live, and the same data are what Grafana, `sonde query` and recording
     _scheduler   the scheduler's plugin: owns all state        _worker   the workers' plugin
     _store       questions over HTTP      _rows, _peaks   what is made of the answers
     _csv, _keys  the files                _monitor        what clients hold
+    _lives       a worker's coming and going                  _recording      the same of a cluster that has ended
 """
 
 from typing import Any

@@ -13,10 +13,12 @@ import contextlib
 import csv
 import gzip
 import io
+import itertools
 import math
 import numbers
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -154,27 +156,34 @@ def _row(columns: list[str], parsers: list[Callable[[str], Any]], cells: list[st
     return row
 
 
-def _lines(path: str) -> Iterator[list[Any]]:
-    """The header, then the parsed rows."""
+@contextlib.contextmanager
+def _table(path: str) -> Iterator[Any]:
+    """A csv.reader of the file, packed or not. ValueError, with the line, for what is damaged while the block reads it."""
     csv.field_size_limit(max(csv.field_size_limit(), CELL_MAX_BYTES))
     with open(path, "rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
     with _opened(path, "r", packed) as file:
         reader = csv.reader(file, strict=True)
-        columns: list[str] = []
-        parsers: list[Callable[[str], Any]] = []
         try:
-            for cells in reader:
-                if columns:
-                    yield _row(columns, parsers, cells)
-                else:
-                    columns = _header(cells)
-                    parsers = [_parser(column) for column in columns]
-                    yield columns
-            if not columns:
-                raise ValueError("the file is empty")
+            yield reader
         except (ValueError, csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path}:{max(reader.line_num, 1)}: {error}") from None
+
+
+def _lines(path: str) -> Iterator[list[Any]]:
+    """The header, then the parsed rows."""
+    with _table(path) as reader:
+        columns: list[str] = []
+        parsers: list[Callable[[str], Any]] = []
+        for cells in reader:
+            if columns:
+                yield _row(columns, parsers, cells)
+            else:
+                columns = _header(cells)
+                parsers = [_parser(column) for column in columns]
+                yield columns
+        if not columns:
+            raise ValueError("the file is empty")
 
 
 def read(path: Path) -> Recording:
@@ -203,6 +212,14 @@ def numbered(folder: Path, fname: Optional[str] = None) -> dict[int, str]:
     if len(names) > 1:
         raise ValueError(f"{os.fspath(folder)} holds recordings of several names, say which with fname: {', '.join(sorted(names))}")
     return dict(sorted(found.items()))
+
+
+def clear(folder: Path, fname: str) -> None:
+    """Removes the folder's recordings of this name, and nothing else."""
+    for file in os.listdir(folder) if os.path.isdir(folder) else []:
+        match = _NAME.fullmatch(file)
+        if match and match["name"] == fname:
+            os.unlink(os.path.join(folder, file))
 
 
 def files(folder: Path, fname: Optional[str] = None) -> list[str]:
@@ -241,6 +258,62 @@ def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any,
             raise_to(found.setdefault((row[job_place], row[dag_place]) if per_dag else row[job_place], []), values)
     for peak in found.values():
         raise_to(peak, [None] * devices)
+    return found if devices else {}
+
+
+def peaks_of_file(path: Path, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
+    """peaks() of a file, whose other columns are not looked at. Equal cells are read once: of what GPUs do, most are."""
+    try:
+        return _peaks_of_cells(os.fspath(path), metric, per_dag)
+    except ValueError:
+        return peaks(read(path), metric, per_dag)  # which says where and what is wrong
+
+
+def _peaks_of_cells(path: str, metric: str, per_dag: bool) -> dict[Any, list[Optional[Number]]]:
+    if metric == TASKS:
+        raise ValueError
+    cells: dict[tuple[str, str], dict[str, None]] = {}  # in the order in which they came: of 9 and 9.0 the first is the peak
+    dags: set[str] = set()
+    with _table(path) as rows:
+        columns = _header(next(rows, []))
+        place = Recording(columns, [], path).place(metric)
+        job_place, dag_place, width = columns.index("job"), columns.index("dag"), len(columns)
+        for row in rows:
+            if len(row) != width:
+                raise ValueError
+            dags.add(row[dag_place])
+            at = row[job_place], row[dag_place] if per_dag else ""
+            if at in cells:
+                cells[at][row[place]] = None
+            else:
+                cells[at] = {row[place]: None}
+    for dag in dags:
+        _whole(dag)
+    found: dict[Any, list[Optional[Number]]] = {}
+    devices = 0
+    for (job, dag), texts in cells.items():
+        highest = _highest(texts)
+        devices = max(devices, len(highest))
+        number = _whole(job)
+        if number is not None:
+            raise_to(found.setdefault((number, _whole(dag)) if per_dag else number, []), highest)
+    for peak in found.values():
+        raise_to(peak, [None] * devices)
+    return found if devices else {}
+
+
+def _highest(cells: Iterable[str]) -> list[Optional[Number]]:
+    """Of each device. ValueError for what is no number."""
+    found: list[Optional[Number]] = []
+    for column in itertools.zip_longest(*(cell.split(",") for cell in cells if cell), fillvalue=""):
+        texts = dict.fromkeys(column)
+        try:
+            found.append(max(map(int, texts)))
+        except ValueError:  # missing values, or such with a point
+            highest: Optional[Number] = None
+            for text in texts:
+                highest = _higher(highest, _number(text))
+            found.append(highest)
     return found
 
 
@@ -250,6 +323,13 @@ def over_jobs(peaks_by_job: dict[Any, list[Optional[Number]]]) -> list[Optional[
     for values in peaks_by_job.values():
         raise_to(peak, values)
     return peak
+
+
+def known_peaks(found: list[Any], metric: str, where: str) -> list[Any]:
+    """The peaks; warns where no worker has any, as where there is no GPU."""
+    if found and not any(found):
+        warnings.warn(f"{metric} has no value {where}: a metric of GPUs needs some, see `sonde doctor`", RuntimeWarning, stacklevel=3)
+    return found
 
 
 def chosen(workers: Union[int, Iterable[int], None], there: Sequence[int], where: str) -> list[int]:
@@ -273,7 +353,6 @@ def peaks_from_csv(
     there = numbered(csv_dir, fname)
     if not there:
         raise FileNotFoundError(f"no {fname or 'NAME'}_N.csv in {os.fspath(csv_dir)}")
-    by_worker = [peaks(read(there[number]), metric, per_dag) for number in chosen(workers, list(there), os.fspath(csv_dir))]
-    if per_job or per_dag:
-        return by_worker
-    return [over_jobs(by_job) for by_job in by_worker]
+    by_worker = [peaks_of_file(there[number], metric, per_dag) for number in chosen(workers, list(there), os.fspath(csv_dir))]
+    found: list[Any] = list(by_worker) if per_job or per_dag else [over_jobs(by_job) for by_job in by_worker]
+    return known_peaks(found, metric, f"in {os.fspath(csv_dir)}")

@@ -2,11 +2,13 @@
 
 import os
 import pickle
+import warnings
 from collections.abc import Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
 from . import _csv, _tables
+from ._recording import Recorded
 from ._rows import Rows
 from ._settings import Settings, check
 
@@ -37,7 +39,7 @@ class Monitor:
 
     def attach(
         self,
-        tracking: Sequence[str],
+        tracking: Sequence[str] = (),
         custom_metrics: Sequence[Callable[[Any, Any], Any]] = (),
         job_type: str = "client",
         polling_interval: float = 200,
@@ -52,21 +54,23 @@ class Monitor:
         `own_gpus`: a worker's rows have the GPU that it computes on (the first of CUDA_VISIBLE_DEVICES) instead of all that its node has. `spans`: graphs made in
         a `distributed.span` belong to the job of that span.
         """
-        if isinstance(tracking, str):
-            raise ValueError("tracking is a list of names")
+        _check_list(tracking)
         names = [_metric_name(function) for function in custom_metrics]
         check(tracking, job_type, polling_interval, mem_limit, names)
         settings = Settings(
-            list(dict.fromkeys(tracking)), names, _pickled(custom_metrics), job_type, spans, max(1, round(polling_interval)), own_gpus, mem_limit, os.fspath(dump_loc)
+            list(dict.fromkeys(tracking)), names, _pickled(custom_metrics), job_type, spans, round(polling_interval), own_gpus, mem_limit, os.fspath(dump_loc)
         )
         return self._run(self._on_scheduler, "attach", settings=settings)
 
-    def start(self) -> Any:
-        """Records from now on."""
-        return self._ask("record")
+    def start(self, tracking: Optional[Sequence[str]] = None) -> Any:
+        """Records from now on. `tracking` takes the place of attach()'s; if that differs, the recording begins anew."""
+        if tracking is None:
+            return self._ask("record")
+        _check_list(tracking)
+        return self._run(self._on_scheduler, "start", tracking=list(dict.fromkeys(tracking)))
 
-    def stop(self) -> Any:
-        """Records no more. What was recorded stays, and start() may be called again."""
+    def stop(self, force: bool = False) -> Any:
+        """Records no more. What was recorded stays, and start() may be called again. It waits for no task, with `force` and without."""
         return self._ask("stop")
 
     def shutdown(self) -> Any:
@@ -83,13 +87,23 @@ class Monitor:
 
     # ---- what was recorded
 
-    def to_csv(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
-        """Writes a file for each worker there was, {path}/{fname}_{N}.csv; the paths. `identity` adds the columns worker-address, worker-name, host, pid, gpu-uuid,
+    def to_csv(self, path: Path, fname: str = "worker", identity: bool = False, clear_dir: bool = False) -> Any:
+        """Writes a file for each worker there was, {path}/{fname}_{N}.csv; the paths. `clear_dir` removes the folder's earlier files of this name. `identity` adds the columns worker-address, worker-name, host, pid, gpu-uuid,
         gpu-index and time (seconds since the epoch)."""
-        return self._run(self._to_csv, path, fname, identity)
+        return self._run(self._to_csv, path, fname, identity, clear_dir)
 
-    async def _to_csv(self, path: Path, fname: str, identity: bool) -> list[str]:
-        return (await self._recorded()).write(os.fspath(path), fname, identity)
+    async def _to_csv(self, path: Path, fname: str, identity: bool, clear_dir: bool) -> list[str]:
+        rows = await self._recorded()
+        if clear_dir:
+            _csv.clear(path, fname)
+        return rows.write(os.fspath(path), fname, identity)
+
+    def request_metrics(self) -> Any:
+        """The rows in memory: for each worker, in the order of the files, {column: [of each row]}."""
+        return self._run(self._request_metrics)
+
+    async def _request_metrics(self) -> list[dict[str, list[Any]]]:
+        return (await self._recorded()).by_column()
 
     def to_parquet(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
         """As to_csv(), but Parquet files, {path}/{fname}_{N}.parquet, whose columns have types. Needs pyarrow."""
@@ -112,7 +126,11 @@ class Monitor:
         """The highest values: for each worker, in the order asked for, {job: [of each device]}, with `per_dag` {(job, dag): [of each device]}, without `per_job`
         [of each device]."""
         asked = [workers] if isinstance(workers, int) else None if workers is None else list(workers)
-        return self._ask("peaks", metric=metric, workers=asked, per_job=per_job, per_dag=per_dag)
+        return self._run(self._get_peaks, metric, asked, per_job, per_dag)
+
+    async def _get_peaks(self, metric: str, workers: Optional[list[int]], per_job: bool, per_dag: bool) -> list[Any]:
+        found = await self._on_scheduler("ask", method="peaks", arguments={"metric": metric, "workers": workers, "per_job": per_job, "per_dag": per_dag})
+        return _csv.known_peaks(found, metric, "in this recording")
 
     @staticmethod
     def peaks_from_csv(
@@ -121,17 +139,19 @@ class Monitor:
         """The same of the files that to_csv() wrote. `fname` is needed where the folder has files of several names."""
         return _csv.peaks_from_csv(csv_dir, metric, workers, per_job, fname, per_dag)
 
+    @staticmethod
+    def from_recording(path: Path, cluster: Optional[str] = None) -> Recorded:
+        """The recording of a cluster that has ended (a path, or the id of a job): files, peaks and tasks as from its Monitor. `cluster` is needed where several
+        clusters shared the job: the address of the scheduler."""
+        return Recorded(path, cluster)
+
     def task_extremes(self, metric: str = "rss") -> Any:
         """Of each task that was executed, in the order of workers and times: a dictionary of worker, key, seconds, and lists min and max with the metric's lowest and
         highest value of each device meanwhile. `tasks` and the metric have to be tracked (KeyError)."""
         return self._run(self._task_extremes, metric)
 
     async def _task_extremes(self, metric: str) -> list[dict[str, Any]]:
-        rows = Rows(await self._on_scheduler("ask", method="recorded", arguments={}))
-        for needed in ("tasks", metric):
-            if needed not in rows.settings.columns:
-                raise KeyError(f"{needed!r} was not tracked; there is {', '.join(rows.settings.columns) or 'nothing'}")
-        return list(rows.extremes(metric))
+        return (await self._recorded()).task_extremes(metric)
 
     def successful_jobs(self) -> Any:
         """The numbers of the jobs all of whose dags have ended, and none with an error."""
@@ -173,6 +193,8 @@ class Monitor:
 
     def _run(self, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any, **keywords: Any) -> Any:
         """Awaitable for an asynchronous client, else the result."""
+        if self.client.status in ("closing", "closed"):
+            raise RuntimeError("the client of this Monitor is closed: make a Monitor(Client(address)); of a cluster that has ended, `sonde query --list` finds the recording")
         return self.client.sync(function, *arguments, **keywords)
 
     async def _on_scheduler(self, function: str, **keywords: Any) -> Any:
@@ -184,9 +206,17 @@ class Monitor:
             if error.name and error.name.split(".")[0] == "sonde":
                 raise RuntimeError("sonde is not installed where the scheduler runs (pip install sonde)") from None
             raise
+        if isinstance(answer, Warning):
+            warnings.warn(answer, stacklevel=2)
+            return None
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+def _check_list(tracking: Any) -> None:
+    if isinstance(tracking, str):
+        raise ValueError("tracking is a list of names")
 
 
 def _metric_name(function: Any) -> str:

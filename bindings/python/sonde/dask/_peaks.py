@@ -13,7 +13,7 @@ from ._settings import KINDS, Settings, custom_series
 from ._stretches import SPAN
 
 if TYPE_CHECKING:
-    from ._scheduler import Life
+    from ._lives import Life
     from ._store import Store
 
 Place = tuple[str, str, str]  # a series: worker, host, device
@@ -36,6 +36,8 @@ def peaks(
         return [{} if per_job or per_dag else [] for _ in chosen]
     mine = [life for life in lives if life.worker in chosen]
     hosts = {"host": "|".join(sorted({life.host for life in mine}))}
+    if kind == "worker":
+        hosts["cluster"] = settings.cluster
     series = _series(store, settings, kind, name, periods, hosts)
     values = _values(store, name, questions, hosts)
     by_worker: list[dict[Any, list[Any]]] = [{} for _ in chosen]

@@ -21,12 +21,14 @@ from . import _csv, _keys
 from ._settings import INSTANTS, KINDS, Settings, custom_series, own_gpu
 
 if TYPE_CHECKING:
-    from ._scheduler import Life
+    from ._lives import Life
     from ._store import Store
 
 IDENTITY = ("worker-address", "worker-name", "host", "pid", "gpu-uuid", "gpu-index", "time")
 # Series that there may be of a host, to keep answers small.
 DEVICES_MAX = 16
+
+Task = tuple[int, Optional[int], str]  # its start; its end, None if its span is open; its key
 
 
 def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int) -> dict[str, Any]:
@@ -35,20 +37,28 @@ def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], l
     if not periods:
         return found
     start_ms, end_ms = periods[0][0] // 1_000_000, periods[-1][1] // 1_000_000
+    own = {"worker": "*", "cluster": settings.cluster}
     wanted = [(INSTANTS, {"host": "*"})]
-    wanted += [(KINDS[name][1], {"host": "*"}) for name in settings.columns if KINDS.get(name, ("",))[0] in ("gpu", "worker")]
-    wanted += [(custom_series(name), {"worker": "*"}) for name in settings.custom]
+    wanted += [(KINDS[name][1], {"host": "*"}) for name in settings.columns if KINDS.get(name, ("",))[0] == "gpu"]
+    wanted += [(KINDS[name][1], own) for name in settings.columns if KINDS.get(name, ("",))[0] == "worker"]
+    wanted += [(custom_series(name), own) for name in settings.custom]
     hosts = len({life.host for life in lives}) or 1
     found["series"] = store.raw(start_ms, end_ms, settings.interval_ms, wanted, hosts * DEVICES_MAX * len(wanted))
-    found["at"] = at(store, attached_ns, periods[-1][1])
+    found["at"] = at(store, settings.cluster, attached_ns, periods[-1][1])
     if "tasks" in settings.tracking:
-        found["tasks"] = [(one["tags"]["worker"], one["tags"]["key"], one["start_ns"], one.get("end_ns")) for one in store.spans("dask_task", attached_ns, periods[-1][1])]
+        found["tasks"] = [task_of(one) for one in store.spans("dask_task", attached_ns, periods[-1][1])]
     return found
 
 
-def at(store: "Store", start_ns: int, end_ns: int) -> list[tuple[int, int, int]]:
+def task_of(span: dict[str, Any]) -> tuple[str, str, int, Optional[int]]:
+    """Worker, key, start and end of a task. A task that its worker's end has cut off has no end of its own."""
+    tags = span["tags"]
+    return tags["worker"], tags["key"], span["start_ns"], None if "unfinished" in tags else span.get("end_ns")
+
+
+def at(store: "Store", cluster: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int]]:
     """(since when, job, dag), in order."""
-    series = store.query(start_ns // 1_000_000, end_ns // 1_000_000, [("dask_job", {}), ("dask_dag", {})])
+    series = store.query(start_ns // 1_000_000, end_ns // 1_000_000, [("dask_job", {"cluster": cluster}), ("dask_dag", {"cluster": cluster})])
     by_metric = {one["metric"]: dict(zip(one["t_ns"], one["values"])) for one in series}
     dags = by_metric.get("dask_dag", {})
     return [(t, int(job), int(dags[t])) for t, job in sorted(by_metric.get("dask_job", {}).items()) if t in dags]
@@ -96,9 +106,11 @@ class Rows:
             self.lives.setdefault(life.worker, []).append(life)
         self.at = found["at"]
         self.at_ns = [t for t, _, _ in self.at]
-        self.tasks: dict[int, list[tuple[int, Optional[int], str]]] = {}
+        self.tasks: dict[tuple[int, int], list[Task]] = {}  # worker, place of its life
         for worker, key, start_ns, end_ns in found["tasks"]:
-            self.tasks.setdefault(int(worker), []).append((start_ns, end_ns, key))
+            place = life_of(self.lives.get(int(worker), []), start_ns)
+            if place is not None:
+                self.tasks.setdefault((int(worker), place), []).append((start_ns, end_ns, key))
         self.instants: dict[str, Sequence[int]] = {}
         self.devices: dict[str, dict[str, Device]] = {}  # host → UUID → device: one that several series speak of is there once
         self.of_device: dict[tuple[str, str, str], Series] = {}  # host, UUID, metric
@@ -110,7 +122,7 @@ class Rows:
         tags, metric = one["tags"], one["metric"]
         series = Series(one["t_ns"], one["values"], self.settings.interval_ms * 1_000_000)
         if metric == INSTANTS:
-            self.instants[tags["host"]] = one["t_ns"]
+            self.instants[tags["host"]] = thinned(one["t_ns"], self.settings.interval_ms * 1_000_000)
         elif "worker" in tags:
             self.of_worker.setdefault((int(tags["worker"]), metric), {})[int(tags.get("device", 0))] = series
         else:
@@ -125,14 +137,14 @@ class Rows:
     def of(self, worker: int, identity: bool = False) -> Iterator[list[Any]]:
         """The rows of a worker in the order of their times."""
         lives = self.lives[worker]
-        for life in lives:
+        for place_of_life, life in enumerate(lives):
             devices = devices_of(life, list(self.devices.get(life.host, {}).values()), self.settings.own_gpus)
-            running = Running(self.tasks.get(worker, []))
+            running = Running(self.tasks.get((worker, place_of_life), []))
             for instant_ns in self._instants(life):
                 place = bisect.bisect_right(self.at_ns, instant_ns) - 1
                 _, job, dag = self.at[place] if place >= 0 else (0, 0, 0)
-                row: list[Any] = [job, dag, round((instant_ns - lives[0].started_ns) / 1e9, 6)]
-                keys = running.at(instant_ns) if self.tasks else []
+                row: list[Any] = [job, dag, round((instant_ns - self.periods[0][0]) / 1e9, 6)]
+                keys = running.at(instant_ns)
                 row += [self._cell(name, life, devices, keys, instant_ns) for name in self.settings.columns]
                 if identity:
                     row += [life.address, life.name, life.host, life.pid]
@@ -149,12 +161,24 @@ class Rows:
             written.append(path)
         return written
 
+    def by_column(self) -> list[dict[str, list[Any]]]:
+        """For each worker {column: [of each row]}."""
+        of_workers = [list(self.of(worker)) for worker in self.workers]
+        return [{column: [row[place] for row in mine] for place, column in enumerate(self.columns)} for mine in of_workers]
+
+    def task_extremes(self, metric: str) -> list[dict[str, Any]]:
+        """As Monitor.task_extremes()."""
+        for needed in ("tasks", metric):
+            if needed not in self.settings.columns:
+                raise KeyError(f"{needed!r} was not tracked; there is {', '.join(self.settings.columns) or 'nothing'}")
+        return list(self.extremes(metric))
+
     def extremes(self, metric: str) -> Iterator[dict[str, Any]]:
         """Of each task that was executed: worker, key, seconds (None: it still runs, or its worker died), and the metric's `min` and `max` of each device meanwhile."""
         kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
         for worker in self.workers:
-            for start_ns, end_ns, text in sorted(self.tasks.get(worker, []), key=lambda task: task[0]):
-                life = next((life for life in reversed(self.lives[worker]) if life.begin_ns <= start_ns), self.lives[worker][0])
+            of_lives = [(task, life) for place, life in enumerate(self.lives[worker]) for task in self.tasks.get((worker, place), [])]
+            for (start_ns, end_ns, text), life in sorted(of_lives, key=lambda one: one[0][0]):
                 devices = devices_of(life, list(self.devices.get(life.host, {}).values()), self.settings.own_gpus)
                 of_gpus = [self.of_device.get((life.host, device.uuid, name)) for device in devices]
                 own = self.of_worker.get((worker, name), {})
@@ -183,13 +207,26 @@ class Rows:
         return [own[device].at(instant_ns) for device in sorted(own)]
 
 
-class Running:
-    """Which of the tasks are executing, for instants in order."""
+def thinned(instants: Sequence[int], interval_ns: int) -> list[int]:
+    """The first instant of each interval: another monitor of the run, or the run around the cluster, may have had the agent sample more often."""
+    return [instant for before, instant in zip([instants[0] - 1, *instants], instants) if before // interval_ns != instant // interval_ns] if instants else []
 
-    def __init__(self, tasks: list[tuple[int, Optional[int], str]]) -> None:
+
+def life_of(lives: "list[Life]", start_ns: int) -> Optional[int]:
+    """The place of the life in which a worker began a task; None: a process from before these lives began it.
+
+    A task ends with its life at the latest: the span of a killed process stays open. The worker's clock stamps both the task and `joined_ns`, so they compare
+    although the clocks of hosts differ."""
+    return next((place for place in reversed(range(len(lives))) if lives[place].joined_ns <= start_ns), None)
+
+
+class Running:
+    """The tasks of one life that are executing, for instants in order."""
+
+    def __init__(self, tasks: list[Task]) -> None:
         self.tasks = sorted(tasks, key=lambda task: task[0])
         self.next = 0
-        self.now: list[tuple[int, Optional[int], str]] = []
+        self.now: list[Task] = []
 
     def at(self, instant_ns: int) -> list[Any]:
         while self.next < len(self.tasks) and self.tasks[self.next][0] <= instant_ns:

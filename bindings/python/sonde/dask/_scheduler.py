@@ -9,10 +9,11 @@ import json
 import logging
 import math
 import os
+import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Optional
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Optional
 
 import dask.config  # type: ignore[import]
 from distributed.diagnostics.plugin import SchedulerPlugin  # type: ignore[import]
@@ -23,8 +24,10 @@ from sonde import _service
 from sonde._emit import Graph, OpenSpan, open_span, span_at
 
 from ._jobs import Jobs
+from ._lives import Life
+from ._recording import CLEARED, RECORDING, settings_tags
 from ._settings import INSTANTS, KINDS, MARK, PLUGIN, Settings, check
-from ._store import Store
+from ._store import Store, connected
 from ._stretches import SPAN, Stretches
 from ._worker import END, WorkerPart, host_name
 
@@ -35,24 +38,23 @@ LAUNCHERS = (
 HANDLER = "sonde_worker"  # what workers call
 SETTLE_S = 3.0
 LOOK_S = 0.02
+LOOK_BEHIND_S = 0.001  # so much behind an instant a stretch is looked at
 
 
 logger = logging.getLogger("sonde.dask")
 
 
 @dataclass
-class Life:
-    """A worker from its coming to its going; one that was started again under its name is the same worker."""
+class SharedRun:
+    """The run of all monitors of this process: libsonde sends what a process says to one agent. Their data are told apart by the tag `cluster`. The last one ends it."""
 
-    worker: int  # N of its file
-    name: str
-    address: str
-    host: str
-    pid: int
-    devices: Optional[str]  # CUDA_VISIBLE_DEVICES
-    started_ns: int  # of its process
-    begin_ns: int
-    end_ns: Optional[int] = None
+    service: _service.Service
+    interval_ms: int
+    monitors: int = 0
+
+
+_shared: Optional[SharedRun] = None
+_sharing = threading.Lock()
 
 
 class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
@@ -66,27 +68,34 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.numbers: dict[str, int] = {}  # a worker's name → N
         self.life_spans: dict[str, OpenSpan] = {}  # by address
         self.job_spans: dict[int, OpenSpan] = {}
-        self.service: Optional[_service.Service] = None
+        self.run: Optional[SharedRun] = None  # None: the run around this cluster
         self.mark = 0
         self.given_span: Any = None
         self.node: Optional[dict[str, Any]] = None  # None: the run around this cluster looks after its nodes
         self.host = host_name()
+        self.recording: Optional[OpenSpan] = None  # of the last period
+        self.warning = ""  # what attach() says of a wish that cannot be met
+        self.looks: Optional[asyncio.TimerHandle] = None  # when the stretch that goes on is looked at
 
     # ---- its life
 
     async def start(self, scheduler: Any) -> None:
         self.scheduler = scheduler
+        self.loop = asyncio.get_running_loop()
         self.attached_ns = time.time_ns()
         await asyncio.get_running_loop().run_in_executor(None, self._start_service)
         try:
-            self.store = Store(self.environment)
+            self.settings.cluster = str(scheduler.address or scheduler.id)
+            self.store = Store(connected(self.environment), self.settings.cluster)
             self.level = int(self.environment["SONDE_LEVEL"])
             sonde.connect(self.environment["SONDE_SOCKET"], self.level)
-            self.at = sonde.group([sonde.gauge("dask_job"), sonde.gauge("dask_dag")])
-            self.marks = sonde.gauge(MARK, tags={"worker": "scheduler"})
-            self.stretches = Stretches(self.attached_ns, self._grain_ms(), _put_stretch)
+            self.at = sonde.group([sonde.gauge(name, tags=self._tags()) for name in ("dask_job", "dask_dag")])
+            self.marks = sonde.gauge(MARK, tags=self._tags(worker="scheduler"))
+            self.stretches = Stretches(self.attached_ns, self._grain_ms(), self._put_stretch, self._open_stretch)
             self.jobs = Jobs(self.settings.job_type == "manual", self._opened, self._closed, self._go)
             self.transition = self.jobs.transition
+            if self.jobs.manual:
+                self.job_spans[0] = self._job_span(0)  # what comes before the first new_job()
             self._go(0, 0)
             for state in sorted(scheduler.workers.values(), key=lambda state: _natural(str(state.name))):
                 self._number(str(state.name))
@@ -96,19 +105,44 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             raise
 
     def _start_service(self) -> None:
-        """The run around this cluster, else one of its own."""
+        """The run around this cluster, else one of this process."""
+        global _shared
+        with _sharing:
+            if _shared and _shared.service.runs:
+                if self.settings.interval_ms < _shared.interval_ms:
+                    raise RuntimeError(
+                        f"another monitor of this program samples every {_shared.interval_ms} ms, and a program has one agent: "
+                        f"attach the monitor with polling_interval={self.settings.interval_ms} first"
+                    )
+                self._join(_shared)
+                return
+            self._start_alone()
+
+    def _start_alone(self) -> None:
+        global _shared
         around = {name: value for name, value in os.environ.items() if name.startswith("SONDE_")}
         if around.get("SONDE_URL") and int(around.get("SONDE_LEVEL") or 0):
             if int(around["SONDE_LEVEL"]) < self.settings.level:
                 raise RuntimeError(f"this cluster is in a run of level {around['SONDE_LEVEL']}; what is tracked needs sonde run -l {self.settings.level}")
             self.environment = around
+            rate_ms = self._rate_ms()
+            if rate_ms is not None and rate_ms > self.settings.interval_ms:
+                self.warning = (
+                    f"polling_interval={self.settings.interval_ms}: the run around this cluster samples every {rate_ms} ms, and so are the rows apart; "
+                    f"start it with sonde run --rate {self.settings.interval_ms / 1000:g}"
+                )
             return
         options = [f"--rate={self.settings.interval_ms / 1000}", "--open-hub"]
         if self.settings.mem_limit:
             os.makedirs(self.settings.dump_loc, exist_ok=True)
             options.append(f"--run-dir={os.path.abspath(self.settings.dump_loc)}")
-        self.service = _service.Service(max(3, self.settings.level), options=options, without=LAUNCHERS)
-        self.environment = self.service.environment
+        _shared = SharedRun(_service.Service(max(3, self.settings.level), options=options, without=LAUNCHERS), self.settings.interval_ms)
+        self._join(_shared)
+
+    def _join(self, run: SharedRun) -> None:
+        run.monitors += 1
+        self.run = run
+        self.environment = run.service.environment
         self.node = self._for_nodes()
 
     def _job(self, folder: str) -> dict[str, Any]:
@@ -118,11 +152,15 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
 
     def _grain_ms(self) -> int:
         """What the times of all samples are multiples of: those of agents, which may have another rate in a run around the cluster, and those of workers."""
+        rate_ms = self._rate_ms()
+        return 1 if rate_ms is None else math.gcd(self.settings.interval_ms, rate_ms) or 1
+
+    def _rate_ms(self) -> Optional[int]:
+        """Between two samples of the agent. None: it is a node's, of a run that was started elsewhere."""
         try:
-            rate_s = float(self._job(os.path.dirname(self.environment["SONDE_SOCKET"]))["rate"])
+            return round(float(self._job(os.path.dirname(self.environment["SONDE_SOCKET"]))["rate"]) * 1000)
         except (OSError, LookupError, ValueError):
-            return 1  # a node's agent of a run that was started elsewhere
-        return math.gcd(self.settings.interval_ms, round(rate_s * 1000)) or 1
+            return None
 
     def _for_nodes(self) -> dict[str, Any]:
         """What `sonde node` on another host has to know."""
@@ -138,13 +176,24 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         }  # fmt: skip
 
     def _stop_service(self) -> None:
-        if self.service:
-            self.service.stop()
+        global _shared
+        run, self.run = self.run, None
+        if run is None:
+            return
+        with _sharing:
+            run.monitors -= 1
+            if run.monitors:
+                return
+            if _shared is run:
+                _shared = None
+            run.service.stop()
 
     async def close(self) -> None:
         """Ends what it has started; the recording is kept."""
         self.stop()
-        self._cut()
+        self.stretches.cut(time.time_ns())
+        if self.looks is not None:
+            self.looks.cancel()
         if self.settings.csv:
             await self._write()
         for span in [*self.job_spans.values(), *self.life_spans.values()]:
@@ -163,6 +212,26 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         except Exception:
             logger.exception("sonde: the files could not be written to %s", self.settings.csv)
 
+    def _tags(self, **more: Any) -> dict[str, Any]:
+        return {"cluster": self.settings.cluster, **more}
+
+    def _put_stretch(self, start_ns: int, end_ns: int, job: int, dag: int) -> None:
+        span_at(SPAN, start_ns, end_ns, self._tags(job=job, dag=dag))
+
+    def _open_stretch(self, start_ns: int, job: int, dag: int) -> Callable[[int], None]:
+        span = open_span(SPAN, self._tags(job=job, dag=dag), None, start_ns)
+        return lambda end_ns: span.close(None, end_ns)
+
+    def _look(self) -> None:
+        """Looks at the stretch that goes on as soon as it holds an instant, and then no more: once for each stretch that is long enough."""
+        now_ns = time.time_ns()
+        due_ns = self.stretches.look(now_ns)
+        self.looks = None if due_ns is None else self.loop.call_later((due_ns - now_ns) / 1e9 + LOOK_BEHIND_S, self._look)
+
+    def _look_later(self) -> None:
+        if self.looks is None:
+            self._look()
+
     # ---- workers
 
     def _number(self, name: str) -> int:
@@ -170,31 +239,26 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
 
     async def take_worker(self, identity: dict[str, Any]) -> dict[str, Any]:
         """A worker has the plugin now: who it is, and what it is told."""
-        now_ns = time.time_ns()
-        started_ns = identity["started_ns"] if identity["pid"] != os.getpid() else self.attached_ns
         life = Life(
-            self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"], started_ns, now_ns
+            self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"],
+            identity["joined_ns"], time.time_ns(),
         )
         if life.address not in self.life_spans:
-            self.stretches.cut(now_ns)
+            life.begin_ns = self._cut()  # a stretch is a worker's as a whole or not at all
             self.lives.append(life)
-            tags = {"worker": life.worker, "name": life.name, "address": life.address, "worker_host": life.host, "pid": life.pid}
-            if life.devices is not None:
-                tags["devices"] = life.devices
-            self.life_spans[life.address] = open_span("dask_worker", tags, None)
-        told = {"worker": life.worker, "socket": self.environment["SONDE_SOCKET"], "level": self.level}
+            self.life_spans[life.address] = open_span("dask_worker", self._tags(**life.tags()), None, life.begin_ns)
+        told = {"worker": life.worker, "cluster": self.settings.cluster, "socket": self.environment["SONDE_SOCKET"], "level": self.level}
         elsewhere = life.host != self.host and life.host not in self.environment.get("SONDE_NODELIST", "").split(",")
         return told | {"node": self.node} if elsewhere and self.node else told
 
     def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:
+        end_ns = self._cut()
         span = self.life_spans.pop(worker, None)
         if span is not None:
-            span.close(None)
-        now_ns = time.time_ns()
+            span.close(None, end_ns)
         for life in self.lives:
             if life.address == worker and life.end_ns is None:
-                self.stretches.cut(now_ns)
-                life.end_ns = now_ns
+                life.end_ns = end_ns
 
     # ---- jobs and dags
 
@@ -229,10 +293,13 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         if job is not None and job in self.job_spans:
             self.job_spans.pop(job).close(None)
 
+    def _job_span(self, job: int) -> OpenSpan:
+        return open_span("dask_job", self._tags(job=job), None)
+
     def _opened(self, graph: Graph) -> None:
         if graph.job not in self.job_spans:
-            self.job_spans[graph.job] = open_span("dask_job", {"job": graph.job}, None)
-        graph.handle = open_span("dask_dag", {"job": graph.job, "dag": graph.dag}, self.job_spans[graph.job])
+            self.job_spans[graph.job] = self._job_span(graph.job)
+        graph.handle = open_span("dask_dag", self._tags(job=graph.job, dag=graph.dag), self.job_spans[graph.job])
 
     def _closed(self, graph: Graph) -> None:
         if isinstance(graph.handle, OpenSpan):
@@ -241,6 +308,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     def _go(self, job: int, dag: int) -> None:
         now_ns = time.time_ns()
         self.stretches.go(now_ns, job, dag)
+        self._look_later()
         self.at(job, dag, time_ns=now_ns)
 
     # ---- what Monitors ask
@@ -249,21 +317,30 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         """Now, where a stretch ends."""
         now_ns = time.time_ns()
         self.stretches.cut(now_ns)
+        self._look_later()
         return now_ns
 
     def record(self) -> None:
         if not self.periods or self.periods[-1][1] is not None:
             self.periods.append([self._cut(), None])
+            self.recording = open_span(RECORDING, self._tags(**settings_tags(self.settings, self.attached_ns)), None, self.periods[-1][0])
 
     def stop(self) -> None:
         if self.periods and self.periods[-1][1] is None:
             self.periods[-1][1] = self._cut()
+            if self.recording is not None:
+                self.recording.close(None, self.periods[-1][1])
 
     def clear(self) -> None:
         self.cleared_ns = self._cut()
+        span_at(CLEARED, self.cleared_ns, self.cleared_ns, self._tags())
 
     def new_job(self, job: Optional[int]) -> int:
-        return self.jobs.new_job(job)
+        number = self.jobs.new_job(job)
+        for span in self.job_spans.values():
+            span.close(None)
+        self.job_spans = {number: self._job_span(number)}
+        return number
 
     def successful_jobs(self) -> list[int]:
         return self.jobs.successful()
@@ -303,7 +380,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         sampled = [INSTANTS, *(KINDS[name][1] for name in self.settings.tracking if KINDS[name][0] == "gpu")]
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline:
-            here = {one["tags"].get("worker") for one in self.store.latest(MARK) if one["value"] >= self.mark}
+            marks = [one for one in self.store.latest(MARK) if one["tags"].get("cluster") == self.settings.cluster]
+            here = {one["tags"].get("worker") for one in marks if one["value"] >= self.mark}
             behind = [
                 one for metric in sampled for one in self.store.latest(metric)
                 if instant_ns - 3 * interval_ns < one["t_ns"] < instant_ns  # one that has ended long ago does not come
@@ -335,12 +413,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return peaks(self.store, self.settings, periods, questions, list(self.lives), **asked)
 
     async def errors(self) -> list[str]:
-        found = await asyncio.get_running_loop().run_in_executor(None, self.store.annotations, self.attached_ns, time.time_ns(), "dask_custom_error")
-        return [f"worker {one['tags'].get('worker')}: {one['text']}" for one in found]
-
-
-def _put_stretch(start_ns: int, end_ns: int, job: int, dag: int) -> None:
-    span_at(SPAN, start_ns, end_ns, {"job": job, "dag": dag})
+        return await asyncio.get_running_loop().run_in_executor(None, self.store.errors, self.attached_ns, time.time_ns())
 
 
 def _natural(name: str) -> tuple[int, int, str]:
@@ -364,6 +437,23 @@ async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exc
         await install(settings, dask_scheduler)
     except (OSError, RuntimeError) as error:
         return error
+    warning = dask_scheduler.plugins[PLUGIN].warning
+    return RuntimeWarning(warning) if warning else None
+
+
+async def start(tracking: list[str], dask_scheduler: Any = None) -> Optional[Exception]:
+    """Records, with these metrics in the place of those that attach() was given."""
+    part = dask_scheduler.plugins.get(PLUGIN)
+    if part is None:
+        return _not_attached()
+    settings = part.settings
+    try:
+        check(tracking, settings.job_type, settings.interval_ms, settings.mem_limit, settings.custom)
+        if set(tracking) != set(settings.tracking):
+            await install(replace(settings, tracking=tracking), dask_scheduler)
+    except (OSError, RuntimeError, ValueError) as error:
+        return error
+    dask_scheduler.plugins[PLUGIN].record()
     return None
 
 
@@ -389,14 +479,18 @@ async def preload(server: Any) -> None:
     job_type, interval_ms = dask.config.get("sonde.job-type", "client"), dask.config.get("sonde.polling-interval", 200)
     check(tracking, job_type, interval_ms, 0, [])
     await install(Settings(tracking, job_type=job_type, interval_ms=round(interval_ms), csv=str(dask.config.get("sonde.csv", ""))), dask_scheduler=server)
-    server.plugins[PLUGIN].record()
+    part = server.plugins[PLUGIN]
+    if part.warning:
+        logger.warning("sonde: %s", part.warning)
+    part.record()
 
 
 async def remove(dask_scheduler: Any = None) -> None:
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
         return
-    await dask_scheduler.broadcast(msg={"op": END}, on_error="ignore")
+    if part.run is None or part.run.monitors == 1:  # the agents of other hosts serve the other monitors, too
+        await dask_scheduler.broadcast(msg={"op": END}, on_error="ignore")
     if PLUGIN in dask_scheduler.worker_plugins:
         await dask_scheduler.unregister_worker_plugin(comm=None, name=PLUGIN)
     dask_scheduler.remove_plugin(name=PLUGIN)
@@ -407,12 +501,16 @@ async def ask(method: str, arguments: dict[str, Any], dask_scheduler: Any = None
     """Calls a method of the plugin. An error is handed back, for the client to raise: it is no fault of the scheduler, whose log it would go to."""
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
-        return RuntimeError("no monitor is attached to this cluster: call attach() first")
+        return _not_attached()
     try:
         answer = getattr(part, method)(**arguments)
         return await answer if inspect.isawaitable(answer) else answer
     except (LookupError, OSError, RuntimeError, ValueError) as error:
         return error
+
+
+def _not_attached() -> RuntimeError:
+    return RuntimeError("no monitor is attached to this cluster: call attach() first")
 
 
 def _words(answer: dict[str, Any]) -> str:

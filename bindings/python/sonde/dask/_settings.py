@@ -25,10 +25,16 @@ KINDS = {
     "rss": ("worker", "dask_worker_resident_bytes"),
     "managed": ("worker", "dask_worker_managed_bytes"),
     "spilled": ("worker", "dask_worker_spilled_bytes"),
+    "unmanaged": ("worker", "dask_worker_unmanaged_bytes"),
+    "transfer-in": ("worker", "dask_worker_transfer_incoming_bytes"),
+    "transfer-out": ("worker", "dask_worker_transfer_outgoing_bytes"),
+    "event-loop": ("worker", "dask_worker_event_loop_interval_seconds"),
+    "gil": ("worker", "dask_worker_gil_contention_percent"),
     "network-read": ("worker", "dask_worker_network_read_bytes_per_second"),
     "network-write": ("worker", "dask_worker_network_write_bytes_per_second"),
 }
 JOB_TYPES = ("client", "manual")
+INTERVAL_MIN_MS = 10  # the shortest that an agent takes
 
 
 @dataclass
@@ -42,6 +48,7 @@ class Settings:
     own_gpus: bool = False
     mem_limit: int = 0
     dump_loc: str = "temp"
+    cluster: str = ""  # the tag of this cluster's series and spans: the scheduler's address
     csv: str = ""  # where the scheduler writes the files at its end; "" = nowhere
 
     @property
@@ -62,8 +69,8 @@ def check(tracking: Any, job_type: Any, interval_ms: Any, mem_limit: Any, custom
         raise ValueError(f"unknown metric {unknown[0]!r}; there is {', '.join(KINDS)}, and custom_metrics")
     if job_type not in JOB_TYPES:
         raise ValueError(f"job_type {job_type!r}; there is {' and '.join(repr(known) for known in JOB_TYPES)}")
-    if not isinstance(interval_ms, (int, float)) or not 1 <= interval_ms <= 3_600_000:
-        raise ValueError(f"polling_interval {interval_ms!r}: milliseconds, from 1 to 3600000")
+    if not isinstance(interval_ms, (int, float)) or not INTERVAL_MIN_MS <= interval_ms <= 3_600_000:
+        raise ValueError(f"polling_interval {interval_ms!r}: milliseconds, from {INTERVAL_MIN_MS} to 3600000")
     if not isinstance(mem_limit, int) or mem_limit < 0:
         raise ValueError(f"mem_limit {mem_limit!r}: a number of measurements, 0 for none")
     series = [custom_series(name) for name in custom]

@@ -19,9 +19,10 @@ logger = logging.getLogger("sonde.dask")
 
 
 class Store:
-    def __init__(self, environment: dict[str, str]) -> None:
-        token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
-        self.connection = Connection(environment["SONDE_URL"], token, TIMEOUT_S)
+    """`cluster` is the tag by which this cluster's spans are told from those of others in the same run; None: of all."""
+
+    def __init__(self, connection: Connection, cluster: Optional[str]) -> None:
+        self.connection, self.cluster = connection, cluster
         self.given_up: set[str] = set()  # hosts
 
     def _ask(self, path: str, body: Optional[dict[str, Any]] = None) -> Any:
@@ -42,7 +43,7 @@ class Store:
         """The series of each (metric, tags; * is any value, a|b one of two), one by one. A metric that nobody has recorded has none. `per_span`: one value for each span of this name."""
         known = {metric["name"] for metric in self._ask("/sonde/v1/metrics")["metrics"]}
         queries = []
-        how: dict[str, Any] = {name: value for name, value in (("downsample", downsample), ("spans", per_span and {"name": per_span})) if value}
+        how: dict[str, Any] = {name: value for name, value in (("downsample", downsample), ("spans", per_span and {"name": per_span, "tags": {"cluster": self.cluster}})) if value}
         for metric, tags in metrics:
             filters = [
                 {"type": "wildcard" if value == "*" else "literal_or", "tagk": key, "filter": value, "groupBy": True} for key, value in tags.items()
@@ -73,11 +74,22 @@ class Store:
         return found
 
     def spans(self, name: str, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
-        asked = urllib.parse.urlencode({"name": name, "start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "limit": 0})
+        of_cluster = {} if self.cluster is None else {"tag": f"cluster={self.cluster}"}
+        asked = urllib.parse.urlencode({"name": name, **of_cluster, "start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "limit": 0})
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/spans?{asked}")["spans"]
         return found
 
     def annotations(self, start_ns: int, end_ns: int, kind: str) -> list[dict[str, Any]]:
         asked = urllib.parse.urlencode({"start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "tag": f"kind={kind}", "limit": 0})
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/annotations?{asked}")["annotations"]
-        return found
+        return [one for one in found if one["tags"].get("cluster") == self.cluster]
+
+    def errors(self, start_ns: int, end_ns: int) -> list[str]:
+        """What went wrong in custom metrics."""
+        return [f"worker {one['tags'].get('worker')}: {one['text']}" for one in self.annotations(start_ns, end_ns, "dask_custom_error")]
+
+
+def connected(environment: dict[str, str]) -> Connection:
+    """To the run that these variables name."""
+    token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
+    return Connection(environment["SONDE_URL"], token, TIMEOUT_S)

@@ -6,7 +6,6 @@ epoch. An instant at which the thread could not run, as a task held the interpre
 """
 
 import asyncio
-import importlib
 import os
 import pickle
 import socket
@@ -26,7 +25,7 @@ from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
 END = "sonde_end"  # what the scheduler calls
 OF_KERNEL = ("cpu", "rss")  # what a worker says of itself, by who knows it; in the order of the values
-OF_DASK = ("managed", "spilled", "network-read", "network-write")
+OF_DASK = ("managed", "spilled", "unmanaged", "transfer-in", "transfer-out", "event-loop", "gil", "network-read", "network-write")
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
 ERRORS_MAX = 100  # that are told apart
 
@@ -51,7 +50,6 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
     async def setup(self, worker: Any) -> None:
         self.worker = worker
         self.stopping = threading.Event()
-        self.thread: Optional[threading.Thread] = None
         told = await worker.scheduler.sonde_worker(identity=identity(worker))
         if "error" in told:
             raise RuntimeError(told["error"])
@@ -63,16 +61,15 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
             raise RuntimeError(f"sonde has no agent on this worker's host {host_name()} (no {told['socket']})")
         sonde.connect(told["socket"], told["level"])
         self.tag = str(told["worker"])
-        self.marks = sonde.gauge(MARK, tags={"worker": self.tag})
+        self.tags = {"worker": self.tag, "cluster": told["cluster"]}
+        self.marks = sonde.gauge(MARK, tags=self.tags)
         worker.handlers[MARK] = self.mark
         worker.handlers[END] = self.end
-        self.transition = self.tasks = TaskSpans(self.tag, key_text)  # which is what Dask calls
+        self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text)  # which is what Dask calls
         for key, state in list(worker.state.tasks.items()):
             self.tasks(key, "", state.state)
-        asked = self._questions()
-        if asked:
-            self.thread = threading.Thread(target=self._ask, args=(asked,), name="sonde-monitor", daemon=True)
-            self.thread.start()
+        for measure in self._questions():
+            threading.Thread(target=self._ask, args=(measure,), name="sonde-monitor", daemon=True).start()
 
     def mark(self, number: int) -> str:
         """What it says behind all that it has said: once this is in the store, the rest is."""
@@ -100,7 +97,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
     # ---- what is measured here
 
     def _questions(self) -> list[Callable[[int], None]]:
-        """Functions that measure something for an instant."""
+        """Functions that measure something for an instant. Each has a thread, so that a slow one costs its own values alone."""
         found: list[Callable[[int], None]] = []
         own = [name for name in self.settings.tracking if KINDS[name][0] == "worker"]
         if set(own) & set(OF_KERNEL):
@@ -112,11 +109,11 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
 
             handles = device_handles(self.settings.own_gpus)
             for function in pickle.loads(self.settings.functions):
-                found.append(Custom(function, self.worker, handles, self.tag))
+                found.append(Custom(function, self.worker, handles, self.tags))
         return found
 
     def _gauges(self, names: Sequence[str]) -> sonde.Group:
-        return sonde.group([sonde.gauge(KINDS[name][1], tags={"worker": self.tag}) for name in names])
+        return sonde.group([sonde.gauge(KINDS[name][1], tags=self.tags) for name in names])
 
     def _watch(self) -> None:
         """What the kernel knows of this process is measured by a thread that needs no interpreter."""
@@ -128,15 +125,20 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
 
         def measure(instant_ns: int) -> None:
             monitor = worker.monitor.recent() if worker.monitor.count else {}
-            try:
-                spilled = worker.data.spilled_total[1]  # on disk; the first is what it would be in memory
-            except AttributeError:
-                spilled = 0  # this worker does not spill
-            group(worker.state.nbytes, spilled, monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns)
+            # Bytes that the spilled data would take in memory, which state.nbytes contains, and those that they take on disk.
+            of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))  # a worker that does not spill has none
+            managed = max(0, worker.state.nbytes - of_memory)
+            unmanaged = max(0, worker.monitor.proc.memory_info().rss - managed)
+            contention = monitor.get("gil_contention")  # of 1; where gilknocker is installed
+            group(
+                managed, on_disk, unmanaged, worker.state.transfer_incoming_bytes, worker.transfer_outgoing_bytes,
+                getattr(worker, "_tick_interval_observed", None), None if contention is None else contention * 100,
+                monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns,
+            )  # fmt: skip
 
         return measure
 
-    def _ask(self, asked: list[Callable[[int], None]]) -> None:
+    def _ask(self, measure: Callable[[int], None]) -> None:
         interval_ns = self.settings.interval_ms * 1_000_000
         while True:
             instant_ns = (time.time_ns() // interval_ns + 1) * interval_ns
@@ -144,15 +146,14 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
                 return
             if time.time_ns() - instant_ns >= interval_ns:
                 continue  # held up for too long: missing
-            for measure in asked:
-                measure(instant_ns)
+            measure(instant_ns)
 
 
 class Custom:
     """A custom metric on one worker. What goes wrong in it is said, once for each kind of mistake, and costs the value alone."""
 
-    def __init__(self, function: Any, worker: Any, handles: list[Any], tag: str) -> None:
-        self.function, self.worker, self.handles, self.tag = function, worker, handles, tag
+    def __init__(self, function: Any, worker: Any, handles: list[Any], tags: dict[str, str]) -> None:
+        self.function, self.worker, self.handles, self.tags = function, worker, handles, tags
         self.name, self.per_device = function.metric_name, function.per_device
         self.gauges: dict[Optional[int], sonde.Metric] = {}
         self.said: set[str] = set()
@@ -178,14 +179,14 @@ class Custom:
     def _gauge(self, place: Optional[int]) -> sonde.Metric:
         gauge = self.gauges.get(place)
         if gauge is None:
-            tags = {"worker": self.tag} if place is None else {"worker": self.tag, "device": str(place)}
+            tags = self.tags if place is None else self.tags | {"device": str(place)}
             gauge = self.gauges[place] = sonde.gauge(custom_series(self.name), tags=tags)
         return gauge
 
     def _say(self, text: str) -> None:
         if text not in self.said and len(self.said) < ERRORS_MAX:
             self.said.add(text)
-            sonde.annotate(text, worker=self.tag, kind="dask_custom_error")
+            sonde.annotate(text, kind="dask_custom_error", **self.tags)
 
 
 def host_name() -> str:
@@ -195,13 +196,12 @@ def host_name() -> str:
 
 def identity(worker: Any) -> dict[str, Any]:
     """What the rows of a worker are told apart by."""
-    started = importlib.import_module("psutil").Process().create_time()  # it comes with Dask; whether it is typed depends on the machine
     return {
         "name": str(worker.name),
         "address": worker.address,
         "host": host_name(),
         "pid": os.getpid(),
-        "started_ns": int(started * 1e9),
+        "joined_ns": time.time_ns(),  # before the first of its spans
         "devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
     }
 

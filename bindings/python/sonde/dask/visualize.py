@@ -8,9 +8,11 @@ The metrics stand one below the other on one axis of time. Both functions return
 script with ``matplotlib.pyplot.show()``. A figure that is saved is not kept for that.
 """
 
+import bisect
 import importlib
 import math
 import os
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,6 +28,10 @@ _ONE_FOR_ALL = "#444444"
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _GPU_INDEX = "gpu-index"  # the column of it
 _DIGIT_EMS = 0.64  # a digit's width, in font sizes
+_SHADE_MIN_POINTS = 3  # a narrower stretch is not shaded: hundreds of them would be a barcode
+_FLAT = 0.5  # if values lie in so small a part of what is below them, the axis begins at the values
+_NEAR = 1.2  # a limit that is at most so far above the values is shown
+TOTAL, PERCENT = "total-mem", "mem-util"
 
 
 # Of the metrics with names of their own; of others nothing is known.
@@ -39,6 +45,11 @@ _UNITS = {
     "rss": "bytes",
     "managed": "bytes",
     "spilled": "bytes",
+    "unmanaged": "bytes",
+    "transfer-in": "bytes",
+    "transfer-out": "bytes",
+    "event-loop": "seconds",
+    "gil": "%",
     "network-read": "bytes/s",
     "network-write": "bytes/s",
 }
@@ -53,6 +64,7 @@ class _Panel:
     values: list[list[Optional[float]]]  # a row's, by device
     devices: int
     of_gpu: bool
+    limit: Optional[float] = None  # what there is of it, in the unit
 
 
 @dataclass
@@ -74,11 +86,17 @@ class _Job:
             found = list(places)
             yield range(found[0], found[-1] + 1)
 
+    def apart(self) -> float:
+        """Seconds between two rows, as a rule."""
+        steps = [after - before for before, after in zip(self.times, self.times[1:]) if after > before]
+        return statistics.median(steps) if steps else 1.0
+
     def dag_stretches(self) -> Iterator[tuple[float, float, Optional[int]]]:
-        """From when to when which dag ran."""
+        """From when to when which dag ran. One of a single row lasts as long as rows are apart."""
         for stretch in self.stretches():
             runs = [(dag, next(places)) for dag, places in groupby(stretch, key=self.dags.__getitem__)]
-            ends = [self.times[first] for _, first in runs[1:]] + [self.times[stretch[-1]]]
+            last = self.times[stretch[-1]]
+            ends = [self.times[first] for _, first in runs[1:]] + [last if stretch[-1] > runs[-1][1] else last + self.apart()]
             for (dag, first), end in zip(runs, ends):
                 yield self.times[first], end, dag
 
@@ -106,7 +124,22 @@ def _panel(recording: _csv.Recording, rows: list[Sequence[Any]], metric: str, al
         raise ValueError(f"{metric!r} in {recording.path} is no number and cannot be drawn")
     devices = max((len(cell) for cell in cells), default=0)
     unit, values = _scaled(_UNITS.get(metric, ""), cells)
-    return _Panel(metric, unit, values, devices, _is_of_gpu(metric) or metric not in KINDS and devices == all_devices)
+    limit = _memory_of_a_gpu(recording, rows) if metric == TOTAL else None
+    if limit is not None:
+        limit /= 1024 ** _BYTES.index(unit)
+    return _Panel(metric, unit, values, devices, _is_of_gpu(metric) or metric not in KINDS and devices == all_devices, limit)
+
+
+def _memory_of_a_gpu(recording: _csv.Recording, rows: list[Sequence[Any]]) -> Optional[float]:
+    """Bytes, from the use in bytes and in percent. None: one of them is not there, or the percents are of something else, as dask-metrics' are."""
+    if not {TOTAL, PERCENT} <= set(recording.columns):
+        return None
+    used, percent = recording.columns.index(TOTAL), recording.columns.index(PERCENT)
+    pairs: list[tuple[float, float]] = [(a, b) for row in rows for a, b in zip(row[used], row[percent]) if a and b and b >= 1]
+    wholes = sorted(a * 100 / b for a, b in pairs)
+    if not wholes or wholes[-1] > 1.02 * wholes[0]:
+        return None
+    return statistics.median(wholes)
 
 
 def _is_of_gpu(metric: str) -> bool:
@@ -167,7 +200,7 @@ class _Canvas:
             )
             self.axes = [row[0] for row in axes]
             self.figure.suptitle(f"{job.name}, job {job.number}", x=0.01, ha="left", fontsize="medium", color="#444444")
-            self.axes[-1].set_xlabel("seconds since the worker was started")
+            self.axes[-1].set_xlabel("seconds since the recording began")
 
     def finish_axis(self, axis: Any, panel: _Panel) -> None:
         axis.set_title(panel.metric)
@@ -178,7 +211,26 @@ class _Canvas:
         if panel.unit == "%":
             axis.set_ylim(-2, 102)
         elif panel.unit:
-            axis.set_ylim(0, 1.05 * max((value for row in panel.values for value in row if value is not None), default=1) or 1)
+            self._set_range(axis, panel)
+
+    def _set_range(self, axis: Any, panel: _Panel) -> None:
+        """From 0, or from the values where these are far above it and alike. A limit close above them has a line and a tick."""
+        seen = [value for row in panel.values for value in row if value is not None]
+        low, high = min(seen, default=0), max(seen, default=1) or 1
+        limit = panel.limit if panel.limit is not None and panel.limit <= _NEAR * high else None
+        top = high if limit is None else max(high, limit)
+        bottom = low if panel.unit in _BYTES and top - low < _FLAT * low else 0
+        margin = 0.05 * (top - bottom) or 0.05 * top
+        axis.set_ylim(bottom - margin if bottom else 0, top + margin)
+        if limit is not None:
+            axis.axhline(limit, color="#888888", linestyle=(0, (4, 4)), linewidth=0.8, zorder=1)
+            axis.annotate(
+                f"of {limit:.3g}", (1, limit), xycoords=axis.get_yaxis_transform(), xytext=(-4, -2), textcoords="offset points", ha="right", va="top", color="#666666"
+            )
+
+    def raise_title(self) -> None:
+        """Above the numbers of the dags."""
+        self.axes[0].set_title(self.job.panels[0].metric, pad=1.5 * self.font_points)
 
     def finish(self, save: Optional[_csv.Path]) -> Any:
         self.figure.align_ylabels(self.axes)
@@ -191,12 +243,15 @@ class _Canvas:
 
 
 def _mark_dags(canvas: _Canvas) -> None:
-    """Every second dag is shaded; numbers stand above where there is room for them."""
-    job = canvas.job
-    whole = job.times[-1] - job.times[0]
+    """Every second dag is shaded where it is wide enough; numbers stand above where there is room for them."""
+    _mark(canvas, list(canvas.job.dag_stretches()))
+
+
+def _mark(canvas: _Canvas, stretches: list[tuple[float, float, Optional[int]]]) -> None:
+    whole = max(end for _, end, _ in stretches) - stretches[0][0]
     room = canvas.width_points / canvas.font_points  # ems
-    stretches = list(job.dag_stretches())
-    shaded = [(begin, end - begin) for begin, end, _ in stretches[1::2]]
+    narrow = whole * _SHADE_MIN_POINTS / canvas.width_points
+    shaded = [(begin, end - begin) for begin, end, _ in stretches[1::2] if end - begin >= narrow]
     for axis in canvas.axes:
         axis.broken_barh(shaded, (0, 1), transform=axis.get_xaxis_transform(), facecolor="#000000", alpha=0.07, linewidth=0, zorder=0.5)
     for begin, end, dag in stretches:
@@ -249,8 +304,8 @@ def lines(
         for axis, panel in zip(canvas.axes, canvas.job.panels):
             _draw_lines(canvas, axis, panel)
             canvas.finish_axis(axis, panel)
-        canvas.axes[0].set_title(canvas.job.panels[0].metric, pad=1.5 * canvas.font_points)  # above the numbers of the dags
-        begin, end = canvas.job.times[0], canvas.job.times[-1]
+        canvas.raise_title()
+        begin, end = canvas.job.times[0], max(end for _, end, _ in canvas.job.dag_stretches())
         margin = (end - begin) / 100 or 0.5
         canvas.axes[0].set_xlim(begin - margin, end + margin)
         widest = max(canvas.job.panels, key=lambda panel: panel.devices if panel.of_gpu else 0)
@@ -284,15 +339,38 @@ def _draw_boxes(canvas: _Canvas, axis: Any, panel: _Panel, freq: int) -> None:
         )
 
 
+def _mark_dags_of_boxes(canvas: _Canvas, freq: int) -> None:
+    """The same for boxes: a dag begins within the box that its first record is in."""
+    dags = canvas.job.dags
+    runs = [(dag, next(places)) for dag, places in groupby(range(len(dags)), key=dags.__getitem__)]
+    borders = [place / freq - 0.5 for _, place in runs] + [len(canvas.job.times[::freq]) - 0.5]
+    _mark(canvas, [(begin, end, dag) for (dag, _), begin, end in zip(runs, borders, borders[1:])])
+
+
 def _label_boxes(canvas: _Canvas, freq: int) -> None:
-    """The first time stamp of as many boxes as there is room for."""
+    """The first time stamp of each box; where there is no room for all of them, round times at their places."""
     firsts = canvas.job.times[::freq]
     apart = (firsts[-1] - firsts[0]) / max(1, len(firsts) - 1) or 1
     digits = min(3, max(0, 1 - math.floor(math.log10(apart))))
     label_points = (_DIGIT_EMS * len(f"{firsts[-1]:.{digits}f}") + 1) * canvas.font_points
-    step = math.ceil(len(firsts) * label_points / canvas.width_points)
-    canvas.axes[-1].set_xticks(range(0, len(firsts), step), [f"{time:.{digits}f}" for time in firsts[::step]])
+    places: Sequence[float] = range(len(firsts))
+    if len(firsts) * label_points > canvas.width_points:
+        ticker = importlib.import_module("matplotlib.ticker")
+        rounds = ticker.MaxNLocator(max(1, int(canvas.width_points / label_points)), steps=[1, 2, 5, 10]).tick_values(firsts[0], firsts[-1])
+        labels = [float(time) for time in rounds if firsts[0] <= time <= firsts[-1]]
+        places = [_place(firsts, time) for time in labels]
+    else:
+        labels = firsts
+    canvas.axes[-1].set_xticks(places, [f"{time:.{digits}f}" if labels is firsts else f"{time:g}" for time in labels])
     canvas.axes[-1].set_xlim(-0.6, len(firsts) - 0.4)
+
+
+def _place(firsts: Sequence[float], time: float) -> float:
+    """Of a time between those of boxes."""
+    after = bisect.bisect_left(firsts, time)
+    if after == 0 or firsts[after] == time:
+        return after
+    return after - 1 + (time - firsts[after - 1]) / (firsts[after] - firsts[after - 1])
 
 
 def boxes(
@@ -314,5 +392,49 @@ def boxes(
         for axis, panel in zip(canvas.axes, canvas.job.panels):
             _draw_boxes(canvas, axis, panel, freq)
             canvas.finish_axis(axis, panel)
+        _mark_dags_of_boxes(canvas, freq)
+        canvas.raise_title()
         _label_boxes(canvas, freq)
     return canvas.finish(save)
+
+
+def heat(
+    worker_file: _csv.Path,
+    job: int,
+    metrics: Union[str, Iterable[str]],
+    width: float = 20,
+    height: float = 10,
+    save: Optional[_csv.Path] = None,
+) -> Any:
+    """A row for each GPU over the time of the job, the darker the higher its value: for many GPUs, whose lines would hide each other.
+
+    The rest is as in lines()."""
+    canvas = _Canvas(_load(worker_file, job, metrics), width, height)
+    with canvas.plt.rc_context(canvas.style):
+        for axis, panel in zip(canvas.axes, canvas.job.panels):
+            _draw_heat(canvas, axis, panel)
+        canvas.axes[0].set_xlim(canvas.job.times[0], canvas.job.times[-1] + canvas.job.apart())
+        _mark(canvas, list(canvas.job.dag_stretches()))
+        canvas.raise_title()
+    return canvas.finish(save)
+
+
+def _draw_heat(canvas: _Canvas, axis: Any, panel: _Panel) -> None:
+    job = canvas.job
+    highest = 100.0 if panel.unit == "%" else max((value for row in panel.values for value in row if value is not None), default=1.0) or 1.0
+    for stretch in job.stretches():
+        edges = [job.times[place] for place in stretch] + [job.times[stretch[-1]] + job.apart()]
+        cells = [[_or_nan(panel.values[place], device) for place in stretch] for device in range(panel.devices)]
+        if cells:
+            mesh = axis.pcolormesh(edges, [device - 0.5 for device in range(panel.devices + 1)], cells, cmap="Blues", vmin=0, vmax=highest, rasterized=True)
+            if stretch[0] == 0:
+                canvas.figure.colorbar(mesh, ax=axis, pad=0.01, aspect=12).set_label(panel.unit)
+    axis.set_facecolor("#dddddd")  # missing
+    axis.set_title(panel.metric)
+    axis.set_ylim(max(1, panel.devices) - 0.5, -0.5)
+    axis.set_yticks(range(panel.devices), [job.gpu(device) if panel.of_gpu else panel.metric for device in range(panel.devices)])
+
+
+def _or_nan(values: Sequence[Optional[float]], device: int) -> float:
+    value = values[device] if device < len(values) else None
+    return float("nan") if value is None else value

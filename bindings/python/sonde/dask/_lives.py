@@ -1,0 +1,25 @@
+"""A worker from its coming to its going."""
+
+from dataclasses import dataclass
+from typing import Any, Optional
+
+
+@dataclass
+class Life:
+    """One that was started again under its name is the same worker."""
+
+    worker: int  # N of its file
+    name: str
+    address: str
+    host: str
+    pid: int
+    devices: Optional[str]  # CUDA_VISIBLE_DEVICES
+    joined_ns: int  # when this life began, by the worker's clock
+    begin_ns: int  # the same by the scheduler's clock
+    end_ns: Optional[int] = None
+
+    def tags(self) -> dict[str, Any]:
+        """Of its span dask_worker."""
+        of_devices = {} if self.devices is None else {"devices": self.devices}
+        own = {"worker": self.worker, "name": self.name, "address": self.address, "worker_host": self.host, "pid": self.pid, "joined_ns": self.joined_ns}
+        return own | of_devices
