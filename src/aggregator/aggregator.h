@@ -12,6 +12,9 @@
 // A built-in metric without series is answered with nothing; any other name without series is refused.
 typedef struct str aggregator_alias_fn(struct str name);
 
+// The index-th of the other names, and the built-in metric that it names. False: there are fewer.
+typedef bool aggregator_alias_at_fn(size_t index, struct str *alias, struct str *metric);
+
 // Somebody asks for a restart without these hosts: names separated by commas, or none.
 typedef void aggregator_reboot_fn(void *user, struct str hosts);
 
@@ -66,6 +69,7 @@ struct aggregator_options {
     const char *dump_node,
         *dump_dir; // where a dump goes when nobody says where: a folder on a node that is reached by ssh; NULL = this node; NULL = nowhere
     aggregator_alias_fn *resolve_alias; // NULL = there are no built-in metrics
+    aggregator_alias_at_fn *alias_at;   // NULL = none of them has another name
     bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
     aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
     void *reboot_user;

@@ -9,6 +9,7 @@
 struct inside {
     struct sources *sources;
     aggregator_alias_fn *resolve_alias;
+    aggregator_alias_at_fn *alias_at;
 };
 
 // What recordings can be asked. (routes.c would bring all of the server with it.)
@@ -41,14 +42,15 @@ static int check_any(struct inside *in, const char *path, struct error *e)
     return rc;
 }
 
-int inside_open(const char *const *given, size_t count, aggregator_alias_fn *resolve_alias, struct inside **out,
-                struct error *e)
+int inside_open(const char *const *given, size_t count, aggregator_alias_fn *resolve_alias,
+                aggregator_alias_at_fn *alias_at, struct inside **out, struct error *e)
 {
     struct inside *in = calloc(1, sizeof *in);
     *out = NULL;
     if (!in)
         return error_set(e, -ENOMEM, "out of memory");
     in->resolve_alias = resolve_alias;
+    in->alias_at = alias_at;
     int rc = sources_create(given, count, true, &in->sources, e);
     if (!rc)
         rc = check_any(in, given[0], e);
@@ -92,6 +94,7 @@ void inside_ask(struct inside *in, struct str target, struct str body, int64_t t
     struct service service = {
         .sources = in->sources,
         .resolve_alias = in->resolve_alias,
+        .alias_at = in->alias_at,
         .limits = {.query_deadline_ns = timeout_ns,
                    .query_memory_bytes = INSIDE_QUERY_BYTES,
                    .answer_bytes = INSIDE_ANSWER_BYTES},

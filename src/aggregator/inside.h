@@ -15,7 +15,8 @@ enum {
 struct inside;
 
 // Files, folders, folders of those: as aggregator_options.paths with `replay`. -ENOENT: there is no recording.
-int inside_open(const char *const *paths, size_t count, aggregator_alias_fn *resolve_alias, struct inside **out,
+int inside_open(const char *const *paths, size_t count, aggregator_alias_fn *resolve_alias,
+                aggregator_alias_at_fn *alias_at, struct inside **out,
                 struct error *e);
 void inside_close(struct inside *in); // NULL is allowed; after all questions
 

@@ -27,6 +27,7 @@ struct service {
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;
+    aggregator_alias_at_fn *alias_at;
     struct known_metrics *known_metrics; // NULL without a hub: our own files forget none
     struct str cors;                     // origins whose pages may read, separated by commas, or "*"; empty = none
     struct dump *dump;                   // the one that is being made
@@ -124,6 +125,7 @@ void opentsdb_last(struct service *service, struct request *r, struct answer *a)
 // opentsdb_put.c
 void opentsdb_put(struct service *service, struct request *r, struct answer *a);
 void dragon_metrics(struct service *service, struct request *r, struct answer *a);
+void dragon_nothing(struct service *service, struct request *r, struct answer *a);
 void dragon_ready(struct service *service, struct request *r, struct answer *a);
 // opentsdb_admin.c
 void opentsdb_stats(struct service *service, struct request *r, struct answer *a);

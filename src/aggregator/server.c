@@ -432,6 +432,7 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .auth = {.listen = str_of(g->listen), .tls = o->tls_cert != NULL, .sessions = sessions_create()},
         .limits = limits_of(&o->limits),
         .resolve_alias = o->resolve_alias,
+        .alias_at = o->alias_at,
         .cors = str_of(g->cors),
         .job = str_of(g->job),
         .agent_socket = str_of(g->agent_socket),

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/serve.h"
+#include "collect/collect.h"
 
 #include "base/log.h"
 #include "base/own_memory.h"
@@ -55,6 +56,7 @@ int command_aggregator(const struct options *o)
             .limits = serve_limits(o),
             .level = options_int(o, OPT_LEVEL),
             .resolve_alias = serve_other_name,
+            .alias_at = collect_alias,
             .restarts = options_flag(o, OPT_RESTARTS),
             .hub = key_file ? &hub : NULL,
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
