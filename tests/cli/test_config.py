@@ -100,8 +100,6 @@ class Config(Place):
         self.nothing_left_in(elsewhere)
 
     def test_mistakes(self):
-        self.refused("colector_rate: 1\n", ":1: unknown key 'colector_rate'", "did you mean collector_rate?")
-        self.refused("rate: 1\n\nwibble: 1\n", ":3: unknown key 'wibble'")
         self.refused("rate: fast\n", ":1: rate: 'fast' is not seconds")
         self.refused("rate: 1\ncollector_rate: 1\n", ":2:", "given twice")
         self.refused("rate: [1, 2]\n", ":1: rate takes one value")
@@ -109,6 +107,26 @@ class Config(Place):
         self.refused("rate: 1\n  port: [\n", ":2:")
         self.refused("? [a]\n: 1\n", ":1: a key has to be a word")
         self.refused("x" * 300000, "more than 262144 bytes")
+
+    def test_unknown_keys_are_ignored_and_said(self):
+        path = self.write("colector_rate: 1\n\nwibble: {a: [1]}\nrate: 7\n")
+        result = self.sonde("run", "--no-record", "--config", path, "--", "true")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(":1: ignored the unknown key 'colector_rate'; did you mean collector_rate?", result.stderr)
+        self.assertIn(":3: ignored the unknown key 'wibble'", result.stderr)
+        # Only there: a question about a job is no place for it.
+        self.assertNotIn("ignored", self.sonde("status", "--config", path).stderr)
+
+    def test_options_of_dragons_launcher(self):
+        """Those that mean the same are taken; the others are answered with what to write."""
+        done = self.sonde("run", "-r", "-e", "--no-record", "--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(list(self.root.glob("-*")), [])
+        for words, hint in ((("--hostlist=a,b",), "--hosts=LIST"), (("-s",), "leave it out"), (("-N", "2"), "--nodes=N"), (("-qN", "2"), "--nodes=N"), (("-T", "2"), "--telemetry-level=N"),
+                            (("--idle", "1"), "in reserve"), (("-i1",), "in reserve"), (("-w", "ssh"), "leave it out"), (("-l", "5"), "from 0 to 4")):
+            self.one_line(self.sonde("run", *words, "true"), 2, hint)
+        for path in (("--record", "-e"), ("--record=-e",), ("-c", "-q")):
+            self.one_line(self.sonde("run", *path, "true"), 2, "looks like an option")
 
     def test_missing_file(self):
         self.one_line(self.sonde("run", "--config", self.root / "no.yaml", "true"), 2, "no.yaml", "No such file")
