@@ -62,6 +62,7 @@ struct aggregator_options {
     const char *job;
     const char *agent_socket; // of the job's agent, to which points are passed on; NULL = recordings, which take none
     int level;
+    int64_t window_ns; // queries answer with no points that are older; 0 = with all
     bool dragon_compatible;
     bool
         replay; // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells runs apart, one has to be there

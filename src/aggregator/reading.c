@@ -154,9 +154,22 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 
 // ---- questions ----
 
-int reading_query(struct reading *d, const struct query *q, struct arena *arena, struct query_result *out,
+// The store removes whole segments: what is left of the points before the window is no answer.
+static struct query within_window(const struct service *service, struct query q)
+{
+    int64_t oldest_ns = clock_realtime_ns() - service->window_ns;
+    if (service->window_ns && q.start_ns < oldest_ns)
+        q.start_ns = oldest_ns;
+    if (q.end_ns < q.start_ns)
+        q.end_ns = q.start_ns;
+    return q;
+}
+
+int reading_query(struct reading *d, const struct query *asked, struct arena *arena, struct query_result *out,
                   struct error *e)
 {
+    struct query within = within_window(d->service, *asked);
+    const struct query *q = &within;
     struct query_limits limits = {
         .memory_bytes = d->service->limits.query_memory_bytes, .deadline_ns = deadline_of(d), .watch = workers_watch()};
     if (!d->service->hub) {

@@ -31,7 +31,7 @@ int reading_open(struct service *service, struct request *r, struct reading *out
 void reading_close(struct reading *d, struct answer *a);
 
 // One query under the limits of the service, as query_run has it. Results go into `arena`.
-int reading_query(struct reading *d, const struct query *q, struct arena *arena, struct query_result *out,
+int reading_query(struct reading *d, const struct query *asked, struct arena *arena, struct query_result *out,
                   struct error *e);
 
 // As query_suggest. `kind` "metrics", "tagk" or "tagv".

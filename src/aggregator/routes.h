@@ -34,6 +34,7 @@ struct service {
     const char *dump_node, *dump_dir;    // the destination of a dump that names none; empty: this node
     struct str job, agent_socket;        // agent_socket: NUL-terminated, empty for recordings
     int level;
+    int64_t window_ns; // 0 = none
     bool dragon_compatible;
     aggregator_reboot_fn *reboot; // NULL: the command cannot be started again
     void *reboot_user;

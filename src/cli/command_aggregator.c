@@ -2,6 +2,7 @@
 #include "cli/serve.h"
 #include "collect/collect.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/own_memory.h"
 #include "launch/job.h"
@@ -55,6 +56,7 @@ int command_aggregator(const struct options *o)
             .dump_dir = options_text(o, OPT_DUMP_DIR),
             .limits = serve_limits(o),
             .level = options_int(o, OPT_LEVEL),
+            .window_ns = (int64_t)(options_number(o, OPT_WINDOW) * NS_PER_S),
             .resolve_alias = serve_other_name,
             .alias_at = collect_alias,
             .restarts = options_flag(o, OPT_RESTARTS),

@@ -60,6 +60,7 @@ int aggregator_process_start(struct aggregator_process *a, const struct aggregat
     child_command_add(&c, "--socket=%s", s->agent_socket);
     child_command_add(&c, "--job=%s", s->job->id);
     child_command_add(&c, "--telemetry-level=%d", o->level);
+    child_command_add(&c, "--window=%.17g", o->window_s);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--query-memory=%llu", (unsigned long long)o->query_memory_bytes);
     child_command_add(&c, "--aggregator-memory=%llu", (unsigned long long)o->aggregator_memory_bytes);

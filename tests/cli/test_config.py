@@ -2,7 +2,7 @@
 
 import json
 
-from place import Place, main
+from place import Place, main, until
 
 
 class Config(Place):
@@ -107,6 +107,14 @@ class Config(Place):
         self.refused("rate: 1\n  port: [\n", ":2:")
         self.refused("? [a]\n: 1\n", ":1: a key has to be a word")
         self.refused("x" * 300000, "more than 262144 bytes")
+
+    def test_a_window_of_dragons(self):
+        """What is older is in no answer, long before the store has so much of it that it removes a segment."""
+        path = self.write("default_tmdb_window: 2\n")
+        self.start("run", "-q", "-l", "1", "--no-record", "--config", path, "--", "sleep", "600")
+        until(lambda: self.sonde("put", stdin="aged 1\n").returncode == 0, "the agent")
+        until(lambda: '"aged"' in self.sonde("query", "--json", "none:aged").stdout, "the point")
+        until(lambda: self.sonde("query", "--json", "none:aged").stdout.strip() == "[]", "the end of the window")
 
     def test_unknown_keys_are_ignored_and_said(self):
         path = self.write("colector_rate: 1\n\nwibble: {a: [1]}\nrate: 7\n")
