@@ -1,6 +1,8 @@
 """The configuration file: both families of keys, their order, and what is said of mistakes."""
 
 import json
+import urllib.error
+import urllib.request
 
 from place import Place, main, until
 
@@ -113,8 +115,17 @@ class Config(Place):
         path = self.write("default_tmdb_window: 2\n")
         self.start("run", "-q", "-l", "1", "--no-record", "--config", path, "--", "sleep", "600")
         until(lambda: self.sonde("put", stdin="aged 1\n").returncode == 0, "the agent")
-        until(lambda: '"aged"' in self.sonde("query", "--json", "none:aged").stdout, "the point")
-        until(lambda: self.sonde("query", "--json", "none:aged").stdout.strip() == "[]", "the end of the window")
+        job = self.job()
+
+        def points():
+            question = urllib.request.Request(job["url"] + "/api/query?start=1h-ago&m=none:aged", headers={"Authorization": f"Bearer {token}"})
+            try:
+                return sum(len(series["dps"]) for series in json.load(urllib.request.urlopen(question)))
+            except urllib.error.HTTPError as error:
+                return error.code  # nobody knows the metric yet
+        token = self.sonde("token").stdout.strip()
+        until(lambda: points() == 1, "the point")
+        until(lambda: points() == 0, "the end of the window")
 
     def test_unknown_keys_are_ignored_and_said(self):
         path = self.write("colector_rate: 1\n\nwibble: {a: [1]}\nrate: 7\n")
