@@ -57,6 +57,10 @@ struct aggregator_options {
     int listen_fd; // a socket that listens already, which we take over (listen.h); 0 = none: `listen` and `port` say where
     // The control token; the others follow from it (tokens.h). NULL = no protection: only on loopback, only in tests.
     const char *token;
+    // Programs of our own user may put points in the form of Dragon's clients, and nothing else is answered: a server beside the
+    // job's, with `token` NULL.
+    bool only_dragon_points;
+    int dragon_fd; // aggregator_run starts such a server on this socket, of the loopback address; 0 = none
     const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
     const char *cors; // origins whose pages may read the answers, separated by commas, or "*"; NULL = none
     const char *job;

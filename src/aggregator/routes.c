@@ -245,6 +245,24 @@ static bool override_method(const struct route *route, struct request *r, struct
     return false;
 }
 
+// What Dragon's programs send to the server of their node; another user's programs are not ours.
+static bool check_dragon(const struct route *route, struct request *r, struct answer *a)
+{
+    static const struct str paths[] = {STR("/api/metrics"), STR("/api/ready"), STR("/api/set_shutdown"),
+                                       STR("/api/tsdb_cleanup"), STR("/api/telemetry_shutdown")};
+    peer_look_in_proc(&r->peer);
+    if (!r->peer.local || !peer_is_own(&r->peer) || is_proxied(r)) {
+        answer_error(a, 403, "only programs of the job's own user on this machine may ask here", NULL);
+        return false;
+    }
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (str_eq(route->path, paths[i]))
+            return true;
+    answer_error(a, 404, "Endpoint not found",
+                 "This port takes points of Dragon's programs; the job's URL answers the rest.");
+    return false;
+}
+
 // NULL when the answer is made already.
 static const struct route *admit(struct service *service, struct request *r, struct answer *a)
 {
@@ -264,6 +282,8 @@ static const struct route *admit(struct service *service, struct request *r, str
         answer_error(a, 404, "Endpoint not found", "The requested endpoint was not found; / lists those there are.");
         return NULL;
     }
+    if (service->only_dragon_points && !check_dragon(route, r, a))
+        return NULL;
     if (!override_method(route, r, a))
         return NULL;
     if (!(methods_of(route) & r->method)) {

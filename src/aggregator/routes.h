@@ -35,6 +35,7 @@ struct service {
     struct str job, agent_socket;        // agent_socket: NUL-terminated, empty for recordings
     int level;
     int64_t window_ns; // 0 = none
+    bool only_dragon_points;
     bool dragon_compatible;
     aggregator_reboot_fn *reboot; // NULL: the command cannot be started again
     void *reboot_user;

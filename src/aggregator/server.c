@@ -440,6 +440,7 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .dump_dir = g->dump_dir,
         .level = o->level,
         .window_ns = o->window_ns,
+        .only_dragon_points = o->only_dragon_points,
         .dragon_compatible = o->dragon_compatible,
         .reboot = o->reboot,
         .reboot_user = o->reboot_user,

@@ -3,10 +3,12 @@
 import json
 import os
 import pathlib
+import socket
 import sys
 import unittest
 
-from program import Program, main
+from program import Program, Recording, main
+from place import free_port  # noqa: E402, I001
 
 HERE = pathlib.Path(os.environ["CHECKS"])
 
@@ -33,6 +35,65 @@ class SideBySide(Program):
             wanted[name] = answer
         differ = [name for name in wanted if found[name] != wanted[name]]
         self.assertEqual({name: found[name] for name in differ}, {name: wanted[name] for name in differ})
+
+
+class Port(Program):
+    """Programs that import dragon.telemetry write to the port of Dragon's node server, without a token."""
+
+    TEXT = """
+        import json, os, pwd, socket, sys, time, urllib.error, urllib.request
+        base = f"http://localhost:{sys.argv[1]}"
+        def ask(path, body=None, **headers):
+            data = None if body is None else json.dumps(body).encode()
+            try:
+                with urllib.request.urlopen(urllib.request.Request(base + path, data, headers)) as answer:
+                    return answer.status, json.load(answer)
+            except urllib.error.HTTPError as error:
+                return error.code, None
+        deadline = time.monotonic() + 30
+        while True:
+            try: ready = ask("/api/ready"); break
+            except OSError:
+                if time.monotonic() > deadline: raise
+        print(json.dumps([
+            os.environ["DRAGON_TELEMETRY_LEVEL"], ready,
+            ask("/api/metrics", {"dps": [{"metric": "loss %", "value": 0.5, "tags": {"rank": 3}}], "timestamp": int(time.time())}),
+            ask("/api/set_shutdown"), ask("/api/tsdb_cleanup", {"start_time": 1}),
+            [ask(path)[0] for path in ("/api/query?start=1h-ago&m=none:x", "/api/aggregators", "/", "/sonde/v1/status", "/api/nothing")],
+            [ask("/api/put", {"metric": "x", "value": 1, "timestamp": 1, "tags": {"a": "b"}})[0], ask("/sonde/v1/collectors", {})[0]],
+            ask("/api/metrics", {"dps": []}, **{"Sec-Fetch-Site": "cross-site"})[0],       # a page of a browser
+            ask("/api/metrics", {"dps": []}, Host="attacker.example")[0],
+        ]))
+        with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as telnet:      # no lines
+            telnet.sendall(b"put lines 1 1 a=b\\r\\n\\r\\n")
+            assert b"400" in telnet.recv(4096)[:40]
+        if os.getuid() == 0:
+            os.setuid(pwd.getpwnam("nobody").pw_uid)
+            print(json.dumps([ask("/api/metrics", {"dps": []})[0], ask("/api/ready")[0]]))
+    """
+
+    def test_points_without_a_token(self):
+        port = free_port()
+        self.write(self.TEXT)
+        record = self.root / "recording"
+        done = self.sonde("run", "--quiet", "-l", 2, "--record", record, f"--tsdb-server-port={port}", "--", sys.executable, self.program, port)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first, *other = done.stdout.splitlines()
+        self.assertEqual(json.loads(first), [
+            "2", [200, {"is_ready": True}], [201, {"success": 1, "failed": 0, "errors": []}], [200, {"success": 1, "failed": 0, "errors": []}],
+            [201, {"success": 0, "failed": 0, "errors": []}], [404] * 5, [404] * 2, 403, 403])
+        if os.getuid() == 0:
+            self.assertEqual(json.loads(other[0]), [403, 403])
+        [file] = record.glob("*.sonde")
+        self.recording = Recording(str(file))
+        self.assertEqual((self.values("loss　％", rank="3"), self.series("lines")), ([0.5], {}))
+
+    def test_a_port_that_is_taken_is_no_reason_to_stop(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            done = self.sonde("run", "--quiet", "-l", 1, "--no-record", f"--tsdb-server-port={port}", "--", "sh", "-c", "echo on")
+        self.assertEqual((done.returncode, done.stdout), (0, "on\n"))
+        self.assertIn("programs that import dragon.telemetry cannot write", done.stderr)
 
 
 class Restart(Program):
