@@ -16,8 +16,7 @@ struct inside;
 
 // Files, folders, folders of those: as aggregator_options.paths with `replay`. -ENOENT: there is no recording.
 int inside_open(const char *const *paths, size_t count, aggregator_alias_fn *resolve_alias,
-                aggregator_alias_at_fn *alias_at, struct inside **out,
-                struct error *e);
+                aggregator_alias_at_fn *alias_at, struct inside **out, struct error *e);
 void inside_close(struct inside *in); // NULL is allowed; after all questions
 
 // Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and *missing: the files that cannot be read and so are not in it (NULL: none).

@@ -3,6 +3,9 @@
 #
 #   tests/python/dragon_original.sh            prints the differences; exit code 1 if there are any
 #   tests/python/dragon_original.sh --update   writes dragon_answers.json
+#   tests/python/dragon_original.sh --beside SONDE PACKAGES
+#                                              the original's runtime under `sonde run`: a program with its import changed, and one without;
+#                                              SONDE: build/src/cli/sonde, PACKAGES: build/bindings/python
 #   tests/python/dragon_original.sh PROGRAM…   runs a program under the original
 #
 # By hand, because it installs 60 MB and because the original's processes outlive their launcher when something fails. It takes about a
@@ -16,7 +19,7 @@ mkdir "$lab/bin" "$lab/cwd" "$lab/dump"
 # Ends what the original has left: the processes that this folder's Python runs.
 tidy() {
     for process in /proc/[0-9]*; do
-        words=$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) 2>/dev/null || continue
+        words=$({ tr "\\0" " " <"$process/cmdline"; } 2>/dev/null) || continue
         case "$words" in "$lab/"*) kill -9 "${process#/proc/}" 2>/dev/null || true ;; esac
     done
     rm -rf "$lab"
@@ -54,6 +57,24 @@ original() {
     )
 }
 
+if [ "${1:-}" = --beside ]; then
+    sonde=$(readlink -f "$2")
+    PYTHONPATH=$(readlink -f "$3")
+    export PATH="$lab/bin:$lab/venv/bin:$PATH" VIRTUAL_ENV="$lab/venv" USER="${USER:-root}" PYTHONPATH
+    cd "$lab/cwd"
+    cat >"$lab/unchanged.py" <<'END'
+from dragon.telemetry import Telemetry
+
+if __name__ == "__main__":
+    telemetry = Telemetry(timeout=30)
+    telemetry.add_data("unchanged", 1.5, tagk="rank", tagv=3)
+    telemetry.shutdown()
+END
+    timeout -k 5 120 "$sonde" run -q -l 2 --no-record -- dragon -s "$here/dragon_beside.py"
+    timeout -k 5 120 "$sonde" run -q -l 2 --record "$lab/recording" --tsdb-server-port=4243 -- dragon -s "$lab/unchanged.py"
+    "$sonde" query --list "$lab/recording" | grep 'unchanged{.*rank=3}'
+    exit
+fi
 if [ $# -gt 0 ] && [ "$1" != --update ]; then
     original "$@"
     exit
