@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import socket
+import subprocess
 import sys
 import unittest
 
@@ -94,6 +95,40 @@ class Port(Program):
             done = self.sonde("run", "--quiet", "-l", 1, "--no-record", f"--tsdb-server-port={port}", "--", "sh", "-c", "echo on")
         self.assertEqual((done.returncode, done.stdout), (0, "on\n"))
         self.assertIn("programs that import dragon.telemetry cannot write", done.stderr)
+
+
+class Widget(Program):
+    TEXT = """
+        import json, time, sonde
+        from sonde import widget
+        w = widget.DragonTelemetryWidget()
+        t = sonde.Telemetry()
+        for gpu in (0, 1): t.add_data("heat", 60 + gpu, tagk="gpu", tagv=str(gpu))
+        t.add_data("plain", 7)
+        deadline = time.monotonic() + 30
+        while not (w.get_data("plain") and len(w.get_data("heat")) == 2 and w.get_data()) and time.monotonic() < deadline: pass
+        print(json.dumps([w.get_start_time() <= time.time(), {"heat", "plain", "used_RAM"} <= w.get_metrics(),
+                          [[s["tags"].get("gpu"), *s["dps"].values()] for s in w.get_data("heat") + w.get_data("plain")], w.get_data()[0]["metric"],
+                          len(w.get_data("heat", time.time() + 1000))]))
+        try:
+            import matplotlib
+        except ImportError:
+            raise SystemExit
+        matplotlib.use("agg")
+        [axes] = w.render("heat", 0.0).axes
+        print(json.dumps([axes.get_title(), sorted(line.get_label().partition(" ")[2] for line in axes.lines), [list(line.get_ydata()) for line in axes.lines]]))
+    """
+
+    def test_data_and_pictures(self):
+        first, *picture = self.run_it(self.TEXT, level=2).splitlines()
+        self.assertEqual(json.loads(first), [True, True, [["0", 60], ["1", 61], [None, 7]], "num_running_processes", 0])
+        if picture:
+            self.assertEqual(json.loads(picture[0]), ["Metric: heat", ["(gpu:0)", "(gpu:1)"], [[60], [61]]])
+
+    def test_without_a_job(self):
+        self.write("from sonde import widget\nwidget.DragonTelemetryWidget().get_metrics()")
+        done = subprocess.run([sys.executable, str(self.program)], env=self.env, capture_output=True, text=True)
+        self.assertIn("RuntimeError: cannot connect to the job's telemetry: no job runs here", done.stderr)
 
 
 class Restart(Program):
