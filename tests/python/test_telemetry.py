@@ -197,10 +197,10 @@ class Started(Program):
         self.nothing_left()
 
     def test_cannot_be_started(self):
-        process = self.begin("import sonde\nsonde.Telemetry(telem_cfg={'colector_rate': 1}).start()")
+        process = self.begin("import sonde\nsonde.Telemetry(telem_cfg={'collector_rate': 'fast'}).start()")
         code, out, err = self.ends(process)
         self.assertEqual((code, out), (1, ""))
-        self.assertIn("did you mean collector_rate?", err)
+        self.assertIn("'fast' is not seconds", err)
         self.assertIn("RuntimeError: sonde run could not be started", err)
         self.nothing_left()
 
