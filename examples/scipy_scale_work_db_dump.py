@@ -10,8 +10,8 @@ from sonde import AnalysisClient
 
 def dump():
     with AnalysisClient() as client:
-        for host, answer in sorted(client.db_dump().items()):
-            print(f"Dump of {host}: {answer['status']}, {answer['message']}", flush=True)
+        for node in client.db_dump():
+            print(f"Dump of {node['host']}: {node['result']['status']}, {node['result']['message']}", flush=True)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ static bool define(PyObject *name, PyObject *const *values, PyObject *keys, sond
 {
     struct texts texts = {.count = 0};
     struct sonde_tag tags[TAGS_MAX];
-    struct sonde_metric m = {.name = texts_add(&texts, name), .tags = tags};
+    struct sonde_metric m = {.name = texts_add_name(&texts, name, NAME_BYTES_MAX), .tags = tags};
     PyObject *given = PyDict_New();
     bool good = m.name && given;
     for (Py_ssize_t i = 0; good && keys && i < PyTuple_Size(keys); i++)
@@ -159,6 +159,21 @@ static PyObject *check(PyObject *module, PyObject *unused)
     return Py_BuildValue("(is)", -failed, why);
 }
 
+static PyObject *storable_name(PyObject *module, PyObject *args)
+{
+    (void)module;
+    struct texts texts = {.count = 0};
+    PyObject *object, *result = NULL;
+    int is_key = 0;
+    if (!PyArg_ParseTuple(args, "O|p:storable_name", &object, &is_key))
+        return NULL;
+    const char *name = texts_add_name(&texts, object, is_key ? KEY_BYTES_MAX : NAME_BYTES_MAX);
+    if (name)
+        result = PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "surrogateescape");
+    texts_free(&texts);
+    return result;
+}
+
 static PyMethodDef functions[] = {
     {"emit", FAST_METHOD(emit), FAST,
      "emit(name, value, /, **tags)\n--\n\nA point of the metric `name`, now. A handle from gauge() is twice as fast."},
@@ -177,6 +192,9 @@ static PyMethodDef functions[] = {
      "them."},
     {"check", check, METH_NOARGS,
      "check()\n--\n\n(0, '') if an agent takes what this process emits, or sonde is off; else an errno and why not."},
+    {"storable_name", storable_name, METH_VARARGS,
+     "storable_name(name, is_key=False, /)\n--\n\nThe name under which a metric (or a tag's key) is stored: the name "
+     "itself if it can be one."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,5 +1,17 @@
 #include "convert.h"
 
+#include "base/storable_name.h"
+
+// A new bytes object; NULL with an exception.
+static PyObject *name_storable(const char *text, size_t bytes_max)
+{
+    struct buf name = {0};
+    storable_name_add(&name, str_of(text), bytes_max);
+    PyObject *bytes = name.failed ? PyErr_NoMemory() : PyBytes_FromStringAndSize(name.data, (Py_ssize_t)name.size);
+    buf_free(&name);
+    return bytes;
+}
+
 const char *texts_add(struct texts *t, PyObject *object)
 {
     PyObject *text = PyUnicode_Check(object) ? new_ref(object) : PyObject_Str(object);
@@ -16,6 +28,19 @@ const char *texts_add(struct texts *t, PyObject *object)
     }
     t->held[t->count++] = bytes;
     return PyBytes_AsString(bytes);
+}
+
+const char *texts_add_name(struct texts *t, PyObject *object, size_t bytes_max)
+{
+    const char *text = texts_add(t, object);
+    if (!text || storable_name_is(str_of(text), bytes_max))
+        return text;
+    PyObject *name = name_storable(text, bytes_max);
+    if (!name)
+        return NULL;
+    Py_DECREF(t->held[t->count - 1]); // the text as it was given
+    t->held[t->count - 1] = name;
+    return PyBytes_AsString(name);
 }
 
 void texts_free(struct texts *t)
@@ -45,7 +70,7 @@ int texts_add_tags(struct texts *t, PyObject *mapping, struct sonde_tag tags[TAG
         } else {
             PyErr_SetString(PyExc_TypeError, "tags must be a mapping of names to values");
         }
-        tags[i].key = pair ? texts_add(t, key) : NULL;
+        tags[i].key = pair ? texts_add_name(t, key, KEY_BYTES_MAX) : NULL;
         tags[i].value = tags[i].key ? texts_add(t, value) : NULL;
         if (!tags[i].value)
             count = -1;

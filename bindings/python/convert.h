@@ -13,6 +13,8 @@
 enum {
     TAGS_MAX = 64, // that are handed on; libsonde takes 16 and counts the rest
     TEXTS_MAX = 3 + 2 * TAGS_MAX,
+    NAME_BYTES_MAX = 255, // of a metric; sonde.h
+    KEY_BYTES_MAX = 128,  // of a tag
 };
 
 static inline PyObject *new_ref(PyObject *object)
@@ -30,6 +32,10 @@ struct texts {
 // The object as text (str() of what is none), or NULL with an exception. Surrogates that stand for undecodable bytes become those bytes again; a
 // NUL ends the text, as it does for C.
 const char *texts_add(struct texts *t, PyObject *object);
+
+// The same for a name: of a text that cannot be one, the name that stands for it (base/storable_name.h).
+const char *texts_add_name(struct texts *t, PyObject *object, size_t bytes_max);
+
 void texts_free(struct texts *t);
 
 // A mapping's items (NULL or None: none) as tags. The count, or -1 with an exception.

@@ -53,7 +53,7 @@ static bool define(struct metric *m)
     struct texts texts = {.count = 0};
     struct sonde_tag tags[TAGS_MAX];
     struct sonde_metric d = {.kind = m->kind, .level = m->level, .tags = tags};
-    d.name = texts_add(&texts, m->name);
+    d.name = texts_add_name(&texts, m->name, NAME_BYTES_MAX);
     d.unit = d.name ? texts_add(&texts, m->unit) : NULL;
     d.help = d.unit ? texts_add(&texts, m->help) : NULL;
     int count = d.help ? texts_add_tags(&texts, m->tags, tags) : -1;

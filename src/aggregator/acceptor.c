@@ -467,7 +467,7 @@ int acceptor_create(int listening, struct service *service, acceptor_give_fn *gi
     if (!a)
         return error_set(e, -ENOMEM, "no memory for the server");
     *a = (struct acceptor){.service = service, .give = give, .user = user, .listening = listening};
-    a->telnet = service->agent_socket.size && !service->auth.tls;
+    a->telnet = service->agent_socket.size && !service->auth.tls && !service->only_dragon_points;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->stop = eventfd(0, EFD_CLOEXEC);
     struct epoll_event knock = {.events = EPOLLIN, .data.ptr = &a->listening},

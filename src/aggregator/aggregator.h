@@ -12,6 +12,9 @@
 // A built-in metric without series is answered with nothing; any other name without series is refused.
 typedef struct str aggregator_alias_fn(struct str name);
 
+// The index-th of the other names, and the built-in metric that it names. False: there are fewer.
+typedef bool aggregator_alias_at_fn(size_t index, struct str *alias, struct str *metric);
+
 // Somebody asks for a restart without these hosts: names separated by commas, or none.
 typedef void aggregator_reboot_fn(void *user, struct str hosts);
 
@@ -54,11 +57,16 @@ struct aggregator_options {
     int listen_fd; // a socket that listens already, which we take over (listen.h); 0 = none: `listen` and `port` say where
     // The control token; the others follow from it (tokens.h). NULL = no protection: only on loopback, only in tests.
     const char *token;
+    // Programs of our own user may put points in the form of Dragon's clients, and nothing else is answered: a server beside the
+    // job's, with `token` NULL.
+    bool only_dragon_points;
+    int dragon_fd; // aggregator_run starts such a server on this socket, of the loopback address; 0 = none
     const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
     const char *cors; // origins whose pages may read the answers, separated by commas, or "*"; NULL = none
     const char *job;
     const char *agent_socket; // of the job's agent, to which points are passed on; NULL = recordings, which take none
     int level;
+    int64_t window_ns; // queries answer with no points that are older; 0 = with all
     bool dragon_compatible;
     bool
         replay; // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells runs apart, one has to be there
@@ -66,6 +74,7 @@ struct aggregator_options {
     const char *dump_node,
         *dump_dir; // where a dump goes when nobody says where: a folder on a node that is reached by ssh; NULL = this node; NULL = nowhere
     aggregator_alias_fn *resolve_alias; // NULL = there are no built-in metrics
+    aggregator_alias_at_fn *alias_at;   // NULL = none of them has another name
     bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
     aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
     void *reboot_user;

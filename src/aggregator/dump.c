@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,15 @@ static int read_since(struct str text, int64_t *out_ns, struct error *e)
     return query_parse_time(text, now_ns, STR(""), out_ns, e);
 }
 
+// A node that is this one is no reason for ssh.
+static bool is_here(const char *node)
+{
+    char own[HOST_NAME_MAX + 1] = "";
+    gethostname(own, sizeof own - 1);
+    struct str name = str_of(node), full = str_of(own), rest = full, plain = str_cut(&rest, '.');
+    return str_eq(name, full) || str_eq(name, plain) || str_eq(name, STR("localhost"));
+}
+
 static int read_target(struct dumping *d, struct str to, struct error *e)
 {
     const struct service *service = d->service;
@@ -109,7 +119,7 @@ static int read_target(struct dumping *d, struct str to, struct error *e)
             return error_set(e, -EINVAL, "to has to be an absolute path");
         size = snprintf(d->to, sizeof d->to, "%.*s", STR_ARG(to));
     } else if (service->dump_dir[0]) {
-        d->node = service->dump_node;
+        d->node = is_here(service->dump_node) ? "" : service->dump_node;
         size = snprintf(d->to, sizeof d->to, "%s/sonde-dump-%.*s", service->dump_dir, STR_ARG(service->job));
     } else {
         return error_set(e, -EINVAL, "to is missing: the folder for the files (dump_dir is not configured either)");

@@ -12,6 +12,7 @@ struct inside {
     struct sources *sources;
     struct drainer *drainer; // of the agent that writes the first of them; NULL: none does
     aggregator_alias_fn *resolve_alias;
+    aggregator_alias_at_fn *alias_at;
 };
 
 // What recordings can be asked. (routes.c would bring all of the server with it.)
@@ -61,14 +62,15 @@ static int find_agent(struct inside *in, const char *path, struct error *e)
     return rc;
 }
 
-int inside_open(const char *const *given, size_t count, aggregator_alias_fn *resolve_alias, struct inside **out,
-                struct error *e)
+int inside_open(const char *const *given, size_t count, aggregator_alias_fn *resolve_alias,
+                aggregator_alias_at_fn *alias_at, struct inside **out, struct error *e)
 {
     struct inside *in = calloc(1, sizeof *in);
     *out = NULL;
     if (!in)
         return error_set(e, -ENOMEM, "out of memory");
     in->resolve_alias = resolve_alias;
+    in->alias_at = alias_at;
     int rc = sources_create(given, count, true, &in->sources, e);
     if (!rc)
         rc = check_any(in, given[0], e);
@@ -116,6 +118,7 @@ void inside_ask(struct inside *in, struct str target, struct str body, int64_t t
         .sources = in->sources,
         .drainer = in->drainer,
         .resolve_alias = in->resolve_alias,
+        .alias_at = in->alias_at,
         .limits = {.query_deadline_ns = timeout_ns,
                    .query_memory_bytes = INSIDE_QUERY_BYTES,
                    .answer_bytes = INSIDE_ANSWER_BYTES},

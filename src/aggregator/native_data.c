@@ -95,11 +95,40 @@ void native_nodes(struct service *service, struct request *r, struct answer *a)
 
 // ---- metrics
 
-static int write_metric(struct json_writer *w, struct map *seen, const struct store_metric *m, struct str q,
-                        struct error *e)
+// Calls take with each other name of the metric; until it returns false. False: it did.
+typedef bool alias_fn(struct str alias, void *user);
+
+static bool each_alias(const struct service *service, struct str metric, alias_fn *take, void *user)
+{
+    struct str alias, of;
+    for (size_t i = 0; service->alias_at && service->alias_at(i, &alias, &of); i++)
+        if (str_eq(of, metric) && !take(alias, user))
+            return false;
+    return true;
+}
+
+static bool is_none(struct str alias, void *unused)
+{
+    (void)alias, (void)unused;
+    return false;
+}
+
+static bool is_without(struct str alias, void *part)
+{
+    return str_find(alias, *(const struct str *)part) < 0;
+}
+
+static bool put_alias(struct str alias, void *writer)
+{
+    json_put_string(writer, alias);
+    return true;
+}
+
+static int write_metric(const struct service *service, struct json_writer *w, struct map *seen,
+                        const struct store_metric *m, struct str q, struct error *e)
 {
     bool added = false;
-    if (!m || str_find(m->name, q) < 0)
+    if (!m || (str_find(m->name, q) < 0 && each_alias(service, m->name, is_without, &q)))
         return 0;
     if (!map_add(seen, m->name, &added))
         return error_set(e, -ENOMEM, "no memory for the list of metrics");
@@ -111,6 +140,12 @@ static int write_metric(struct json_writer *w, struct map *seen, const struct st
     json_key_string(w, "unit", m->unit);
     json_key_string(w, "help", m->help);
     json_key_i64(w, "level", m->level);
+    if (!each_alias(service, m->name, is_none, NULL)) {
+        json_key(w, STR("aliases"));
+        json_begin_array(w);
+        each_alias(service, m->name, put_alias, w);
+        json_end_array(w);
+    }
     json_end_object(w);
     return 0;
 }
@@ -130,9 +165,9 @@ static int write_metrics(struct service *service, struct request *r, struct read
     // What our own files know comes first: a metric need not have series.
     for (size_t i = 0; i < d->view.count && !rc; i++)
         for (uint32_t id = 0; id < store_metric_count(d->view.snapshots[i]) && !rc; id++)
-            rc = write_metric(w, &seen, store_metric_get(d->view.snapshots[i], id), q, e);
+            rc = write_metric(service, w, &seen, store_metric_get(d->view.snapshots[i], id), q, e);
     for (size_t i = 0; i < count && !rc; i++)
-        rc = write_metric(w, &seen, all[i].metric, q, e);
+        rc = write_metric(service, w, &seen, all[i].metric, q, e);
     json_end_array(w);
     map_free(&seen);
     return rc;

@@ -185,6 +185,7 @@ void dragon_shutdown(struct service *service, struct request *r, struct answer *
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
+    json_key_bool(&w, "shutdown_begin", true);
     json_key_string(&w, "msg", STR("nothing to do: telemetry ends by itself when its job does"));
     json_end_object(&w);
 }

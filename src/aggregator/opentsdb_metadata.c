@@ -12,6 +12,41 @@ enum {
     SUGGEST_MAX = 1000000,
 };
 
+// One more among the sorted names, unless it is there. -ENOMEM.
+static int insert_name(struct arena *arena, struct str name, const struct str **names, size_t *count, struct error *e)
+{
+    size_t at = 0;
+    while (at < *count && str_compare((*names)[at], name) < 0)
+        at++;
+    if (at < *count && str_eq((*names)[at], name))
+        return 0;
+    struct str *all = arena_array(arena, *count + 1, sizeof *all);
+    if (!all)
+        return error_set(e, -ENOMEM, "no memory for suggestions");
+    if (at)
+        memcpy(all, *names, at * sizeof *all);
+    all[at] = name;
+    if (at < *count)
+        memcpy(all + at + 1, *names + at, (*count - at) * sizeof *all);
+    *names = all;
+    ++*count;
+    return 0;
+}
+
+// Other names of built-in metrics that have series. `text`: what the names begin with, or hold anywhere.
+static int add_aliases(struct reading *d, struct str text, bool anywhere, size_t most, const struct str **names,
+                       size_t *count, struct error *e)
+{
+    const struct service *service = d->service;
+    struct str alias, metric;
+    int rc = 0;
+    for (size_t i = 0; !rc && service->alias_at && service->alias_at(i, &alias, &metric); i++)
+        if ((anywhere ? str_find(alias, text) >= 0 : str_starts(alias, text)) && reading_metric_known(d, metric))
+            rc = insert_name(&d->request->arena, alias, names, count, e);
+    *count = *count < most ? *count : most;
+    return rc;
+}
+
 // The label that files of several jobs carry is no store's: it is put where it belongs among the sorted names.
 static int add_file_labels(const struct sources_view *view, struct str kind, struct str text, bool anywhere,
                            size_t most, struct arena *arena, const struct str **names, size_t *count, struct error *e)
@@ -53,7 +88,7 @@ static int suggest(struct service *service, struct request *r, struct answer *a,
     if (rc)
         return rc;
     if (!request_parameter(r, "type", &kind) || !kind.size)
-        return error_set(e, -EINVAL, "Missing the parameter 'type': metrics, tagk or tagv");
+        kind = STR("metrics"); // Dragon's clients ask for nothing else
     if (!str_eq(kind, STR("metrics")) && !str_eq(kind, STR("tagk")) && !str_eq(kind, STR("tagv")))
         return error_set(e, -EINVAL, "Invalid 'type' parameter:%.*s", STR_ARG(kind));
     request_parameter(r, "q", &text);
@@ -68,6 +103,8 @@ static int suggest(struct service *service, struct request *r, struct answer *a,
     size_t limit = (size_t)(most < SUGGEST_MAX ? most : SUGGEST_MAX);
     bool anywhere = service->dragon_compatible;
     rc = reading_names(&d, kind, text, anywhere, limit, &names, &count, e);
+    if (!rc && str_eq(kind, STR("metrics")))
+        rc = add_aliases(&d, text, anywhere, limit, &names, &count, e);
     if (!rc)
         rc = add_file_labels(&d.view, kind, text, anywhere, limit, &r->arena, &names, &count, e);
     struct json_writer w = json_to(&a->body);

@@ -78,6 +78,15 @@ void opentsdb_put(struct service *service, struct request *r, struct answer *a)
     }
 }
 
+// Up to the list of errors: texts.
+static void dragon_write_counts(struct json_writer *w, size_t success, size_t failed)
+{
+    json_begin_object(w);
+    json_key_u64(w, "success", success);
+    json_key_u64(w, "failed", failed);
+    json_key(w, STR("errors"));
+}
+
 void dragon_metrics(struct service *service, struct request *r, struct answer *a)
 {
     struct put_batch batch;
@@ -85,7 +94,28 @@ void dragon_metrics(struct service *service, struct request *r, struct answer *a
     if (!take(service, r, a, put_parse_dragon, &batch, &failed))
         return;
     a->status = 201;
-    write_summary(a, &batch, failed, true);
+    struct json_writer w = json_to(&a->body);
+    dragon_write_counts(&w, batch.count - failed, failed);
+    json_begin_array(&w);
+    for (size_t i = 0; i < batch.count; i++)
+        if (batch.points[i].refused.size)
+            json_put_string(&w, batch.points[i].refused);
+    json_end_array(&w);
+    json_end_object(&w);
+}
+
+// Dragon's servers end when they are told to, and forget old points by request. Telemetry here ends with its job, and
+// --window says what is kept: both requests succeed, and nothing happens.
+void dragon_nothing(struct service *service, struct request *r, struct answer *a)
+{
+    (void)service;
+    bool cleanup = r->method == METHOD_POST;
+    a->status = cleanup ? 201 : 200;
+    struct json_writer w = json_to(&a->body);
+    dragon_write_counts(&w, cleanup ? 0 : 1, 0);
+    json_begin_array(&w);
+    json_end_array(&w);
+    json_end_object(&w);
 }
 
 void dragon_ready(struct service *service, struct request *r, struct answer *a)
@@ -93,6 +123,6 @@ void dragon_ready(struct service *service, struct request *r, struct answer *a)
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
-    json_key_bool(&w, "ready", true);
+    json_key_bool(&w, "is_ready", true);
     json_end_object(&w);
 }

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 
 enum {
-    QUERIES_MAX = 256,       // in one request
-    ANNOTATIONS_MAX = 10000, // in one answer; the earliest are taken
+    QUERIES_MAX = 256,         // in one request
+    ANNOTATIONS_MAX = 10000,   // in one answer; the earliest are taken
+    UNKNOWN_HEADER_MAX = 4096, // bytes of X-Sonde-Unknown
 };
 
 static bool any_parameter(const struct request *r, const char *name, const char *other)
@@ -31,16 +32,31 @@ static void read_flags(const struct request *r, struct query_request *out)
     out->delete_requested |= request_flag(r, "delete");
 }
 
-// Dragon's dashboards expect a series per host where they ask with a wildcard that does not group.
-static bool group_by_wildcards(struct query *q, struct arena *arena)
+static bool is_any(const struct query_filter *f)
 {
-    struct query_filter *filters = arena_array(arena, q->filter_count, sizeof *filters);
+    return f->kind == QUERY_WILDCARD || f->kind == QUERY_IWILDCARD ||
+           ((f->kind == QUERY_LITERAL_OR || f->kind == QUERY_ILITERAL_OR) && str_eq(f->text, STR("*")));
+}
+
+// Dragon's dashboards expect a series of each host, whatever they ask with: wildcards that do not group, literal_or(*), or
+// no filter at all.
+static bool group_as_dragon(struct query *q, struct arena *arena)
+{
+    struct query_filter *filters = arena_array(arena, q->filter_count + 1, sizeof *filters);
+    bool by_host = q->tsuids.size > 0;
     if (!filters)
         return false;
     for (size_t i = 0; i < q->filter_count; i++) {
         filters[i] = q->filters[i];
-        filters[i].group_by |= filters[i].kind == QUERY_WILDCARD || filters[i].kind == QUERY_IWILDCARD;
+        by_host |= str_eq(filters[i].key, STR("host"));
+        if (!is_any(&filters[i]))
+            continue;
+        filters[i].kind = filters[i].kind == QUERY_IWILDCARD ? QUERY_IWILDCARD : QUERY_WILDCARD;
+        filters[i].group_by = true;
     }
+    if (!by_host)
+        filters[q->filter_count++] =
+            (struct query_filter){.kind = QUERY_WILDCARD, .key = STR("host"), .text = STR("*"), .group_by = true};
     q->filters = filters;
     return true;
 }
@@ -87,8 +103,6 @@ static int parse_parameters(struct request *r, int64_t now_ns, struct query_requ
         q->downsample.time_zone = zone;
         if (any_parameter(r, "use_calendar", "useCalendar"))
             query_downsample_use_calendar(&q->downsample);
-        if (out->dragon_compatible && !group_by_wildcards(q, &r->arena))
-            return error_set(e, -ENOMEM, "no memory for the request");
         q++;
     }
     return 0;
@@ -114,6 +128,8 @@ static int parse(struct service *service, struct request *r, struct query_reques
         struct query *q = &out->queries[i];
         q->start_ns = service_recorded_ns(service, q->start_ns);
         q->end_ns = service_recorded_ns(service, q->end_ns);
+        if (out->dragon_compatible && !group_as_dragon(q, &r->arena))
+            return error_set(e, -ENOMEM, "no memory for the request");
     }
     if (out->count > QUERIES_MAX)
         return error_set(e, -E2BIG, "more than %d queries in one request", QUERIES_MAX);
@@ -187,15 +203,15 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
     return 0;
 }
 
-// By the name that was asked for, or else by that of the built-in metric that it means.
+// By the name in the request, or else by the other name under which files may have the metric.
 static int run_plain(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
 {
     struct str asked = q.metric;
     int rc = reading_query(d, &q, arena, out, e);
     if (rc != -ENOENT)
         return rc;
-    q.metric = reading_built_in(d, asked);
-    if (q.metric.size && !str_eq(q.metric, asked)) {
+    q.metric = reading_other_name(d->service, &d->request->arena, asked);
+    if (q.metric.size) {
         struct error again = {0};
         int second = reading_query(d, &q, arena, out, &again);
         if (second && second != -ENOENT)
@@ -282,7 +298,29 @@ static bool is_repeated(const struct query_request *request, size_t i)
     return false;
 }
 
-static int answer_queries(struct service *service, const struct request *r, const struct query_request *request,
+// Names of metrics that no file knows, among others that some file does.
+struct unknown_names {
+    struct buf names;
+    struct error first;
+    size_t count;
+};
+
+// A name that is unknown costs one query its series, not the request. OpenTSDB refuses the request; so do we where there is
+// nothing else in it, because the name is a mistake then.
+static int leave_out_unknown(struct unknown_names *u, struct str metric, int rc, struct error *e)
+{
+    if (rc != -ENOENT)
+        return rc;
+    if (!u->count++)
+        u->first = *e;
+    buf_add_str(&u->names, u->count > 1 ? STR(", ") : STR(""));
+    for (size_t i = 0; i < metric.size; i++) // into a header
+        buf_add_char(&u->names, metric.data[i] > ' ' && metric.data[i] < 0x7f ? metric.data[i] : '?');
+    *e = (struct error){0};
+    return 0;
+}
+
+static int answer_queries(struct service *service, struct request *r, const struct query_request *request,
                           struct reading *d, struct answer *a, struct error *e)
 {
     struct opentsdb_style style = {
@@ -298,7 +336,9 @@ static int answer_queries(struct service *service, const struct request *r, cons
     struct arena annotations_arena = {0}, work = {0};
     struct opentsdb_annotations annotations = {0};
     struct query_result total = {0};
+    struct unknown_names unknown = {.names = {.limit = UNKNOWN_HEADER_MAX}};
     uint64_t points = 0;
+    size_t asked_count = 0;
     int rc = 0;
     if (request->count && (style.annotations || style.global_annotations))
         rc = read_annotations(d, &request->queries[0], &annotations_arena, &annotations, e);
@@ -314,7 +354,8 @@ static int answer_queries(struct service *service, const struct request *r, cons
             query_downsample_to_seconds(&asked.downsample);
         rc = opentsdb_resolve_tsuids(d, &asked, e);
         if (!rc && (asked.metric.size || !asked.tsuids.size))
-            rc = opentsdb_run(d, asked, &work, &result, e);
+            rc = leave_out_unknown(&unknown, asked.metric, opentsdb_run(d, asked, &work, &result, e), e);
+        asked_count++;
         if (!rc)
             rc = reserve_answer(&a->body, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
@@ -330,6 +371,13 @@ static int answer_queries(struct service *service, const struct request *r, cons
     if (request->show_summary && !rc)
         write_summary(&w, &total, points, r->arrived_ns);
     json_end_array(&w);
+    if (!rc && unknown.count && unknown.count == asked_count && !request->dragon_compatible) {
+        *e = unknown.first;
+        rc = -ENOENT;
+    } else if (unknown.count) {
+        answer_header(a, "X-Sonde-Unknown", arena_strdup(&r->arena, buf_str(&unknown.names)));
+    }
+    buf_free(&unknown.names);
     arena_free(&work);
     arena_free(&annotations_arena);
     return rc;

@@ -1,7 +1,9 @@
 // put_parse.c - points and annotations in JSON, to lines.
 #include "aggregator/json_numbers.h"
 #include "aggregator/put.h"
+#include "base/clock.h"
 #include "base/escape.h"
+#include "base/storable_name.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -68,7 +70,22 @@ static const char *add_time(const json_t *time, struct buf *line)
     return NULL;
 }
 
-static const char *add_point(const json_t *point, const json_t *time, bool tags_needed, struct buf *line)
+// How strict the form of a point is: OpenTSDB's clients know the rules of names, Dragon's have none.
+enum dialect { OPENTSDB, DRAGON };
+
+static const char *add_name(const char *metric, enum dialect dialect, struct buf *line)
+{
+    buf_add_str(line, STR("put "));
+    if (dialect == DRAGON)
+        storable_name_add(line, str_of(metric), STORE_NAME_MAX);
+    else if (!is_word(metric))
+        return "Invalid metric name: it has to be a word";
+    else
+        buf_add_str(line, str_of(metric));
+    return NULL;
+}
+
+static const char *add_point(const json_t *point, const json_t *time, enum dialect dialect, struct buf *line)
 {
     const char *metric = json_string_value(json_object_get(point, "metric"));
     const json_t *value = json_object_get(point, "value"), *tags = json_object_get(point, "tags");
@@ -77,20 +94,23 @@ static const char *add_point(const json_t *point, const json_t *time, bool tags_
         return "Not a data point";
     if (!metric || !*metric)
         return "Metric name was empty";
-    if (!is_word(metric))
-        return "Invalid metric name: it has to be a word";
-    buf_printf(line, "put %s", metric);
-    const char *refused = add_time(time, line);
+    const char *refused = add_name(metric, dialect, line);
+    if (!refused)
+        refused = add_time(time, line);
     if (refused)
         return refused;
     if (!value || json_is_null(value) || (json_is_string(value) && !json_string_length(value)))
         return "Empty value";
-    if (!number_of(value, &number))
+    if (dialect == DRAGON && json_is_boolean(value))
+        number = json_is_true(value);
+    else if (!number_of(value, &number))
         return "Unable to parse value to a number";
     buf_printf(line, " %.17g", number);
+    if (dialect == DRAGON && json_is_null(tags))
+        return NULL;
     if (tags && !json_is_object(tags))
         return "Invalid tags: an object is needed";
-    if (tags_needed && !json_object_size(tags))
+    if (dialect == OPENTSDB && !json_object_size(tags))
         return "Missing tags";
     return add_tags(tags, line);
 }
@@ -113,15 +133,15 @@ static int keep(const json_t *from, const char *refused, struct buf *line, struc
     return out->json.data && out->line.data ? 0 : error_set(e, -ENOMEM, "no memory for the points");
 }
 
-static int take_point(const json_t *point, const json_t *time, bool tags_needed, struct arena *arena,
+static int take_point(const json_t *point, const json_t *time, enum dialect dialect, struct arena *arena,
                       struct put_point *out, struct error *e)
 {
     struct buf line = {.limit = LINE_BYTES_MAX};
-    const char *refused = add_point(point, time, tags_needed, &line);
+    const char *refused = add_point(point, time, dialect, &line);
     return keep(point, refused, &line, arena, out, e);
 }
 
-static int take_points(const json_t *points, const json_t *time, bool tags_needed, struct arena *arena,
+static int take_points(const json_t *points, const json_t *time, enum dialect dialect, struct arena *arena,
                        struct put_batch *out, struct error *e)
 {
     size_t count = json_is_array(points) ? json_array_size(points) : 1;
@@ -133,8 +153,7 @@ static int take_points(const json_t *points, const json_t *time, bool tags_neede
     int rc = 0;
     for (size_t i = 0; i < count && !rc; i++) {
         const json_t *point = json_is_array(points) ? json_array_get(points, i) : points;
-        rc = take_point(point, time ? time : json_object_get(point, "timestamp"), tags_needed, arena, &out->points[i],
-                        e);
+        rc = take_point(point, time ? time : json_object_get(point, "timestamp"), dialect, arena, &out->points[i], e);
     }
     return rc;
 }
@@ -167,7 +186,7 @@ int put_parse_opentsdb(struct str body, struct arena *arena, struct put_batch *o
     int rc = json_is_array(json) && !json_array_size(json) ? error_set(e, -EINVAL, "No datapoints found in content")
              : !json_is_array(json) && !json_is_object(json)
                  ? error_set(e, -EINVAL, "the body has to be a data point or an array of them")
-                 : take_points(json, NULL, true, arena, out, e);
+                 : take_points(json, NULL, OPENTSDB, arena, out, e);
     json_decref(json);
     return rc;
 }
@@ -177,11 +196,13 @@ int put_parse_dragon(struct str body, struct arena *arena, struct put_batch *out
     json_t *json = load(body, e);
     if (!json)
         return -EINVAL;
-    const json_t *points = json_object_get(json, "dps");
+    const json_t *points = json_object_get(json, "dps"), *time = json_object_get(json, "timestamp");
+    json_t *now = time ? NULL : json_real((double)clock_realtime_ns() / NS_PER_S);
     int rc =
         !json_is_array(points)
             ? error_set(e, -EINVAL, "the body has to look like {\"dps\":[{\"metric\":…,\"value\":…}],\"timestamp\":…}")
-            : take_points(points, json_object_get(json, "timestamp"), false, arena, out, e);
+            : take_points(points, time ? time : now, DRAGON, arena, out, e);
+    json_decref(now);
     json_decref(json);
     return rc;
 }

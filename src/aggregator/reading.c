@@ -3,6 +3,7 @@
 #include "aggregator/relay.h"
 #include "aggregator/workers.h"
 #include "base/clock.h"
+#include "base/storable_name.h"
 #include "wire/drain.h"
 
 #include <errno.h>
@@ -164,9 +165,22 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 
 // ---- questions ----
 
-int reading_query(struct reading *d, const struct query *q, struct arena *arena, struct query_result *out,
+// The store removes whole segments: what is left of the points before the window is no answer.
+static struct query within_window(const struct service *service, struct query q)
+{
+    int64_t oldest_ns = clock_realtime_ns() - service->window_ns;
+    if (service->window_ns && q.start_ns < oldest_ns)
+        q.start_ns = oldest_ns;
+    if (q.end_ns < q.start_ns)
+        q.end_ns = q.start_ns;
+    return q;
+}
+
+int reading_query(struct reading *d, const struct query *asked, struct arena *arena, struct query_result *out,
                   struct error *e)
 {
+    struct query within = within_window(d->service, *asked);
+    const struct query *q = &within;
     struct query_limits limits = {
         .memory_bytes = d->service->limits.query_memory_bytes, .deadline_ns = deadline_of(d), .watch = workers_watch()};
     if (!d->service->hub) {
@@ -237,6 +251,20 @@ struct str reading_built_in(const struct reading *d, struct str name)
     return d->service->resolve_alias ? d->service->resolve_alias(name) : STR("");
 }
 
+struct str reading_other_name(const struct service *service, struct arena *arena, struct str name)
+{
+    struct str other = service->resolve_alias ? service->resolve_alias(name) : STR("");
+    if (other.size)
+        return str_eq(other, name) ? STR("") : other;
+    if (!name.size || storable_name_is(name, STORE_NAME_MAX))
+        return STR("");
+    struct buf stored = {0};
+    storable_name_add(&stored, name, STORE_NAME_MAX);
+    other = arena_str(arena, buf_str(&stored));
+    buf_free(&stored);
+    return other.data ? other : STR("");
+}
+
 bool reading_may_be_empty(const struct reading *d, struct str name)
 {
     return reading_built_in(d, name).size || d->missing_count ||
@@ -248,9 +276,9 @@ bool reading_find_metric(struct reading *d, struct str name, struct str *metric)
     *metric = name;
     if (reading_metric_known(d, name))
         return true;
-    struct str built_in = reading_built_in(d, name);
-    if (built_in.size && !str_eq(built_in, name) && reading_metric_known(d, built_in)) {
-        *metric = built_in;
+    struct str other = reading_other_name(d->service, &d->request->arena, name);
+    if (other.size && reading_metric_known(d, other)) {
+        *metric = other;
         return true;
     }
     if (!reading_may_be_empty(d, name))

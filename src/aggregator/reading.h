@@ -36,7 +36,7 @@ int64_t reading_until(const struct query_request *request);
 void reading_close(struct reading *d, struct answer *a);
 
 // One query under the limits of the service, as query_run has it. Results go into `arena`.
-int reading_query(struct reading *d, const struct query *q, struct arena *arena, struct query_result *out,
+int reading_query(struct reading *d, const struct query *asked, struct arena *arena, struct query_result *out,
                   struct error *e);
 
 // As query_suggest. `kind` "metrics", "tagk" or "tagv".
@@ -57,6 +57,10 @@ bool reading_find_metric(struct reading *d, struct str name, struct str *metric)
 
 // The name in stores of the built-in metric `name`, or of the one that has `name` as another name. Empty: there is no such metric.
 struct str reading_built_in(const struct reading *d, struct str name);
+
+// The name, besides `name`, under which files may have the metric: that of the built-in metric that it means, or the
+// one by which it is stored (base/storable_name.h). Empty: there is none.
+struct str reading_other_name(const struct service *service, struct arena *arena, struct str name);
 
 // After no file has `name`, nor its built-in metric: whether the name is one without series, and no mistake.
 bool reading_may_be_empty(const struct reading *d, struct str name);

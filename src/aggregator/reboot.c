@@ -22,7 +22,18 @@ static int check_hosts(struct str hosts, struct error *e)
     return 0;
 }
 
-static void ask(struct service *service, struct str hosts, struct answer *a)
+static void put_hosts(struct json_writer *w, struct str hosts)
+{
+    json_begin_array(w);
+    while (hosts.size) {
+        struct str host = str_cut(&hosts, ',');
+        if (host.size)
+            json_put_string(w, host);
+    }
+    json_end_array(w);
+}
+
+static void ask(struct service *service, struct str hosts, bool by_dragon, struct answer *a)
 {
     struct error e = {0};
     if (!service->reboot) {
@@ -39,13 +50,17 @@ static void ask(struct service *service, struct str hosts, struct answer *a)
     json_begin_object(&w);
     json_key_string(&w, "asked", STR("reboot"));
     json_key(&w, STR("hosts"));
-    json_begin_array(&w);
-    while (hosts.size) {
-        struct str host = str_cut(&hosts, ',');
-        if (host.size)
-            json_put_string(&w, host);
+    put_hosts(&w, hosts);
+    if (by_dragon) { // what Dragon's clients read
+        json_key_bool(&w, "reboot", true);
+        json_key(&w, STR("hostnames"));
+        if (hosts.size)
+            put_hosts(&w, hosts);
+        else
+            json_put_null(&w);
+        json_key(&w, STR("h_uids"));
+        json_put_null(&w);
     }
-    json_end_array(&w);
     json_end_object(&w);
 }
 
@@ -58,7 +73,7 @@ void native_reboot(struct service *service, struct request *r, struct answer *a)
         return;
     }
     request_parameter(r, "hosts", &hosts);
-    ask(service, hosts, a);
+    ask(service, hosts, false, a);
 }
 
 // A form: hostnames, separated by commas; h_uids are Dragon's own numbers of hosts.
@@ -76,6 +91,6 @@ void dragon_reboot(struct service *service, struct request *r, struct answer *a)
     if (rc)
         answer_failure(a, &e);
     else
-        ask(service, hosts, a);
+        ask(service, hosts, true, a);
     request_free(&form);
 }

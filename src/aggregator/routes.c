@@ -50,7 +50,7 @@ static const struct route routes[] = {
      NULL},
     {STR("/api/ready"), READ, ACCESS_VIEW, dragon_ready, "whether the server is up, as Dragon's clients ask", NULL},
     {STR("/api/suggest"), ASK, ACCESS_VIEW, opentsdb_suggest, "names of metrics, tag keys, tag values",
-     "type! q max jsonp"},
+     "type q max jsonp"},
     {STR("/api/search/lookup"), ASK, ACCESS_VIEW, opentsdb_lookup, "series of a metric", "m! limit jsonp"},
     {STR("/api/aggregators"), ASK, ACCESS_VIEW, opentsdb_aggregators, "names of the aggregators", "jsonp"},
     {STR("/api/config"), ASK, ACCESS_VIEW, opentsdb_configuration, "what is configured, by OpenTSDB's names", "jsonp"},
@@ -70,6 +70,9 @@ static const struct route routes[] = {
     {STR("/api/token"), METHOD_POST, ACCESS_OPEN, dragon_token,
      "the token for the key, as Dragon's clients ask; needs no token", NULL},
     {STR("/api/telemetry_shutdown"), READ, ACCESS_VIEW, dragon_shutdown, "does nothing: telemetry ends with its job",
+     NULL},
+    {STR("/api/set_shutdown"), READ, ACCESS_VIEW, dragon_nothing, "does nothing: telemetry ends with its job", NULL},
+    {STR("/api/tsdb_cleanup"), METHOD_POST, ACCESS_WRITE, dragon_nothing, "does nothing: --window says what is kept",
      NULL},
     {STR("/api/reboot"), METHOD_POST, ACCESS_CONTROL, dragon_reboot,
      "the same as Dragon's clients ask: hostnames=HOST,HOST", NULL},
@@ -242,6 +245,24 @@ static bool override_method(const struct route *route, struct request *r, struct
     return false;
 }
 
+// What Dragon's programs send to the server of their node; another user's programs are not ours.
+static bool check_dragon(const struct route *route, struct request *r, struct answer *a)
+{
+    static const struct str paths[] = {STR("/api/metrics"), STR("/api/ready"), STR("/api/set_shutdown"),
+                                       STR("/api/tsdb_cleanup"), STR("/api/telemetry_shutdown")};
+    peer_look_in_proc(&r->peer);
+    if (!r->peer.local || !peer_is_own(&r->peer) || is_proxied(r)) {
+        answer_error(a, 403, "only programs of the job's own user on this machine may ask here", NULL);
+        return false;
+    }
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (str_eq(route->path, paths[i]))
+            return true;
+    answer_error(a, 404, "Endpoint not found",
+                 "This port takes points of Dragon's programs; the job's URL answers the rest.");
+    return false;
+}
+
 // NULL when the answer is made already.
 static const struct route *admit(struct service *service, struct request *r, struct answer *a)
 {
@@ -261,6 +282,8 @@ static const struct route *admit(struct service *service, struct request *r, str
         answer_error(a, 404, "Endpoint not found", "The requested endpoint was not found; / lists those there are.");
         return NULL;
     }
+    if (service->only_dragon_points && !check_dragon(route, r, a))
+        return NULL;
     if (!override_method(route, r, a))
         return NULL;
     if (!(methods_of(route) & r->method)) {

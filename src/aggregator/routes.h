@@ -28,12 +28,15 @@ struct service {
     struct auth auth;
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;
+    aggregator_alias_at_fn *alias_at;
     struct known_metrics *known_metrics; // NULL without a hub: our own files forget none
     struct str cors;                     // origins whose pages may read, separated by commas, or "*"; empty = none
     struct dump *dump;                   // the one that is being made
     const char *dump_node, *dump_dir;    // the destination of a dump that names none; empty: this node
     struct str job, agent_socket;        // agent_socket: NUL-terminated, empty for recordings
     int level;
+    int64_t window_ns; // 0 = none
+    bool only_dragon_points;
     bool dragon_compatible;
     aggregator_reboot_fn *reboot; // NULL: the command cannot be started again
     void *reboot_user;
@@ -125,6 +128,7 @@ void opentsdb_last(struct service *service, struct request *r, struct answer *a)
 // opentsdb_put.c
 void opentsdb_put(struct service *service, struct request *r, struct answer *a);
 void dragon_metrics(struct service *service, struct request *r, struct answer *a);
+void dragon_nothing(struct service *service, struct request *r, struct answer *a);
 void dragon_ready(struct service *service, struct request *r, struct answer *a);
 // opentsdb_admin.c
 void opentsdb_stats(struct service *service, struct request *r, struct answer *a);

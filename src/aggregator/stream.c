@@ -10,6 +10,7 @@
 #include "aggregator/stream.h"
 
 #include "aggregator/native_binary.h"
+#include "aggregator/reading.h"
 #include "aggregator/series_list.h"
 #include "aggregator/stream_nodes.h"
 #include "base/clock.h"
@@ -96,8 +97,8 @@ int stream_open(struct service *service, const struct request *r, struct stream 
         rc = text.data ? series_parse(text, &one->metric, tags, WIRE_RECENT_TAGS_MAX, &one->tag_count, e)
                        : error_set(e, -ENOMEM, "no memory for the stream");
         one->tags = tags;
-        if (!rc && service->resolve_alias)
-            one->other = service->resolve_alias(one->metric);
+        if (!rc)
+            one->other = reading_other_name(service, &s->arena, one->metric);
     }
     if (!rc && !s->selection_count)
         rc = error_set(e, -EINVAL, "Missing the parameter m: what to follow: m=metric{tag=value}");

@@ -1,6 +1,8 @@
 #include "cli/commands.h"
 #include "cli/serve.h"
+#include "collect/collect.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/own_memory.h"
 #include "launch/job.h"
@@ -17,7 +19,7 @@ int command_aggregator(const struct options *o)
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde aggregator");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);
-    const int handed[] = {options_int(o, OPT_LISTEN_FD), options_int(o, OPT_HUB_FD)};
+    const int handed[] = {options_int(o, OPT_LISTEN_FD), options_int(o, OPT_HUB_FD), options_int(o, OPT_TSDB_FD)};
     for (size_t i = 0; i < sizeof handed / sizeof *handed; i++)
         if (handed[i])
             fcntl(handed[i], F_SETFD, FD_CLOEXEC);
@@ -54,7 +56,10 @@ int command_aggregator(const struct options *o)
             .dump_dir = options_text(o, OPT_DUMP_DIR),
             .limits = serve_limits(o),
             .level = options_int(o, OPT_LEVEL),
+            .dragon_fd = options_int(o, OPT_TSDB_FD),
+            .window_ns = (int64_t)(options_number(o, OPT_WINDOW) * NS_PER_S),
             .resolve_alias = serve_other_name,
+            .alias_at = collect_alias,
             .restarts = options_flag(o, OPT_RESTARTS),
             .hub = key_file ? &hub : NULL,
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),

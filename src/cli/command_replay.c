@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/recordings.h"
 #include "cli/serve.h"
+#include "collect/collect.h"
 
 #include "base/log.h"
 
@@ -69,6 +70,7 @@ int command_replay(const struct options *o)
             .limits = serve_limits(o),
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
             .resolve_alias = serve_other_name,
+            .alias_at = collect_alias,
             .replay = true,
             .as_if_now = options_flag(o, OPT_AS_IF_NOW),
         };

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-enum { DAY_S = 86400 };
+enum { DAY_S = 86400, DRAGON_PORT = 4243 };
 
 // What options say together.
 static int check_together(const struct options *o, struct error *e)
@@ -24,6 +24,13 @@ static int check_together(const struct options *o, struct error *e)
     if (options_int(o, OPT_REMOTE_TUNNEL_PORT) && !options_text(o, OPT_REMOTE_TUNNEL_NODE))
         return error_set(e, -EINVAL, "a tunnel needs another end: --remote-tunnel-node NODE");
     return wire_transport_check(options_text(o, OPT_TRANSPORT), e);
+}
+
+// --dragon-compatible opens Dragon's port, unless it is told otherwise.
+static int dragon_port(const struct options *o)
+{
+    bool own = options_flag(o, OPT_DRAGON_COMPATIBLE) && o->value[OPT_TSDB_PORT].source == FROM_DEFAULT;
+    return own ? DRAGON_PORT : options_int(o, OPT_TSDB_PORT);
 }
 
 int command_run(const struct options *o)
@@ -52,6 +59,7 @@ int command_run(const struct options *o)
         .window_s = options_number(o, OPT_WINDOW),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),
         .port = options_int(o, OPT_PORT),
+        .dragon_port = dragon_port(o),
         .udp_port = options_int(o, OPT_UDP_PORT),
         .listen = options_text(o, OPT_LISTEN),
         .run_dir = options_text(o, OPT_RUN_DIR),

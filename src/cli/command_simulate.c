@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/serve.h"
+#include "collect/collect.h"
 
 #include "base/log.h"
 #include "simulate/simulate.h"
@@ -32,6 +33,7 @@ int command_simulate(const struct options *o)
                 .limits = serve_limits(o),
                 .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
                 .resolve_alias = serve_other_name,
+                .alias_at = collect_alias,
             },
     };
     int code = simulate_run(&simulate, &e);

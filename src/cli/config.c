@@ -40,8 +40,11 @@ static const struct unused_key *find_unused(struct str key)
     return NULL;
 }
 
-static int unknown_key(const char *path, size_t line, struct str key, struct error *e)
+// Files for other versions, and for Dragon, may have keys that we do not know. `sonde run` says so; who only asks a job does not.
+static int unknown_key(const struct options *o, const char *path, size_t line, struct str key)
 {
+    if (o->command != COMMAND_RUN)
+        return 0;
     struct nearest near = nearest_to(key);
     for (int id = 0; id < OPT_COUNT; id++) {
         if (option_rows[id].key[0])
@@ -53,9 +56,11 @@ static int unknown_key(const char *path, size_t line, struct str key, struct err
         nearest_offer(&near, str_of(unused_keys[i].key));
     int shown = key.size > 80 ? 80 : (int)key.size;
     if (near.best.data)
-        return error_set(e, -EINVAL, "%s:%zu: unknown key '%.*s'; did you mean %s?", path, line, shown, key.data,
-                         near.best.data);
-    return error_set(e, -EINVAL, "%s:%zu: unknown key '%.*s'; see sonde help run", path, line, shown, key.data);
+        log_warning("%s:%zu: ignored the unknown key '%.*s'; did you mean %s?", path, line, shown, key.data,
+                    near.best.data);
+    else
+        log_warning("%s:%zu: ignored the unknown key '%.*s'; see sonde help run", path, line, shown, key.data);
+    return 0;
 }
 
 // {cpu: 0.1, disk: off} as an option's text: "cpu=0.1,disk=off". False where something in it is no single word.
@@ -128,7 +133,7 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
         id++;
     const struct unused_key *unused = id == OPT_COUNT ? find_unused(name) : NULL;
     if (id == OPT_COUNT && !unused)
-        return unknown_key(path, line, name, e);
+        return unknown_key(o, path, line, name);
     bool mapping = id < OPT_COUNT && option_rows[id].type == OPTION_SOURCES && value->type == YAML_MAPPING_NODE;
     bool list = id < OPT_COUNT && option_rows[id].type == OPTION_SCRIPTS && value->type == YAML_SEQUENCE_NODE;
     bool joins = mapping || list;

@@ -41,6 +41,23 @@ const struct unused_key unused_keys[] = {
 #undef OPTION
 #undef UNUSED_KEY
 };
+
+// Options of Dragon's launcher, without their dashes, and what `sonde run` has in their place.
+static const struct {
+    const char *name, *words;
+} elsewhere[] = {
+    {"hostlist", "--hosts=LIST names the job's nodes"},
+    {"N", "--nodes=N (-n) begins on N of the job's nodes"},
+    {"T", "--telemetry-level=N (-l) is the level of telemetry"},
+    {"i", "--nodes=N begins on N of the job's nodes and keeps the others in reserve"},
+    {"idle", "--nodes=N begins on N of the job's nodes and keeps the others in reserve"},
+    {"s", "leave it out: outside of an allocation sonde run works on this machine alone"},
+    {"single-node-override", "leave it out: outside of an allocation sonde run works on this machine alone"},
+    {"m", "leave it out: in an allocation sonde run works on all of its nodes"},
+    {"multi-node-override", "leave it out: in an allocation sonde run works on all of its nodes"},
+    {"w", "leave it out: sonde run finds Slurm and PBS; --hosts=LIST reaches nodes by ssh"},
+    {"wlm", "leave it out: sonde run finds Slurm and PBS; --hosts=LIST reaches nodes by ssh"},
+};
 const size_t unused_key_count = sizeof unused_keys / sizeof unused_keys[0];
 
 const struct exit_row exit_rows[] = {
@@ -203,6 +220,8 @@ int options_set(struct options *o, enum option_id id, const char *text, enum opt
         option_expects(row, expects, sizeof expects);
         return error_set(e, -EINVAL, "'%.60s' is not %s", text, expects);
     }
+    if (row->type == OPTION_PATH && source == FROM_FLAG && text[0] == '-' && text[1])
+        return error_set(e, -EINVAL, "'%.60s' looks like an option, not like a path; ./%.60s is one", text, text);
     int failed = row->type == OPTION_SOURCES   ? check_sources(text, e)
                  : row->type == OPTION_SCRIPTS ? scripts_check(text, e)
                                                : 0;
@@ -224,8 +243,20 @@ static const char *option_nearest(enum command_id command, struct str typed)
     return near.best.data;
 }
 
+// NULL: another launcher has no such option either.
+static const char *words_for(struct str name)
+{
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (str_eq(name, str_of(elsewhere[i].name)))
+            return elsewhere[i].words;
+    return NULL;
+}
+
 static int option_unknown(enum command_id command, const char *shown, struct str name, struct error *e)
 {
+    const char *instead = command == COMMAND_RUN ? words_for(name) : NULL;
+    if (instead)
+        return error_set(e, -EINVAL, "unknown option '%.80s'; %s", shown, instead);
     const char *near = option_nearest(command, name);
     if (near)
         return error_set(e, -EINVAL, "unknown option '%.80s'; did you mean --%s?", shown, near);
@@ -280,7 +311,8 @@ static int parse_short(struct options *o, int argc, char **argv, int *at, struct
         while (id < OPT_COUNT && !(option_on(&option_rows[id], o->command) && option_rows[id].letter == *letter))
             id++;
         if (id == OPT_COUNT)
-            return option_unknown(o->command, word, str_of(word + 1), e);
+            return option_unknown(o->command, word,
+                                  words_for((struct str){letter, 1}) ? (struct str){letter, 1} : str_of(word + 1), e);
         char shown[3] = {'-', *letter, 0};
         if (option_rows[id].type == OPTION_FLAG) {
             int status = set_flag_value(o, id, shown, 2, "true", e);

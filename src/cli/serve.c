@@ -58,6 +58,8 @@ int serve_by_hand(const struct aggregator_options *options, bool from_file, stru
 
 struct str serve_other_name(struct str name)
 {
+    // Only Dragon's own runtime measures it; Dragon's dashboards ask for it beside others.
+    static const struct str of_dragon = STR("def_pool_utilization");
     const struct collect_metric *known = collect_find(name);
-    return known ? known->metric.name : STR("");
+    return known ? known->metric.name : str_eq(name, of_dragon) ? of_dragon : STR("");
 }

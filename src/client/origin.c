@@ -32,7 +32,8 @@ static struct str other_name(struct str name)
 static int open_recording(struct origin *o, const char *path, struct error *e)
 {
     o->path = strdup(path);
-    return o->path ? inside_open(&path, 1, other_name, &o->inside, e) : error_set(e, -ENOMEM, "out of memory");
+    return o->path ? inside_open(&path, 1, other_name, collect_alias, &o->inside, e)
+                   : error_set(e, -ENOMEM, "out of memory");
 }
 
 // The recording that is kept of the job.

@@ -36,6 +36,19 @@ const struct collect_metric *collect_find(struct str name)
     return NULL;
 }
 
+bool collect_alias(size_t index, struct str *alias, struct str *metric)
+{
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        struct str rest = catalogue_metrics[i].aliases;
+        for (*alias = str_word(&rest); alias->size; *alias = str_word(&rest)) {
+            *metric = catalogue_metrics[i].metric.name;
+            if (!index--)
+                return true;
+        }
+    }
+    return false;
+}
+
 size_t catalogue_rows(struct str source, enum metric_symbol *first)
 {
     size_t from = 0, to;

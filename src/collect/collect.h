@@ -21,6 +21,9 @@ const struct collect_metric *collect_catalogue(size_t *count);
 // The built-in metric that answers to `name`, by its own name or an alias; NULL when there is none.
 const struct collect_metric *collect_find(struct str name);
 
+// The index-th of all aliases, and the metric that it names. False: there are fewer.
+bool collect_alias(size_t index, struct str *alias, struct str *metric);
+
 struct collect_options {
     const char *root;                 // "" or a folder that holds other /proc and /sys trees, for tests
     const struct store_label *labels; // put on every series (host)

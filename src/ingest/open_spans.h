@@ -18,8 +18,8 @@ struct open_span;
 #define OPEN_SPANS_TAG "unfinished"
 
 enum {
-    OPEN_SPANS_BYTES_MAX = 32 << 20, // of all programs: some 80,000 spans; what is over it stays open
-    OPEN_SPANS_SLOT_SHIFT = 40,      // of a span's number in its process (emit/events.c)
+    OPEN_SPANS_BYTES_MAX = 4 << 20, // of all programs: some 10,000 spans; more stay open. The agent has 16 MiB in all
+    OPEN_SPANS_SLOT_SHIFT = 40,     // of a span's number in its process (emit/events.c)
 };
 
 // Zero-initialised is empty. Open addressing by id, at most 3/4 full.

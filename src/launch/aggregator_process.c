@@ -1,6 +1,7 @@
 #include "launch/aggregator_process.h"
 
 #include "aggregator/listen.h"
+#include "base/log.h"
 #include "launch/run.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 void aggregator_process_init(struct aggregator_process *a)
 {
     *a = (struct aggregator_process){
-        .child = {.what = "aggregator", .control = -1}, .listening = -1, .hub_listening = -1};
+        .child = {.what = "aggregator", .control = -1}, .listening = -1, .hub_listening = -1, .dragon_listening = -1};
 }
 
 // Above what a child finds its descriptors under.
@@ -25,9 +26,24 @@ static int move_up(struct listener *listener, int *out, struct error *e)
     return status;
 }
 
+// Telemetry goes on without it: the port may be that of Dragon's own service.
+static void open_dragon_port(struct aggregator_process *a, int port)
+{
+    struct error e = {0};
+    struct listener listener;
+    int status = listen_on("127.0.0.1", port, true, true, &listener, &e);
+    if (status == 0)
+        status = move_up(&listener, &a->dragon_listening, &e);
+    if (status < 0)
+        log_warning("programs that import dragon.telemetry cannot write here: --tsdb-server-port %d: %s", port,
+                    strerror(-status));
+}
+
 static int open_ports(struct aggregator_process *a, const struct aggregator_setup *s, struct error *e)
 {
     struct listener listener;
+    if (s->options->dragon_port) // before the HTTP server's, which takes any port
+        open_dragon_port(a, s->options->dragon_port);
     int status = listen_on(s->options->listen, s->options->port, false, false, &listener, e);
     if (status == 0)
         status = move_up(&listener, &a->listening, e);
@@ -60,6 +76,9 @@ int aggregator_process_start(struct aggregator_process *a, const struct aggregat
     child_command_add(&c, "--socket=%s", s->agent_socket);
     child_command_add(&c, "--job=%s", s->job->id);
     child_command_add(&c, "--telemetry-level=%d", o->level);
+    if (a->dragon_listening >= 0)
+        child_command_add(&c, "--tsdb-fd=%d", child_command_hand(&c, a->dragon_listening));
+    child_command_add(&c, "--window=%.17g", o->window_s);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--query-memory=%llu", (unsigned long long)o->query_memory_bytes);
     child_command_add(&c, "--aggregator-memory=%llu", (unsigned long long)o->aggregator_memory_bytes);
@@ -100,6 +119,8 @@ void aggregator_process_refuse(struct aggregator_process *a)
         listen_refuse(a->listening);
     if (a->hub_listening >= 0)
         listen_refuse(a->hub_listening);
+    if (a->dragon_listening >= 0)
+        listen_refuse(a->dragon_listening);
 }
 
 void aggregator_process_free(struct aggregator_process *a)
@@ -108,5 +129,7 @@ void aggregator_process_free(struct aggregator_process *a)
         close(a->listening);
     if (a->hub_listening >= 0)
         close(a->hub_listening);
-    a->listening = a->hub_listening = -1;
+    if (a->dragon_listening >= 0)
+        close(a->dragon_listening);
+    a->listening = a->hub_listening = a->dragon_listening = -1;
 }

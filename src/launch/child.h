@@ -23,7 +23,7 @@ enum {
     CHILD_LATER_MAX = COLLECTOR_LINE_MAX, // bytes of a line that it says once it is ready; a longer one is left alone
     CHILD_CONTROL_FD = 3,                 // the descriptor that it finds its end under
     CHILD_HANDED_FD = 4,                  // the first of the descriptors that are handed to it
-    CHILD_HANDED_MAX = 2,
+    CHILD_HANDED_MAX = 3,
     CHILD_HIGH_FD = 16, // above all of them
     CHILD_ARGUMENTS_MAX = 48,
     CHILD_TELL_MS = 1000,
@@ -56,7 +56,7 @@ struct child_command {
     int argc;
     bool failed; // too many, or no memory
     int handed
-        [CHILD_HANDED_MAX]; // descriptors from CHILD_HIGH_FD on that it gets, as CHILD_HANDED_FD and the next; ours stay open
+        [CHILD_HANDED_MAX]; // descriptors from CHILD_HIGH_FD on that it gets, as CHILD_HANDED_FD and behind it; ours stay open
     int handed_count;
 };
 // The number under which the child will find the descriptor `fd` of ours.

@@ -572,6 +572,7 @@ void nodes_reboot(struct nodes *n, const char *hosts)
 {
     size_t *excluded = calloc(n->restart.count, sizeof *excluded), count = 0;
     struct str rest = str_of(hosts);
+    struct buf without = {0}; // the names of those that are left out
     while (excluded && rest.data && count < n->restart.count) {
         struct str name = str_trim(str_cut(&rest, ','));
         ptrdiff_t node = name.size ? find_node(n, name) : -1;
@@ -580,15 +581,18 @@ void nodes_reboot(struct nodes *n, const char *hosts)
                         name.size > 80 ? 80 : (int)name.size, name.data);
         else if (node == 0)
             log_warning("a restart without %.*s is asked for, which is the first node and stays", STR_ARG(name));
-        if (node >= 0)
+        if (node > 0) {
             excluded[count++] = (size_t)node;
+            buf_printf(&without, "%s%.*s", without.size ? "," : " without ", STR_ARG(name));
+        }
     }
     struct restart_answer answer = restart_reboot(&n->restart, excluded, count);
     free(excluded);
     if (answer.verb == RESTART_REFUSED)
         log_warning("a restart is asked for and refused: %s", answer.reason);
     else
-        log_warning("a restart is asked for%s%s: %s", hosts[0] ? " without " : "", hosts, answer.reason);
+        log_warning("a restart is asked for%s: %s", buf_cstr(&without), answer.reason);
+    buf_free(&without);
     take_answer(n, &answer);
     for (size_t i = 0; n->placement && i < n->restart.count; i++) {
         if (n->restart.places[i] == RESTART_OUT)

@@ -449,6 +449,10 @@ static void set_environment(const struct launch *l, struct command_environment *
     command_set(env, "SONDE_NODELIST", "%s", nodes_list(l->nodes));
     command_set(env, "SONDE_HOSTFILE", "%s", l->hostfile);
     command_set(env, "SONDE_RESTART", "%d", nodes_restarts(l->nodes));
+    if (l->o->dragon_port || l->o->dragon_compatible)
+        command_set(env, "DRAGON_TELEMETRY_LEVEL", "%d", child_runs(&l->agent.child) ? l->o->level : 0);
+    if (nodes_restarts(l->nodes) > 0) // what Dragon's programs look at
+        command_set(env, "DRAGON_RESILIENT_RESTART", "1");
     if (l->o->open_hub)
         command_set(env, "SONDE_HUB", "%d", l->hub_port);
 }

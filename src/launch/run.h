@@ -28,6 +28,7 @@ struct launch_options {
     const char *scripts; // commands that print points, one a line (agent/scripts.h); they run where we do; NULL = none
     const char *sources; // of node metrics, and their rates (collect_check_sources); NULL = all
     double window_s;
+    int dragon_port; // where programs for Dragon put points; 0 = nowhere
     uint64_t size_limit_bytes;
     int port, udp_port;
     const char *listen;

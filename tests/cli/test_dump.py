@@ -114,6 +114,17 @@ class Dump(Place):
         self.one_line(done, 1, "no data of node", "no copy of this job")
         self.assertEqual(self.query(self.root / "kept/sonde-dump-one"), self.one)
 
+    def test_a_node_that_is_this_one_needs_no_ssh(self):
+        for job, name in (("first", "localhost"), ("second", socket.gethostname())):
+            self.run.terminate()
+            self.ends(self.run)
+            (self.root / name).mkdir()
+            env = {"SONDE_JOB": job, "SONDE_DUMP_NODE": name, "SONDE_DUMP_DIR": str(self.root / name)}
+            self.run = self.start("run", "-q", "-l", "1", "--", "sleep", "1000", env=env)
+            until(lambda: self.job()["job"] == job, "the job")
+            done = self.sonde("dump")
+            self.assertEqual((done.returncode, self.files(name)), (0, [f"sonde-dump-{job}"]), done.stderr)
+
     def test_some_of_it(self):
         done = self.sonde("dump", "--to", "new", "--since", "10m")
         self.assertEqual(done.returncode, 0, done.stderr)

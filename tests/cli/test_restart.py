@@ -16,9 +16,10 @@ class Restart(Place):
         return path
 
     def test_by_exit_code(self):
-        script = self.script('echo $SONDE_RESTART\n[ $SONDE_RESTART = 2 ] && exit 3\nexit 42\n')
+        # DRAGON_RESILIENT_RESTART: what Dragon's programs look at.
+        script = self.script('echo $SONDE_RESTART$DRAGON_RESILIENT_RESTART\n[ $SONDE_RESTART = 2 ] && exit 3\nexit 42\n')
         done = self.sonde("run", "--record", self.root / "rec", "--restart-on-exit=42", script)
-        self.assertEqual((done.returncode, done.stdout), (3, "0\n1\n2\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (3, "0\n11\n21\n"), done.stderr)
         # All attempts are in one recording, each with a remark where it begins.
         self.assertIn(" 3 spans and annotations", self.sonde("inspect", self.root / "rec").stdout)
 

@@ -99,7 +99,7 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
 
 int main(int argc, char **argv)
 {
-    struct aggregator_options options = {.level = 2, .resolve_alias = resolve};
+    struct aggregator_options options = {.level = 2, .resolve_alias = resolve, .alias_at = collect_alias};
     int i = 1;
     for (; i < argc && argv[i][0] != '/' && strcmp(argv[i], "--") != 0; i++) {
         struct str value = str_of(argv[i]), name = str_cut(&value, '=');

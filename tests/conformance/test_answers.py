@@ -297,6 +297,7 @@ class Answers:
             ("type=metrics&q=cpu", ["cpu", "cpu.user"]),
             ("type=metrics&q=cpu&max=1", ["cpu"]),
             ("type=metrics&q=pu", []),
+            ("q=cpu", ["cpu", "cpu.user"]),
             ("type=metrics", ["big", "cpu", "cpu.user", "disk", "gaps", "odd", "old"]),
             ("type=tagk&q=", ["core", "dc", "host", "mount"]),
             ("type=tagv&q=a", ["a"]),
@@ -305,7 +306,7 @@ class Answers:
             with self.subTest(parameters):
                 self.assertEqual(self.server.get("/api/suggest", parameters).json, expected)
         self.assertEqual(self.server.post("/api/suggest", {"type": "metrics", "q": "cpu", "max": 1}).json, ["cpu"])
-        for parameters, message in (("type=nope", "nope"), ("type=metrics&max=foo", "foo"), ("type=metrics&max=-1", "-1"), ("q=cpu", "type")):
+        for parameters, message in (("type=nope", "nope"), ("type=metrics&max=foo", "foo"), ("type=metrics&max=-1", "-1")):
             self.assert_error(self.server.get("/api/suggest", parameters), 400, message)
 
     def lookup(self, m, **parameters):
@@ -419,6 +420,19 @@ class Dragon(Case):
     def test_wildcards_group(self):
         self.assertEqual([e["tags"] for e in self.server.post("/api/query", self.query_body).json], [{"host": "a"}, {"host": "b"}])
         self.assertEqual([e["tags"] for e in self.query("sum:load_average{}{host=*}")], [{"host": "a"}, {"host": "b"}])
+
+    def test_each_host_whatever_the_filter(self):
+        """Panels ask with literal_or(*), or with no filter; they mean each host."""
+        for kind in ("iliteral_or", "literal_or", "iwildcard", None):
+            query = {"aggregator": "sum", "metric": "load_average"}
+            if kind:
+                query["filters"] = [{"filter": "*", "groupBy": False, "tagk": "host", "type": kind}]
+            got = self.server.post("/api/query", {"start": T, "end": END, "queries": [query]}).json
+            self.assertEqual([e["tags"] for e in got], [{"host": "a"}, {"host": "b"}], kind)
+        self.assertEqual([e["tags"] for e in self.query("sum:load_average")], [{"host": "a"}, {"host": "b"}])
+
+    def test_no_name_is_a_mistake(self):
+        self.assertEqual(self.query("sum:nobody_knows"), [])
 
     def test_suggest_finds_in_the_middle(self):
         self.assertEqual(self.server.get("/api/suggest", "type=metrics&q=average").json, ["load_average"])

@@ -142,7 +142,10 @@ class Empty(Case):
         answer = self.server.post("/api/search/lookup", {"metric": "gpu_count", "tags": [{"key": "gpu", "value": "*"}]})
         self.assertEqual((answer.status, answer.json["results"]), (200, []))
         # Suggestions are of what there is.
-        self.assert_empty(self.server.get("/api/suggest", "type=metrics"), ["load_1m"])
+        self.assert_empty(self.server.get("/api/suggest", "type=metrics"), ["load_1m", "load_average"])
+        self.assertEqual(self.server.get("/api/suggest", "type=metrics&q=load_a").json, ["load_average"])
+        self.assertEqual(self.server.get("/api/suggest", "type=metrics&q=load&max=1").json, ["load_1m"])
+        self.assertEqual(self.server.get("/sonde/v1/metrics", "q=load_av").json["metrics"][0]["aliases"], ["load_average"])
         self.assert_empty(self.server.get("/api/suggest", "type=metrics&q=gpu"))
 
     def test_the_native_face(self):
@@ -156,7 +159,10 @@ class Empty(Case):
 
     def test_a_name_that_nobody_knows_is_a_mistake(self):
         words = "No such name for 'metrics': 'gpu_cout'"
-        self.assert_error(self.ask({"metric": "load_1m"}, {"metric": "gpu_cout"}), 400, words)
+        self.assert_error(self.ask({"metric": "gpu_cout"}, {"metric": "other"}), 400, words)
+        beside = self.ask({"metric": "gpu_cout"}, {"metric": "load_1m"}, {"metric": "no one"})
+        self.assertEqual((beside.status, [e["metric"] for e in beside.json]), (200, ["load_1m"]))
+        self.assertEqual(beside.headers["X-Sonde-Unknown"], "gpu_cout, no?one")
         self.assert_error(self.server.get("/api/query", {"start": T, "m": "sum:gpu_cout"}), 400, words)
         self.assert_error(self.server.get("/api/query/gexp", {"start": T, "exp": "scale(sum:gpu_cout,2)"}), 400, words)
         self.assert_error(self.server.get("/api/query/last", "timeseries=gpu_cout"), 400, words)

@@ -1,6 +1,7 @@
 """Points over HTTP: to a live job's agent, and refused for a recording."""
 import gzip
 import json
+import time
 import unittest
 
 from harness import Case, Job, T
@@ -122,9 +123,27 @@ class Put(unittest.TestCase):
         self.assertEqual(self.stored("dragon", ""), {("3", 5000): 1.5, (None, 5000): 2.5})
         answer = self.server.post("/api/metrics", {"dps": [{"metric": "dragon", "value": "x"}], "timestamp": T})
         self.assertEqual((answer.status, answer.json["success"], answer.json["failed"]), (201, 0, 1))
+        self.assertEqual([type(e) for e in answer.json["errors"]], [str])
         for body in ({}, [], {"dps": 7}):
             self.assertEqual(self.server.post("/api/metrics", body).status, 400)
-        self.assertEqual(self.server.get("/api/ready").status, 200)
+        self.assertEqual(self.server.get("/api/ready").json, {"is_ready": True})
+
+    def test_dragon_as_its_own_programs_write(self):
+        """Without a time, with tags that are null, with any name and with truth values."""
+        before = time.time()
+        body = {"dps": [{"metric": "lr(0) %", "value": 0.5, "tags": None}, {"metric": "flag", "value": True, "tags": {"gpu": 0}}]}
+        self.assertEqual(self.server.post("/api/metrics", body).json, {"success": 2, "failed": 0, "errors": []})
+        [stored] = self.server.get("/api/query", {"start": int(before) - 1, "m": "none:lr（0）　％", "ms": ""}).json
+        [(t_ms, value)] = stored["dps"].items()
+        self.assertEqual((list(stored["tags"]), value), (["host"], 0.5))
+        self.assertTrue(before - 1 <= int(t_ms) / 1000 <= time.time() + 1)
+        got = self.server.post("/api/query", {"start": "1h-ago", "queries": [{"metric": "lr(0) %", "aggregator": "sum"}]}).json
+        self.assertEqual([e["metric"] for e in got], ["lr(0) %"])
+        for method, path, status, answer in (("GET", "/api/set_shutdown", 200, {"success": 1, "failed": 0, "errors": []}),
+                                             ("POST", "/api/tsdb_cleanup", 201, {"success": 0, "failed": 0, "errors": []})):
+            got = self.server.get(path) if method == "GET" else self.server.post(path, {"start_time": 0})
+            self.assertEqual((got.status, got.json), (status, answer), path)
+        self.assertTrue(self.server.get("/api/telemetry_shutdown").json["shutdown_begin"])
 
 
 class AgentGone(unittest.TestCase):

@@ -71,7 +71,7 @@ class Dragon(Asking):
 
     def test_before_connect(self):
         client = sonde.AnalysisClient()
-        for call in (client.get_metrics, lambda: client.get_data("x"), client.db_dump, client.reboot):
+        for call in (client.get_metrics, lambda: client.get_data("x"), client.db_dump):
             with self.assertRaisesRegex(RuntimeError, "connect"):
                 call()
         with self.assertRaisesRegex(RuntimeError, "no job runs here"):
@@ -93,14 +93,15 @@ class Dragon(Asking):
             while not {"loss", "other"} <= client.get_metrics(): time.sleep(0.01)
             while len(client.get_data("loss", start_time=now / 1e9 - 500)[0]["dps"]) < 3: time.sleep(0.01)
             print(json.dumps([now // 10**9, client.get_data("loss"), client.get_data(["other", "no_such", "loss"]), client.get_data("loss", {"rank": 3}),
-                              client.get_data("loss", {"rank": "4"}), client.get_data([]), client.get_data("loss", start_time=now / 1e9 - 500)]))
+                              client.get_data("loss", {"rank": "4"}), client.get_data([]), client.get_data("loss", start_time=now / 1e9 - 500),
+                              client.get_data("loss", "rank"), client.get_data("loss", ["host", "nobody"]), client.get_data("loss", start_time=now / 1e9 + 500)]))
         """))
-        second, [loss], several, [tagged], none, nothing, [longer] = out
-        self.assertEqual((loss["metric"], loss["aggregateTags"], loss["tags"]["rank"]), ("loss", [], "3"))
-        self.assertIn("host", loss["tags"])
+        second, [loss], several, [tagged], none, nothing, [longer], [by_rank], no_tag, future = out
+        self.assertEqual((loss["metric"], loss["aggregateTags"], list(loss["tags"])), ("loss", [], ["host"]))
+        self.assertEqual((by_rank["tags"], no_tag, future), (loss["tags"] | {"rank": "3"}, [], []))
         self.assertEqual(loss["dps"], {str(second): 2, str(second + 1): 3})
         self.assertEqual(longer["dps"], loss["dps"] | {str(second - 400): 9})
-        self.assertEqual(([s["metric"] for s in several], tagged, none, nothing), (["other", "loss"], loss, [], []))
+        self.assertEqual(([s["metric"] for s in several], tagged, none, nothing), (["other", "loss"], by_rank, [], []))
 
     def test_wrong_metrics(self):
         self.start_job()
@@ -115,8 +116,8 @@ class Dragon(Asking):
         with sonde.AnalysisClient(url) as client:
             with self.assertRaisesRegex(RuntimeError, "cannot be started anew"):
                 client.reboot(exclude_hostnames=["n2"])
-            with self.assertRaisesRegex(RuntimeError, "h_uids are not known"):
-                client.reboot(exclude_huids=["17"])
+            with self.assertRaisesRegex(RuntimeError, r"no hosts with the huids \[17, 18\]"):
+                client.reboot(exclude_huids=[17, 18])
 
     def test_reboot_of_a_resilient_job(self):
         out = self.run_it("""
@@ -165,8 +166,9 @@ class Dragon(Asking):
             server.shutdown()
             thread.join()
         self.assertEqual(asked[-1], ("POST", "/sonde/v1/dump", "Bearer abc", b"{}"))
-        self.assertEqual(nodes, {"n1": {"status": "success", "message": "copied: /d/n1.sonde"}, "n2": {"status": "failed", "message": "no space"},
-                                 "n3": {"status": "success", "message": "unchanged: /d/n3.sonde"}, "n4": {"status": "failed", "message": "connection lost"}})
+        self.assertEqual({node["host"]: tuple(node["result"].values()) for node in nodes}, {
+            "n1": ("success", "copied: /d/n1.sonde"), "n2": ("error", "no space"), "n3": ("success", "unchanged: /d/n3.sonde"), "n4": ("error", "connection lost")})
+        self.assertEqual({node["type"] for node in nodes}, {"dump"})
 
     def test_it_waits_for_a_job(self):
         client = sonde.AnalysisClient()

@@ -185,8 +185,8 @@ class Signatures(unittest.TestCase):
     """As programs written for the Dragon Telemetry Service call them."""
 
     TABLE = {
-        "Detector.analyze_data": "(self, data, analysis_args)",
-        "Detector.trigger_restart": "(self, nodes, sacred_nodes, restartable_ddicts)",
+        "Detector.analyze_data": "(data, analysis_args)",
+        "Detector.trigger_restart": "(nodes_to_remove, sacred_nodes, restartable_ddicts)",
         "CollectorDetectorGroup.__init__": "(self, metric_name='user-cg', per_gpu=False, collection_rate=3, sacred_nodes=None, "
                                            "restartable_ddicts=None, tags=None, collector_args=None, analysis_args=None)",
         "SlowGPUDetector.__init__": "(self, collection_rate=3, restartable_ddicts=None, analysis_args=None, collector_args=None)",
@@ -227,6 +227,27 @@ class Restart(unittest.TestCase):
             with unittest.mock.patch("sonde.detector.AnalysisClient") as client, self.assertLogs("sonde.detector"):
                 detector.trigger_restart(nodes, detector.sacred_nodes, detector.restartable_ddicts)
             client().reboot.assert_called_once_with(exclude_hostnames=without)
+
+    def restart(self, nodes, ddicts=None):
+        with unittest.mock.patch("sonde.detector.AnalysisClient") as client, self.assertLogs("sonde.detector") as logs:
+            sonde.Detector.trigger_restart(nodes, None, ddicts)
+        client().connect.assert_not_called()
+        client().reboot.assert_called_once()
+        return logs.output[0].partition("again ")[2], client().reboot.call_args.kwargs["exclude_hostnames"]
+
+    def test_the_first_node_stays_and_is_not_named(self):
+        with unittest.mock.patch.dict(os.environ, {"SONDE_NODELIST": "n1,n2"}):
+            self.assertEqual(self.restart(["n1"]), ("without leaving anybody out", []))
+            self.assertEqual(self.restart(["n2", "n1"]), ("without n2", ["n2"]))
+
+    def test_dictionaries_of_dragon_are_destroyed(self):
+        """Only those: an object that happens to have destroy() is not ours to end."""
+        ended = []
+        destroy = lambda self, allow_restart=False: ended.append((type(self).__name__, allow_restart))  # noqa: E731
+        theirs = type("DDict", (), {"__module__": "dragon.data.ddict.ddict", "destroy": destroy})
+        other = type("Other", (), {"__module__": "dragonfly", "destroy": destroy})
+        self.restart(["n2"], [theirs(), other(), {"a": 1}])
+        self.assertEqual(ended, [("DDict", True)])
 
 
 class InJobs(Program):

@@ -198,7 +198,8 @@ class Metrics(Program):
     def test_refused_by_the_library_is_counted(self):
         self.run_it("""
             import sonde
-            assert not sonde.gauge("no blanks"); sonde.emit("no blanks", 1); sonde.gauge("no blanks")(1)
+            many = {f"k{i}": i for i in range(40)}     # of 16
+            assert not sonde.gauge("m", tags=many); sonde.emit("m", 1, **many); sonde.gauge("m", tags=many)(1)
             sonde.annotate("x" * 5000)
         """)
         self.assertGreaterEqual(self.values("sonde_dropped_total", cause="limit")[-1], 3)

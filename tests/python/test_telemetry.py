@@ -17,7 +17,7 @@ class Signatures(unittest.TestCase):
     """As programs written for the Dragon Telemetry Service call them."""
 
     TABLE = {
-        "Telemetry.__init__": "(self, timeout=None, telem_cfg=None)",
+        "Telemetry.__init__": "(self, metrics_url=None, timeout=None, telem_cfg=None)",
         "Telemetry.start": "(self, telemetry_level=2)",
         "Telemetry.add_data": "(self, /, ts_metric_name, ts_data, timestamp=None, telemetry_level=1, tagk=None, tagv=None, tags=None)",
         "Telemetry.shutdown": "(self)",
@@ -106,7 +106,7 @@ class AddData(Program):
             import os, socket, sys, threading, sonde
             path = os.environ["SONDE_SOCKET"]
             try: sonde.Telemetry(timeout=0.01)
-            except RuntimeError as e: print(e)
+            except TimeoutError as e: print(e)
             s = socket.socket(socket.AF_UNIX)
             s.bind(path)
             threading.Timer(0.01, s.listen).start()
@@ -197,10 +197,10 @@ class Started(Program):
         self.nothing_left()
 
     def test_cannot_be_started(self):
-        process = self.begin("import sonde\nsonde.Telemetry(telem_cfg={'colector_rate': 1}).start()")
+        process = self.begin("import sonde\nsonde.Telemetry(telem_cfg={'collector_rate': 'fast'}).start()")
         code, out, err = self.ends(process)
         self.assertEqual((code, out), (1, ""))
-        self.assertIn("did you mean collector_rate?", err)
+        self.assertIn("'fast' is not seconds", err)
         self.assertIn("RuntimeError: sonde run could not be started", err)
         self.nothing_left()
 

@@ -3,14 +3,18 @@
 import asyncio
 import datetime
 import errno
+import importlib
 import json
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Optional, Union
 from urllib.parse import quote, urlencode
 
+from . import _names
 from ._client import ClientError, Connection
+from ._emit import storable_name
 from ._result import Frame, Result, Series
 from ._watch import Callback, Condition, Watch, condition_of
 
@@ -22,6 +26,7 @@ _DUMP_S = 3600.0  # a dump answers when all is copied
 _AGAIN_S = 0.1  # between two tries of connect()
 _SLICE_S = 0.5  # the end of an asynchronous watch is heard at least as often
 _NS = 1_000_000_000
+_WHOLE_NUMBER = re.compile("0|-?[1-9][0-9]{0,17}")
 
 
 def _time(given: Time) -> Optional[str]:
@@ -46,8 +51,29 @@ def _filters(tags: Optional[Mapping[str, object]], by: tuple[str, ...]) -> Filte
     return found + [(key, None, "*", True) for key in by if key not in (tags or {})]
 
 
-def _names(given: Union[str, Iterable[str], None]) -> str:
+def _joined(given: Union[str, Iterable[str], None]) -> str:
     return given if isinstance(given, str) else ",".join(given or ())
+
+
+def _hosts_of(huids: Union[str, Iterable[Any], None]) -> str:
+    """The names of the hosts that Dragon's runtime around this program numbers so."""
+    numbers = [int(huid) for huid in (huids.split(",") if isinstance(huids, str) else huids or ())]
+    if not numbers:
+        return ""
+    try:
+        machine: Any = importlib.import_module("dragon.native.machine")
+        return ",".join(str(machine.Node(number).hostname) for number in numbers)
+    except Exception as error:
+        raise RuntimeError(f"no hosts with the huids {numbers}: Dragon's runtime does not know them ({error}); give exclude_hostnames") from error
+
+
+def _wanted_tags(tags: Union[str, Mapping[str, Any], Iterable[str], None]) -> tuple[Optional[Mapping[str, Any]], Optional[list[str]]]:
+    """Filters, and the tags in the answer (None: all)."""
+    if isinstance(tags, Mapping):
+        return {storable_name(key, True): value for key, value in tags.items()}, None
+    named = [tags] if isinstance(tags, str) else list(tags or ())
+    others = [key for key in named if key != "host"]
+    return {storable_name(key, True): "*" for key in others[:1]}, ["host", *others]
 
 
 class AnalysisClient:
@@ -66,6 +92,7 @@ class AnalysisClient:
         self._token = token
         self._timeout = timeout or 0.0
         self._connection: Optional[Connection] = None
+        self._helps: dict[str, str] = {}  # of metrics that get_data() has met
 
     def __enter__(self) -> "AnalysisClient":
         if self._connection is None:
@@ -169,7 +196,7 @@ class AnalysisClient:
     # ---- what there is
 
     def metrics(self, part_of_name: Optional[str] = None) -> list[dict[str, Any]]:
-        """name, kind, unit, help, level of each metric."""
+        """name, kind, unit, help, level of each metric and, of some, aliases (other names)."""
         return self._list("metrics", "metrics", q=part_of_name)
 
     def nodes(self) -> list[dict[str, Any]]:
@@ -213,37 +240,59 @@ class AnalysisClient:
         self._connection = Connection(self._where, self._token, self._timeout)
 
     def get_metrics(self) -> set[str]:
-        """The names of all metrics."""
+        """The names of all metrics, as the programs wrote them, and Dragon's names of those that it has, too."""
         self._connected()
-        return {metric["name"] for metric in self.metrics()}
+        metrics = self.metrics()
+        return {_names.as_written(m["name"]) for m in metrics} | {alias for m in metrics for alias in m.get("aliases", ())}
 
-    def get_data(self, metrics: Union[str, list[str]], tags: Union[Mapping[str, Any], Iterable[str], None] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
+    def get_data(self, metrics: Union[str, list[str]], tags: Union[str, Mapping[str, Any], Iterable[str], None] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
         """The points of these metrics since `start_time` (seconds since the epoch; else the last five minutes), a dictionary for each series, sorted by host.
-        `tags`: those that series have to carry, with their values, or their names alone.
 
-        ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps": {"1356998400": 0.5}}``: by whole seconds, of several points in one second the last. A metric that
-        nobody knows has no series. The last five minutes of a recording are those before its end.
+        ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps": {"1356998400": 0.5}}``: by whole seconds, of several points in one second the last.
+        `tags`: the names of the tags in the answer, beside ``host``; series without the first of them are left out. Or a mapping of tags to the values
+        that series have to carry; then the answer has all their tags. A metric that nobody knows has no series.
+        The last five minutes of a recording are those before its end.
         """
         self._connected()
         if isinstance(metrics, str):
             metrics = [metrics]
         if not isinstance(metrics, list):
             raise AttributeError(f"metrics must be a str or a list of them, not {type(metrics).__name__}")
+        if not (tags is None or isinstance(tags, (str, Mapping, Iterable))):
+            raise AttributeError(f"tags must be a str, a list of them or a mapping, not {type(tags).__name__}")
         start = self._last_minutes() if start_time is None else start_time
-        filters = tags if tags is None or isinstance(tags, Mapping) else dict.fromkeys(tags, "*")
-        found = []
-        for metric in metrics:
-            for series in self._data(metric, filters, start):
-                dps = {str(t // _NS): v for t, v in series if v == v}
-                found.append({"metric": metric, "tags": series.tags, "aggregateTags": [], "dps": dps})
+        if start > time.time():
+            return []
+        filters, shown = _wanted_tags(tags)
+        found = [series for metric in metrics for series in self._data_of(metric, filters, shown, start)]
         return sorted(found, key=lambda series: str(series["tags"].get("host", "")))
+
+    def _data_of(self, metric: str, filters: Optional[Mapping[str, Any]], shown: Optional[list[str]], start: float) -> list[dict[str, Any]]:
+        found = []
+        for series in self._data(metric, filters, start):
+            dps = {str(t // _NS): v for t, v in series if v == v}
+            tags: dict[str, Any] = {_names.as_written(key): value for key, value in series.tags.items()}
+            if shown is not None:
+                tags = {key: tags[key] for key in shown if key in tags}
+            for key, value in tags.items():
+                if key != "host" and _WHOLE_NUMBER.fullmatch(value) and self._has_whole_numbers(metric, key):
+                    tags[key] = int(value)
+            found.append({"metric": metric, "tags": tags, "aggregateTags": [], "dps": dps})
+        return sorted(found, key=lambda series: [(isinstance(v, str), v) for k, v in series["tags"].items() if k != "host"])
+
+    def _has_whole_numbers(self, metric: str, key: str) -> bool:
+        """Whether the programs gave the tag whole numbers: said in the metric's help, which is asked for once."""
+        if metric not in self._helps:
+            stored = storable_name(metric)
+            self._helps[metric] = next((m["help"] for m in self.metrics(stored) if m["name"] == stored), "")
+        return self._helps[metric] == _names.whole_numbers(key)
 
     def _last_minutes(self) -> float:
         if self._connected().name.startswith(("http://", "https://")):
             return time.time() - _WINDOW_S
         return max((node["last_ns"] for node in self.nodes() if "last_ns" in node), default=0) / 1e9 - _WINDOW_S
 
-    def _data(self, metric: str, tags: Optional[Mapping[str, str]], start: float) -> Iterable[Series]:
+    def _data(self, metric: str, tags: Optional[Mapping[str, Any]], start: float) -> Iterable[Series]:
         try:
             return self.query(metric=metric, tags=tags, start=start)
         except ClientError as error:
@@ -251,8 +300,11 @@ class AnalysisClient:
                 return ()
             raise
 
-    def db_dump(self) -> dict[str, dict[str, str]]:
-        """Copies what every node has recorded so far to where the run dumps to: for each node ``{"status": "success" or "failed", "message": …}``."""
+    def db_dump(self) -> list[dict[str, Any]]:
+        """Copies what every node has recorded so far to where the run dumps to.
+
+        For each node ``{"type": "dump", "host": …, "result": {"status": "success" or "error", "message": …}}``.
+        """
         self._connected()
         connection = Connection(self._where, self._token, self._timeout or _DUMP_S)  # of its own, for its time
         try:
@@ -263,15 +315,19 @@ class AnalysisClient:
         for file in answer["files"]:
             good = file["state"] != "failed"
             message = file.get("message") or (f"{file['state']}: {file['path']}" if good else "failed")
-            if nodes.get(file["host"], {}).get("status") != "failed":
-                nodes[file["host"]] = {"status": "success" if good else "failed", "message": message}
+            if nodes.get(file["host"], {}).get("status") != "error":
+                nodes[file["host"]] = {"status": "success" if good else "error", "message": message}
         for node in answer.get("missing", []):
-            nodes[node["host"]] = {"status": "failed", "message": node.get("text") or node["reason"]}
-        return nodes
+            nodes[node["host"]] = {"status": "error", "message": node.get("text") or node["reason"]}
+        return [{"type": "dump", "host": host, "result": result} for host, result in nodes.items()]
 
-    def reboot(self, *, exclude_huids: Union[str, Iterable[str], None] = None, exclude_hostnames: Union[str, Iterable[str], None] = None) -> None:
-        """Asks for a new start of the job's command, without these hosts; for jobs that were started with --resilient."""
-        self._connected().ask("/api/reboot", urlencode({"hostnames": _names(exclude_hostnames), "h_uids": _names(exclude_huids)}))
+    def reboot(self, *, exclude_huids: Union[str, Iterable[Any], None] = None, exclude_hostnames: Union[str, Iterable[str], None] = None) -> None:
+        """Asks for a new start of the job's command, without these hosts; for jobs that were started with --resilient.
+
+        `exclude_huids` are Dragon's numbers of hosts: only programs that Dragon's runtime has started know them.
+        """
+        hosts = ",".join(name for name in (_joined(exclude_hostnames), _hosts_of(exclude_huids)) if name)
+        self._open().ask("/api/reboot", urlencode({"hostnames": hosts}))
 
 
 class AsyncAnalysisClient:

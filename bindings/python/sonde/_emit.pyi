@@ -169,6 +169,8 @@ def connect(socket: Union[str, "os.PathLike[str]"], level: int = ...) -> None:
     """Where the agent listens, for a program that was not started by `sonde run`. Metrics that were defined before stay off; one that emits already
     moves there and keeps its level."""
 
+def storable_name(name: str, is_key: bool = False, /) -> str:
+    """The name under which a metric (or a tag's key) is stored: the name itself if it can be one."""
 def level() -> int:
     """The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring."""
 

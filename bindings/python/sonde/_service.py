@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 START_TIMEOUT_S = 60.0  # until the agents serve; `sonde run` gives up on a node after 10 s
 STOP_TIMEOUT_S = 60.0  # until the recording is in its place
@@ -45,13 +45,13 @@ def command() -> str:
 class Service:
     """Starts at once. `environment` is what a command under `sonde run` finds, names that begin with SONDE_ only.
 
-    `config` is what would be in a configuration file, `options` are further ones of `sonde run`, `without` names variables of the environment that it does not
+    `config` is the path of a configuration file, or what would be in one, `options` are further ones of `sonde run`, `without` names variables of the environment that it does not
     find. RuntimeError when it cannot be started; the reason is
     on standard error.
     """
 
     def __init__(
-        self, level: int, config: Optional[Mapping[str, Any]] = None, options: Sequence[str] = (), timeout_s: float = START_TIMEOUT_S,
+        self, level: int, config: Union[str, Mapping[str, Any], None] = None, options: Sequence[str] = (), timeout_s: float = START_TIMEOUT_S,
         without: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._owner = os.getpid()
@@ -59,7 +59,9 @@ class Service:
         self._before: dict[str, Optional[str]] = {}
         words = [command(), "run", "--quiet", f"--telemetry-level={level}", *options]
         with tempfile.NamedTemporaryFile("w", suffix=".yaml", prefix="sonde-") as file:
-            if config is not None:
+            if isinstance(config, str):
+                words.append(f"--config={config}")
+            elif config is not None:
                 json.dump(dict(config), file)  # which YAML contains
                 file.flush()
                 words.append(f"--config={file.name}")
@@ -129,7 +131,7 @@ class Service:
         return os.getpid() == self._owner and self._process.poll() is None
 
 
-def start(level: int, config: Optional[Mapping[str, Any]] = None, timeout_s: float = START_TIMEOUT_S) -> None:
+def start(level: int, config: Union[str, Mapping[str, Any], None] = None, timeout_s: float = START_TIMEOUT_S) -> None:
     """The service of this process, unless it has one."""
     global _running
     with _lock:

@@ -15,6 +15,7 @@ cloudpickle at hand such a class travels as a whole, and nothing is run.
 """
 
 import base64
+import dataclasses
 import importlib
 import importlib.util
 import itertools
@@ -23,6 +24,7 @@ import os
 import pickle
 import re
 import shlex
+import socket
 import sys
 import threading
 import zlib
@@ -30,13 +32,14 @@ from multiprocessing import spawn
 from typing import Any, Optional
 
 from . import _emit
+from ._analysis import AnalysisClient
 from ._client import Connection
 
 _RATE_MIN_S, _RATE_MAX_S = 0.05, 43200.0
 _TIMEOUT_MAX_S = 43200.0
 _TIMEOUT_S = 60.0  # the first value waits for imports from a file system that is slow
 _NAME_MAX = 63
-_METRIC = re.compile(r"(?!(put|annotate)$)[A-Za-z0-9_./:-]{1,255}")  # the two begin other lines than points
+_OTHER_LINES = ("put", "annotate")  # begin other lines than points
 
 _lock = threading.Lock()
 _taken: set[str] = set()  # names of the groups that this process has running
@@ -65,6 +68,23 @@ def _command() -> str:
     return f"exec {shlex.quote(sys.executable)} -c {shlex.quote(code)}"
 
 
+def primary_node() -> str:
+    """The node that is never excluded: the job's first."""
+    return job_nodes()[0]
+
+
+def job_nodes() -> list[str]:
+    return os.environ.get("SONDE_NODELIST", "").split(",") if os.environ.get("SONDE_NODELIST") else [socket.gethostname().split(".")[0]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """Where a process of a CollectorGroup runs, by the names that Dragon's policies have."""
+
+    host_name: str
+    gpu_affinity: tuple[int, ...] = ()
+
+
 class CollectorGroup:
     """Subclass it, and give ``collector_test(collector_args)``, a static method that returns a number (None: nothing to record now).
 
@@ -76,8 +96,8 @@ class CollectorGroup:
     collection_timeout: float = _TIMEOUT_S
 
     def __init__(self, metric_name: str = "user-cg", per_gpu: bool = False, collection_rate: float = 3, collector_args: Any = None) -> None:
-        if not _METRIC.fullmatch(metric_name):
-            raise ValueError(f"metric {metric_name!r}: a name holds letters, digits and _ . / : - only")
+        if not metric_name or metric_name in _OTHER_LINES:
+            raise ValueError(f"metric {metric_name!r}: a line that begins with it is no point")
         if not _RATE_MIN_S <= collection_rate <= _RATE_MAX_S:
             raise ValueError(f"a collection rate of {collection_rate} s is not between {_RATE_MIN_S} and {_RATE_MAX_S:g}")
         self.metric_name = metric_name
@@ -91,6 +111,17 @@ class CollectorGroup:
     def collector_test(collector_args: Any) -> Optional[float]:
         raise NotImplementedError("a CollectorGroup gives collector_test(collector_args)")
 
+    def generate_policies(self) -> list[Any]:
+        """Where it runs: a policy for each node or, with `per_gpu`, for each GPU. Inside of Dragon's runtime they are Dragon's."""
+        if "dragon.native.machine" in sys.modules:
+            system = sys.modules["dragon.native.machine"].System()
+            return list(system.gpu_policies() if self.per_gpu else system.hostname_policies())
+        if not self.per_gpu:
+            return [Policy(node) for node in job_nodes()]
+        with AnalysisClient() as client:
+            gpus = {(s["tags"]["host"], int(s["tags"]["gpu"])) for s in client.series("gpu_utilization_percent")}
+        return [Policy(host, (gpu,)) for host, gpu in sorted(gpus)]
+
     def start(self) -> None:
         """Does nothing at level 0, and when it runs already. RuntimeError when the job cannot be asked."""
         job = os.environ.get("SONDE_JOB")
@@ -102,7 +133,7 @@ class CollectorGroup:
         told = {
             "prepare": _preparation(group),
             "group": _pickled(group, self.collector_args),
-            "metric": self.metric_name,
+            "metric": _emit.storable_name(self.metric_name),
             "rate_s": float(self.collection_rate),
         }
         self._give_name()  # one that it had in an earlier job of this program

@@ -8,7 +8,7 @@
     watch = TooHot("gpu_temperature_celsius", collection_rate=10, sacred_nodes=["n1"], analysis_args=90)
     watch.start()
 
-The job has to run under ``sonde run --resilient``; what it has to remember across the restart it writes down itself.
+The job has to run under ``sonde run --resilient``. What a program has to remember across the restart, it writes to a file (or a DDict of Dragon).
 """
 
 import logging
@@ -19,7 +19,7 @@ from typing import Any, Optional, Union
 
 from ._analysis import AnalysisClient
 from ._emit import level
-from .collector import CollectorGroup
+from .collector import CollectorGroup, primary_node
 
 _log = logging.getLogger(__name__)
 _STOP_S = 60.0  # what a question under way may take until stop() goes on without it
@@ -28,27 +28,27 @@ Data = list[dict[str, Any]]  # what AnalysisClient.get_data() gives
 
 
 class Detector:
-    """Asks for a metric every `collection_rate` seconds and gives it to analyze_data(), which says whether the job is to be started again, and without whom.
+    """Asks for a metric every `collection_rate` seconds and gives it to analyze_data(), which says whether the job is to be started again, and without which hosts.
 
     `sacred_nodes` are never excluded; `tags` are those that the data are asked for by; `analysis_args` are for analyze_data(), `restartable_ddicts`
-    for a trigger_restart() of one's own: sonde keeps no state for the program.
+    for trigger_restart().
     """
 
     def __init__(
         self,
-        metric_name: Union[str, list[str]],
+        metric_name: Union[str, list[str]] = "user-cg",
         collection_rate: float = 3,
-        sacred_nodes: Optional[Iterable[str]] = None,
+        sacred_nodes: Optional[list[str]] = None,
         restartable_ddicts: Optional[list[Any]] = None,
         tags: Any = None,
         analysis_args: Any = None,
     ) -> None:
         if not collection_rate > 0:
             raise ValueError(f"a collection rate of {collection_rate}: it is the seconds between two looks, more than 0")
-        self.watched = metric_name
+        self.metric_name: Any = metric_name
         self.collection_rate = collection_rate
-        self.sacred_nodes = list(sacred_nodes or [])
-        self.restartable_ddicts = list(restartable_ddicts or [])
+        self.sacred_nodes = sacred_nodes
+        self.restartable_ddicts = restartable_ddicts
         self.tags = tags
         self.analysis_args = analysis_args
         self.start_time: float = 0  # the data are asked for from here on; analyze_data() may move it on to get only what is new
@@ -56,25 +56,35 @@ class Detector:
         self._ends = threading.Event()
         self._said = ""
 
-    def analyze_data(self, data: Data, analysis_args: Any) -> tuple[bool, list[str]]:
-        """Whether the job is to be started again, and the hosts that are to be left out then. To be given by a subclass; may be static."""
+    @staticmethod
+    def analyze_data(data: Data, analysis_args: Any) -> tuple[bool, list[str]]:
+        """Whether the job is to be started again, and the hosts that are to be left out then. A subclass gives it, as a static method or an ordinary one."""
         raise NotImplementedError("analyze_data() is what a Detector is made for: give it one")
 
-    def trigger_restart(self, nodes: Iterable[str], sacred_nodes: Iterable[str], restartable_ddicts: Sequence[Any]) -> None:
-        """Asks for the restart without `nodes`, but with the sacred ones."""
-        sacred = set(sacred_nodes)
-        without = sorted(set(nodes) - sacred)
+    @staticmethod
+    def trigger_restart(nodes_to_remove: Iterable[str], sacred_nodes: Optional[Iterable[str]], restartable_ddicts: Optional[Sequence[Any]]) -> None:
+        """Asks for the restart without `nodes_to_remove`, but with the sacred ones and the first node.
+
+        Dictionaries of Dragon among `restartable_ddicts` are destroyed before, so that they can be restarted.
+        """
+        without = sorted(set(nodes_to_remove) - set(sacred_nodes or ()) - {primary_node()})
         _log.warning("the job is to be started again without %s", ", ".join(without) or "leaving anybody out")
-        client = AnalysisClient()
-        client.connect()
-        client.reboot(exclude_hostnames=without)
+        for ddict in restartable_ddicts or ():
+            if type(ddict).__module__.split(".")[0] == "dragon":
+                ddict.destroy(allow_restart=True)
+        AnalysisClient().reboot(exclude_hostnames=without)
+
+    def _watched(self) -> Union[str, list[str]]:
+        """The metrics that analyze_data() gets."""
+        metrics: Union[str, list[str]] = self.metric_name
+        return metrics
 
     def start(self) -> None:
         """Begins to watch, in a thread. Does nothing at level 0, and when it watches already."""
         if self._watcher is None and level():
             self.start_time = int(time.time())
             self._ends.clear()
-            self._watcher = threading.Thread(target=self._watch, name=f"sonde {self.watched}", daemon=True)
+            self._watcher = threading.Thread(target=self._watch, name=f"sonde {self.metric_name}", daemon=True)
             self._watcher.start()
 
     def stop(self) -> None:
@@ -92,7 +102,7 @@ class Detector:
                 if client is None:
                     client = AnalysisClient()
                     client.connect()
-                data = client.get_data(self.watched, self.tags, start_time=self.start_time)
+                data = client.get_data(self._watched(), self.tags, start_time=self.start_time)
                 restart, nodes = self.analyze_data(data, self.analysis_args)
                 if restart and (asked is None or not asked.issuperset(nodes)):
                     self.trigger_restart(nodes, self.sacred_nodes, self.restartable_ddicts)
@@ -107,7 +117,7 @@ class Detector:
     def _say_once(self, words: str, error: Exception) -> None:
         """What goes wrong in every round is said in the first."""
         if words != self._said:
-            _log.error("watching %s: %s; the watch goes on", self.watched, words, exc_info=error)
+            _log.error("watching %s: %s; the watch goes on", self.metric_name, words, exc_info=error)
         self._said = words
 
 
@@ -119,7 +129,7 @@ class CollectorDetectorGroup(Detector, CollectorGroup):
         metric_name: str = "user-cg",
         per_gpu: bool = False,
         collection_rate: float = 3,
-        sacred_nodes: Optional[Iterable[str]] = None,
+        sacred_nodes: Optional[list[str]] = None,
         restartable_ddicts: Optional[list[Any]] = None,
         tags: Any = None,
         collector_args: Any = None,

@@ -7,13 +7,13 @@
 import logging
 import math
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from typing import Any, Optional
 
 from ._detect import Judge, Verdict
 from ._service import command
+from .collector import primary_node
 from .detector import CollectorDetectorGroup, Data
 
 _log = logging.getLogger(__name__)
@@ -21,11 +21,6 @@ _log = logging.getLogger(__name__)
 _PROBE_TIMEOUT_S = 10.0  # a GPU that has not answered by then is as slow as that
 _PROBED, _CLOCK, _BUSY = "slow-gpu", "gpu_sm_clock_hertz", "gpu_utilization_percent"
 _BUSY_PERCENT = 50  # an idle GPU's clock says nothing
-
-
-def primary_node() -> str:
-    """The node that is never excluded: the job's first."""
-    return os.environ.get("SONDE_NODELIST", "").split(",")[0] or socket.gethostname()
 
 
 def devices() -> list[str]:
@@ -153,18 +148,25 @@ class SlowGPUDetector(CollectorDetectorGroup):
         super().__init__(
             _PROBED, True, collection_rate, [primary_node()], restartable_ddicts, ["host", "gpu"], collector_args, analysis_args
         )
-        self.watched = [_PROBED, _CLOCK, _BUSY]
         options = dict(analysis_args or {})
         self._probes = _Jury(collection_rate, **options)
         self._clocks = _Jury(collection_rate, **{**options, "less_is_worse": True})
         self._named: set[str] = set()
+
+    @property
+    def sacred_hostname(self) -> str:
+        """The node that is never excluded: the job's first."""
+        return primary_node()
+
+    def _watched(self) -> list[str]:
+        return [_PROBED, _CLOCK, _BUSY]
 
     @staticmethod
     def collector_test(collector_args: Any) -> Optional[float]:
         """In the process of a GPU, which knows of this one alone: seconds, None: there is no room."""
         return probe(os.environ.get("SONDE_PROBE_DEVICE", "gpu:0"))
 
-    def analyze_data(self, data: Data, analysis_args: Any) -> tuple[bool, list[str]]:
+    def analyze_data(self, data: Data, analysis_args: Any) -> tuple[bool, list[str]]:  # type: ignore[override]
         """Whether anybody is slow who can be left out, and the hosts of all who are. Every point is judged once, however often it is given."""
         self._take(data)
         self._probes.decide()
@@ -183,7 +185,7 @@ class SlowGPUDetector(CollectorDetectorGroup):
             _log.warning("GPU %s is slow: %.2f times as long as %s, in %d rounds running, found with %s", member, times, whom, verdict.rounds, found)
         self._named = set(slow)
         hosts = sorted({member.rpartition("/")[0] for member in slow})
-        return not set(hosts) <= set(self.sacred_nodes), hosts
+        return not set(hosts) <= set(self.sacred_nodes or ()), hosts
 
     def _take(self, data: Data) -> None:
         busy = {

@@ -17,24 +17,26 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Optional, SupportsFloat, SupportsIndex, Union
 
-from . import _emit
+from . import _emit, _names
 
 _WAIT_S = 60.0  # for a service that should be there, where no time is given
 _LOOK_S = 0.05
 _REMEMBERED_MAX = 4096  # handles; programs that make ever new ones start over
 _NS_PER_S = 1_000_000_000
 
-_handles: dict[tuple[str, int, tuple[tuple[str, str], ...]], _emit.Metric] = {}
+_LEVEL, _CONFIG = "DRAGON_TELEMETRY_LEVEL", "DRAGON_TELEMETRY_CONFIG"  # variables that programs for Dragon read
+
+_handles: dict[tuple[str, int, tuple[tuple[str, str], ...], str], _emit.Metric] = {}
 _over = False  # what start() had started has been ended
 _DEFAULT_LEVEL = 2  # of start(): a call that leaves it out asks for no level in particular
 
 
-def _handle(name: str, level: int, tags: tuple[tuple[str, str], ...]) -> _emit.Metric:
-    known = _handles.get((name, level, tags))
+def _handle(name: str, level: int, tags: tuple[tuple[str, str], ...], help_text: str) -> _emit.Metric:
+    known = _handles.get((name, level, tags, help_text))
     if known is None:
         if len(_handles) >= _REMEMBERED_MAX:
             _handles.clear()
-        known = _handles[name, level, tags] = _emit.gauge(name, level=level, tags=dict(tags))
+        known = _handles[name, level, tags, help_text] = _emit.gauge(name, help=help_text, level=level, tags=dict(tags))
     return known
 
 
@@ -50,15 +52,28 @@ def _agent_answers() -> bool:
 class Telemetry(_emit.Sieve):
     """Emits to the sonde of this job. Without one, or at level 0, everything does nothing.
 
-    `timeout`: how many seconds to wait for the service, RuntimeError when it does not come; without one a minute, and then a warning, as points find an agent
-    that comes later. `telem_cfg`: what a configuration file would say, for start().
+    `metrics_url` has no effect: points need no address here. `timeout`: the seconds to wait for the service; then a TimeoutError.
+    Without a timeout it waits a minute and warns, because points find an agent that comes later.
+    `telem_cfg`: the configuration for start(), as the path of a file or as a mapping. A path is also passed on in DRAGON_TELEMETRY_CONFIG.
     """
 
-    def __init__(self, timeout: Optional[float] = None, telem_cfg: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(
+        self,
+        metrics_url: Optional[str] = None,
+        timeout: Optional[float] = None,
+        telem_cfg: Union[str, "os.PathLike[str]", Mapping[str, Any], None] = None,
+    ) -> None:
         self._timeout = timeout
-        self._config = telem_cfg
+        self._config: Union[str, Mapping[str, Any], None] = None
+        if telem_cfg is None or isinstance(telem_cfg, Mapping):
+            self._config = telem_cfg
+        else:
+            self._config = os.environ[_CONFIG] = os.fspath(telem_cfg)
+            with open(self._config):  # a path that is wrong is an error now, and not in start()
+                pass
         if self.level:
             self._wait()
+            os.environ.setdefault(_LEVEL, str(self.level))
 
     def _wait(self) -> None:
         deadline = time.monotonic() + (_WAIT_S if self._timeout is None else self._timeout)
@@ -66,7 +81,7 @@ class Telemetry(_emit.Sieve):
             if time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
             elif self._timeout is not None:
-                raise RuntimeError(f"no agent answers at {os.environ.get('SONDE_SOCKET')} within {self._timeout:g} s")
+                raise TimeoutError(f"no agent answers at {os.environ.get('SONDE_SOCKET')} within {self._timeout:g} s")
             else:
                 warnings.warn(f"no agent answers at {os.environ.get('SONDE_SOCKET')} yet", RuntimeWarning, stacklevel=3)
                 return
@@ -97,6 +112,7 @@ class Telemetry(_emit.Sieve):
         _handles.clear()
         _emit.connect(os.environ["SONDE_SOCKET"], int(os.environ["SONDE_LEVEL"]))
         _over = False
+        os.environ[_LEVEL] = str(self.level)
         self._warn_below(telemetry_level)
 
     def _warn_below(self, wanted: int) -> None:
@@ -112,7 +128,7 @@ class Telemetry(_emit.Sieve):
     def _add(
         self,
         ts_metric_name: str,
-        ts_data: Union[SupportsFloat, SupportsIndex, None],
+        ts_data: Union[SupportsFloat, SupportsIndex, str, None],
         timestamp: Optional[float],
         telemetry_level: int,
         tagk: Optional[str],
@@ -122,10 +138,14 @@ class Telemetry(_emit.Sieve):
         if _over:
             return
         given = {} if tags is None else {str(key): str(value) for key, value in tags.items()}
-        if tagk is not None:
+        about = ""
+        if tagk is not None and tagv is not None:
             given[str(tagk)] = str(tagv)
-        handle = _handle(ts_metric_name, max(telemetry_level, 1), tuple(given.items()))
-        handle.emit(ts_data, None if timestamp is None else _nanoseconds(timestamp))
+            if isinstance(tagv, int) and not isinstance(tagv, bool):
+                about = _names.whole_numbers(str(tagk))
+        handle = _handle(str(ts_metric_name), max(telemetry_level, 1), tuple(given.items()), about)
+        value = _number(ts_data) if isinstance(ts_data, str) else ts_data
+        handle.emit(value, None if timestamp is None else _nanoseconds(timestamp))
 
     def finalize(self) -> None:
         """Ends what start() has started, and waits for its recording. A service that was launched with the program ends with the program."""
@@ -133,8 +153,17 @@ class Telemetry(_emit.Sieve):
         service = sys.modules.get("sonde._service")
         if service is not None and service.stop():
             _over = True
+            os.environ[_LEVEL] = "0"
 
     shutdown = finalize
+
+
+def _number(text: str) -> Any:
+    """The number that a text stands for, or the text itself, for emit() to refuse."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _nanoseconds(seconds: float) -> int:

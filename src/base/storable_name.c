@@ -1,0 +1,78 @@
+#include "base/storable_name.h"
+
+#include "base/utf8.h"
+
+#include <stdint.h>
+
+enum {
+    WIDE_OFFSET = 0xff01 - '!',
+    WIDE_BLANK = 0x3000,
+    CONTROL_PICTURES = 0x2400,
+    CONTROL_PICTURE_OF_DEL = 0x2421,
+    HASH_TEXT_BYTES = 17, // ":" and 16 digits
+    DEL = 0x7f,
+};
+
+// FNV-1a: names of one text are the same in every version.
+static uint64_t hash_of(struct str text)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < text.size; i++)
+        h = (h ^ (unsigned char)text.data[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static bool is_name_sign(unsigned char c)
+{
+    bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+    return letter || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/' || c == ':' || c == '-';
+}
+
+bool storable_name_is(struct str name, size_t bytes_max)
+{
+    for (size_t i = 0; i < name.size; i++) {
+        unsigned char c = (unsigned char)name.data[i];
+        if (c < 0x80 && !is_name_sign(c))
+            return false;
+    }
+    return name.size > 0 && name.size <= bytes_max;
+}
+
+// All of them have three bytes in UTF-8.
+static void add_character(struct buf *out, unsigned code)
+{
+    buf_add_char(out, (char)(0xe0 | (code >> 12)));
+    buf_add_char(out, (char)(0x80 | ((code >> 6) & 0x3f)));
+    buf_add_char(out, (char)(0x80 | (code & 0x3f)));
+}
+
+static unsigned twin_of(unsigned char c)
+{
+    return c == ' ' ? WIDE_BLANK : c == DEL ? CONTROL_PICTURE_OF_DEL : c < ' ' ? CONTROL_PICTURES + c : c + WIDE_OFFSET;
+}
+
+void storable_name_add(struct buf *out, struct str name, size_t bytes_max)
+{
+    size_t start = out->size, fits = out->size; // `fits`: the end of what leaves room for a hash
+    if (storable_name_is(name, bytes_max)) {
+        buf_add_str(out, name);
+        return;
+    }
+    for (size_t i = 0, n; i < name.size; i += n) {
+        unsigned char c = (unsigned char)name.data[i];
+        n = utf8_sequence((const unsigned char *)name.data + i, name.size - i);
+        n = n ? n : 1; // a byte that is no UTF-8 stays
+        if (c < 0x80 && !is_name_sign(c))
+            add_character(out, twin_of(c));
+        else
+            buf_add_str(out, str_slice(name, i, i + n));
+        if (out->size - start <= bytes_max - HASH_TEXT_BYTES)
+            fits = out->size;
+    }
+    if (!name.size)
+        buf_add_char(out, '_');
+    if (out->failed || out->size - start <= bytes_max)
+        return;
+    out->size = fits;
+    buf_printf(out, ":%016llx", (unsigned long long)hash_of(name));
+}
