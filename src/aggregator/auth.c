@@ -176,6 +176,13 @@ static bool check_cookie(const struct auth *auth, struct request *r, struct answ
     return true;
 }
 
+// Of the root, relative: a proxy may show it below another path (/user/me/proxy/4242/), which only the
+// browser knows. The same goes for the path of the cookie.
+static bool is_root(const char *target)
+{
+    return target[0] == '/' && (!target[1] || target[1] == '?');
+}
+
 // A browser that opens a page with the token: it gets a session, and goes on to the page without
 // it.
 static bool send_on(const struct auth *auth, struct request *r, struct answer *a, const char *cookie)
@@ -189,10 +196,11 @@ static bool send_on(const struct auth *auth, struct request *r, struct answer *a
         return false;
     a->status = 303;
     a->content_type = NULL;
-    answer_header(
-        a, "Set-Cookie",
-        arena_printf(&r->arena, "%s=%s; Path=/; HttpOnly; SameSite=Strict%s", cookie, id, auth->tls ? "; Secure" : ""));
-    answer_header(a, "Location", target);
+    bool root = is_root(target);
+    answer_header(a, "Set-Cookie",
+                  arena_printf(&r->arena, "%s=%s%s; HttpOnly; SameSite=Strict%s", cookie, id, root ? "" : "; Path=/",
+                               auth->tls ? "; Secure" : ""));
+    answer_header(a, "Location", root ? arena_printf(&r->arena, ".%s", target) : target);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "aggregator/stream.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "collect/collect.h"
 
 #include <errno.h>
 
@@ -104,6 +105,9 @@ static int write_metric(struct json_writer *w, struct map *seen, const struct st
     json_key_string(w, "unit", m->unit);
     json_key_string(w, "help", m->help);
     json_key_i64(w, "level", m->level);
+    const struct collect_metric *built_in = collect_find(m->name);
+    if (built_in && str_eq(built_in->metric.name, m->name))
+        json_key_string(w, "source", built_in->source);
     json_end_object(w);
     return 0;
 }

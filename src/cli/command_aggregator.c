@@ -55,6 +55,7 @@ int command_aggregator(const struct options *o)
             .limits = serve_limits(o),
             .level = options_int(o, OPT_LEVEL),
             .resolve_alias = serve_other_name,
+            .describe_run = serve_describe_run,
             .restarts = options_flag(o, OPT_RESTARTS),
             .hub = key_file ? &hub : NULL,
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),

@@ -69,6 +69,7 @@ int command_replay(const struct options *o)
             .limits = serve_limits(o),
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
             .resolve_alias = serve_other_name,
+            .describe_run = serve_describe_run,
             .replay = true,
             .as_if_now = options_flag(o, OPT_AS_IF_NOW),
         };

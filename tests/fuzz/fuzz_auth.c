@@ -94,6 +94,8 @@ static void check_headers(const struct answer *a)
                     abort();
         } else if (str_eq(str_of(a->headers[i].name), STR("Location"))) {
             struct request next = {0};
+            if (value.size > 1 && value.data[0] == '.' && value.data[1] == '/') // of the root
+                value = str_slice(value, 1, value.size);
             if (value.size < 1 || value.data[0] != '/' ||
                 (value.size > 1 && (value.data[1] == '/' || value.data[1] == '\\')) ||
                 request_parse_target(&next, value, NULL) != 0 || request_flag(&next, "token"))
