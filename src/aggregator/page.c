@@ -107,5 +107,5 @@ void page_for_people(const struct request *r, struct answer *a)
     page_message(a, "This address needs its token",
                  "Open the address that sonde run printed, with ?token= at its end; sonde status prints it again. A "
                  "session in a browser ends with its job, or after a day without a visit.",
-                 "After the job, sonde replay shows its recording.");
+                 "After the job, sonde open shows its recording.");
 }

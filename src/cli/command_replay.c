@@ -45,7 +45,7 @@ static int find_paths(const struct options *o, struct recordings *found, const c
     return 0;
 }
 
-int command_replay(const struct options *o)
+int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user)
 {
     struct error e;
     char token[TOKEN_TEXT_MAX];
@@ -75,10 +75,16 @@ int command_replay(const struct options *o)
         };
         if (found.what[0])
             log_line(LOG_INFO, "%s", found.what);
-        status = serve_by_hand(&replay, options_text(o, OPT_TOKEN_FILE), &e);
+        status = ready ? serve_until_signal(&replay, ready, user, &e)
+                       : serve_by_hand(&replay, options_text(o, OPT_TOKEN_FILE), &e);
     }
     recordings_close(&found);
     free(paths);
     explicit_bzero(token, sizeof token);
     return status < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
+}
+
+int command_replay(const struct options *o)
+{
+    return serve_recordings(o, NULL, NULL);
 }

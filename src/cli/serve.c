@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { QUERY_MEMORY_BYTES = 256 << 20 };
+enum { QUERY_MEMORY_BYTES = 256 << 20, ADDRESS_MAX = 320 };
 
 int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error *e)
 {
@@ -34,7 +34,7 @@ struct aggregator_limits serve_limits(const struct options *o)
     };
 }
 
-int serve_by_hand(const struct aggregator_options *options, bool from_file, struct error *e)
+int serve_until_signal(const struct aggregator_options *options, serve_ready_fn *ready, void *user, struct error *e)
 {
     sigset_t ends;
     sigemptyset(&ends);
@@ -46,15 +46,28 @@ int serve_by_hand(const struct aggregator_options *options, bool from_file, stru
     if (status < 0)
         return status;
     bool v6 = strchr(options->listen, ':') != NULL;
-    char view[TOKEN_TEXT_MAX];
-    bool shown = !from_file || isatty(STDERR_FILENO);
+    char view[TOKEN_TEXT_MAX], address[ADDRESS_MAX], url[ADDRESS_MAX + TOKEN_TEXT_MAX + 16];
     token_of_role(str_of(options->token), ROLE_VIEW, view);
-    fprintf(stderr, "sonde: http%s://%s%s%s:%d%s%s\n", options->tls_cert ? "s" : "", v6 ? "[" : "", options->listen,
-            v6 ? "]" : "", aggregator_port(aggregator), shown ? "/?token=" : "", shown ? view : "");
+    snprintf(address, sizeof address, "http%s://%s%s%s:%d", options->tls_cert ? "s" : "", v6 ? "[" : "",
+             options->listen, v6 ? "]" : "", aggregator_port(aggregator));
+    snprintf(url, sizeof url, "%s/?token=%s", address, view);
+    ready(user, address, url);
     int number;
     sigwait(&ends, &number);
     aggregator_stop(aggregator);
     return 0;
+}
+
+static void print_address(void *user, const char *address, const char *url)
+{
+    const bool *shown = user;
+    fprintf(stderr, "sonde: %s\n", *shown ? url : address);
+}
+
+int serve_by_hand(const struct aggregator_options *options, bool from_file, struct error *e)
+{
+    bool shown = !from_file || isatty(STDERR_FILENO);
+    return serve_until_signal(options, print_address, &shown, e);
 }
 
 struct str serve_other_name(struct str name)

@@ -23,4 +23,14 @@ struct aggregator_limits serve_limits(const struct options *o);
 // other way to learn it (`from_file` false).
 int serve_by_hand(const struct aggregator_options *options, bool from_file, struct error *e);
 
+// Called when the server listens: its address, and the URL of the page with the view token.
+typedef void serve_ready_fn(void *user, const char *address, const char *url);
+
+// The same, with `ready` instead of the line on standard error.
+int serve_until_signal(const struct aggregator_options *options, serve_ready_fn *ready, void *user, struct error *e);
+
+// Serves the recordings that the arguments name, as `sonde replay` does; `ready` may be NULL, for the line on standard
+// error. Returns the exit code.
+int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user);
+
 #endif

@@ -1,6 +1,6 @@
 // The page in Chromium: what it draws is compared with the API's numbers.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { ask, browser, drawn, endAll, folder, need, proxy, record, require, said, serve, start, tab, TOKEN, until } from './harness.mjs';
@@ -220,7 +220,7 @@ test('a running job: the stream’s buckets are the server’s; a gap is filled;
   job.child.kill('SIGINT');
   await job.gone;
   await until(page, () => document.documentElement.dataset.connection === 'lost');
-  assert.match(await page.locator('.banner').innerText(), /sonde replay/);
+  assert.match(await page.locator('.banner').innerText(), /sonde open/);
   // Refused connections are the only thing that the console knows.
   assert.deepEqual(page.said.filter((s) => !/Failed to load resource/.test(s)), []);
 });
@@ -263,6 +263,20 @@ test('no data, and no token', { timeout: 60000 }, async () => {
     assert.equal(answer.status(), 401);
     assert.match(await other.locator('main').innerText(), /needs its token/);
   }
+  await server.stop();
+});
+
+// Browsers send no SameSite=Strict cookie along a redirect from another page; sonde open starts them with a file.
+test('a link in another page opens the page, too', { timeout: 60000 }, async () => {
+  const made = folder();
+  const server = await serve([folder()]);
+  const link = path.join(made, 'open.html');
+  writeFileSync(link, `<meta http-equiv="refresh" content="0;url=${server.url}?token=${TOKEN}">`);
+  const page = await tab(b);
+  await page.goto(`file://${link}`);
+  await page.getByText('No point yet').waitFor();
+  assert.equal(page.url(), server.url);
+  assert.deepEqual(page.said, []);
   await server.stop();
 });
 

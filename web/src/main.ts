@@ -615,7 +615,7 @@ class Page {
       say(
         this.banner,
         `The server has not answered since ${format.clock(c.since)}; next try ${wait ? `in ${wait} s` : 'now'}. ` +
-          (job ? `If the job has ended: sonde replay ${job}` : ''),
+          (job ? `If the job has ended: sonde open ${job}` : ''),
       );
     } else if (c.state === 'unauthorized')
       say(this.banner, 'This browser’s session has ended. Open the address with its token again; sonde status prints it.');

@@ -259,6 +259,20 @@ static void test_cookie_and_redirect(void **state)
         assert_true(sessions_check(sessions, (struct str){cookie + 19, SESSION_ID_SIZE}, &r.peer));
         answer_free(&a);
         request_free(&r);
+        // From a page of another server no redirect may carry the cookie: a page of ours goes on.
+        static const char *const sites[] = {"cross-site", "same-site"};
+        for (size_t k = 0; k < 2; k++) {
+            attempt.site = sites[k];
+            assert_false(check("secret", &attempt, &r, &a));
+            assert_int_equal(a.status, 200);
+            assert_string_equal(header_of(&a, "Location"), "");
+            assert_int_equal(strncmp(header_of(&a, "Set-Cookie"), "sonde_session_4242=", 19), 0);
+            assert_true(str_find(buf_str(&a.body), STR("content=\"0;url=")) > 0);
+            assert_true(str_find(buf_str(&a.body), STR("token")) < 0 || strstr(rows[i].location, "token"));
+            answer_free(&a);
+            request_free(&r);
+        }
+        attempt.site = NULL;
         // A program that takes anything, and a form, get their answer at once, without a session.
         attempt.accept = "*/*";
         assert_true(check("secret", &attempt, &r, &a));
