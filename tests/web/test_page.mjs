@@ -250,13 +250,18 @@ test('many nodes: bands, the heat map, a node by click', { timeout: 60000 }, asy
   assert.deepEqual(page.said, []);
 });
 
-test('no data, and no token', { timeout: 60000 }, async () => {
-  const server = await serve([folder()]);
+test('no data, then the first point; and no token', { timeout: 60000 }, async () => {
+  const made = folder();
+  const server = await serve([made]);
   const page = await tab(b);
   await page.goto(`${server.url}?token=${TOKEN}`);
   await page.getByText('No point yet').waitFor();
   assert.deepEqual(await violations(page), []);
   assert.deepEqual(page.said, []);
+  await record(path.join(made, 'n1.sonde'), 'job1', 'n1', (w) => w.point('loss', { host: 'n1' }, T, 0.5));
+  await until(page, loaded);
+  assert.deepEqual((await drawn(page)).charts.map((c) => [c.metric, c.lines[0].mean]), [['loss', [0.5]]]);
+  assert.ok(!(await page.getByText('No point yet').isVisible()));
   const other = await tab(b);
   for (const target of ['?token=wrong', '']) {
     const answer = await other.goto(server.url + target);

@@ -16,11 +16,12 @@ export interface Facts {
 export type State = { text: string; kind: 'live' | 'good' | 'bad' | 'quiet' };
 
 // How the job is: its own exit code says it best, then the recording.
-export function stateOf(run: Run | undefined, live: boolean): State {
+export function stateOf(run: Run | undefined, live: boolean, empty = false): State {
   if (run?.end_ns !== undefined) {
     const code = run.exit_code ?? 0;
     return code === 0 ? { text: 'ended, exit code 0', kind: 'good' } : { text: `ended, exit code ${code}`, kind: 'bad' };
   }
+  if (empty && !live) return { text: 'waiting for data', kind: 'quiet' };
   return live ? { text: 'running', kind: 'live' } : { text: 'recording', kind: 'quiet' };
 }
 
@@ -53,7 +54,7 @@ export class Header {
     const jobs = [...new Set(nodes.map((n) => n.job))].filter(Boolean);
     const job = status.job || (jobs.length === 1 ? jobs[0]! : jobs.length ? `${jobs.length} jobs` : 'sonde');
     const run = runs.length === 1 ? runs[0] : runs.find((r) => r.job === job);
-    const state = stateOf(run, f.live);
+    const state = stateOf(run, f.live, !nodes.length);
     say(this.parts.job!, job);
     say(this.parts.command!, run?.command ?? '');
     this.parts.command!.title = run?.command ?? '';
@@ -66,7 +67,7 @@ export class Header {
     const all = new Set([...nodes.map((n) => n.host), ...missing]).size;
     say(
       this.parts.nodes!,
-      missing.length ? `${all - missing.length} of ${all} nodes` : all === 1 ? (nodes[0]?.host ?? '1 node') : `${all} nodes`,
+      missing.length ? `${all - missing.length} of ${all} nodes` : all === 1 ? (nodes[0]?.host ?? '1 node') : all ? `${all} nodes` : '',
     );
     say(
       this.parts.missing!,

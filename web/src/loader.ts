@@ -284,6 +284,7 @@ export class Loader {
       if (!columns || generation !== this.generation) return;
       part.forEach((chart, k) => {
         if (chart.plan !== plans[k]) return; // asked for anew meanwhile, with other buckets
+        for (const line of chart.lines) forget(line, s.range.from - (s.range.to - s.range.from));
         if (mergeTail(chart.lines, this.linesOf(chart, columns[k]!, s.range.to), starts[k]!)) chart.setData(chart.lines);
         const sources = columns[k]!.filter((c) => c.query === 0).reduce((n, c) => n + (chart.mode === 'band' ? c.sourceSeries : 1), 0);
         chart.sourceSeries = Math.max(chart.sourceSeries, sources);

@@ -7,7 +7,7 @@ import { h, say } from './dom';
 import * as format from './format';
 import { firstOf, Header, lastOf } from './header';
 import { HeatMap, rows, sorted } from './heatmap';
-import { dropPartial, Line, lines } from './lines';
+import { dropPartial, forget, Line, lines } from './lines';
 import { again, Loader, mergeTail, newest, Situation } from './loader';
 import { EMPTY, filterText, fromHash, LASTS, panned, parseFilter, Range, toHash, View, zoomed } from './model';
 import { Overview } from './overview';
@@ -18,6 +18,7 @@ import { applyStored, readTheme, toggle } from './theme';
 const METRICS_MS = 2000; // between two looks for new metrics, annotations and spans
 const IDLE_MS = 10000; // the same for a recording: is the server still there?
 const HEAT_MS = 4000;
+const TAGS_MAX = 500; // that are suggested for the filter
 const RECENT_S = 900; // what a long running job shows at first
 
 const KEYS: [string, string][] = [
@@ -166,7 +167,7 @@ class Page {
         first = false;
         if (this.live && !location.hash && this.whole().to - this.whole().from > RECENT_S * 1000 * 1.5) this.set({ last: RECENT_S });
       }
-      await new Promise((go) => setTimeout(go, this.loader.connection.state === 'lost' ? 250 : this.live || !this.status ? METRICS_MS / 2 : IDLE_MS));
+      await new Promise((go) => setTimeout(go, this.loader.connection.state === 'lost' ? 250 : this.live || !this.nodes.length ? METRICS_MS / 2 : IDLE_MS));
     }
   }
 
@@ -409,8 +410,21 @@ class Page {
   private async load(): Promise<void> {
     if (!this.status || !this.loader.open()) return;
     await this.loader.load(this.visible());
+    this.suggestTags();
     this.showGroups();
     this.redraw();
+  }
+
+  // What the filter can be, of the lines that are there.
+  private suggestTags(): void {
+    const all = new Set(this.nodes.slice(0, TAGS_MAX).map((n) => `host=${n.host}`));
+    for (const chart of this.charts.values())
+      for (const line of chart.lines) {
+        if (chart.mode === 'band' || all.size >= TAGS_MAX) break;
+        for (const [key, value] of Object.entries(line.tags)) all.add(`${key}=${value}`);
+      }
+    if (all.size === this.tagNames.childElementCount) return;
+    this.tagNames.replaceChildren(...[...all].map((value) => h('option', { value })));
   }
 
   // A chart without a point is not there, nor is a group without charts.
@@ -427,7 +441,7 @@ class Page {
     if (nothing && !this.empty.firstChild)
       this.empty.append(
         h('h2', {}, 'No point yet'),
-        h('p', {}, 'The job runs; what it measures appears here by itself. At level 1 only the program’s own metrics are collected: ', h('code', {}, 'echo "loss 0.5" | sonde put')),
+        h('p', {}, 'Whatever is measured appears here by itself. At level 1 that is what the program emits: ', h('code', {}, 'echo "loss 0.5" | sonde put')),
       );
     this.overview.element.hidden = nothing;
   }
@@ -491,7 +505,10 @@ class Page {
     const all = lines(columns.map((c) => ({ ...c, tags: { host: c.tags.host ?? '' } })));
     const got = metric.kind === 'counter' ? dropPartial(all, i, asked.to) : all;
     if (fresh) this.heatLines = got;
-    else mergeTail(this.heatLines, got, asked.from);
+    else {
+      for (const line of this.heatLines) forget(line, range.from - (range.to - range.from));
+      mergeTail(this.heatLines, got, asked.from);
+    }
     this.heat.metric = metric.name;
     this.heat.unit = metric.kind === 'counter' ? format.rateUnit(metric.unit) : metric.unit;
     this.heat.intervalMs = i;
@@ -531,7 +548,16 @@ class Page {
   private setHover(t: number | null, chart?: Chart): void {
     this.hover = t;
     if (chart) this.showQuery(chart);
+    this.sayAnnotation(t);
     this.redraw();
+  }
+
+  // The annotation under the cross-hair, in words.
+  private sayAnnotation(t: number | null): void {
+    const { from, to } = this.range();
+    const near = (to - from) / 100;
+    const note = t === null ? undefined : this.annotations.find((a) => Math.abs(a.t_ns / 1e6 - t) < near);
+    say(this.note, note ? annotationText(note) : '');
   }
 
   private setBrush(range: Range | null): void {
@@ -714,8 +740,7 @@ class Page {
     this.hover = next;
     const half = (range.to - range.from) / 2;
     if (next < range.from || next > range.to) this.zoom({ from: next - half, to: next + half });
-    const tags = Object.entries(note.tags).map(([k, v]) => `${k}=${v}`);
-    say(this.note, `${format.clock(next)}  ${note.text}  ${tags.join(' ')}`);
+    say(this.note, annotationText(note));
     this.redraw();
   }
 
@@ -742,6 +767,11 @@ class Page {
       annotations: this.annotations,
     };
   }
+}
+
+function annotationText(note: Annotation): string {
+  const tags = Object.entries(note.tags).map(([k, v]) => `${k}=${v}`);
+  return [format.clock(note.t_ns / 1e6), note.text, ...tags].join('  ');
 }
 
 declare global {
