@@ -12,7 +12,8 @@
 // Run it with `sonde run -l 1 -- ./program`. Without that, or at level 0, every handle is 0 and every call is one branch.
 //
 // Two ways. A *point* (sonde_emit) is a value at the time of the call, about 12 ns. A *cell* (sonde_set, sonde_add) is updated
-// in place and sampled by the agent, about 2 ns: for hot loops. Use one of the two for a metric.
+// in place and sampled by the agent, about 2 ns: for hot loops. Use one of the two for a metric. Either is readable when the
+// call has returned: a program that asks for its own metrics (sonde_client.h) finds all that it has emitted.
 //
 // Any thread may call anything. Nothing here blocks, allocates per point, prints (unless SONDE_LOG
 // is set) or ends the program. No call is needed at exit; emitted points arrive even if the program

@@ -5,8 +5,8 @@
 //   senders, scripts ──text lines───────────▶┘
 //
 // Rings are looked at by themselves: DRAIN_FAST_MS after one was found more than a quarter full, then at doubling intervals up to
-// DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some seconds; a doorbell is answered at once; without programs nobody
-// looks. What goes wrong while it runs (a full disk, a source that fails) is counted and the rest goes on. At the end nothing that was
+// DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some seconds; a doorbell is answered at once, and so is a process that is
+// about to answer a question (wire/drain.h), after a rest; without programs nobody looks. What goes wrong while it runs (a full disk, a source that fails) is counted and the rest goes on. At the end nothing that was
 // sent is left behind: knocking connections are let in, all are read to their end, the rings drained, a last sample taken, the store closed.
 #include "agent/agent.h"
 
@@ -48,6 +48,8 @@ enum {
     META_MAX = 64,
     HOST_MAX = 256,
     CONTROL_PIECE_SIZE = 4096,
+    REST_SHARE = 3, // so many times as long as a requested drain took, the agent rests from such requests
+    REST_MAX_MS = 10,
     SLACK_SHARE = 8, // of the agent's memory: what merges and bursts may leave to malloc
 };
 static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
@@ -80,13 +82,14 @@ struct agent {
     bool moved;     // the file is in the other folder, or cannot go there
     bool reachable; // the socket's name is ours to take away
     uv_async_t rows;
-    uv_timer_t drain, tick;
+    uv_timer_t drain, tick, asked;
     uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
     uv_prepare_t news;
     struct own_memory_keeper memory_keeper;
     size_t hosts; // whose series there were when it was last said
     uint64_t drain_ms;
+    int64_t rest_until_ns; // monotonic: no requested drain before
     unsigned empty_rounds; // drains on end that found nothing
 };
 
@@ -110,12 +113,14 @@ static void note_company(struct agent *a, uint64_t programs)
     sampler_be_prompt(a->sampler, programs || connections.senders || a->options->udp_port);
 }
 
-static void drain(struct agent *a)
+// One that was asked for says nothing about how often it pays to look.
+static void drain(struct agent *a, bool asked)
 {
     double fullest = 0;
-    a->empty_rounds = ingest_drain(a->ingest, &fullest) ? 0 : a->empty_rounds + 1;
+    bool any = ingest_drain(a->ingest, &fullest) > 0;
+    a->empty_rounds = any ? 0 : a->empty_rounds + !asked;
     uint64_t slowest_ms = a->empty_rounds > QUIET_ROUNDS ? DRAIN_QUIET_MS : DRAIN_SLOW_MS;
-    a->drain_ms = fullest > FULL_FAST ? DRAIN_FAST_MS : a->drain_ms * 2;
+    a->drain_ms = fullest > FULL_FAST ? DRAIN_FAST_MS : asked ? a->drain_ms : a->drain_ms * 2;
     if (a->drain_ms > slowest_ms)
         a->drain_ms = slowest_ms;
     struct ingest_stats stats;
@@ -132,9 +137,16 @@ static void drain(struct agent *a)
 static void on_drain(uv_timer_t *timer)
 {
     struct agent *a = timer->data;
-    drain(a);
+    drain(a, false);
     if (uv_timer_get_due_in(&a->tick) <= a->drain_ms)
         tick(a); // now that we are awake
+}
+
+// Points have come: the store has work.
+static void tick_soon(struct agent *a)
+{
+    if (!a->stopping && uv_timer_get_due_in(&a->tick) > TICK_MS)
+        uv_timer_start(&a->tick, on_tick, TICK_MS, 0);
 }
 
 // A ring is filling up, or somebody has connected.
@@ -143,9 +155,36 @@ static void on_bell(void *user)
     struct agent *a = user;
     a->drain_ms = DRAIN_FAST_MS;
     a->empty_rounds = 0;
-    drain(a);
-    if (!a->stopping && uv_timer_get_due_in(&a->tick) > TICK_MS)
-        uv_timer_start(&a->tick, on_tick, TICK_MS, 0);
+    drain(a, false);
+    tick_soon(a);
+}
+
+static void on_asked_later(uv_timer_t *timer);
+
+// A process is about to answer a question. Its requests take at most a share of our time; those that come during the rest share
+// the drain behind it.
+static void on_asked(void *user)
+{
+    struct agent *a = user;
+    int64_t began_ns = clock_monotonic_ns(), rest_ns = a->rest_until_ns - began_ns;
+    if (rest_ns > 0 && !a->stopping) {
+        if (!uv_is_active((const uv_handle_t *)&a->asked))
+            uv_timer_start(&a->asked, on_asked_later, (uint64_t)((rest_ns + NS_PER_MS - 1) / NS_PER_MS), 0);
+        return;
+    }
+    agent_connections_gather(a->connections);
+    drain(a, true);
+    agent_connections_answer(a->connections);
+    if (!a->empty_rounds)
+        tick_soon(a);
+    int64_t ended_ns = clock_monotonic_ns(), most_ns = REST_MAX_MS * (int64_t)NS_PER_MS;
+    rest_ns = REST_SHARE * (ended_ns - began_ns);
+    a->rest_until_ns = ended_ns + (rest_ns < most_ns ? rest_ns : most_ns);
+}
+
+static void on_asked_later(uv_timer_t *timer)
+{
+    on_asked(timer->data);
 }
 
 // ---- samples ----
@@ -480,7 +519,8 @@ static int serve_sockets(struct agent *a, struct error *e)
 {
     int listening = a->listening, udp = a->udp;
     a->listening = a->udp = -1;
-    return agent_connections_create(&a->loop, a->ingest, listening, udp, on_bell, a, &a->connections, e);
+    struct connections_events events = {.bell = on_bell, .asked = on_asked, .user = a};
+    return agent_connections_create(&a->loop, a->ingest, listening, udp, &events, &a->connections, e);
 }
 
 static int watch(struct agent *a, struct error *e)
@@ -488,8 +528,9 @@ static int watch(struct agent *a, struct error *e)
     uv_async_init(&a->loop, &a->rows, on_rows);
     uv_timer_init(&a->loop, &a->drain);
     uv_timer_init(&a->loop, &a->tick);
+    uv_timer_init(&a->loop, &a->asked);
     uv_prepare_init(&a->loop, &a->news);
-    a->rows.data = a->drain.data = a->tick.data = a->control.data = a->news.data = a;
+    a->rows.data = a->drain.data = a->tick.data = a->asked.data = a->control.data = a->news.data = a;
     int failed = 0;
     for (size_t i = 0; i < END_SIGNALS && !failed; i++) {
         failed = uv_signal_init(&a->loop, &a->signals[i]);
@@ -634,7 +675,7 @@ int agent_run(const struct agent_options *options, struct error *e)
         return 1;
     }
     ingest_adopt(a->ingest);
-    drain(a);
+    drain(a, false);
     tick(a);
     tell(options->control_fd, "%s\n", "ready");
     uv_prepare_start(&a->news, on_news);

@@ -2,11 +2,14 @@
 //
 // The first bytes of a connection say what it is (ingest/hello.h). A program's connection carries nothing but doorbells, and its end says that the
 // program may be gone. On a text connection lines come in and answers to bad ones go out; at its end the last line is taken, the answers are
-// sent, then it is closed: a sender that half-closes and reads until the end knows what became of its lines.
+// sent, then it is closed: a sender that half-closes and reads until the end knows what became of its lines. On an asker's
+// connection requests for a drain come in, and the number of the last one goes out when the drain is done (wire/drain.h).
 #include "agent/connections.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "ingest/hello.h"
+#include "wire/drain.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +26,7 @@ enum {
     READS_AT_END = 4096, // 256 MiB: who sends more than that without a pause is not waited for
 };
 
-enum kind { NEW, TEXT, PROGRAM };
+enum kind { NEW, TEXT, PROGRAM, ASKER };
 
 struct connection {
     uv_poll_t poll; // first: the handle is the connection
@@ -37,19 +40,26 @@ struct connection {
     size_t sent; // of reply
     bool ended;  // nothing more comes from the other side
     bool closing;
+    // An asker's.
+    struct connection *asking_next; // in all->asking, while it waits for a drain
+    struct drain_request request;   // the last whole one
+    char part[sizeof(struct drain_request)];
+    size_t part_size;
+    bool asking;
 };
 
 struct connections {
     uv_loop_t *loop;
     struct ingest *in;
-    void (*bell)(void *user);
-    void *user;
+    struct connections_events events;
     uv_poll_t listener, datagrams;
     int listening, udp;
     bool listener_open, datagrams_open; // their handles
     int spare;                          // closed to make room for refusing a connection when no descriptor is left
     struct ingest_lines *udp_lines;
     struct connection *first;
+    struct connection *asking; // those that wait for a drain
+    size_t strangers;          // NEW ones
     struct connections_stats stats;
     char piece[READ_SIZE];
 };
@@ -59,11 +69,28 @@ static void on_closed(uv_handle_t *handle)
     free(handle);
 }
 
+static void ring(struct connections *all)
+{
+    all->events.bell(all->events.user);
+}
+
+static void stop_asking(struct connection *c)
+{
+    struct connection **at = &c->all->asking;
+    while (*at && *at != c)
+        at = &(*at)->asking_next;
+    if (*at)
+        *at = c->asking_next;
+}
+
 static void close_connection(struct connection *c)
 {
     if (c->closing)
         return;
     c->closing = true;
+    if (c->asking)
+        stop_asking(c);
+    c->all->strangers -= c->kind == NEW;
     *c->link = c->next;
     if (c->next)
         c->next->link = c->link;
@@ -100,12 +127,19 @@ static void end_program(struct connection *c)
     pid_t pid = c->pid;
     close_connection(c);
     ingest_hangup(all->in, pid);
-    all->bell(all->user);
+    ring(all);
+}
+
+// What the connection is, known from now on.
+static void become(struct connection *c, enum kind kind)
+{
+    c->all->strangers--;
+    c->kind = kind;
 }
 
 static void begin_program(struct connection *c, struct ingest_descriptors fds)
 {
-    c->kind = PROGRAM;
+    become(c, PROGRAM);
     int failed = ingest_attach(c->all->in, fds, c->pid);
     // One that was found before it said hello keeps its connection for the doorbell.
     if (failed && failed != -EBUSY) {
@@ -114,7 +148,20 @@ static void begin_program(struct connection *c, struct ingest_descriptors fds)
         close_connection(c);
         return;
     }
-    c->all->bell(c->all->user);
+    ring(c->all);
+}
+
+// Whether it begins with a request for a drain. Such a connection has the asker's pid.
+static bool is_asker(struct connection *c)
+{
+    unsigned char first;
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || first != (DRAIN_MAGIC & 0xff) ||
+        getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return false;
+    c->pid = peer.pid;
+    return true;
 }
 
 // What the connection is. True when it is known, and may have more to read.
@@ -122,6 +169,10 @@ static bool recognise(struct connection *c)
 {
     struct ingest_descriptors fds;
     pid_t pid;
+    if (is_asker(c)) {
+        become(c, ASKER);
+        return true;
+    }
     int what = ingest_receive_hello(c->fd, &fds, &pid);
     if (what == -EAGAIN || what == -EINTR)
         return false;
@@ -137,7 +188,7 @@ static bool recognise(struct connection *c)
         close_connection(c);
         return false;
     }
-    c->kind = TEXT;
+    become(c, TEXT);
     c->all->stats.senders++;
     c->reply.limit = CONNECTION_REPLY_MAX;
     if (ingest_lines_create(c->all->in, &c->lines) != 0) {
@@ -148,9 +199,37 @@ static bool recognise(struct connection *c)
     return true;
 }
 
+// Requests that have come; the last one answers for all. False when there are no more now.
+static bool read_requests(struct connection *c)
+{
+    struct connections *all = c->all;
+    ssize_t n = recv(c->fd, c->part + c->part_size, sizeof c->part - c->part_size, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return errno == EINTR;
+    if (n > 0)
+        c->part_size += (size_t)n;
+    if (n > 0 && c->part_size < sizeof c->part)
+        return true;
+    if (n > 0)
+        memcpy(&c->request, c->part, sizeof c->request);
+    if (n <= 0 || c->request.magic != DRAIN_MAGIC) {
+        close_connection(c);
+        return false;
+    }
+    c->part_size = 0;
+    if (!c->asking) {
+        c->asking = true;
+        c->asking_next = all->asking;
+        all->asking = c;
+    }
+    return true;
+}
+
 // Reads once; false when there is nothing more now.
 static bool read_piece(struct connection *c)
 {
+    if (c->kind == ASKER)
+        return read_requests(c);
     ssize_t n = recv(c->fd, c->all->piece, READ_SIZE, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return false;
@@ -160,7 +239,7 @@ static bool read_piece(struct connection *c)
         if (n <= 0)
             end_program(c);
         else
-            c->all->bell(c->all->user);
+            ring(c->all);
         return n > 0;
     }
     if (n > 0) {
@@ -184,7 +263,9 @@ static void serve(struct connection *c, unsigned reads)
         return;
     while (!c->closing && !c->ended && reads-- > 0 && read_piece(c))
         ;
-    if (c->closing || c->kind == PROGRAM)
+    if (!c->closing && c->asking)
+        c->all->events.asked(c->all->events.user);
+    if (c->closing || c->kind == PROGRAM || c->kind == ASKER)
         return;
     bool reachable = send_reply(c);
     if (!reachable) {
@@ -248,9 +329,11 @@ static void add_connection(struct connections *all, int fd)
         c->next->link = &c->next;
     all->first = c;
     all->stats.open++;
+    all->strangers++;
     uv_poll_start(&c->poll, UV_READABLE, on_event);
-    recognise(c); // at once: with this agent, a HELLO that nobody has read would be lost
-    all->bell(all->user);
+    recognise(c);         // at once: with this agent, a HELLO that nobody has read would be lost
+    if (c->kind != ASKER) // its request is read when the loop comes to it
+        ring(all);
 }
 
 // False when nobody knocks.
@@ -325,8 +408,8 @@ int agent_connections_udp(int port, struct error *e)
     return fd;
 }
 
-int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user),
-                             void *user, struct connections **out, struct error *e)
+int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp,
+                             const struct connections_events *events, struct connections **out, struct error *e)
 {
     *out = NULL;
     struct connections *all = calloc(1, sizeof *all);
@@ -338,8 +421,7 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, 
     }
     all->loop = loop;
     all->in = in;
-    all->bell = bell;
-    all->user = user;
+    all->events = *events;
     all->listening = listening;
     all->udp = udp;
     all->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -361,6 +443,47 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, 
         }
     }
     return failed ? error_set(e, failed, "cannot watch the agent's socket: %s", uv_strerror(failed)) : 0;
+}
+
+void agent_connections_gather(struct connections *all)
+{
+    while (all->listener_open && accept_one(all))
+        ;
+    // A HELLO may have come since its connection was taken.
+    for (struct connection *c = all->strangers ? all->first : NULL, *next; c; c = next) {
+        next = c->next;
+        if (c->kind == NEW)
+            recognise(c);
+    }
+}
+
+static bool tell_asker(struct connection *c)
+{
+    ssize_t sent;
+    do
+        sent = send(c->fd, &c->request.number, sizeof c->request.number, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)sizeof c->request.number;
+}
+
+void agent_connections_answer(struct connections *all)
+{
+    bool cells = false;
+    for (const struct connection *c = all->asking; c; c = c->asking_next) {
+        if (c->request.flags & DRAIN_CELLS)
+            ingest_ask_cells(all->in, c->pid);
+        cells = cells || c->request.flags & DRAIN_CELLS;
+    }
+    if (cells)
+        ingest_sample_asked(all->in, clock_realtime_ns());
+    while (all->asking) {
+        struct connection *c = all->asking;
+        all->asking = c->asking_next;
+        c->asking = false;
+        all->stats.asked++;
+        if (!tell_asker(c))
+            close_connection(c); // it has gone, or reads nothing
+    }
 }
 
 void agent_connections_finish(struct connections *all)

@@ -1,4 +1,5 @@
-// connections.h - whoever talks to the agent: programs with a segment, senders of text lines, UDP.
+// connections.h - whoever talks to the agent: programs with a segment, senders of text lines, UDP, and processes that
+// answer questions (wire/drain.h).
 #ifndef SONDE_AGENT_CONNECTIONS_H
 #define SONDE_AGENT_CONNECTIONS_H
 
@@ -14,16 +15,30 @@ enum {
 
 struct connections_stats {
     uint64_t open, senders;               // senders: those of them that send text
+    uint64_t asked;                       // requested drains that were answered
     uint64_t refused_user, refused_limit; // another user's; too many, or no descriptor left
     uint64_t refused_hello;               // began like a segment's hand-over, and was none that can be taken
 };
 
 struct connections;
 
-// Serves `listening` (folder_listen), and `udp` (-1 = none). `bell` is called when a program asks for its rings to be drained, and when
-// somebody has come. The descriptors are this object's from now on, also after a failure.
-int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp, void (*bell)(void *user),
-                             void *user, struct connections **out, struct error *e);
+// All in the thread of the loop.
+struct connections_events {
+    void (*bell)(void *user); // a program's ring is filling up, or somebody has come
+    void (*asked)(
+        void *user); // a process asks for a drain (wire/drain.h): call agent_connections_answer after it, now or soon
+    void *user;
+};
+
+// Serves `listening` (folder_listen), and `udp` (-1 = none). The descriptors are this object's from now on, also after a failure.
+int agent_connections_create(uv_loop_t *loop, struct ingest *in, int listening, int udp,
+                             const struct connections_events *events, struct connections **out, struct error *e);
+
+// Before a requested drain: takes all programs that have come, so that what they have emitted is drained, too.
+void agent_connections_gather(struct connections *c);
+
+// After it: samples the cells of those that asked for that, and tells all that asked so far that the store has everything.
+void agent_connections_answer(struct connections *c);
 
 // Listens no more: takes who has knocked already, reads from everybody what has been sent, answers, closes. Run the loop until it is
 // empty before agent_connections_destroy.

@@ -321,7 +321,7 @@ static int check_folder(const struct dumping *d, struct error *e)
 static int make(struct dumping *d, struct answer *a, struct error *e)
 {
     struct json_writer w = json_to(&a->body);
-    int rc = reading_open(d->service, d->request, &d->reading, e);
+    int rc = reading_open(d->service, d->request, INT64_MAX, &d->reading, e);
     if (rc)
         return rc;
     if (!d->service->hub)

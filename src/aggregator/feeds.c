@@ -1,9 +1,11 @@
 // feeds.c - one thread wakes each sleeping stream when it is to look again (stream_look_ms); it looks for news in the thread that owns its connection.
+// The waking thread also asks the agent for what programs have emitted since (wire/drain.h), so that no connection's thread waits for the agent.
 #include "aggregator/feeds.h"
 
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/log.h"
+#include "wire/drain.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -30,14 +32,23 @@ struct feeds {
     pthread_cond_t changed;
     pthread_t waker;
     struct connections *connections;
+    struct drainer *drainer; // NULL: nothing is live
     struct feed *first;
     bool stop;
 };
 
-// Those that are due by then; when the next one is. Under the lock.
-static int64_t wake_due(struct feeds *f, int64_t now_ns)
+// When the next one is due. Under the lock.
+static int64_t next_due(const struct feeds *f)
 {
     int64_t next_ns = INT64_MAX;
+    for (const struct feed *i = f->first; i; i = i->next)
+        next_ns = i->due_ns < next_ns ? i->due_ns : next_ns;
+    return next_ns;
+}
+
+// Those that are due by then. Under the lock.
+static void wake_due(struct feeds *f, int64_t now_ns)
+{
     for (struct feed *i = f->first; i; i = i->next) {
         if (i->due_ns <= now_ns) {
             int64_t every_ns = stream_look_ms(i->stream) * (int64_t)NS_PER_MS;
@@ -46,9 +57,7 @@ static int64_t wake_due(struct feeds *f, int64_t now_ns)
                 MHD_resume_connection(i->http);
             i->asleep = false;
         }
-        next_ns = i->due_ns < next_ns ? i->due_ns : next_ns;
     }
-    return next_ns;
 }
 
 // Other nodes have sent something.
@@ -72,20 +81,29 @@ static void *wake(void *user)
             pthread_cond_wait(&f->changed, &f->lock);
             continue;
         }
-        condition_wait_until(&f->changed, &f->lock, wake_due(f, clock_monotonic_ns()));
+        int64_t next_ns = next_due(f);
+        if (clock_monotonic_ns() < next_ns) {
+            condition_wait_until(&f->changed, &f->lock, next_ns);
+            continue;
+        }
+        pthread_mutex_unlock(&f->lock);
+        drainer_wait(f->drainer);
+        pthread_mutex_lock(&f->lock);
+        wake_due(f, clock_monotonic_ns());
     }
     wake_due(f, INT64_MAX);
     pthread_mutex_unlock(&f->lock);
     return NULL;
 }
 
-int feeds_create(struct connections *connections, struct feeds **out, struct error *e)
+int feeds_create(struct connections *connections, struct drainer *drainer, struct feeds **out, struct error *e)
 {
     struct feeds *f = calloc(1, sizeof *f);
     *out = NULL;
     if (!f)
         return error_set(e, -ENOMEM, "no memory for streams");
     f->connections = connections;
+    f->drainer = drainer;
     pthread_mutex_init(&f->lock, NULL);
     condition_init(&f->changed);
     int rc = pthread_create(&f->waker, NULL, wake, f);

@@ -8,8 +8,8 @@
 
 struct feeds;
 
-// Starts the thread that wakes them.
-int feeds_create(struct connections *connections, struct feeds **out, struct error *e);
+// Starts the thread that wakes them. Before it does, `drainer` (may be NULL) brings the files up to date, once for all of them.
+int feeds_create(struct connections *connections, struct drainer *drainer, struct feeds **out, struct error *e);
 
 // Ends all streams: their connections are closed as soon as they have taken what they have. No new ones from then on.
 void feeds_stop(struct feeds *f);

@@ -2,12 +2,15 @@
 
 #include "aggregator/routes.h"
 #include "base/clock.h"
+#include "wire/drain.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 struct inside {
     struct sources *sources;
+    struct drainer *drainer; // of the agent that writes the first of them; NULL: none does
     aggregator_alias_fn *resolve_alias;
 };
 
@@ -41,6 +44,23 @@ static int check_any(struct inside *in, const char *path, struct error *e)
     return rc;
 }
 
+// A folder of a running job has its agent's socket.
+static int find_agent(struct inside *in, const char *path, struct error *e)
+{
+    struct stat st;
+    struct buf socket = {0};
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        buf_printf(&socket, "%s/agent.sock", path);
+    else
+        buf_printf(&socket, "%.*sagent.sock", slash ? (int)(slash + 1 - path) : 0, path);
+    int rc = 0;
+    if (!socket.failed && stat(buf_cstr(&socket), &st) == 0 && S_ISSOCK(st.st_mode))
+        rc = drainer_create(buf_cstr(&socket), DRAIN_CELLS, &in->drainer, e);
+    buf_free(&socket);
+    return rc;
+}
+
 int inside_open(const char *const *given, size_t count, aggregator_alias_fn *resolve_alias, struct inside **out,
                 struct error *e)
 {
@@ -52,6 +72,8 @@ int inside_open(const char *const *given, size_t count, aggregator_alias_fn *res
     int rc = sources_create(given, count, true, &in->sources, e);
     if (!rc)
         rc = check_any(in, given[0], e);
+    if (!rc)
+        rc = find_agent(in, given[0], e);
     if (rc) {
         inside_close(in);
         return rc;
@@ -64,6 +86,7 @@ void inside_close(struct inside *in)
 {
     if (!in)
         return;
+    drainer_destroy(in->drainer);
     if (in->sources)
         sources_destroy(in->sources);
     free(in);
@@ -91,6 +114,7 @@ void inside_ask(struct inside *in, struct str target, struct str body, int64_t t
 {
     struct service service = {
         .sources = in->sources,
+        .drainer = in->drainer,
         .resolve_alias = in->resolve_alias,
         .limits = {.query_deadline_ns = timeout_ns,
                    .query_memory_bytes = INSIDE_QUERY_BYTES,

@@ -14,7 +14,8 @@ enum {
 
 struct inside;
 
-// Files, folders, folders of those: as aggregator_options.paths with `replay`. -ENOENT: there is no recording.
+// Files, folders, folders of those: as aggregator_options.paths with `replay`. -ENOENT: there is no recording. If the first one is a
+// running job's, its agent takes over what programs have emitted before each question about the present (wire/drain.h).
 int inside_open(const char *const *paths, size_t count, aggregator_alias_fn *resolve_alias, struct inside **out,
                 struct error *e);
 void inside_close(struct inside *in); // NULL is allowed; after all questions

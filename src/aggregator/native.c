@@ -6,6 +6,7 @@
 #include "aggregator/workers.h"
 #include "base/clock.h"
 #include "base/own_memory.h"
+#include "wire/drain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,6 +215,18 @@ static void write_hub(struct json_writer *w, struct hub *hub, struct arena *aren
     json_end_object(w);
 }
 
+static void write_drains(struct json_writer *w, struct drainer *drainer)
+{
+    struct drainer_stats s;
+    drainer_get_stats(drainer, &s);
+    json_key(w, STR("drains"));
+    json_begin_object(w);
+    json_key_u64(w, "requests", s.requests);
+    json_key_u64(w, "questions", s.questions);
+    json_key_u64(w, "late", s.late);
+    json_end_object(w);
+}
+
 void native_status(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
@@ -235,6 +248,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     write_workers(&w, service);
     write_limits(&w, &service->limits);
     json_key_u64(&w, "decoded_bytes", query_cache_bytes(view.cache));
+    if (service->drainer)
+        write_drains(&w, service->drainer);
     if (service->hub)
         write_hub(&w, service->hub, &r->arena);
     if (service->agent_socket.size)

@@ -19,23 +19,30 @@ enum {
 typedef int native_fn(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
                       struct error *e);
 
-// Lets `write` fill one JSON object; says in it, too, which nodes are missing.
-static void answer_object(struct service *service, struct request *r, struct answer *a, native_fn *write)
+// Ends the JSON object of an answer; says in it, too, which nodes are missing.
+static void end_object(struct reading *d, struct json_writer *w, struct answer *a, int rc, const struct error *e)
+{
+    reading_write_missing(d, w);
+    json_end_object(w);
+    if (rc)
+        answer_failure(a, e);
+    reading_close(d, a);
+}
+
+// Lets `write` fill one JSON object about times up to until_ns.
+static void answer_object(struct service *service, struct request *r, struct answer *a, int64_t until_ns,
+                          native_fn *write)
 {
     struct error e = {0};
     struct reading d;
-    if (reading_open(service, r, &d, &e) != 0) {
+    if (reading_open(service, r, until_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
     int rc = write(service, r, &d, &w, &e);
-    reading_write_missing(&d, &w);
-    json_end_object(&w);
-    if (rc)
-        answer_failure(a, &e);
-    reading_close(&d, a);
+    end_object(&d, &w, a, rc, &e);
 }
 
 static void write_tags(struct json_writer *w, const struct store_label *labels, size_t count)
@@ -84,7 +91,7 @@ static int write_nodes(struct service *service, struct request *r, struct readin
 
 void native_nodes(struct service *service, struct request *r, struct answer *a)
 {
-    answer_object(service, r, a, write_nodes);
+    answer_object(service, r, a, INT64_MAX, write_nodes);
 }
 
 // ---- metrics
@@ -137,7 +144,7 @@ static int write_metrics(struct service *service, struct request *r, struct read
 
 void native_metrics(struct service *service, struct request *r, struct answer *a)
 {
-    answer_object(service, r, a, write_metrics);
+    answer_object(service, r, a, INT64_MAX, write_metrics);
 }
 
 // ---- series
@@ -192,7 +199,7 @@ static int write_series(struct service *service, struct request *r, struct readi
 
 void native_series(struct service *service, struct request *r, struct answer *a)
 {
-    answer_object(service, r, a, write_series);
+    answer_object(service, r, a, INT64_MAX, write_series);
 }
 
 // ---- points
@@ -254,28 +261,25 @@ bool native_query_open(struct service *service, struct request *r, struct query_
     struct error e = {0};
     int rc = native_query_parse(service, r, out, &e);
     if (!rc)
-        rc = reading_open(service, r, d, &e);
+        rc = reading_open(service, r, reading_until(out), d, &e);
     if (rc)
         answer_failure(a, &e);
     return rc == 0;
 }
 
-static int write_points(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
-                        struct error *e)
+static int write_points(struct service *service, struct request *r, const struct query_request *request,
+                        struct reading *d, struct json_writer *w, struct error *e)
 {
-    struct query_request request;
     struct arena work = {0};
     const struct store_metric *metric = NULL; // of the series before
     struct str looked_for = STR("");
     uint64_t points = 0, read = 0;
-    int rc = native_query_parse(service, r, &request, e);
-    if (rc)
-        return rc;
+    int rc = 0;
     json_key(w, STR("series"));
     json_begin_array(w);
-    for (size_t i = 0; i < request.count && !rc && !w->out->failed; i++) {
+    for (size_t i = 0; i < request->count && !rc && !w->out->failed; i++) {
         struct query_result result = {0};
-        rc = opentsdb_run(d, request.queries[i], &work, &result, e);
+        rc = opentsdb_run(d, request->queries[i], &work, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
             const struct query_series *series = &result.series[s];
             if (!str_eq(looked_for, series->metric)) {
@@ -295,6 +299,19 @@ static int write_points(struct service *service, struct request *r, struct readi
     return rc;
 }
 
+static void answer_points(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    struct query_request request;
+    struct reading d;
+    if (!native_query_open(service, r, &request, &d, a))
+        return;
+    struct json_writer w = json_to(&a->body);
+    json_begin_object(&w);
+    int rc = write_points(service, r, &request, &d, &w, &e);
+    end_object(&d, &w, a, rc, &e);
+}
+
 void native_query(struct service *service, struct request *r, struct answer *a)
 {
     struct str format = STR("json");
@@ -306,7 +323,7 @@ void native_query(struct service *service, struct request *r, struct answer *a)
     else if (str_eq(format, STR("binary")))
         native_query_binary(service, r, a);
     else if (str_eq(format, STR("json")))
-        answer_object(service, r, a, write_points);
+        answer_points(service, r, a);
     else
         answer_error(a, 400, "format has to be json, arrow or binary", NULL);
 }
@@ -429,14 +446,22 @@ static int write_annotations(struct service *service, struct request *r, struct 
     return write_events(service, r, d, w, STORE_ANNOTATION, e);
 }
 
+// What is wrong with the range is said when it is read again.
+static int64_t events_until(const struct service *service, const struct request *r)
+{
+    int64_t from_ns, to_ns;
+    struct error e;
+    return read_times(service, r, &from_ns, &to_ns, &e) ? INT64_MAX : to_ns;
+}
+
 void native_spans(struct service *service, struct request *r, struct answer *a)
 {
-    answer_object(service, r, a, write_spans);
+    answer_object(service, r, a, events_until(service, r), write_spans);
 }
 
 void native_annotations(struct service *service, struct request *r, struct answer *a)
 {
-    answer_object(service, r, a, write_annotations);
+    answer_object(service, r, a, events_until(service, r), write_annotations);
 }
 
 // ---- points as they come

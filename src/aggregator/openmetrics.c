@@ -177,7 +177,7 @@ void openmetrics_latest(struct service *service, struct request *r, struct answe
     const struct query_listed *all;
     size_t count;
     struct query_series_filter f = {.latest = true, .from_ns = INT64_MIN};
-    if (reading_open(service, r, &d, &e) != 0) {
+    if (reading_open(service, r, INT64_MAX, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }

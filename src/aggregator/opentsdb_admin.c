@@ -4,6 +4,7 @@
 #include "aggregator/workers.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "wire/drain.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -41,6 +42,9 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
     gethostname(host, sizeof host - 1);
     connections_counts(service->connections, &c);
     workers_counts(service->workers, &workers);
+    struct drainer_stats drains = {0};
+    if (service->drainer)
+        drainer_get_stats(service->drainer, &drains);
     uint64_t series = 0;
     for (size_t i = 0; i < view.count; i++)
         series += store_series_count(view.snapshots[i]);
@@ -60,6 +64,9 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
         {"sonde.requests.hung_up", workers.hung_up},
         {"sonde.requests.refused_slow", workers.refused_slow},
         {"sonde.requests.refused_memory", workers.refused_memory},
+        {"sonde.requests.drained", drains.questions},
+        {"sonde.requests.drained_late", drains.late},
+        {"sonde.drains", drains.requests},
         {"sonde.workers", workers.threads},
         {"sonde.workers.held_bytes", workers.held_bytes},
         {"sonde.decoded_bytes", query_cache_bytes(view.cache)},

@@ -48,7 +48,7 @@ static void answer_one(struct service *service, struct request *r, struct answer
         return;
     }
     if (query_parse_time(start, clock_realtime_ns(), STR(""), &wanted.from_ns, &e) != 0 ||
-        reading_open(service, r, &d, &e) != 0) {
+        reading_open(service, r, wanted.from_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
@@ -94,7 +94,7 @@ static void answer_range(struct service *service, struct request *r, struct answ
     struct error e = {0};
     struct wanted wanted = {.shift_ns = service->shift_ns, .all = true, .text.limit = LIST_BYTES_MAX};
     struct reading d;
-    if (read_range(service, r, &wanted, &e) != 0 || reading_open(service, r, &d, &e) != 0) {
+    if (read_range(service, r, &wanted, &e) != 0 || reading_open(service, r, wanted.to_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
@@ -127,7 +127,7 @@ static bool add_tags_of(void *user, struct str wanted, struct buf *line)
     struct reading d;
     size_t count = 0;
     bool found = false;
-    if (reading_open(k->service, k->r, &d, NULL) != 0)
+    if (reading_open(k->service, k->r, INT64_MAX, &d, NULL) != 0)
         return false;
     if (reading_series(&d, &f, &all, &count, NULL) != 0)
         count = 0;

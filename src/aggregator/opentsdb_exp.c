@@ -155,7 +155,8 @@ void opentsdb_exp(struct service *service, struct request *r, struct answer *a)
         answer_error(a, 400, "Missing request content: time, metrics and expressions as JSON", NULL);
         return;
     }
-    if (exp_parse(r->body, clock_realtime_ns(), &r->arena, &x, &e) != 0 || reading_open(service, r, &d, &e) != 0) {
+    if (exp_parse(r->body, clock_realtime_ns(), &r->arena, &x, &e) != 0 ||
+        reading_open(service, r, INT64_MAX, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }

@@ -102,7 +102,7 @@ void opentsdb_gexp(struct service *service, struct request *r, struct answer *a)
     struct reading d;
     struct leaf_runner l = {
         .service = service, .reading = &d, .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    if (read_times(service, r, &l, &e) != 0 || reading_open(service, r, &d, &e) != 0) {
+    if (read_times(service, r, &l, &e) != 0 || reading_open(service, r, l.end_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }

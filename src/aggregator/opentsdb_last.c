@@ -92,7 +92,7 @@ static int answer_last(struct service *service, struct request *r, struct answer
         l.from_ns = service_recorded_ns(service, clock_realtime_ns() - hours * 3600 * NS_PER_S);
     l.resolve = request_flag(r, "resolve");
     struct reading d;
-    rc = reading_open(service, r, &d, e);
+    rc = reading_open(service, r, INT64_MAX, &d, e);
     if (rc)
         return rc;
     json_begin_array(&l.w);

@@ -357,7 +357,7 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
         l.metric = STR("");
     struct str asked = l.metric;
     struct reading d;
-    rc = reading_open(service, r, &d, e);
+    rc = reading_open(service, r, INT64_MAX, &d, e);
     if (rc)
         return rc;
     bool has_series = !asked.size || reading_find_metric(&d, asked, &l.metric);

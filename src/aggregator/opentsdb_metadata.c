@@ -60,7 +60,7 @@ static int suggest(struct service *service, struct request *r, struct answer *a,
     if (!most)
         most = SUGGEST_DEFAULT;
     struct reading d;
-    rc = reading_open(service, r, &d, e);
+    rc = reading_open(service, r, INT64_MAX, &d, e);
     if (rc)
         return rc;
     const struct str *names;

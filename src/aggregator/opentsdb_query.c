@@ -344,7 +344,7 @@ void opentsdb_query(struct service *service, struct request *r, struct answer *a
         answer_failure(a, &e);
         return;
     }
-    if (reading_open(service, r, &d, &e) != 0) {
+    if (reading_open(service, r, reading_until(&request), &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }

@@ -3,6 +3,7 @@
 #include "aggregator/relay.h"
 #include "aggregator/workers.h"
 #include "base/clock.h"
+#include "wire/drain.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,9 +13,19 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "no memory for the request");
 }
 
-int reading_open(struct service *service, struct request *r, struct reading *out, struct error *e)
+int64_t reading_until(const struct query_request *request)
+{
+    int64_t until_ns = INT64_MIN;
+    for (size_t i = 0; i < request->count; i++)
+        until_ns = request->queries[i].end_ns > until_ns ? request->queries[i].end_ns : until_ns;
+    return until_ns;
+}
+
+int reading_open(struct service *service, struct request *r, int64_t until_ns, struct reading *out, struct error *e)
 {
     *out = (struct reading){.service = service, .request = r};
+    if (service->drainer && drain_reaches(until_ns))
+        drainer_wait(service->drainer); // what it could not take over in time is counted there
     int rc = sources_open(service->sources, &r->arena, &out->view, e);
     if (rc || !service->hub)
         return rc;

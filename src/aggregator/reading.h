@@ -25,7 +25,12 @@ struct reading {
     size_t missing_count;
 };
 
-int reading_open(struct service *service, struct request *r, struct reading *out, struct error *e);
+// `until_ns`: the end of the times that the request is about (INT64_MAX: now). If it is about the present of a running job, the
+// agent first takes over what programs of this node have emitted so far (wire/drain.h).
+int reading_open(struct service *service, struct request *r, int64_t until_ns, struct reading *out, struct error *e);
+
+// The latest end of the request's queries.
+int64_t reading_until(const struct query_request *request);
 
 // Says in *a (NULL: nowhere) who was missing.
 void reading_close(struct reading *d, struct answer *a);

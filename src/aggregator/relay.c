@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 enum { SLACK_BYTES = 2 << 20 }; // that malloc may keep of past answers
+enum { NEAR_BYTES = 4 << 20 };  // below the bound, where memory returns to the system at once
 
 struct relay {
     struct control control;
@@ -19,6 +20,7 @@ struct relay {
     struct hub *children; // NULL: none
     struct wire_bulk *bulk,
         *from_children; // ways for large answers: ours, and those of our children; NULL: the connection
+    struct wire_refresher *refresher;
     struct wire_link *link;
     struct memory_account memory; // of answers
     struct own_memory_keeper keeper;
@@ -70,16 +72,23 @@ static void close_view(void *user, struct wire_view *view)
     sources_close(&o->view);
     arena_free(&o->arena);
     free(o);
-    // The end of each question, and each ping, closes a view: so an idle relay gives back, too, and nothing wakes it for that.
-    own_memory_keep(&relay->keeper, SLACK_BYTES, clock_monotonic_ns());
+    // The end of each question and each ping closes a view, so an idle relay returns memory without a timer.
+    int64_t now_ns = clock_monotonic_ns();
+    own_memory_keep(&relay->keeper, SLACK_BYTES, now_ns);
+    own_memory_ease(&relay->keeper, RELAY_MEMORY_BYTES, NEAR_BYTES, now_ns); // a relay keeps nothing for later
 }
 
 static int start(struct relay *r, const struct relay_options *o, struct error *e)
 {
     struct wire_settings settings = {.job = str_of(o->job)};
+    struct buf socket = {0};
     int rc = sources_create(&o->folder, 1, false, &r->sources, e);
     if (rc == 0)
         rc = wire_loop_start(&r->loop, e);
+    buf_printf(&socket, "%s/agent.sock", o->folder);
+    if (rc == 0)
+        rc = wire_refresher_create(r->loop, buf_cstr(&socket), &r->refresher, e);
+    buf_free(&socket);
     if (rc == 0)
         rc = wire_key_read(o->key_file, settings.key, e);
     if (rc == 0 && o->transport)
@@ -101,6 +110,7 @@ static int start(struct relay *r, const struct relay_options *o, struct error *e
             .host = str_of(o->host),
             .session = (uint64_t)clock_realtime_ns(),
             .source = {open_view, close_view, r},
+            .refresher = r->refresher,
             .children = r->children,
             .memory = &r->memory,
         };
@@ -176,6 +186,7 @@ int relay_run(const struct relay_options *options, int control_fd, struct error 
             ;
     }
     wire_link_destroy(r.link);
+    wire_refresher_destroy(r.refresher);
     hub_destroy(r.children);
     wire_bulk_close(r.bulk);
     wire_bulk_close(r.from_children);

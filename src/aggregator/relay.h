@@ -14,7 +14,7 @@
 enum { RELAY_MEMORY_BYTES = 32 << 20 };
 
 struct relay_options {
-    const char *folder;                // its *.sonde files are served, new ones as they appear
+    const char *folder;                // its *.sonde files are served, new ones as they appear; has the agent's socket
     const struct wire_parent *parents; // the one to be preferred first
     size_t parent_count;
     bool children;          // takes in other nodes

@@ -19,7 +19,8 @@ struct reading;
 // What handlers may use. Constant after the start, except what is behind the pointers (thread-safe).
 struct service {
     struct sources *sources;
-    struct hub *hub; // of the job's other nodes; NULL: there are none
+    struct hub *hub;         // of the job's other nodes; NULL: there are none
+    struct drainer *drainer; // asks this node's agent (wire/drain.h); NULL: nothing is live
     struct connections *connections;
     struct workers *workers;
     struct memory_account memory;        // of requests and of what is kept for the next ones

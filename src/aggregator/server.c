@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/own_memory.h"
 #include "base/thread_signals.h"
+#include "wire/drain.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -48,12 +49,13 @@ enum {
         4, // so many times the largest body is read and thrown away to be able to say that it was too large
 };
 
-// Dashboards ask again within a minute: what is kept for them goes later.
+// A dashboard sends its next requests within a minute, so the cache stays that long. Freed memory returns to the
+// system earlier.
+static const int64_t REST_NS = 5 * (int64_t)NS_PER_S;
 static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
 // The account is half of what the process may take. Giving back costs milliseconds and page faults: only so near the bound.
 static const size_t NEAR_BYTES = 8 << 20;
-static const int64_t EASE_EVERY_NS = 20 * (int64_t)NS_PER_MS; // a look takes 5 us
-static const size_t SLACK_BYTES = 8 << 20;                    // that malloc may keep of past requests
+static const size_t SLACK_BYTES = 8 << 20; // that malloc may keep of past requests
 
 static const struct aggregator_limits default_limits = {
     .body_bytes = 16u << 20,
@@ -75,7 +77,6 @@ struct aggregator {
     struct workers *workers;
     struct feeds *feeds;
     struct acceptor *acceptor;
-    _Atomic int64_t eased_ns; // when memory near the bound was looked at last
     struct own_memory_keeper keeper;
     struct wire_loop *loop; // the hub's
     struct wire_bulk *bulk; // the hub's, or NULL
@@ -477,21 +478,22 @@ static unsigned processors(void)
     return n < THREADS_MIN ? THREADS_MIN : n > THREADS_MAX ? THREADS_MAX : (unsigned)n;
 }
 
-// Behind each request: what malloc was given back for short-lived blocks does not pile up beside what is kept.
+// After each request: freed blocks do not pile up beside the cache.
 static void ease(void *user)
 {
     struct aggregator *g = user;
-    int64_t now_ns = clock_monotonic_ns(), before_ns = atomic_load(&g->eased_ns);
-    own_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
-    if (now_ns - before_ns < EASE_EVERY_NS || !atomic_compare_exchange_strong(&g->eased_ns, &before_ns, now_ns))
-        return;
+    int64_t now_ns = clock_monotonic_ns();
     struct memory_account *memory = &g->service.memory;
-    if (own_memory_bytes() + NEAR_BYTES <= 2 * memory->limit_bytes)
-        return;
-    own_memory_give_back();
+    own_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
     // A page goes back only when nothing on it is kept.
-    if (own_memory_bytes() + NEAR_BYTES > 2 * memory->limit_bytes && memory->reclaim)
+    if (own_memory_ease(&g->keeper, 2 * memory->limit_bytes, NEAR_BYTES, now_ns) && memory->reclaim)
         memory->reclaim(memory->user, NEAR_BYTES);
+}
+
+static void give_back(void *user)
+{
+    (void)user;
+    own_memory_give_back();
 }
 
 static void let_go(void *user)
@@ -510,8 +512,7 @@ static int start_workers(struct aggregator *g, struct error *e)
         .slow_max = limits->slow_queries,
         .slow_after_ns = limits->slow_after_ns,
         .memory = &g->service.memory,
-        .idle_ns = IDLE_NS,
-        .idle = let_go,
+        .idle = {{REST_NS, give_back}, {IDLE_NS, let_go}},
         .eased = ease,
         .user = g,
     };
@@ -602,6 +603,7 @@ static void free_aggregator(struct aggregator *g)
 {
     feeds_destroy(g->feeds);
     workers_destroy(g->workers);
+    drainer_destroy(g->service.drainer);
     hub_destroy(g->service.hub);
     wire_bulk_close(g->bulk);
     if (g->loop)
@@ -694,8 +696,10 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         rc = start_hub(g, options->hub, e);
     if (!rc)
         rc = dump_create(&g->service.dump, e);
+    if (!rc && g->service.agent_socket.size)
+        rc = drainer_create(g->agent_socket, 0, &g->service.drainer, e);
     if (!rc)
-        rc = feeds_create(g->service.connections, &g->feeds, e);
+        rc = feeds_create(g->service.connections, g->service.drainer, &g->feeds, e);
     if (!rc)
         rc = start_workers(g, e);
     if (!rc)

@@ -30,7 +30,8 @@ struct workers {
     unsigned running_count, slow_count, queued;
     uint64_t answered, hung_up, refused_slow, refused_memory;
     _Atomic bool stop;
-    int64_t idle_at_ns; // when the idle are told that they are; 0 = they have been
+    int64_t ended_ns;    // when the last request ended
+    unsigned idle_calls; // of options.idle since then
 };
 
 static _Thread_local struct job *current;
@@ -99,13 +100,11 @@ void workers_destroy(struct workers *w)
 
 // ---- memory
 
-// *part, of a job's memory, grows to `bytes`.
+// *part, of a job's memory, grows by `bytes`.
 static int grow(struct workers *w, size_t *part, size_t bytes, struct error *e)
 {
-    if (bytes <= *part)
-        return 0;
-    if (memory_account_take(w->options.memory, bytes - *part)) {
-        *part = bytes;
+    if (memory_account_take(w->options.memory, bytes)) {
+        *part += bytes;
         return 0;
     }
     pthread_mutex_lock(&w->lock);
@@ -117,22 +116,33 @@ static int grow(struct workers *w, size_t *part, size_t bytes, struct error *e)
         w->options.memory->limit_bytes >> 20);
 }
 
-// One query after the other: what the largest needed stays held until the request has ended.
 static int hold_query(void *user, size_t bytes, struct error *e)
 {
     struct job *job = user;
     return grow(job->workers, &job->query_bytes, bytes, e);
 }
 
+static void release_query(void *user, size_t bytes)
+{
+    struct job *job = user;
+    job->query_bytes -= bytes;
+    memory_account_give(job->workers->options.memory, bytes);
+}
+
+static int grow_to(struct workers *w, size_t *part, size_t bytes, struct error *e)
+{
+    return bytes > *part ? grow(w, part, bytes - *part, e) : 0;
+}
+
 int workers_hold_answer(size_t bytes, struct error *e)
 {
-    return current ? grow(current->workers, &current->answer_bytes, bytes, e) : 0;
+    return current ? grow_to(current->workers, &current->answer_bytes, bytes, e) : 0;
 }
 
 int workers_hold_body(struct workers *w, struct job *job, size_t bytes, struct error *e)
 {
     job->workers = w;
-    return grow(w, &job->body_bytes, bytes, e);
+    return grow_to(w, &job->body_bytes, bytes, e);
 }
 
 void workers_let_go(struct job *job, size_t bytes)
@@ -225,14 +235,22 @@ const struct query_watch *workers_watch(void)
 
 // ---- the queue
 
+// When the next call of options.idle is due; 0: none is.
+static int64_t next_idle_ns(const struct workers *w)
+{
+    int64_t after_ns = w->ended_ns && w->idle_calls < WORKERS_IDLE_MAX ? w->options.idle[w->idle_calls].after_ns : 0;
+    return after_ns ? w->ended_ns + after_ns : 0;
+}
+
 // Nothing has run for a while. Under the lock, which it lets go of meanwhile.
 static void tell_idle(struct workers *w)
 {
-    if (!w->idle_at_ns || clock_monotonic_ns() < w->idle_at_ns)
+    int64_t at_ns = next_idle_ns(w);
+    if (!at_ns || clock_monotonic_ns() < at_ns)
         return;
-    w->idle_at_ns = 0;
+    const struct workers_idle *idle = &w->options.idle[w->idle_calls++];
     pthread_mutex_unlock(&w->lock);
-    w->options.idle(w->options.user);
+    idle->call(w->options.user);
     pthread_mutex_lock(&w->lock);
 }
 
@@ -255,8 +273,8 @@ static struct job *next_job(struct workers *w)
         w->idle++;
         if (w->running && w->queue) {
             condition_wait_until(&w->changed, &w->lock, next_ns);
-        } else if (!w->running && w->idle_at_ns) {
-            if (!condition_wait_until(&w->changed, &w->lock, w->idle_at_ns) && !w->running && !w->queue)
+        } else if (!w->running && next_idle_ns(w)) {
+            if (!condition_wait_until(&w->changed, &w->lock, next_idle_ns(w)) && !w->running && !w->queue)
                 tell_idle(w);
         } else {
             pthread_cond_wait(&w->changed, &w->lock);
@@ -286,8 +304,8 @@ static void note_ended(struct workers *w, struct job *job)
     w->running_count--;
     w->slow_count -= job->slow;
     w->answered++;
-    if (w->options.idle_ns)
-        w->idle_at_ns = clock_monotonic_ns() + w->options.idle_ns;
+    w->ended_ns = clock_monotonic_ns();
+    w->idle_calls = 0;
 }
 
 static void *work(void *user)
@@ -322,7 +340,7 @@ bool workers_put(struct workers *w, struct job *job)
     job->slow = job->judged = false;
     job->query_bytes = job->answer_bytes = 0;
     atomic_store(&job->refused, false);
-    job->watch = (struct query_watch){.look = look, .hold = hold_query, .user = job};
+    job->watch = (struct query_watch){.look = look, .hold = hold_query, .release = release_query, .user = job};
     pthread_mutex_lock(&w->lock);
     bool open = !atomic_load(&w->stop);
     if (open) {

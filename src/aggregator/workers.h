@@ -9,7 +9,7 @@
 // A request whose client has hung up ends at its next check (-ECANCELED). The memory of all requests
 // counts against one account: bodies while they arrive, the memory of queries, answers until they are
 // sent. Past the account's limit a request ends (-EBUSY, limit total_memory_bytes). When no request has run
-// for `idle_ns`, the workers call `idle`, so that the process can free what it kept for the next request.
+// for a while, the workers call `idle`, so that the process can free what it kept for the next request.
 #ifndef SONDE_AGGREGATOR_WORKERS_H
 #define SONDE_AGGREGATOR_WORKERS_H
 
@@ -18,6 +18,8 @@
 #include "query/query.h"
 
 struct workers;
+
+enum { WORKERS_IDLE_MAX = 2 };
 
 struct job {
     void (*run)(void *user);   // in a worker
@@ -34,15 +36,20 @@ struct job {
     struct query_watch watch;
 };
 
+// What happens when no request has run for `after_ns`: `call` is called, once each time.
+struct workers_idle {
+    int64_t after_ns; // 0: none
+    void (*call)(void *user);
+};
+
 struct workers_options {
     unsigned threads_max; // more than slow_max
     unsigned at_once, slow_max;
     int64_t slow_after_ns;
     struct memory_account *memory;
-    int64_t idle_ns;           // 0: `idle` is not called
-    void (*idle)(void *user);  // called once each time that no request has run for so long
-    void (*eased)(void *user); // called after each request, when its memory is freed; may be NULL
-    void *user;                // of both
+    struct workers_idle idle[WORKERS_IDLE_MAX]; // the earliest first
+    void (*eased)(void *user);                  // called after each request, when its memory is freed; may be NULL
+    void *user;                                 // of all these
 };
 
 // Starts the first thread; others come when they are needed.

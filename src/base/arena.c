@@ -6,7 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CHUNK_MIN_BYTES = 4096, CHUNK_MAX_BYTES = 16 << 20, CHUNK_KEPT_BYTES = 1 << 20, ALIGN = 16 };
+enum {
+    CHUNK_MIN_BYTES = 4096,
+    CHUNK_MAX_BYTES = 16 << 20,
+    CHUNK_KEPT_BYTES = 1 << 20,
+    LARGE_BYTES = 64 << 10, // such an allocation has a chunk of its own, of just its size
+    ALIGN = 16
+};
 
 struct arena_chunk {
     struct arena_chunk *next;
@@ -45,8 +51,9 @@ void arena_reset(struct arena *a)
 static void *grow(struct arena *a, size_t size)
 {
     // Chunks double, so that a large arena costs few system allocations and a small one little memory.
-    size_t chunk = a->chunks ? a->chunks->size * 2 : CHUNK_MIN_BYTES;
-    if (chunk > CHUNK_MAX_BYTES)
+    bool large = size >= LARGE_BYTES;
+    size_t chunk = large ? size : a->chunk_bytes ? a->chunk_bytes * 2 : CHUNK_MIN_BYTES;
+    if (!large && chunk > CHUNK_MAX_BYTES)
         chunk = CHUNK_MAX_BYTES;
     if (a->limit_bytes) {
         size_t left = a->limit_bytes > a->used_bytes ? a->limit_bytes - a->used_bytes : 0;
@@ -61,10 +68,17 @@ static void *grow(struct arena *a, size_t size)
     if (!c)
         return NULL;
     large_pages(c, sizeof *c + chunk);
-    c->next = a->chunks;
     c->size = chunk;
-    a->chunks = c;
     a->used_bytes += sizeof *c + chunk;
+    if (large) { // behind the newest, whose free space remains in use
+        struct arena_chunk **at = a->chunks ? &a->chunks->next : &a->chunks;
+        c->next = *at;
+        *at = c;
+        return c->data;
+    }
+    c->next = a->chunks;
+    a->chunks = c;
+    a->chunk_bytes = chunk;
     a->at = c->data + size;
     a->end = c->data + chunk;
     return c->data;

@@ -2,6 +2,7 @@
 //
 // For everything that lives as long as one request, one query, one file. Allocations are 16-byte aligned and
 // never freed singly. With a limit, an allocation past it fails: that is how the memory of a query is bounded.
+// An allocation of 64 KiB or more takes just its size from the system, smaller ones share chunks.
 #ifndef SONDE_BASE_ARENA_H
 #define SONDE_BASE_ARENA_H
 
@@ -13,8 +14,9 @@
 struct arena_chunk;
 
 struct arena {
-    struct arena_chunk *chunks; // newest first
-    char *at, *end;             // free space in the newest
+    struct arena_chunk *chunks; // the newest first, but large allocations behind it
+    char *at, *end;             // free space in the newest; NULL: none yet
+    size_t chunk_bytes;         // of the newest, without large allocations
     size_t used_bytes;          // taken from the system
     size_t limit_bytes;         // 0 = no limit
 };

@@ -69,3 +69,15 @@ void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t no
     own_memory_give_back();
     atomic_store(&k->least_bytes, own_memory_bytes());
 }
+
+bool own_memory_ease(struct own_memory_keeper *k, size_t bound_bytes, size_t near_bytes, int64_t now_ns)
+{
+    int64_t before_ns = atomic_load(&k->eased_ns);
+    if (now_ns - before_ns < OWN_MEMORY_EASE_MS * (int64_t)NS_PER_MS ||
+        !atomic_compare_exchange_strong(&k->eased_ns, &before_ns, now_ns))
+        return false;
+    if (own_memory_bytes() + near_bytes <= bound_bytes)
+        return false;
+    own_memory_give_back();
+    return own_memory_bytes() + near_bytes > bound_bytes;
+}

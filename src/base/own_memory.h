@@ -9,6 +9,7 @@
 #define SONDE_BASE_OWN_MEMORY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,7 +34,7 @@ void own_memory_give_back(void);
 // ones, so it would grow towards the sum of the largest sizes of all its uses. Zero-initialise it; threads
 // share it.
 struct own_memory_keeper {
-    _Atomic int64_t looked_ns;
+    _Atomic int64_t looked_ns, eased_ns;
     _Atomic size_t least_bytes; // since memory was returned last
     _Atomic unsigned looks;     // likewise
 };
@@ -42,11 +43,18 @@ enum { OWN_MEMORY_LOOK_MS = 5000 }; // returning 16 MiB every 5 s, page faults i
 
 // The least may come from a moment of high use, which hides the memory that malloc keeps. So it is
 // measured again after so many looks.
-enum { OWN_MEMORY_LOOKS_MAX = 5 };
+enum { OWN_MEMORY_LOOKS_MAX = 1 };
 
 // Call it after each piece of work. Once in OWN_MEMORY_LOOK_MS it returns memory to the system, if the
 // process has `slack_bytes` more than its least, or after OWN_MEMORY_LOOKS_MAX looks. `now_ns`:
 // CLOCK_MONOTONIC.
 void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t now_ns);
+
+enum { OWN_MEMORY_EASE_MS = 20 }; // a look takes 5 us
+
+// Keeps a process within its bound: call it after each piece of work, beside own_memory_keep. Once in
+// OWN_MEMORY_EASE_MS it returns memory to the system if the process has less than `near_bytes` left of
+// `bound_bytes`. True: it still has less, so the caller should drop what it keeps for later.
+bool own_memory_ease(struct own_memory_keeper *k, size_t bound_bytes, size_t near_bytes, int64_t now_ns);
 
 #endif

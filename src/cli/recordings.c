@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "launch/job.h"
 #include "launch/runs.h"
+#include "wire/drain.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -146,6 +147,29 @@ static int add_default(const struct options *o, struct recordings *r, struct err
 
 // ---------------------------------------------------------------- opening
 
+// Has the agents of running jobs take over what their programs have emitted so far, the cells of the program that has started us
+// included. An agent that does not answer in time, or has gone, leaves the file as it is.
+static void drain_all(const struct recordings *r)
+{
+    struct str before = STR("");
+    for (size_t i = 0; i < r->count; i++) {
+        const char *slash = strrchr(r->paths[i], '/');
+        struct str folder = {r->paths[i], slash ? (size_t)(slash + 1 - r->paths[i]) : 0};
+        char socket[FOLDER_PATH_MAX];
+        struct stat info;
+        struct drain_line *line;
+        if (i > 0 && str_eq(folder, before))
+            continue;
+        before = folder;
+        int n = snprintf(socket, sizeof socket, "%.*sagent.sock", STR_ARG(folder));
+        if (n < 0 || n >= FOLDER_PATH_MAX || stat(socket, &info) != 0 || !S_ISSOCK(info.st_mode) ||
+            drain_line_create(socket, DRAIN_CELLS, &line) != 0)
+            continue;
+        drain_line_ask(line);
+        drain_line_destroy(line);
+    }
+}
+
 // Opens paths[i]; what cannot be read is taken out of the list with a warning, unless it is all there is.
 static int open_all(struct recordings *r, struct error *e)
 {
@@ -192,8 +216,10 @@ int recordings_find(const struct options *o, char *const *paths, size_t count, s
 int recordings_open(const struct options *o, char *const *paths, size_t count, struct recordings *out, struct error *e)
 {
     int status = recordings_find(o, paths, count, out, e);
-    if (status == 0)
+    if (status == 0) {
+        drain_all(out);
         status = open_all(out, e);
+    }
     if (status < 0)
         recordings_close(out);
     return status;

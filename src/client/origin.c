@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "collect/collect.h"
 #include "launch/runs.h"
+#include "wire/drain.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +14,10 @@
 struct origin {
     struct http_client *first; // of a job: how others are made; never asked itself
     _Atomic(struct http_client *)
-        kept[ORIGIN_CONNECTIONS_KEPT]; // slots rather than a lock: a fork may come at any time
-    struct inside *inside;             // of a recording
+        kept[ORIGIN_CONNECTIONS_KEPT];  // slots rather than a lock: a fork may come at any time
+    _Atomic(struct drain_line *) drain; // to the agent around us; a slot, likewise
+    char *agent_socket;                 // NULL: no agent
+    struct inside *inside;              // of a recording
     char *path;
 };
 
@@ -63,9 +66,11 @@ static int find(struct origin *o, const char *where, const char *token, struct e
 int origin_open(const char *where, const char *token, struct origin **out, struct error *e)
 {
     struct origin *o = calloc(1, sizeof *o);
+    const char *socket = getenv("SONDE_SOCKET");
     *out = NULL;
     if (!o)
         return error_set(e, -ENOMEM, "out of memory");
+    o->agent_socket = socket && *socket ? strdup(socket) : NULL;
     int rc = find(o, where, token, e);
     if (rc) {
         origin_close(o);
@@ -83,6 +88,8 @@ void origin_close(struct origin *o)
         http_client_destroy(atomic_load(&o->kept[i]));
     http_client_destroy(o->first);
     inside_close(o->inside);
+    drain_line_destroy(atomic_load(&o->drain));
+    free(o->agent_socket);
     free(o->path);
     free(o);
 }
@@ -112,6 +119,20 @@ static void give_back(struct origin *o, struct http_client *c)
     http_client_destroy(c);
 }
 
+// What this process has emitted is in its node's store, its cells included, wherever the job is asked. If the agent does not
+// answer in time, the question is answered without it.
+static void drain_own(struct origin *o)
+{
+    if (!o->agent_socket)
+        return;
+    struct drain_line *line = atomic_exchange(&o->drain, NULL), *none = NULL;
+    if (!line && drain_line_create(o->agent_socket, DRAIN_CELLS, &line) != 0)
+        return;
+    drain_line_ask(line);
+    if (!atomic_compare_exchange_strong(&o->drain, &none, line))
+        drain_line_destroy(line);
+}
+
 static int ask_job(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,
                    const struct origin_look *look, struct http_answer *out, struct error *e)
 {
@@ -119,6 +140,7 @@ static int ask_job(struct origin *o, const char *path, struct str body, const ch
     int rc = take(o, &c, e);
     if (rc)
         return rc;
+    drain_own(o);
     http_client_on_look(c, look ? look->stop : NULL, look ? look->user : NULL);
     rc = http_ask(c, path, body, type, timeout_ms, NULL, out, e);
     give_back(o, c);

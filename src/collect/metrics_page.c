@@ -27,7 +27,10 @@ int main(void)
          "and `collectors: {NAME: SECONDS}` in a configuration file change that, `off` leaves a source out. Instants "
          "are "
          "whole multiples\n"
-         "of a source's rate since the epoch, the first one apart, which takes all.");
+         "of a source's rate since the epoch, the first one apart, which takes all. What programs emit is readable at "
+         "once\n"
+         "([python.md](python.md#asking)); their cells are sampled at `--rate`, and when the program itself asks a "
+         "question.");
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         const struct collect_metric *row = &catalogue_metrics[i];
         if (!str_eq(row->source, source)) {

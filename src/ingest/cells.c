@@ -119,8 +119,11 @@ static void read_cells(struct ingest *in, struct program *p)
     // A counter that was set to what is no number keeps its last value: totals that other programs add to would be lost.
     for (size_t k = 0; k < c->count; k++) {
         double value = c->sums[c->definitions[k]];
-        if (p->definitions[c->definitions[k]].kind != STORE_COUNTER || isfinite(value))
-            c->values[k] = value;
+        if (p->definitions[c->definitions[k]].kind == STORE_COUNTER && !isfinite(value))
+            continue;
+        // By their bits: a value that is no number equals itself.
+        c->unrecorded = c->unrecorded || memcmp(&c->values[k], &value, sizeof value) != 0;
+        c->values[k] = value;
     }
 }
 
@@ -130,8 +133,15 @@ static double total_of(double total, double more)
     return isfinite(total + more) ? total + more : total;
 }
 
-static void accumulate(struct ingest *in, struct program *p)
+// Whether a sample is about the program.
+static bool concerns(const struct program *p, enum cells_whose whose)
 {
+    return whose == CELLS_ALL || (whose == CELLS_ENDING ? p->gone : p->asked && p->cells.unrecorded);
+}
+
+static void accumulate(struct ingest *in, struct program *p, enum cells_whose whose)
+{
+    bool due = concerns(p, whose);
     for (size_t k = 0; k < p->cells.count; k++) {
         const struct definition *d = &p->definitions[p->cells.definitions[k]];
         struct accumulator *a = accumulator(in, d->series);
@@ -141,8 +151,8 @@ static void accumulate(struct ingest *in, struct program *p)
         }
         if (!store_is_missing(p->cells.values[k]))
             a->sum = d->kind == STORE_COUNTER ? total_of(a->sum, p->cells.values[k]) : p->cells.values[k];
-        if (p->gone)
-            a->ending = in->epoch;
+        if (due)
+            a->due = in->epoch;
         if (a->owner == INGEST_NOBODY) {
             a->owner = p->id;
             a->column = (uint32_t)k;
@@ -151,13 +161,13 @@ static void accumulate(struct ingest *in, struct program *p)
 }
 
 // Whether the series is recorded in this sample.
-static bool is_due(const struct ingest *in, const struct accumulator *a, bool only_ending)
+static bool is_due(const struct ingest *in, const struct accumulator *a)
 {
-    return !only_ending || a->ending == in->epoch;
+    return a->due == in->epoch;
 }
 
 // For the next agent, before anything of this sample is recorded.
-static void write_accounts(struct ingest *in, bool only_ending)
+static void write_accounts(struct ingest *in)
 {
     uint64_t stamp = accounts_stamp(in);
     for (size_t i = 0; i < in->program_count; i++) {
@@ -166,7 +176,7 @@ static void write_accounts(struct ingest *in, bool only_ending)
             uint32_t definition = p->cells.definitions[k];
             const struct definition *d = &p->definitions[definition];
             const struct accumulator *a = accumulator(in, d->series);
-            if (d->kind == STORE_COUNTER && is_due(in, a, only_ending) && !store_is_missing(p->cells.values[k]))
+            if (d->kind == STORE_COUNTER && is_due(in, a) && !store_is_missing(p->cells.values[k]))
                 accounts_write(p, definition, stamp, p->cells.values[k], a->sum);
         }
     }
@@ -175,7 +185,7 @@ static void write_accounts(struct ingest *in, bool only_ending)
             accounts_complete(in->programs[i], stamp);
 }
 
-static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, int64_t t_ns, bool only_ending)
+static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, int64_t t_ns)
 {
     struct cells *c = &p->cells;
     size_t from = chunk * INGEST_CELL_CHUNK,
@@ -184,7 +194,7 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
     double values[INGEST_CELL_CHUNK];
     for (size_t i = 0; i < count; i++) {
         const struct accumulator *a = accumulator(in, series[i] = p->definitions[c->definitions[from + i]].series);
-        bool owner = a->owner == p->id && a->column == from + i && is_due(in, a, only_ending);
+        bool owner = a->owner == p->id && a->column == from + i && is_due(in, a);
         values[i] = owner ? a->sum : store_missing();
         owned += owner && !store_is_missing(a->sum);
     }
@@ -204,21 +214,46 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
     return owned;
 }
 
-size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_ending)
+// A question may come between an instant and its sample, which is then the later one of the two: it takes the place of
+// the earlier one, so that no counter falls. A clock that was set back by more is believed.
+static int64_t not_before(const struct ingest *in, int64_t t_ns)
+{
+    return t_ns < in->sampled_ns && in->sampled_ns - t_ns < NS_PER_S ? in->sampled_ns : t_ns;
+}
+
+// Whether a program that asks has cells that have changed since they were recorded.
+static bool any_asked(struct ingest *in)
+{
+    bool any = false;
+    for (size_t i = 0; i < in->program_count; i++) {
+        struct program *p = in->programs[i];
+        if (p->owned && p->asked)
+            read_cells(in, p);
+        any = any || concerns(p, CELLS_ASKED);
+    }
+    return any;
+}
+
+size_t cells_sample(struct ingest *in, int64_t t_ns, enum cells_whose whose)
 {
     size_t cells = 0;
+    if (whose == CELLS_ASKED && !any_asked(in))
+        return 0;
     in->epoch++;
     for (size_t i = 0; i < in->program_count; i++)
         if (in->programs[i]->owned)
             read_cells(in, in->programs[i]);
     for (size_t i = 0; i < in->program_count; i++)
         if (in->programs[i]->owned)
-            accumulate(in, in->programs[i]);
-    write_accounts(in, only_ending);
+            accumulate(in, in->programs[i], whose);
+    write_accounts(in);
+    in->sampled_ns = t_ns = not_before(in, t_ns);
     for (size_t i = 0; i < in->program_count; i++) {
         struct program *p = in->programs[i];
+        if (concerns(p, whose))
+            p->cells.unrecorded = false;
         for (size_t chunk = 0; chunk * INGEST_CELL_CHUNK < p->cells.count; chunk++)
-            cells += append_chunk(in, p, chunk, t_ns, only_ending);
+            cells += append_chunk(in, p, chunk, t_ns);
     }
     return cells;
 }

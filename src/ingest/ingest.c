@@ -151,7 +151,7 @@ size_t ingest_drain(struct ingest *in, double *fullest)
 
 size_t ingest_sample_cells(struct ingest *in, int64_t t_ns)
 {
-    return cells_sample(in, t_ns, false);
+    return cells_sample(in, t_ns, CELLS_ALL);
 }
 
 void ingest_get_stats(const struct ingest *in, struct ingest_stats *out)

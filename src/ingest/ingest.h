@@ -71,8 +71,15 @@ size_t ingest_drain(struct ingest *in, double *fullest);
 // go with its connection, also if it has run another program or was only told to close all descriptors; it may connect again.
 void ingest_hangup(struct ingest *in, pid_t pid);
 
-// Records all cells at t_ns: counters summed over threads and programs (those gone included), gauges as they are.
+// Records all cells at t_ns: counters summed over threads and programs (those gone included), gauges as they are. Time does not run
+// backwards between two samples: within a second, an earlier t_ns replaces the sample before.
 size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);
+
+// Process `pid` asks: its cells, or those of the nearest process above it that emits, are recorded by the next
+// ingest_sample_asked, if they have changed since they were recorded. A process that we cannot see (pid 0): those of all
+// programs that we cannot see.
+void ingest_ask_cells(struct ingest *in, pid_t pid);
+size_t ingest_sample_asked(struct ingest *in, int64_t t_ns);
 
 void ingest_get_stats(const struct ingest *in, struct ingest_stats *out);
 

@@ -49,6 +49,7 @@ struct cells {
     double *sums; // scratch, by definition
     size_t sums_capacity;
     size_t accounts_reserved; // bytes of the agent's area that have memory
+    bool unrecorded;          // a value has changed since they were recorded
 };
 
 struct program {
@@ -57,6 +58,7 @@ struct program {
     uint64_t start_ticks; // of the process; 0 = not to be seen
     int pidfd;            // -1 = gone, or none could be had
     bool gone;            // seen dead: the next drain is the last
+    bool asked;           // it asks a question: its cells are in the next sample of those that ask
     bool warned;          // that it writes nonsense
     bool warned_ahead;    // that its times are ahead
     dev_t device;
@@ -100,14 +102,14 @@ struct program {
 
 // One a series that has cells: programs come and go, its total does not fall.
 struct accumulator {
-    double gone;     // counters: what programs that are gone had added
-    double base;     // the total that `gone` goes on from
-    bool begun;      // gone and base are set
-    bool goes_on;    // the recording held a total
-    double sum;      // of this sample
-    uint64_t epoch;  // the sample that sum belongs to
-    uint64_t ending; // the last sample in which a program that ends had a part
-    uint32_t owner;  // id of the program whose set has the series; INGEST_NOBODY
+    double gone;    // counters: what programs that are gone had added
+    double base;    // the total that `gone` goes on from
+    bool begun;     // gone and base are set
+    bool goes_on;   // the recording held a total
+    double sum;     // of this sample
+    uint64_t epoch; // the sample that sum belongs to
+    uint64_t due;   // the last sample that is about a program with a part in it
+    uint32_t owner; // id of the program whose set has the series; INGEST_NOBODY
     uint32_t column;
 };
 
@@ -148,6 +150,7 @@ struct ingest {
     struct accumulator *accumulators;
     size_t accumulator_count, accumulator_capacity;
     uint64_t epoch;
+    int64_t sampled_ns; // when cells were recorded last
     uint64_t recording; // names the agents of this job (segment.h)
     uint64_t began;     // stamp: what is later is ours
     uint64_t stamp;     // of the last sample
@@ -199,8 +202,13 @@ void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, doub
 void accounts_complete(struct program *p, uint64_t stamp);
 
 // cells.c
-size_t cells_sample(struct ingest *in, int64_t t_ns, bool only_ending); // only_ending: series of programs that are gone
-void cells_let_go(struct ingest *in, struct program *p);                // its counters stay in the totals
+enum cells_whose {
+    CELLS_ALL,
+    CELLS_ENDING, // series of programs that are gone
+    CELLS_ASKED,  // series of programs that ask, and whose cells have changed
+};
+size_t cells_sample(struct ingest *in, int64_t t_ns, enum cells_whose whose);
+void cells_let_go(struct ingest *in, struct program *p); // its counters stay in the totals
 void cells_free(struct cells *c);
 
 // Room for `wanted` elements of `each` bytes, new ones cleared; false without memory.

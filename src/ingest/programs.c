@@ -137,7 +137,7 @@ size_t programs_gone(struct ingest *in)
     if (!any)
         return 0;
     // The last state of its cells, whenever it ended between two samples.
-    cells = cells_sample(in, clock_realtime_ns(), true);
+    cells = cells_sample(in, clock_realtime_ns(), CELLS_ENDING);
     for (size_t i = 0; i < in->program_count;) {
         struct program *p = in->programs[i];
         if (!p->gone) {

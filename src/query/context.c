@@ -22,6 +22,7 @@ void query_context_begin(struct query_context *c, const struct query *q, const s
         .exact_max = limits->exact_max ? limits->exact_max : QUERY_EXACT_DEFAULT,
         .deadline_ns = limits->deadline_ns,
         .watch = limits->watch,
+        .reservation.watch = limits->watch,
         .cache = limits->store_ids ? limits->cache : NULL,
         .store_ids = limits->store_ids,
     };
@@ -31,6 +32,7 @@ void query_context_end(struct query_context *c)
 {
     arena_free(&c->plan);
     arena_free(&c->group);
+    query_unreserve(&c->reservation, c->result->used_bytes - c->result_before);
     c->result->limit_bytes = c->result_limit;
 }
 
@@ -45,23 +47,11 @@ static size_t memory_left(const struct query_context *c)
     return used < c->memory_bytes ? c->memory_bytes - used : 0;
 }
 
-// Tells the watch, in whole steps. `bytes` is below the query's own limit.
-static int tell_watch(struct query_context *c, size_t bytes)
-{
-    size_t steps = bytes / QUERY_HOLD_STEP_BYTES * QUERY_HOLD_STEP_BYTES;
-    if (!c->watch || steps <= c->held_bytes)
-        return 0;
-    int r = c->watch->hold(c->watch->user, steps, c->e);
-    if (r == 0)
-        c->held_bytes = steps;
-    return r;
-}
-
 int query_hold(struct query_context *c, size_t bytes)
 {
     if (bytes > memory_left(c))
         return query_memory_limit(c);
-    return tell_watch(c, memory_used(c) + bytes);
+    return query_reserve(&c->reservation, memory_used(c) + bytes, c->e);
 }
 
 int query_memory_limit(struct query_context *c)
@@ -80,8 +70,8 @@ void *query_alloc(struct query_context *c, struct arena *arena, size_t count, si
     arena->limit_bytes = limit ? limit : 1; // 0 would mean none
     void *p = arena_array(arena, count, size);
     if (p) {
-        // Arenas take memory by the chunk: told when it is there, as untouched memory costs nothing yet.
-        int r = tell_watch(c, memory_used(c));
+        // Arenas take memory by the chunk: reserved when it is there, as untouched memory costs nothing yet.
+        int r = query_reserve(&c->reservation, memory_used(c), c->e);
         c->alloc_error = r ? r : c->alloc_error;
         return r ? NULL : p;
     }

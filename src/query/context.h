@@ -7,6 +7,7 @@
 #define SONDE_QUERY_CONTEXT_H
 
 #include "query/query.h"
+#include "query/reservation.h"
 
 #include <errno.h>
 
@@ -30,7 +31,7 @@ struct query_context {
     size_t exact_max;
     int64_t deadline_ns;
     const struct query_watch *watch;
-    size_t held_bytes; // that `watch` knows of
+    struct query_reservation reservation; // with `watch`
     struct query_cache *cache;
     const uint64_t *store_ids;
     uint64_t points_read, points_from_summaries, series_read;
@@ -43,6 +44,7 @@ struct query_context {
 // `arena` is where results go. Always followed by query_context_end.
 void query_context_begin(struct query_context *c, const struct query *q, const struct query_limits *limits,
                          struct arena *arena, struct error *e);
+// The reservation keeps what the results take, until the caller's request ends.
 void query_context_end(struct query_context *c);
 
 // `count` things of `size` bytes from one of the three arenas; NULL and c->e set when the memory limit is reached.

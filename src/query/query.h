@@ -150,14 +150,14 @@ struct query_request {
 // Reads *out for dragon_compatible, so it must be initialised. -EINVAL with the reason.
 int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struct query_request *out, struct error *e);
 
-// Whoever runs a query can end it, and bound the memory of several together. Both return 0, or a negative errno and the reason, with
-// which the query then fails.
+// The caller of a query can end it, and bounds the memory of several together. `look` and `hold` return 0, or a
+// negative errno and the reason, with which the query then fails.
 struct query_watch {
-    int (*look)(void *user, struct error *e);               // asked between blocks of points, some µs of work apart
-    int (*hold)(void *user, size_t bytes, struct error *e); // the query is about to use so many bytes, more than before
+    int (*look)(void *user, struct error *e);               // between blocks of points, some µs of work apart
+    int (*hold)(void *user, size_t bytes, struct error *e); // the query uses so many bytes more
+    void (*release)(void *user, size_t bytes);              // it uses so many fewer
     void *user;
 };
-enum { QUERY_HOLD_STEP_BYTES = 1 << 20 }; // it asks in such steps, so the first of them are not asked for
 
 struct query_cache;
 

@@ -56,6 +56,11 @@ static double share(uint64_t x) // 0 to 1
 // How a metric moves that only its unit is known of.
 static void shape(struct simulated_metric *m, uint64_t seed)
 {
+    if (str_starts(m->definition.help, STR("1 while"))) { // a state: the GPU is up, and nothing throttles it
+        m->level = str_eq(m->definition.name, STR("gpu_up"));
+        m->period_s = m->step = m->most = 1;
+        return;
+    }
     double a = share(mix(seed, 1)), b = share(mix(seed, 2));
     bool bytes = str_eq(m->definition.unit, STR("bytes")), percent = str_eq(m->definition.unit, STR("percent")),
          seconds = str_eq(m->definition.unit, STR("seconds"));

@@ -1,6 +1,7 @@
 // asking.c - one `asking` has an `asked` for each node that was asked; a peer finds its own by the id in the frame.
 //
 //   asking ──< asked >── peer        asked: what of the node's stream of records has come, and how many bytes more it may send
+#include "base/memory_account.h"
 #include "wire/hub_internal.h"
 
 #include <errno.h>
@@ -12,9 +13,10 @@ struct asked {
     struct asked *next, **link;           // of the asking
     struct asked *peer_next, **peer_link; // of the peer
     uint32_t id;
-    uint32_t may_send; // bytes of credit that it has
-    uint32_t owed;     // bytes of credit that were used and not given again
-    struct buf record; // the beginning of one: its size, and what has come
+    uint32_t may_send;    // bytes of credit that it has
+    uint32_t owed;        // bytes of credit that were used and not given again
+    struct buf record;    // the beginning of one: its size, and what has come
+    size_t counted_bytes; // of `record`, in the hub's account
 };
 
 struct asking {
@@ -73,6 +75,26 @@ static void name_asked(struct asking *a, const struct node *n, enum wire_reason 
 
 // ---- ends ----
 
+static void count_record(struct asked *k)
+{
+    struct memory_account *memory = k->asking->hub->memory;
+    size_t now = k->record.capacity, before = k->counted_bytes;
+    if (!memory || now == before)
+        return;
+    if (now > before)
+        memory_account_add(memory, now - before);
+    else
+        memory_account_give(memory, before - now);
+    k->counted_bytes = now;
+}
+
+static void free_record(struct asked *k)
+{
+    buf_free(&k->record);
+    k->record = (struct buf){0};
+    count_record(k);
+}
+
 static void forget(struct asked *k)
 {
     *k->link = k->next;
@@ -83,7 +105,7 @@ static void forget(struct asked *k)
         k->peer_next->peer_link = k->peer_link;
     k->peer->asked_count--;
     k->asking->left--;
-    buf_free(&k->record);
+    free_record(k);
     free(k);
 }
 
@@ -163,14 +185,14 @@ static bool take_stream(struct asked *k, struct str data)
         size_t lack = want - k->record.size, n = lack < data.size ? lack : data.size;
         buf_add(&k->record, data.data, n);
         data = str_slice(data, n, data.size);
+        count_record(k);
         if (k->record.failed)
             return false;
         if (k->record.size == SIZE_BYTES && record_size(k->record.data) > HUB_RECORD_MAX)
             return false;
         if (k->record.size >= SIZE_BYTES && k->record.size == SIZE_BYTES + (size_t)record_size(k->record.data)) {
             a->events.record(a->user, host, str_slice(buf_str(&k->record), SIZE_BYTES, k->record.size));
-            buf_free(&k->record);
-            k->record = (struct buf){0};
+            free_record(k);
         }
     }
     return true;

@@ -476,4 +476,4 @@ static void end(struct wire_answer *a)
     buf_free(&s->events);
 }
 
-const struct wire_question_row wire_copy_row = {"copy", false, begin, step, end, NULL, wire_copy_request_narrow};
+const struct wire_question_row wire_copy_row = {"copy", false, begin, step, end, NULL, wire_copy_request_narrow, NULL};

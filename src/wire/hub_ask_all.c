@@ -15,15 +15,16 @@ struct all {
     bool must;           // it is one past which there is no answer at all
     void *user;
     struct arena *arena; // where `record` keeps what it has read
+    size_t arena_before;
+    struct query_reservation reservation; // of what `arena` has grown by
     struct error *e;
     bool late; // our own answer
 };
 
 static int take(struct all *a, struct str host, struct str record, struct error *e)
 {
-    const struct query_watch *watch = a->ask->watch;
     int r = a->record(a->user, host, record, e);
-    return r || !watch ? r : watch->hold(watch->user, a->arena->used_bytes, e);
+    return r ? r : query_reserve(&a->reservation, a->arena->used_bytes - a->arena_before, e);
 }
 
 static int on_record(void *user, struct str host, struct str record)
@@ -42,6 +43,7 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
 {
     struct wire_answer answer;
     struct buf made = {0};
+    struct query_reservation reservation = {.watch = ask->watch}; // of `made`
     int r = wire_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns, ask->watch, e);
     while (r == 0) {
         made.size = 0;
@@ -51,10 +53,14 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
         r = wire_answer_step(&answer, &made, e);
         if (r <= 0)
             break;
-        r = made.failed ? error_set(e, -ENOMEM, "no memory for an answer") : record(ask->user, host, buf_str(&made), e);
+        r = made.failed ? error_set(e, -ENOMEM, "no memory for an answer")
+                        : query_reserve(&reservation, made.capacity, e);
+        if (r == 0)
+            r = record(ask->user, host, buf_str(&made), e);
     }
     wire_answer_end(&answer);
     buf_free(&made);
+    query_unreserve(&reservation, 0);
     return r;
 }
 
@@ -125,6 +131,8 @@ int hub_ask_all(struct hub *h, enum wire_question question, struct str request, 
                     .record = record,
                     .user = user,
                     .arena = arena,
+                    .arena_before = arena->used_bytes,
+                    .reservation.watch = where->watch,
                     .e = e};
     ask.user = &a;
     int r = hub_ask(h, &ask, arena, &absent->nodes, &absent->count, e);

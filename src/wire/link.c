@@ -1,11 +1,12 @@
 // link.c - a timer that connects and watches, and a `run` for each question that is being answered.
 //
-//   run    own answer ──┬─▶ gather (a merged question at a relay) ─┐
+//   run    (refresh,) own answer ──┬─▶ gather (a merged question at a relay) ─┐
 //          children ────┘                                          ▼
 //                       └──────── else ─────────────────────────▶ out ─▶ PART … as credit allows ─▶ MISSING ─▶ END
 #include "wire/link.h"
 
 #include "wire/asking.h"
+#include "wire/drain.h"
 #include "wire/query_wire.h"
 #include "wire/session.h"
 #include "wire/telling.h"
@@ -33,9 +34,13 @@ struct run {
     char *request;
     struct wire_view view;
     struct wire_answer answer;
-    struct query_watch watch; // of both the answer and the gather
-    size_t held_bytes;        // of the account
-    bool view_is_open, answering, children_done;
+    struct query_watch watch;    // of both the answer and the gather
+    size_t held_bytes;           // of the account
+    struct wire_refresh refresh; // before our own answer is begun, while `refreshing`
+    unsigned question;
+    struct str own_request; // views of `request`
+    int64_t deadline_ns;    // of our own answer
+    bool refreshing, view_is_open, answering, children_done;
     struct asking *children;
     int64_t children_deadline_ns;
     struct arena arena; // the gather's
@@ -45,8 +50,9 @@ struct run {
     bool gathered;               // all of it is in `out`
     struct buf out;              // records, each behind its size
     size_t sent;                 // of out
-    struct buf missing;          // payload of MISSING
-    struct error error;          // code 0: none
+    struct query_reservation out_reservation;
+    struct buf missing; // payload of MISSING
+    struct error error; // code 0: none
 };
 
 struct parent {
@@ -64,6 +70,7 @@ struct wire_link {
     struct str host, job; // malloc'd
     uint64_t session_number;
     struct wire_source source;
+    struct wire_refresher *refresher; // NULL: files need none
     struct hub *children;
     struct wire_bulk *bulk;
     struct memory_account *memory; // NULL: nobody counts
@@ -85,6 +92,8 @@ static void free_run(struct run *r)
 {
     struct wire_link *l = r->link;
     wire_loop_work_cancel(l->loop, &r->work);
+    if (r->refreshing)
+        wire_refresh_cancel(l->refresher, &r->refresh);
     *r->at = r->next;
     if (r->next)
         r->next->at = r->at;
@@ -112,19 +121,27 @@ static int look_at_run(void *user, struct error *e)
     return 0;
 }
 
-// The answer and the gather of a run each tell of their own memory: the larger one counts, as one grows while the other shrinks.
 static int hold_for_run(void *user, size_t bytes, struct error *e)
 {
     struct run *r = user;
     struct memory_account *memory = r->link->memory;
-    if (!memory || bytes <= r->held_bytes)
+    if (!memory)
         return 0;
-    if (!memory_account_take(memory, bytes - r->held_bytes))
+    if (!memory_account_take(memory, bytes))
         return error_set(e, -EBUSY,
                          "all answers of a node together need more than %zu MiB: ask again later, or for less",
                          memory->limit_bytes >> 20);
-    r->held_bytes = bytes;
+    r->held_bytes += bytes;
     return 0;
+}
+
+static void release_for_run(void *user, size_t bytes)
+{
+    struct run *r = user;
+    if (!r->link->memory)
+        return;
+    r->held_bytes -= bytes;
+    memory_account_give(r->link->memory, bytes);
 }
 
 static void send_end(struct wire_link *l, uint32_t id, int code, struct str text)
@@ -245,18 +262,21 @@ static bool make_record(struct run *r)
         return false;
     if (r->answering)
         step_own(r);
-    else if (!r->children && r->gather && !r->gathered)
+    else if (!r->refreshing && !r->children && r->gather && !r->gathered)
         r->gathered = !step_gathered(r);
     else
         return false;
     if (r->out.failed)
         error_set(&r->error, -ENOMEM, "no memory for an answer");
+    else
+        query_reserve(&r->out_reservation, r->out.capacity, &r->error);
     return true;
 }
 
 static bool is_complete(const struct run *r)
 {
-    return r->error.code || (!r->answering && !r->children && (!r->gather || r->gathered));
+    bool coming = r->refreshing || r->answering || r->children;
+    return r->error.code || (!coming && (!r->gather || r->gathered));
 }
 
 static bool step(struct wire_work *work)
@@ -277,7 +297,8 @@ static bool step(struct wire_work *work)
         finish(r);
         return false;
     }
-    return all_sent && (r->answering || !r->children); // else credit, or a child, wakes it
+    return all_sent &&
+           (r->answering || !(r->children || r->refreshing)); // else credit, a child or the refresh wakes it
 }
 
 // ---- relays ----
@@ -380,20 +401,41 @@ static bool is_for_us(const struct wire_link *l, const struct wire_ask *ask)
     return false;
 }
 
-static void start_own(struct run *r, const struct wire_ask *ask, struct str request)
+static void start_own(struct run *r)
 {
     struct wire_link *l = r->link;
     struct error e = {0};
-    int64_t deadline_ns = clock_monotonic_ns() + ask->remaining_ms * (int64_t)NS_PER_MS;
     int failed = l->source.open(l->source.user, &r->view, &e);
     r->view_is_open = failed == 0;
     if (!failed)
         wire_telling_look_at(&l->telling, &r->view);
     if (!failed)
-        failed = wire_answer_begin(&r->answer, ask->question, request, &r->view, l->host, deadline_ns, &r->watch, &e);
+        failed = wire_answer_begin(&r->answer, r->question, r->own_request, &r->view, l->host, r->deadline_ns,
+                                   &r->watch, &e);
     r->answering = failed == 0;
     if (failed)
         own_part_failed(r, &e);
+}
+
+static void on_refreshed(struct wire_refresh *refresh)
+{
+    struct run *r = (struct run *)((char *)refresh - offsetof(struct run, refresh));
+    r->refreshing = false;
+    start_own(r);
+    wire_loop_work(r->link->loop, &r->work);
+}
+
+// Our own answer, from files that hold all that was emitted so far if it is about the present.
+static void prepare_own(struct run *r)
+{
+    struct wire_link *l = r->link;
+    if (!l->refresher || !drain_reaches(wire_question_until(r->question, r->own_request))) {
+        start_own(r);
+        return;
+    }
+    r->refreshing = true;
+    r->refresh.ready = on_refreshed;
+    wire_refresh_begin(l->refresher, &r->refresh);
 }
 
 static void start_run(struct wire_link *l, uint32_t id, const struct wire_ask *ask)
@@ -409,8 +451,16 @@ static void start_run(struct wire_link *l, uint32_t id, const struct wire_ask *a
     if (ask->request.size)
         memcpy(request, ask->request.data, ask->request.size);
     struct str kept = {request, ask->request.size};
-    *r = (struct run){.work.step = step, .link = l, .id = id, .credit = ask->credit, .request = request};
-    r->watch = (struct query_watch){look_at_run, hold_for_run, r};
+    *r = (struct run){.work.step = step,
+                      .link = l,
+                      .id = id,
+                      .credit = ask->credit,
+                      .request = request,
+                      .question = ask->question,
+                      .own_request = kept,
+                      .deadline_ns = clock_monotonic_ns() + ask->remaining_ms * (int64_t)NS_PER_MS};
+    r->watch = (struct query_watch){look_at_run, hold_for_run, release_for_run, r};
+    r->out_reservation.watch = &r->watch;
     r->next = l->runs;
     r->at = &l->runs;
     if (r->next)
@@ -425,7 +475,7 @@ static void start_run(struct wire_link *l, uint32_t id, const struct wire_ask *a
     if (row && l->children && !r->error.code)
         ask_children(r, ask);
     if (row && !r->error.code && is_for_us(l, ask))
-        start_own(r, ask, kept);
+        prepare_own(r);
     wire_loop_work(l->loop, &r->work);
 }
 
@@ -692,6 +742,7 @@ int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o, 
         .job = {strndup(o->settings.job.size ? o->settings.job.data : "", o->settings.job.size), o->settings.job.size},
         .session_number = o->session,
         .source = o->source,
+        .refresher = o->refresher,
         .children = o->children,
         .bulk = o->bulk,
         .timer = calloc(1, sizeof *l->timer),

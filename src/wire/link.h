@@ -12,6 +12,7 @@
 #define SONDE_WIRE_LINK_H
 
 #include "wire/hub.h"
+#include "wire/refresh.h"
 
 enum {
     WIRE_LINK_QUEUED_MAX = 1 << 20, // bytes that the connection has not taken yet: then answers wait
@@ -32,6 +33,7 @@ struct wire_link_options {
     struct str host;                        // our own name
     uint64_t session;                       // ns since the epoch at which this process began
     struct wire_source source;              // what is answered from
+    struct wire_refresher *refresher;       // of its files, before questions about the present; NULL: they need none
     struct hub *children;                   // on the same loop; NULL: none
     struct memory_account *memory;          // of all answers together; past it a question is refused. NULL: no bound
 };

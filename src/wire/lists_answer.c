@@ -75,7 +75,7 @@ static int names_step(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-const struct wire_question_row wire_names_row = {"names", false, names_begin, names_step, NULL, NULL, NULL};
+const struct wire_question_row wire_names_row = {"names", false, names_begin, names_step, NULL, NULL, NULL, NULL};
 
 // ---- series ----
 
@@ -181,7 +181,8 @@ static int series_about(struct wire_about *about, struct str request)
     return r;
 }
 
-const struct wire_question_row wire_series_row = {"series", false, series_begin, series_step, NULL, series_about, NULL};
+const struct wire_question_row wire_series_row = {"series", false,        series_begin, series_step,
+                                                  NULL,     series_about, NULL,         NULL};
 
 // ---- events ----
 
@@ -286,7 +287,14 @@ static void events_end(struct wire_answer *a)
     buf_free(&s->ends);
 }
 
-const struct wire_question_row wire_events_row = {"events", false, events_begin, events_step, events_end, NULL, NULL};
+static int64_t events_until(struct str request)
+{
+    struct wire_events_request m;
+    return wire_events_request_read(request, &m) ? INT64_MAX : m.to_ns;
+}
+
+const struct wire_question_row wire_events_row = {"events",   false, events_begin, events_step,
+                                                  events_end, NULL,  NULL,         events_until};
 
 // ---- status ----
 
@@ -326,4 +334,4 @@ static int status_step(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-const struct wire_question_row wire_status_row = {"status", false, status_begin, status_step, NULL, NULL, NULL};
+const struct wire_question_row wire_status_row = {"status", false, status_begin, status_step, NULL, NULL, NULL, NULL};

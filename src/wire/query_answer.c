@@ -136,4 +136,14 @@ static int read_about(struct wire_about *about, struct str request)
     return r;
 }
 
-const struct wire_question_row wire_query_row = {"query", true, begin, step, end, read_about, NULL};
+static int64_t until(struct str request)
+{
+    struct arena arena = {0};
+    struct query q;
+    struct query_limits limits;
+    int64_t until_ns = query_plan_read(request, &arena, &q, &limits, NULL) ? INT64_MAX : q.end_ns;
+    arena_free(&arena);
+    return until_ns;
+}
+
+const struct wire_question_row wire_query_row = {"query", true, begin, step, end, read_about, NULL, until};

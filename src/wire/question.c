@@ -16,6 +16,12 @@ const struct wire_question_row *wire_question_row(unsigned question)
     return question < WIRE_QUESTION_COUNT ? rows[question] : NULL;
 }
 
+int64_t wire_question_until(unsigned question, struct str request)
+{
+    const struct wire_question_row *row = wire_question_row(question);
+    return row && row->until ? row->until(request) : INT64_MAX;
+}
+
 int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
                       struct str host, int64_t deadline_ns, const struct query_watch *watch, struct error *e)
 {
@@ -23,29 +29,33 @@ int wire_answer_begin(struct wire_answer *a, unsigned question, struct str reque
                               .host = host,
                               .deadline_ns = deadline_ns,
                               .watch = watch,
+                              .reservation.watch = watch,
                               .arena = arena_limited(WIRE_ANSWER_MEMORY),
                               .row = wire_question_row(question)};
     if (!a->row)
         return error_set(e, -ENOSYS, "this node does not know question %u", question);
-    return a->row->begin(a, request, e);
+    int r = a->row->begin(a, request, e);
+    return r ? r : wire_answer_hold(a, 0, e);
 }
 
-int wire_answer_hold(const struct wire_answer *a, size_t bytes, struct error *e)
+int wire_answer_hold(struct wire_answer *a, size_t bytes, struct error *e)
 {
-    return a->watch ? a->watch->hold(a->watch->user, bytes, e) : 0;
+    return query_reserve(&a->reservation, a->arena.used_bytes + bytes, e);
 }
 
 int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e)
 {
     if (clock_monotonic_ns() > a->deadline_ns)
         return error_set(e, -ETIMEDOUT, "the answer was not ready in time");
-    return a->row->step(a, out, e);
+    int r = a->row->step(a, out, e), held = wire_answer_hold(a, 0, e);
+    return held ? held : r;
 }
 
 void wire_answer_end(struct wire_answer *a)
 {
     if (a->row && a->row->end)
         a->row->end(a);
+    query_unreserve(&a->reservation, 0);
     arena_free(&a->arena);
     *a = (struct wire_answer){0};
 }

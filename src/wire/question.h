@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "query/query.h"
+#include "query/reservation.h"
 #include "store/read.h"
 
 enum wire_question {
@@ -41,11 +42,12 @@ struct wire_source {
 
 struct wire_answer {
     const struct wire_view *view;
-    struct str host;                 // the node's name
-    int64_t deadline_ns;             // CLOCK_MONOTONIC
-    const struct query_watch *watch; // told of the memory that the answer takes; NULL: nobody is
-    struct arena arena;              // as long as the answer; at most WIRE_ANSWER_MEMORY
-    void *state;                     // the question's, in `arena`
+    struct str host;                      // the node's name
+    int64_t deadline_ns;                  // CLOCK_MONOTONIC
+    const struct query_watch *watch;      // NULL: nobody counts the memory
+    struct query_reservation reservation; // of `arena` and what wire_answer_hold has named
+    struct arena arena;                   // as long as the answer; at most WIRE_ANSWER_MEMORY
+    void *state;                          // the question's, in `arena`
     const struct wire_question_row *row;
 };
 
@@ -65,14 +67,19 @@ struct wire_question_row {
     int (*about)(struct wire_about *about, struct str request);
     // The request without what only nodes need for which `wants` says false. -EBADMSG. NULL: all need all of it.
     int (*narrow)(struct str request, bool (*wants)(void *user, struct str host), void *user, struct buf *out);
+    // The end of the times that a request is about. NULL: all are about the present.
+    int64_t (*until)(struct str request);
 };
 const struct wire_question_row *wire_question_row(unsigned question); // NULL: no such question
+
+// INT64_MAX: now.
+int64_t wire_question_until(unsigned question, struct str request);
 
 // View and host must outlive the answer, and the request: what is read of it are views. wire_answer_end also after a failure.
 int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
                       struct str host, int64_t deadline_ns, const struct query_watch *watch, struct error *e);
-// The answer takes so many bytes now, more than before. What the watch says.
-int wire_answer_hold(const struct wire_answer *a, size_t bytes, struct error *e);
+// The answer takes `bytes` beside its arena now. Returns what the watch returns.
+int wire_answer_hold(struct wire_answer *a, size_t bytes, struct error *e);
 int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e);
 void wire_answer_end(struct wire_answer *a);
 

@@ -181,7 +181,7 @@ static int read_about(struct wire_about *about, struct str request)
     return r;
 }
 
-const struct wire_question_row wire_recent_row = {"recent", false, begin, step, end, read_about, NULL};
+const struct wire_question_row wire_recent_row = {"recent", false, begin, step, end, read_about, NULL, NULL};
 
 // ---- who asked ----
 

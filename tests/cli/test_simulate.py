@@ -54,8 +54,8 @@ class Simulate(Place):
         catalogue = json.loads(subprocess.run([SONDE, "metrics", "--json"], capture_output=True, check=True).stdout)
         count = 4 + len(catalogue)  # all of the catalogue
         answers, _ = self.ask("/sonde/v1/series?limit=0", "/api/query?start=30s-ago&m=avg:10s-avg:gpu_power_watts{host=*,gpu=*}", "/api/search/lookup?m=gpu_count{gpu=*}",
-                              "/api/query/last?timeseries=gpu_count{host=n00001}", options=(f"--metrics={count}", "--nodes=2"))
-        (_, series), (_, power), (_, with_gpu), (_, (gpus,)) = answers
+                              "/api/query/last?timeseries=gpu_count{host=n00001}", "/sonde/v1/series?latest&limit=0", options=(f"--metrics={count}", "--nodes=2"))
+        (_, series), (_, power), (_, with_gpu), (_, (gpus,)), (_, latest) = answers
         keys = {s["metric"]: sorted(s["tags"]) for s in series["series"]}
         of_gpus = {m["name"] for m in catalogue if m["source"] == "gpu"} - {"gpu_count"}
         self.assertEqual({name for name, tags in keys.items() if tags == ["gpu", "host", "uuid"]}, of_gpus)
@@ -63,6 +63,11 @@ class Simulate(Place):
         self.assertEqual([(s["tags"]["host"], s["tags"]["gpu"]) for s in power], [("n00000", "0"), ("n00001", "0")])
         self.assertEqual(len({s["tags"]["uuid"] for s in power}), 2)
         self.assertEqual((with_gpu["results"], gpus["value"]), ([], "1"))
+        states = {m["name"] for m in catalogue if m["help"].startswith("1 while")}
+        self.assertIn("gpu_up", states)
+        values = {name: {s["value"] for s in latest["series"] if s["metric"] == name} for name in states}
+        self.assertEqual(values.pop("gpu_up"), {1})
+        self.assertEqual(set(map(tuple, values.values())), {(0,)})
 
     def test_the_command_is_the_end(self):
         done = self.simulate("--quiet", "--nodes=3", "--", "sh", "-c", "exit 7")

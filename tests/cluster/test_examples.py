@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shutil
+import textwrap
 import unittest
 
 import lab as labs
@@ -91,6 +92,40 @@ class Examples(unittest.TestCase):
                                     nodes=2, launcher=launcher, options=["--telemetry-level=2", *options])
             self.assertIn("using the job's nodes: n1, n2\n", out, err)
             self.assertEqual(self.points("test_scipy_scale_work-2", "iteration_time"), {"n1": 2})
+
+    def test_own_writes(self):
+        """50 of 50: what each node's process has emitted is in the first answer, whether the process asks itself (its counter, too) or another one on the first node."""
+        (lab.shared / "examples/own_writes.py").write_text(textwrap.dedent('''
+            import os
+            from on_nodes import Place, Processes, nodes
+            import sonde
+
+            TIMES = 50
+            client = None
+
+            def last(metric, **tags):
+                global client
+                client = client or sonde.AnalysisClient()
+                return {series.tags["host"]: list(series)[-1][1] for series in client.query(metric=metric, tags=tags)}
+
+            def emit(number):
+                host = os.uname().nodename
+                sonde.gauge("own")(number)
+                sonde.counter("own_total").add()
+                own = last("own", host=host) == {host: number} and last("own_total", host=host) == {host: number + 1}
+                sonde.gauge("told")(number)
+                return own
+
+            if __name__ == "__main__":
+                with Processes([Place(host) for host in nodes()]) as processes:
+                    own, told = [], []
+                    for number in range(TIMES):
+                        own += processes.each(emit, number)
+                        told.append(last("told") == dict.fromkeys(nodes(), number))
+                print(f"own {sum(own)} of {len(own)}, told {sum(told)} of {len(told)}")
+        '''))
+        out, err = self.example("own_writes.py", nodes=3, options=["--telemetry-level=1", "--listen=0.0.0.0"])
+        self.assertEqual(out, "own 150 of 150, told 50 of 50\n", err)
 
     def test_merge_sort(self):
         """Every node has a row: its processes, and where it stopped to divide its part of the list."""

@@ -60,11 +60,12 @@ class Recorded:
     def __init__(self, sonde, recording):
         self.numbers = {kind: collections.defaultdict(lambda: array.array("q")) for kind in KINDS}
         self.damaged = []
-        for row in self._query(sonde, recording, "soak_points"):
-            self._take("points", row["slot"], float(row["value"]), POINTS_SHIFT)
         self.cells = {
             row["slot"]: float(row["value"]) for row in self._query(sonde, recording, "soak_cell")
         }  # the last one stays
+        for slot in self.cells:  # one by one: all points of an hour are more than a query may hold
+            for row in self._query(sonde, recording, f"none:soak_points{{slot={slot}}}"):
+                self._take("points", slot, float(row["value"]), POINTS_SHIFT)
         for slot, length in self._spans(sonde, recording):
             self._take("spans", slot, length, SPANS_SHIFT)
         self.series = collections.defaultdict(list)  # host → (seconds, series in its file)

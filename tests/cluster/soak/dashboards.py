@@ -32,6 +32,9 @@ PAGES = (
 )
 AGGREGATORS = ("sum", "avg", "max", "min", "count", "dev", "p95", "none")
 FAILURES_KEPT = 20
+# All dashboards rest at the end of each minute, so that the processes have a moment without requests
+# in flight: what they keep then, and keep more of each minute, is a leak.
+EVERY_S, REST_S = 60, 15
 
 over = threading.Event()
 told = {"statuses": collections.Counter(), "bytes": 0, "missing": 0, "failures": []}
@@ -100,6 +103,9 @@ def dashboard(job, chance):
         else:
             job.ask(query(chance, metrics))
         over.wait(chance.uniform(0, 0.5))
+        into_s = time.monotonic() % EVERY_S
+        if into_s > EVERY_S - REST_S:
+            over.wait(EVERY_S - into_s)
 
 
 def main():

@@ -1,8 +1,9 @@
 """Memory, descriptors and threads of each process of sonde, second by second, and the slope of the
 memory. It is the process' own (RssAnon): no mapped files, no shared memory.
 
-The slope is that of the least memory of every 20 s. What requests in flight take, and what malloc
-keeps until the process gives it back (every 5 s), goes up and down above it; a leak raises it."""
+The slope is that of the least memory of every minute, in which the dashboards rest for 15 s. What
+requests in flight take, and what malloc keeps until the process gives it back (within 10 s), goes up
+and down above it; a leak raises it."""
 
 import math
 import os
@@ -10,7 +11,7 @@ import pathlib
 import statistics
 
 WARM_UP_S = 60  # of each process: its caches, tables and scratch buffers fill
-BLOCK_S = 20  # seconds that make one value for the slope; a process gives back at least every 5 s
+BLOCK_S = 60  # seconds that make one value for the slope: the dashboards rest once in them
 GROWTH_MAX = 64  # KiB a minute; more, beyond the noise, is a leak
 NOISE_MAX = 1024  # KiB a minute; a slope that may be larger is not shown to be flat
 BOUNDS = {"agent": 16, "aggregator": 64, "relay": 32}  # MiB, at any moment: the defaults

@@ -153,8 +153,8 @@ class Slope(unittest.TestCase):
         """Each begins anew at its own level: that is no growth."""
         for growth in (0, 250):
             lives = [
-                self.process(180, growth, level, begin)
-                for level, begin in ((5000, 0), (9000, 180), (4000, 360))
+                self.process(360, growth, level, begin)
+                for level, begin in ((5000, 0), (9000, 360), (4000, 720))
             ]
             found, width = samples.slope(lives)
             self.assertLess(abs(found - growth), 2 * width)

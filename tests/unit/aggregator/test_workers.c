@@ -12,7 +12,7 @@
 // A request of a test: it holds memory, then works until it is told to end.
 struct request {
     struct job job;
-    size_t query_bytes, answer_bytes;
+    size_t query_bytes, released_bytes, answer_bytes;
     bool is_long;
     _Atomic bool release, running, ended;
     int rc;
@@ -26,6 +26,8 @@ static void run(void *user)
     r->running = true;
     if (r->query_bytes)
         r->rc = watch->hold(watch->user, r->query_bytes, &r->error);
+    if (!r->rc && r->released_bytes)
+        watch->release(watch->user, r->released_bytes);
     if (!r->rc && r->answer_bytes)
         r->rc = workers_hold_answer(r->answer_bytes, &r->error);
     while (r->is_long && !r->rc && !r->release) {
@@ -162,8 +164,9 @@ static void memory_of_all_is_bounded(void **state)
 {
     (void)state;
     struct workers *w = start(4, 2, 2, NS_PER_S, 1000);
-    struct request first = {.query_bytes = 400, .answer_bytes = 300}, more = {.query_bytes = 301},
-                   fits = {.query_bytes = 100, .answer_bytes = 200}, beyond = {.answer_bytes = 1};
+    struct request first = {.query_bytes = 500, .released_bytes = 100, .answer_bytes = 300},
+                   more = {.query_bytes = 301}, fits = {.query_bytes = 100, .answer_bytes = 200},
+                   beyond = {.answer_bytes = 1};
     put(w, &first);
     wait_for(&first.ended);
     assert_int_equal(first.rc, 0);
@@ -237,7 +240,13 @@ static void what_is_kept_makes_room(void **state)
     workers_destroy(w);
 }
 
-static _Atomic unsigned told_idle, told_eased;
+static _Atomic unsigned told_rest, told_idle, told_eased;
+
+static void note_rest(void *user)
+{
+    (void)user;
+    told_rest++;
+}
 
 static void note_idle(void *user)
 {
@@ -260,8 +269,7 @@ static void idle_workers_say_so_once(void **state)
                                       .slow_max = 2,
                                       .slow_after_ns = NS_PER_S,
                                       .memory = &account,
-                                      .idle_ns = NS_PER_MS,
-                                      .idle = note_idle,
+                                      .idle = {{NS_PER_MS, note_rest}, {2 * NS_PER_MS, note_idle}},
                                       .eased = note_eased};
     struct workers *w;
     assert_int_equal(workers_create(&options, &w, NULL), 0);
@@ -272,10 +280,13 @@ static void idle_workers_say_so_once(void **state)
         assert_int_equal(told_idle, round - 1); // not while something runs
         r.release = true;
         wait_for(&r.ended);
-        while (told_idle < round || told_eased < round)
+        while (told_idle < round || told_eased < round) {
+            assert_in_range(told_rest, told_idle, round);
             sched_yield();
+        }
     }
     workers_destroy(w);
+    assert_int_equal(told_rest, 3);
     assert_int_equal(told_idle, 3);
     assert_int_equal(told_eased, 3);
 }

@@ -35,6 +35,36 @@ static void limit_holds(void **state)
     arena_free(&a);
 }
 
+// An array of a query takes what it needs, not up to twice as much: memory limits count what is taken.
+static void large_allocations_take_no_more_than_they_need(void **state)
+{
+    (void)state;
+    enum { SMALL_BYTES = 100, LARGE_BYTES = 300000, COUNT = 50, OVERHEAD_BYTES = 64, CHUNKS_BYTES = 32 << 10 };
+    struct arena a = {0}, only_large = {0};
+    unsigned char *large[COUNT], *small[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        large[i] = arena_alloc(&a, LARGE_BYTES);
+        small[i] = arena_alloc(&a, SMALL_BYTES);
+        memset(large[i], i, LARGE_BYTES);
+        memset(small[i], i, SMALL_BYTES);
+        assert_non_null(arena_alloc(&only_large, LARGE_BYTES));
+    }
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k < LARGE_BYTES; k++)
+            assert_int_equal(large[i][k], i);
+        for (int k = 0; k < SMALL_BYTES; k++)
+            assert_int_equal(small[i][k], i);
+    }
+    assert_in_range(a.used_bytes, COUNT * LARGE_BYTES, COUNT * (LARGE_BYTES + OVERHEAD_BYTES) + CHUNKS_BYTES);
+    assert_in_range(only_large.used_bytes, COUNT * LARGE_BYTES, COUNT * (LARGE_BYTES + OVERHEAD_BYTES));
+    arena_reset(&a);
+    arena_reset(&only_large);
+    assert_true(a.used_bytes < CHUNKS_BYTES);
+    assert_non_null(arena_alloc(&only_large, 2 * LARGE_BYTES));
+    arena_free(&a);
+    arena_free(&only_large);
+}
+
 static void reset_uses_the_memory_again(void **state)
 {
     (void)state;
@@ -69,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocations_are_apart_and_aligned),
         cmocka_unit_test(limit_holds),
+        cmocka_unit_test(large_allocations_take_no_more_than_they_need),
         cmocka_unit_test(reset_uses_the_memory_again),
         cmocka_unit_test(strings),
     };

@@ -61,6 +61,30 @@ static void a_moment_of_much_in_use_does_not_last(void **state)
         free(blocks[i]);
 }
 
+// Memory goes back at once near the bound, and not so long as there is room.
+static void near_its_bound_a_process_gives_back_at_once(void **state)
+{
+    (void)state;
+    struct own_memory_keeper keeper = {0};
+    const int64_t every_ns = OWN_MEMORY_EASE_MS * (int64_t)NS_PER_MS;
+    int64_t now_ns = every_ns;
+    size_t begin = own_memory_bytes(), bound = begin + BLOCKS * (size_t)BLOCK_BYTES;
+    for (size_t i = 0; i < BLOCKS; i++)
+        assert_non_null(memset(blocks[i] = malloc(BLOCK_BYTES), 1, BLOCK_BYTES));
+    size_t full = own_memory_bytes();
+    assert_true(own_memory_ease(&keeper, bound, SLACK_BYTES, now_ns)); // in use: the caller has to free some
+    for (size_t i = 0; i < BLOCKS; i++)
+        if (i % LIVE_EVERY)
+            free(blocks[i]);
+    assert_false(own_memory_ease(&keeper, bound, SLACK_BYTES, now_ns + every_ns - 1)); // not so soon again
+    assert_false(own_memory_ease(&keeper, 2 * full, SLACK_BYTES, now_ns += every_ns));
+    assert_true(own_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
+    assert_false(own_memory_ease(&keeper, bound, SLACK_BYTES, now_ns += every_ns));
+    assert_true(own_memory_bytes() < begin + 2 * (size_t)SLACK_BYTES);
+    for (size_t i = 0; i < BLOCKS; i += LIVE_EVERY)
+        free(blocks[i]);
+}
+
 int main(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -68,6 +92,7 @@ int main(void)
 #endif
     own_memory_set_up(OWN_MEMORY_MAPPED_SERVER);
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_freed_between_live_blocks_goes_back),
-                                       cmocka_unit_test(a_moment_of_much_in_use_does_not_last)};
+                                       cmocka_unit_test(a_moment_of_much_in_use_does_not_last),
+                                       cmocka_unit_test(near_its_bound_a_process_gives_back_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -352,6 +352,57 @@ static void more_cells_than_a_set_holds(void **state)
     end_with(&n, c);
 }
 
+// A process that asks finds its cells recorded, those of programs with which it shares a series included; once, until one of them
+// changes.
+static void a_process_that_asks(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *asks = node_spawn(&n, NULL, "count_each", "10", "20", "30", NULL);
+    struct child *shares = node_spawn(&n, NULL, "count_each", "1", "2", NULL);
+    struct child *apart = node_spawn(&n, NULL, "cells", "1", "5", NULL);
+    node_until_said(&n, asks, "added_0");
+    node_until_said(&n, shares, "added_0");
+    node_until_said(&n, apart, "ready");
+    until_programs(&n, 3);
+    ingest_ask_cells(n.in, getpid()); // it emits nothing
+    assert_int_equal(ingest_sample_asked(n.in, instant), 0);
+    ingest_ask_cells(n.in, asks->pid);
+    assert_int_equal(ingest_sample_asked(n.in, instant), 1);
+    assert_true(series(&n, "work_total")->last == 16); // `apart` has a part, too
+    assert_int_equal(series(&n, "level")->count, 0);   // a gauge of one that does not ask
+    node_say(shares, "\n");
+    node_until_said(&n, shares, "added_1");
+    ingest_ask_cells(n.in, asks->pid);
+    assert_int_equal(ingest_sample_asked(n.in, instant + 1), 0); // nothing of its own has changed
+    node_say(asks, "\n");
+    node_until_said(&n, asks, "added_1");
+    ingest_ask_cells(n.in, asks->pid);
+    assert_int_equal(ingest_sample_asked(n.in, instant + 2), 1);
+    assert_true(series(&n, "work_total")->last == 38);
+    // The instant before the question is sampled after it: it may not fall behind.
+    node_say(asks, "\n");
+    node_until_said(&n, asks, "added_2");
+    assert_true(ingest_sample_cells(n.in, instant + 1) > 1);
+    assert_true(series(&n, "work_total")->last == 68);
+    assert_int_equal(series(&n, "work_total")->last_t_ns, instant + 2);
+    ingest_ask_cells(n.in, asks->pid);
+    assert_int_equal(ingest_sample_asked(n.in, instant + 3), 0); // recorded with all others
+    assert_int_equal(series(&n, "work_total")->falls, 0);
+    assert_int_equal(series(&n, "work_total")->time_falls, 0);
+    // A clock that was set back by more is believed.
+    ingest_sample_cells(n.in, instant - 2 * NS_PER_S);
+    assert_int_equal(series(&n, "work_total")->last_t_ns, instant - 2 * NS_PER_S);
+    node_say(asks, "\n");
+    node_say(shares, "\n");
+    node_say(apart, "\n\n");
+    node_until_all_gone(&n);
+    assert_true(series(&n, "work_total")->last >= 68);
+    node_close(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +417,7 @@ int main(void)
         cmocka_unit_test(the_last_state_is_recorded_whoever_has_the_series),
         cmocka_unit_test(one_that_connects_later_is_not_counted_twice),
         cmocka_unit_test(one_that_comes_back_after_its_end_is_not_counted_twice),
+        cmocka_unit_test(a_process_that_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,54 @@
+// asking.c - a process that asks a question: which programs' cells it expects to read.
+#include "ingest/ingest_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ANCESTORS_MAX = 16 }; // from a command to the program that has started it
+
+// 0: there is none, or it is not to be seen.
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[1024] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = 0;
+    // The 2nd field, the name, is in brackets and may hold anything. Then come the state and the parent.
+    const char *at = strrchr(text, ')');
+    return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
+}
+
+// Whether there is one.
+static bool mark(struct ingest *in, pid_t pid)
+{
+    bool any = false;
+    for (size_t i = 0; i < in->program_count; i++) {
+        struct program *p = in->programs[i];
+        if (pid > 0 ? p->pid == pid : p->pid < 0)
+            any = p->asked = true;
+    }
+    return any;
+}
+
+void ingest_ask_cells(struct ingest *in, pid_t pid)
+{
+    if (!in->program_count)
+        return;
+    for (int i = 0; i < ANCESTORS_MAX && !mark(in, pid) && pid > 0; i++) {
+        pid = parent_of(pid);
+        if (pid <= 0)
+            break;
+    }
+}
+
+size_t ingest_sample_asked(struct ingest *in, int64_t t_ns)
+{
+    size_t cells = cells_sample(in, t_ns, CELLS_ASKED);
+    for (size_t i = 0; i < in->program_count; i++)
+        in->programs[i]->asked = false;
+    return cells;
+}

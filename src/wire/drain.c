@@ -1,0 +1,229 @@
+#include "wire/drain.h"
+
+#include "base/clock.h"
+#include "base/condition.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+bool drain_reaches(int64_t until_ns)
+{
+    return until_ns >= clock_realtime_ns() - DRAIN_PAST_MS * (int64_t)NS_PER_MS;
+}
+
+// ---- one connection ----
+
+struct drain_line {
+    struct sockaddr_un address;
+    unsigned flags;
+    int fd;      // -1 = not connected
+    pid_t owner; // process that has connected: a child of it must not read its answers
+    uint64_t asked, answered;
+    char part[sizeof(uint64_t)]; // of an answer
+    size_t part_size;
+};
+
+int drain_line_create(const char *socket_path, unsigned flags, struct drain_line **out)
+{
+    *out = NULL;
+    struct drain_line *l = calloc(1, sizeof *l);
+    if (!l)
+        return -ENOMEM;
+    l->address.sun_family = AF_UNIX;
+    if (strlen(socket_path) < sizeof l->address.sun_path) // else no agent can listen there
+        memcpy(l->address.sun_path, socket_path, strlen(socket_path) + 1);
+    l->flags = flags;
+    l->fd = -1;
+    *out = l;
+    return 0;
+}
+
+static void disconnect(struct drain_line *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+    l->answered = l->asked;
+    l->part_size = 0;
+}
+
+void drain_line_destroy(struct drain_line *l)
+{
+    if (!l)
+        return;
+    disconnect(l);
+    free(l);
+}
+
+// Does not wait where the agent's queue of connections is full: it stands still.
+static int connect_line(struct drain_line *l)
+{
+    if (!l->address.sun_path[0])
+        return -ENAMETOOLONG;
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->fd >= 0 && connect(l->fd, (const struct sockaddr *)&l->address, sizeof l->address) == 0) {
+        l->owner = getpid();
+        return 0;
+    }
+    int code = -errno;
+    disconnect(l);
+    return code == -EAGAIN ? -ETIMEDOUT : code;
+}
+
+static int send_request(struct drain_line *l)
+{
+    struct drain_request request = {DRAIN_MAGIC, l->flags, l->asked + 1};
+    ssize_t sent;
+    do
+        sent = send(l->fd, &request, sizeof request, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent != (ssize_t)sizeof request)
+        return sent < 0 ? -errno : -EPIPE;
+    l->asked = request.number;
+    return 0;
+}
+
+// Takes the answers that have come. -EPIPE: the agent has gone.
+static int receive(struct drain_line *l)
+{
+    for (;;) {
+        ssize_t n = recv(l->fd, l->part + l->part_size, sizeof l->part - l->part_size, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return 0;
+        if (n <= 0)
+            return -EPIPE;
+        l->part_size += (size_t)n;
+        if (l->part_size < sizeof l->part)
+            continue;
+        memcpy(&l->answered, l->part, sizeof l->answered);
+        l->part_size = 0;
+        if (l->answered == l->asked)
+            return 0;
+    }
+}
+
+static int wait_for_answer(struct drain_line *l, int64_t deadline_ns)
+{
+    int rc = 0;
+    while (rc == 0 && l->answered != l->asked) {
+        int64_t left_ns = deadline_ns - clock_monotonic_ns();
+        struct pollfd f = {.fd = l->fd, .events = POLLIN};
+        int n = left_ns > 0 ? poll(&f, 1, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS)) : 0;
+        if (n == 0)
+            return -ETIMEDOUT;
+        if (n > 0)
+            rc = receive(l);
+    }
+    return rc;
+}
+
+int drain_line_ask(struct drain_line *l)
+{
+    enum { TRIES = 3 }; // the agent may have been replaced since the last request, and again during this one
+    int64_t deadline_ns = clock_monotonic_ns() + DRAIN_WAIT_MS * (int64_t)NS_PER_MS;
+    if (l->fd >= 0 && l->owner != getpid())
+        disconnect(l);
+    if (l->fd >= 0 && l->answered != l->asked) {
+        if (receive(l) != 0)
+            disconnect(l);
+        else if (l->answered != l->asked)
+            return -ETIMEDOUT;
+    }
+    int rc = 0;
+    for (int i = 0; i < TRIES; i++) {
+        rc = l->fd < 0 ? connect_line(l) : 0;
+        if (rc)
+            return rc;
+        rc = send_request(l);
+        if (rc == 0)
+            rc = wait_for_answer(l, deadline_ns);
+        if (rc == 0 || rc == -ETIMEDOUT)
+            return rc;
+        disconnect(l);
+    }
+    return rc;
+}
+
+// ---- for all threads of a process ----
+
+struct drainer {
+    pthread_mutex_t lock; // of all below but `line`, which the thread that has set `busy` uses
+    pthread_cond_t ended;
+    struct drain_line *line;
+    bool busy;
+    uint64_t begun, done; // requests
+    int result;           // of the last one
+    struct drainer_stats stats;
+};
+
+int drainer_create(const char *socket_path, unsigned flags, struct drainer **out, struct error *e)
+{
+    struct drainer *d = *out = calloc(1, sizeof *d);
+    if (!d)
+        return error_set(e, -ENOMEM, "no memory for requests to the agent");
+    int rc = drain_line_create(socket_path, flags, &d->line);
+    if (rc) {
+        free(d);
+        *out = NULL;
+        return error_set(e, rc, "cannot reach an agent at %s: %s", socket_path, strerror(-rc));
+    }
+    pthread_mutex_init(&d->lock, NULL);
+    condition_init(&d->ended);
+    return 0;
+}
+
+void drainer_destroy(struct drainer *d)
+{
+    if (!d)
+        return;
+    drain_line_destroy(d->line);
+    pthread_cond_destroy(&d->ended);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+int drainer_wait(struct drainer *d)
+{
+    if (!d)
+        return 0;
+    pthread_mutex_lock(&d->lock);
+    d->stats.waiting++;
+    uint64_t needed = d->begun + 1; // a request that is under way may have passed our points by
+    while (d->done < needed) {
+        if (d->busy) {
+            pthread_cond_wait(&d->ended, &d->lock);
+            continue;
+        }
+        d->busy = true;
+        d->begun++;
+        d->stats.requests++;
+        pthread_mutex_unlock(&d->lock);
+        int result = drain_line_ask(d->line);
+        pthread_mutex_lock(&d->lock);
+        d->busy = false;
+        d->result = result;
+        d->done = d->begun;
+        pthread_cond_broadcast(&d->ended);
+    }
+    int rc = d->result;
+    d->stats.waiting--;
+    d->stats.questions++;
+    d->stats.late += rc != 0;
+    pthread_mutex_unlock(&d->lock);
+    return rc;
+}
+
+void drainer_get_stats(struct drainer *d, struct drainer_stats *out)
+{
+    pthread_mutex_lock(&d->lock);
+    *out = d->stats;
+    pthread_mutex_unlock(&d->lock);
+}

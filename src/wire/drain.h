@@ -1,0 +1,77 @@
+// drain.h - asks the agent of this node to take over what programs have emitted so far, before a question is answered.
+//
+//   asker                                     agent (src/agent/connections.c)
+//     │── struct drain_request ────────────────▶│ reads all rings up to now; with DRAIN_CELLS, also samples the
+//     │                                         │ cells of the asking process
+//     │◀──────────── u64, the request's number ─│ all of it is in the store
+//     │ opens a snapshot of the agent's file
+//
+// So a point is readable as soon as the emitting call has returned: the question that follows reads the rings. Programs
+// that emit pay nothing for it. A round trip costs the agent one reading of the rings' heads (some microseconds for ten
+// programs) and the asker two system calls and a wait. Three rules bound this cost:
+//
+// - Questions of one process share a request (struct drainer). A question that arrives while a request is under way waits
+//   for the next one, because the agent may have read the rings already. So N questions at a time cost at most two requests.
+// - After a requested drain the agent rests three times as long as the drain took (at most 10 ms), so that questions
+//   take at most a quarter of its time. All requests that arrive meanwhile share the next drain.
+// - Questions about the past (drain_reaches) and about recordings send no request.
+//
+// An agent that stands still holds up one question a process, for DRAIN_WAIT_MS. Until it has answered that request, all
+// further questions are answered at once from what is in the file, and counted as late.
+#ifndef SONDE_WIRE_DRAIN_H
+#define SONDE_WIRE_DRAIN_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DRAIN_MAGIC UINT64_C(0x0a1a6e6961726405) // "\x05drain\x1a\n": neither a HELLO nor a text protocol begins so
+
+enum {
+    DRAIN_CELLS = 1, // flag: also sample the cells of the asking process, or of the nearest process above it that emits
+    DRAIN_WAIT_MS = 500,
+    DRAIN_PAST_MS = 1000,
+};
+
+struct drain_request {
+    uint64_t magic;
+    uint64_t flags;  // unknown ones are ignored
+    uint64_t number; // of this request; higher than those before on the same connection
+};
+
+// Whether a question about times up to until_ns is about the present: false if they ended more than DRAIN_PAST_MS ago.
+bool drain_reaches(int64_t until_ns);
+
+// ---- one connection ----
+//
+// For one thread at a time. Works on in a child after fork().
+
+struct drain_line;
+
+int drain_line_create(const char *socket_path, unsigned flags, struct drain_line **out);
+void drain_line_destroy(struct drain_line *l); // NULL is allowed
+
+// Connects if necessary, sends a request, waits for its answer. 0: what was emitted before the call is in the store.
+// -ETIMEDOUT: the agent has not answered in time, or still owes an earlier answer. Another negative errno: there is no agent.
+int drain_line_ask(struct drain_line *l);
+
+// ---- for all threads of a process ----
+
+struct drainer;
+
+int drainer_create(const char *socket_path, unsigned flags, struct drainer **out, struct error *e);
+void drainer_destroy(struct drainer *d); // NULL is allowed; nobody waits any more
+
+// As drain_line_ask, shared with other threads. d may be NULL: nothing is live, 0.
+int drainer_wait(struct drainer *d);
+
+struct drainer_stats {
+    uint64_t waiting;   // questions, now
+    uint64_t questions; // that have waited
+    uint64_t requests;  // to the agent
+    uint64_t late;      // questions that were answered without what the agent had not taken over yet
+};
+void drainer_get_stats(struct drainer *d, struct drainer_stats *out);
+
+#endif

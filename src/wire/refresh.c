@@ -1,0 +1,150 @@
+#include "wire/refresh.h"
+
+#include "base/thread_signals.h"
+#include "wire/drain.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct wire_refresher {
+    struct wire_loop *loop;
+    struct drain_line *line; // the thread's
+    pthread_t thread;
+    pthread_mutex_t lock; // of all below
+    pthread_cond_t news;
+    struct wire_refresh *waiting;  // for the next drain
+    struct wire_refresh *draining; // for the one that is under way
+    struct wire_refresh *drained;  // for the loop
+    struct wire_task task;         // `posted`: the loop has it
+    bool posted, stop;
+};
+
+static void push(struct wire_refresh **list, struct wire_refresh *refresh)
+{
+    refresh->next = *list;
+    refresh->at = list;
+    if (refresh->next)
+        refresh->next->at = &refresh->next;
+    *list = refresh;
+}
+
+static void unlink_refresh(struct wire_refresh *refresh)
+{
+    *refresh->at = refresh->next;
+    if (refresh->next)
+        refresh->next->at = refresh->at;
+}
+
+// `to` is empty.
+static void move(struct wire_refresh **from, struct wire_refresh **to)
+{
+    *to = *from;
+    *from = NULL;
+    if (*to)
+        (*to)->at = to;
+}
+
+// In the loop's thread. A refresh that is ready may cancel others.
+static void on_drained(struct wire_task *task)
+{
+    struct wire_refresher *r = (struct wire_refresher *)((char *)task - offsetof(struct wire_refresher, task));
+    pthread_mutex_lock(&r->lock);
+    r->posted = false;
+    for (struct wire_refresh *refresh; (refresh = r->drained);) {
+        unlink_refresh(refresh);
+        pthread_mutex_unlock(&r->lock);
+        refresh->ready(refresh);
+        pthread_mutex_lock(&r->lock);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void *run(void *user)
+{
+    struct wire_refresher *r = user;
+    pthread_setname_np(pthread_self(), "sonde-refresh");
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop) {
+        if (!r->waiting) {
+            pthread_cond_wait(&r->news, &r->lock);
+            continue;
+        }
+        move(&r->waiting, &r->draining);
+        pthread_mutex_unlock(&r->lock);
+        drain_line_ask(r->line); // late or without an agent, the file is answered from as it is
+        pthread_mutex_lock(&r->lock);
+        while (r->draining) {
+            struct wire_refresh *refresh = r->draining;
+            unlink_refresh(refresh);
+            push(&r->drained, refresh);
+        }
+        if (r->drained && !r->posted) {
+            r->posted = true;
+            wire_loop_post(r->loop, &r->task);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+int wire_refresher_create(struct wire_loop *loop, const char *agent_socket, struct wire_refresher **out,
+                          struct error *e)
+{
+    struct wire_refresher *r = *out = calloc(1, sizeof *r);
+    int rc = r ? drain_line_create(agent_socket, 0, &r->line) : -ENOMEM;
+    if (!rc) {
+        r->loop = loop;
+        r->task.run = on_drained;
+        pthread_mutex_init(&r->lock, NULL);
+        pthread_cond_init(&r->news, NULL);
+        sigset_t before;
+        thread_signals_block(&before);
+        rc = -pthread_create(&r->thread, NULL, run, r);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (!rc)
+        return 0;
+    if (r)
+        drain_line_destroy(r->line);
+    free(r);
+    *out = NULL;
+    return error_set(e, rc, "cannot ask the agent at %s before questions: %s", agent_socket, strerror(-rc));
+}
+
+static void nothing(void *user)
+{
+    (void)user;
+}
+
+void wire_refresher_destroy(struct wire_refresher *r)
+{
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    pthread_cond_signal(&r->news);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    wire_loop_call(r->loop, nothing, NULL); // behind a task that was posted
+    drain_line_destroy(r->line);
+    pthread_cond_destroy(&r->news);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+void wire_refresh_begin(struct wire_refresher *r, struct wire_refresh *refresh)
+{
+    pthread_mutex_lock(&r->lock);
+    push(&r->waiting, refresh);
+    pthread_cond_signal(&r->news);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void wire_refresh_cancel(struct wire_refresher *r, struct wire_refresh *refresh)
+{
+    pthread_mutex_lock(&r->lock);
+    unlink_refresh(refresh);
+    pthread_mutex_unlock(&r->lock);
+}
