@@ -15,7 +15,9 @@ import { aligned, braces, commandLine, interval, intervalText, plan } from './pl
 import { Placed, Spans, SPANS_MAX } from './spans';
 import { applyStored, readTheme, toggle } from './theme';
 
-const METRICS_MS = 2000; // between two looks for new metrics, annotations and spans
+const LIVE_MS = 2000; // between two looks at the job: status, annotations, spans
+const METRICS_MANY_MS = 15000; // between two lists of metrics of many nodes: each of them has to be asked
+const METRICS_MANY_NODES = 16;
 const IDLE_MS = 10000; // the same for a recording: is the server still there?
 const HEAT_MS = 4000;
 const TAGS_MAX = 500; // that are suggested for the filter
@@ -47,6 +49,7 @@ class Page {
   private nodes: Node[] = [];
   private metrics: Metric[] = [];
   private annotations: Annotation[] = [];
+  private metricsAt = 0;
   private dropped = 0;
   private pointsPerSecond = 0;
   private pointsBefore: { at: number; points: number } | null = null;
@@ -167,7 +170,7 @@ class Page {
         first = false;
         if (this.live && !location.hash && this.whole().to - this.whole().from > RECENT_S * 1000 * 1.5) this.set({ last: RECENT_S });
       }
-      await new Promise((go) => setTimeout(go, this.loader.connection.state === 'lost' ? 250 : this.live || !this.nodes.length ? METRICS_MS / 2 : IDLE_MS));
+      await new Promise((go) => setTimeout(go, this.loader.connection.state === 'lost' ? 250 : this.live || !this.nodes.length ? LIVE_MS : IDLE_MS));
     }
   }
 
@@ -179,7 +182,7 @@ class Page {
       const [status, nodes, metrics] = await Promise.all([
         this.loader.guarded(() => this.api.status()),
         this.loader.guarded(() => this.api.nodes()),
-        this.loader.guarded(() => this.api.metrics()),
+        this.metricsDue() ? this.loader.guarded(() => this.api.metrics()) : { metrics: this.metrics },
       ]);
       if (status && nodes && metrics) {
         this.takeStatus(status, nodes.nodes);
@@ -190,6 +193,12 @@ class Page {
     }
     this.showConnection();
     this.redraw();
+  }
+
+  private metricsDue(): boolean {
+    const due = this.nodes.length <= METRICS_MANY_NODES || Date.now() - this.metricsAt >= METRICS_MANY_MS;
+    if (due) this.metricsAt = Date.now();
+    return due;
   }
 
   private takeStatus(status: Status, nodes: Node[]): void {
