@@ -21,6 +21,17 @@ typedef void aggregator_reboot_fn(void *user, struct str hosts);
 // Somebody asks for a collector, or for its end: what stands behind the verb (wire/collector_line.h).
 typedef void aggregator_collector_fn(void *user, struct str wanted);
 
+// What the launcher wrote about the run whose files lie in a folder.
+struct aggregator_run {
+    char *command;            // malloc'ed, as a shell would take it
+    int64_t start_ns, end_ns; // end: 0 while it runs
+    int exit_code;            // of the command, once it has ended
+    int level;
+};
+
+// False: nothing is known of a run in this folder.
+typedef bool aggregator_run_fn(const char *folder, struct aggregator_run *out);
+
 // Each limit has a name, which errors give; 0 takes the default that stands behind it.
 struct aggregator_limits {
     size_t body_bytes;               // of a request, also after inflating: 16 MiB (413)
@@ -75,6 +86,7 @@ struct aggregator_options {
         *dump_dir; // where a dump goes when nobody says where: a folder on a node that is reached by ssh; NULL = this node; NULL = nowhere
     aggregator_alias_fn *resolve_alias; // NULL = there are no built-in metrics
     aggregator_alias_at_fn *alias_at;   // NULL = none of them has another name
+    aggregator_run_fn *describe_run;    // NULL = nothing is known of runs
     bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
     aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
     void *reboot_user;

@@ -176,6 +176,29 @@ static bool check_cookie(const struct auth *auth, struct request *r, struct answ
     return true;
 }
 
+// Of the root, relative: a proxy may show it below another path (/user/me/proxy/4242/), which only the
+// browser knows. The same goes for the path of the cookie.
+static bool is_root(const char *target)
+{
+    return target[0] == '/' && (!target[1] || target[1] == '?');
+}
+
+// The link stood in another page (a chat, a file): browsers send no SameSite=Strict cookie along a redirect
+// from there, but they do from a page of ours.
+static void lead_on(struct answer *a, const char *target)
+{
+    a->status = 200;
+    a->content_type = "text/html; charset=UTF-8";
+    buf_add_str(&a->body, STR("<!doctype html><html lang=\"en\"><title>sonde</title><meta http-equiv=\"refresh\" "
+                              "content=\"0;url="));
+    for (const char *c = target ? target : ""; *c; c++)
+        if (strchr("<>&\"'", *c))
+            buf_printf(&a->body, "&#%d;", *c);
+        else
+            buf_add_char(&a->body, *c);
+    buf_add_str(&a->body, STR("\"></html>\n"));
+}
+
 // A browser that opens a page with the token: it gets a session, and goes on to the page without
 // it.
 static bool send_on(const struct auth *auth, struct request *r, struct answer *a, const char *cookie)
@@ -189,10 +212,16 @@ static bool send_on(const struct auth *auth, struct request *r, struct answer *a
         return false;
     a->status = 303;
     a->content_type = NULL;
-    answer_header(
-        a, "Set-Cookie",
-        arena_printf(&r->arena, "%s=%s; Path=/; HttpOnly; SameSite=Strict%s", cookie, id, auth->tls ? "; Secure" : ""));
-    answer_header(a, "Location", target);
+    bool root = is_root(target), said;
+    answer_header(a, "Set-Cookie",
+                  arena_printf(&r->arena, "%s=%s%s; HttpOnly; SameSite=Strict%s", cookie, id, root ? "" : "; Path=/",
+                               auth->tls ? "; Secure" : ""));
+    if (root)
+        target = arena_printf(&r->arena, ".%s", target);
+    if (is_own_page(auth, r, &said))
+        answer_header(a, "Location", target);
+    else
+        lead_on(a, target);
     return true;
 }
 

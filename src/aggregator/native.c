@@ -1,11 +1,15 @@
-// native.c - sonde's own face: what is served, whether we are up, and a page for people who open the address.
+// native.c - sonde's own face: what is served, whether we are up, and the page for browsers.
 #include "aggregator/dump.h"
+#include "aggregator/page.h"
 #include "aggregator/reading.h"
 #include "aggregator/routes.h"
 #include "aggregator/workers.h"
 #include "base/clock.h"
 #include "base/own_memory.h"
 #include "wire/drain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 struct totals {
     uint64_t series, points, damaged_blocks, damaged_bytes;
@@ -65,6 +69,37 @@ static void write_unreadable(struct json_writer *w, const struct source *file)
     json_key_string(w, "state", STR("unreadable"));
     json_key_string(w, "error", str_of(source_problem(file)));
     json_end_object(w);
+}
+
+// The runs whose files are served, each once; at most RUNS_MAX, as status is asked for often.
+static void write_runs(struct json_writer *w, const struct service *service, const struct sources_view *view)
+{
+    enum { RUNS_MAX = 16, FOLDER_MAX = 4096 };
+    char folder[FOLDER_MAX], before[FOLDER_MAX] = "";
+    size_t written = 0;
+    json_key(w, STR("runs"));
+    json_begin_array(w);
+    for (size_t i = 0; i < view->count && service->describe_run && written < RUNS_MAX; i++) {
+        const char *path = source_path(view->files[i]), *slash = strrchr(path, '/');
+        struct aggregator_run run = {0};
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+        if (strcmp(folder, before) == 0 || !service->describe_run(folder, &run))
+            continue;
+        snprintf(before, sizeof before, "%s", folder);
+        json_begin_object(w);
+        json_key_string(w, "job", store_reader_meta(source_reader(view->files[i]), STR("job")));
+        json_key_string(w, "command", str_of(run.command));
+        json_key_i64(w, "level", run.level);
+        json_key_i64(w, "start_ns", run.start_ns + service->shift_ns);
+        if (run.end_ns) {
+            json_key_i64(w, "end_ns", run.end_ns + service->shift_ns);
+            json_key_i64(w, "exit_code", run.exit_code);
+        }
+        json_end_object(w);
+        free(run.command);
+        written++;
+    }
+    json_end_array(w);
 }
 
 static void write_connections(struct json_writer *w, struct service *service)
@@ -219,6 +254,7 @@ void native_status(struct service *service, struct request *r, struct answer *a)
         write_hub(&w, service->hub, &r->arena);
     if (service->agent_socket.size)
         dump_write(service->dump, service, &w);
+    write_runs(&w, service, &view);
     json_key(&w, STR("files"));
     json_begin_array(&w);
     for (size_t i = 0; i < view.count; i++)
@@ -248,37 +284,16 @@ void native_health(struct service *service, struct request *r, struct answer *a)
     buf_add_str(&a->body, STR("ok\n"));
 }
 
-static void add_escaped(struct buf *out, struct str text)
+void native_page(struct service *service, struct request *r, struct answer *a)
 {
-    for (size_t i = 0; i < text.size; i++) {
-        char c = text.data[i];
-        if (c == '<' || c == '>' || c == '&' || c == '"')
-            buf_printf(out, "&#%d;", c);
-        else
-            buf_add_char(out, c);
+    (void)service;
+    if (page_file_count || !str_eq(r->path, STR("/"))) {
+        page_answer(page_files, page_file_count, r, a);
+        return;
     }
-}
-
-void native_start_page(struct service *service, struct request *r, struct answer *a)
-{
-    (void)r;
-    size_t count;
-    const struct route *routes = routes_all(&count);
-    a->content_type = "text/html; charset=UTF-8";
-    buf_add_str(
-        &a->body,
-        STR("<!doctype html><html lang=\"en\"><title>sonde</title><style>body{font-family:sans-serif;margin:2em}"
-            "td{padding:.2em 1em .2em 0}</style><h1>sonde</h1><p>Telemetry of "));
-    if (service->job.size) {
-        buf_add_str(&a->body, STR("job "));
-        add_escaped(&a->body, service->job);
-    } else {
-        buf_add_str(&a->body, STR("these recordings"));
-    }
-    buf_add_str(&a->body,
-                STR(". Point Grafana's OpenTSDB data source at this address. What is served here:</p><table>"));
-    for (size_t i = 0; i < count; i++)
-        buf_printf(&a->body, "<tr><td><a href=\"%s\">%s</a><td>%s", routes[i].path.data, routes[i].path.data,
-                   routes[i].help);
-    buf_add_str(&a->body, STR("</table></html>\n"));
+    page_message(a, "sonde",
+                 "This sonde was built without the page, as node or npm was missing. Install nodejs (18 or newer) and "
+                 "npm, and run make again.",
+                 "The data are here all the same: sonde query, Grafana's OpenTSDB data source at this address, or the "
+                 "routes that /sonde/v1/openapi.json lists.");
 }

@@ -5,6 +5,7 @@
 #include "aggregator/stream.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "collect/collect.h"
 
 #include <errno.h>
 
@@ -146,6 +147,9 @@ static int write_metric(const struct service *service, struct json_writer *w, st
         each_alias(service, m->name, put_alias, w);
         json_end_array(w);
     }
+    const struct collect_metric *built_in = collect_find(m->name);
+    if (built_in && str_eq(built_in->metric.name, m->name))
+        json_key_string(w, "source", built_in->source);
     json_end_object(w);
     return 0;
 }

@@ -35,6 +35,7 @@ enum request_header {
     HEADER_CONTENT_ENCODING,
     HEADER_FETCH_SITE,
     HEADER_ORIGIN,
+    HEADER_IF_NONE_MATCH,
     HEADER_FORWARDED, // these three: a proxy's
     HEADER_FORWARDED_FOR,
     HEADER_VIA,

@@ -29,6 +29,7 @@ void answer_error(struct answer *a, int status, const char *message, const char 
     buf_free(&a->body);
     a->body.limit = limit_bytes;
     a->status = status;
+    a->policy = a->cache = NULL;
     a->content_type = "application/json; charset=UTF-8";
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
@@ -108,6 +109,14 @@ static void compress_body(struct answer *a)
     buf_free(&out);
 }
 
+static bool is_encoded(const struct answer *a)
+{
+    for (size_t i = 0; i < a->header_count; i++)
+        if (strcmp(a->headers[i].name, "Content-Encoding") == 0)
+            return true;
+    return false;
+}
+
 void answer_finish(struct answer *a, const struct request *r)
 {
     struct str callback;
@@ -122,7 +131,7 @@ void answer_finish(struct answer *a, const struct request *r)
     if (a->body.failed)
         answer_error(a, 413, "the answer is too large (limit answer_bytes)",
                      "Ask for a shorter range, fewer series, or downsample (\"1m-avg\").");
-    if (a->body.size >= ANSWER_GZIP_FROM_BYTES &&
+    if (a->body.size >= ANSWER_GZIP_FROM_BYTES && !is_encoded(a) &&
         request_accepts(r->headers[HEADER_ACCEPT_ENCODING], STR("gzip"), true))
         compress_body(a);
 }

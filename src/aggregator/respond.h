@@ -26,6 +26,8 @@ struct answer {
     const char *content_type;
     struct answer_header headers[ANSWER_HEADERS_MAX];
     size_t header_count;
+    const char *policy;    // Content-Security-Policy; NULL: nothing is loaded, nothing runs
+    const char *cache;     // Cache-Control; NULL: no-store
     bool jsonp;            // a script for pages of other servers (answer_finish)
     struct stream *stream; // instead of a body: what comes, as it comes. The answer's until the server takes it
 };

@@ -1,6 +1,7 @@
 // routes.c - the table of routes, and the way through it.
 #include "aggregator/routes.h"
 
+#include "aggregator/page.h"
 #include "aggregator/request_times.h"
 #include "base/clock.h"
 
@@ -10,7 +11,9 @@
 enum { READ = METHOD_GET, ASK = METHOD_GET | METHOD_POST };
 
 static const struct route routes[] = {
-    {STR("/"), READ, ACCESS_VIEW, native_start_page, "this page", NULL},
+    {STR("/"), READ, ACCESS_VIEW, native_page, "the page for browsers", NULL},
+    {STR("/page.js"), READ, ACCESS_VIEW, native_page, "the page's script", "v"},
+    {STR("/page.css"), READ, ACCESS_VIEW, native_page, "the page's style sheet", "v"},
     {STR("/healthz"), READ, ACCESS_OPEN, native_health, "whether the server is up; needs no token", NULL},
     {STR("/sonde/v1/proof"), READ, ACCESS_OPEN, native_proof,
      "a proof that this server knows the token, for clients that have it; needs no token", "nonce!"},
@@ -274,12 +277,14 @@ static const struct route *admit(struct service *service, struct request *r, str
     const struct route *route = strip_version(r, &path, a) ? find(path) : NULL;
     bool open = route && route->access == ACCESS_OPEN;
     // Without the token nobody learns which routes there are.
-    if (!open && !auth_check(&service->auth, r, a))
+    if (!open && !auth_check(&service->auth, r, a)) {
+        page_for_people(r, a);
         return NULL;
+    }
     if (a->status != 200)
         return NULL; // the version
     if (!route) {
-        answer_error(a, 404, "Endpoint not found", "The requested endpoint was not found; / lists those there are.");
+        answer_error(a, 404, "Endpoint not found", "/sonde/v1/openapi.json lists the endpoints.");
         return NULL;
     }
     if (service->only_dragon_points && !check_dragon(route, r, a))

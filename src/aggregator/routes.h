@@ -1,4 +1,4 @@
-// routes.h - what is served where: one table, from which dispatch, 404, 405, the start page and docs/http.md come.
+// routes.h - what is served where: one table, from which dispatch, 404, 405, the OpenAPI document and docs/http.md come.
 #ifndef SONDE_AGGREGATOR_ROUTES_H
 #define SONDE_AGGREGATOR_ROUTES_H
 
@@ -29,6 +29,7 @@ struct service {
     struct aggregator_limits limits; // no zeros
     aggregator_alias_fn *resolve_alias;
     aggregator_alias_at_fn *alias_at;
+    aggregator_run_fn *describe_run;     // NULL: nothing is known of runs
     struct known_metrics *known_metrics; // NULL without a hub: our own files forget none
     struct str cors;                     // origins whose pages may read, separated by commas, or "*"; empty = none
     struct dump *dump;                   // the one that is being made
@@ -73,7 +74,7 @@ struct route {
     unsigned methods; // enum request_method; HEAD goes where GET goes
     enum access access;
     route_fn *handle;
-    const char *help;       // for the start page
+    const char *help;       // for the OpenAPI document
     const char *parameters; // names, separated by blanks, those that are needed with a ! behind; NULL = none
 };
 enum { ROUTE_OPEN_BODY_MAX = 1024 };
@@ -153,6 +154,6 @@ void opentsdb_version(struct service *service, struct request *r, struct answer 
 void native_status(struct service *service, struct request *r, struct answer *a);
 void native_proof(struct service *service, struct request *r, struct answer *a);
 void native_health(struct service *service, struct request *r, struct answer *a);
-void native_start_page(struct service *service, struct request *r, struct answer *a);
+void native_page(struct service *service, struct request *r, struct answer *a);
 
 #endif

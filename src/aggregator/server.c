@@ -127,11 +127,12 @@ static void add_headers(struct MHD_Response *response, const struct answer *a)
 {
     if (a->content_type)
         MHD_add_response_header(response, "Content-Type", a->content_type);
-    MHD_add_response_header(response, "Cache-Control", "no-store");
+    MHD_add_response_header(response, "Cache-Control", a->cache ? a->cache : "no-store");
     // No page may frame an answer, run a script in it, or include it (but for JSONP, which is made for that).
     MHD_add_response_header(response, "Content-Security-Policy",
-                            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
-                            "frame-ancestors 'none'");
+                            a->policy ? a->policy
+                                      : "default-src 'none'; base-uri 'none'; form-action 'none'; "
+                                        "frame-ancestors 'none'");
     MHD_add_response_header(response, "X-Frame-Options", "DENY");
     if (!a->jsonp)
         MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
@@ -434,6 +435,7 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
         .limits = limits_of(&o->limits),
         .resolve_alias = o->resolve_alias,
         .alias_at = o->alias_at,
+        .describe_run = o->describe_run,
         .cors = str_of(g->cors),
         .job = str_of(g->job),
         .agent_socket = str_of(g->agent_socket),

@@ -46,7 +46,7 @@ static int find_paths(const struct options *o, struct recordings *found, const c
     return 0;
 }
 
-int command_replay(const struct options *o)
+int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user)
 {
     struct error e;
     char token[TOKEN_TEXT_MAX];
@@ -71,15 +71,22 @@ int command_replay(const struct options *o)
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
             .resolve_alias = serve_other_name,
             .alias_at = collect_alias,
+            .describe_run = serve_describe_run,
             .replay = true,
             .as_if_now = options_flag(o, OPT_AS_IF_NOW),
         };
         if (found.what[0])
             log_line(LOG_INFO, "%s", found.what);
-        status = serve_by_hand(&replay, options_text(o, OPT_TOKEN_FILE), &e);
+        status = ready ? serve_until_signal(&replay, ready, user, &e)
+                       : serve_by_hand(&replay, options_text(o, OPT_TOKEN_FILE), &e);
     }
     recordings_close(&found);
     free(paths);
     explicit_bzero(token, sizeof token);
     return status < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
+}
+
+int command_replay(const struct options *o)
+{
+    return serve_recordings(o, NULL, NULL);
 }

@@ -2,13 +2,14 @@
 
 #include "base/clock.h"
 #include "collect/collect.h"
+#include "launch/job.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { QUERY_MEMORY_BYTES = 256 << 20 };
+enum { QUERY_MEMORY_BYTES = 256 << 20, ADDRESS_MAX = 320 };
 
 int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error *e)
 {
@@ -33,7 +34,7 @@ struct aggregator_limits serve_limits(const struct options *o)
     };
 }
 
-int serve_by_hand(const struct aggregator_options *options, bool from_file, struct error *e)
+int serve_until_signal(const struct aggregator_options *options, serve_ready_fn *ready, void *user, struct error *e)
 {
     sigset_t ends;
     sigemptyset(&ends);
@@ -45,15 +46,28 @@ int serve_by_hand(const struct aggregator_options *options, bool from_file, stru
     if (status < 0)
         return status;
     bool v6 = strchr(options->listen, ':') != NULL;
-    char view[TOKEN_TEXT_MAX];
-    bool shown = !from_file || isatty(STDERR_FILENO);
+    char view[TOKEN_TEXT_MAX], address[ADDRESS_MAX], url[ADDRESS_MAX + TOKEN_TEXT_MAX + 16];
     token_of_role(str_of(options->token), ROLE_VIEW, view);
-    fprintf(stderr, "sonde: http%s://%s%s%s:%d%s%s\n", options->tls_cert ? "s" : "", v6 ? "[" : "", options->listen,
-            v6 ? "]" : "", aggregator_port(aggregator), shown ? "/?token=" : "", shown ? view : "");
+    snprintf(address, sizeof address, "http%s://%s%s%s:%d", options->tls_cert ? "s" : "", v6 ? "[" : "",
+             options->listen, v6 ? "]" : "", aggregator_port(aggregator));
+    snprintf(url, sizeof url, "%s/?token=%s", address, view);
+    ready(user, address, url);
     int number;
     sigwait(&ends, &number);
     aggregator_stop(aggregator);
     return 0;
+}
+
+static void print_address(void *user, const char *address, const char *url)
+{
+    const bool *shown = user;
+    fprintf(stderr, "sonde: %s\n", *shown ? url : address);
+}
+
+int serve_by_hand(const struct aggregator_options *options, bool from_file, struct error *e)
+{
+    bool shown = !from_file || isatty(STDERR_FILENO);
+    return serve_until_signal(options, print_address, &shown, e);
 }
 
 struct str serve_other_name(struct str name)
@@ -62,4 +76,25 @@ struct str serve_other_name(struct str name)
     static const struct str of_dragon = STR("def_pool_utilization");
     const struct collect_metric *known = collect_find(name);
     return known ? known->metric.name : str_eq(name, of_dragon) ? of_dragon : STR("");
+}
+
+bool serve_describe_run(const char *folder, struct aggregator_run *out)
+{
+    static const char *const names[] = {JOB_RUN_FILE, JOB_FILE};
+    char path[FOLDER_PATH_MAX];
+    struct job job;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int size = snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        if (size >= (int)sizeof path || job_read(path, &job, NULL) != 0)
+            continue;
+        *out = (struct aggregator_run){.command = job.command,
+                                       .start_ns = job.start_ns,
+                                       .end_ns = job.end_ns,
+                                       .exit_code = job.exit_code,
+                                       .level = job.level};
+        job.command = NULL;
+        job_free(&job);
+        return true;
+    }
+    return false;
 }

@@ -54,7 +54,7 @@ static void print_where(const struct job *job, const char *runs, const struct su
 {
     const char *path = runs[0] ? job->id : job->record;
     log_say("recorded in %s", job->record);
-    log_say("try: sonde query --list %s%s%s", path,
+    log_say("try: sonde open %s; sonde query --list %s%s%s", path, path,
             s->cpu_percent.count ? "; sonde query 'avg:1s-avg:cpu_percent' " : "", s->cpu_percent.count ? path : "");
 }
 

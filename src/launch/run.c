@@ -416,8 +416,12 @@ static void start_telemetry(struct launch *l)
 
 static void say_where(const struct launch *l)
 {
-    if (l->o->quiet || !l->job.url[0] || !(l->o->verbose || isatty(STDERR_FILENO)))
+    if (l->o->quiet || !l->job.url[0])
         return;
+    if (!l->o->verbose && !isatty(STDERR_FILENO)) {
+        fprintf(stderr, "sonde: job %s: sonde open %s shows its page\n", l->job.id, l->job.id);
+        return;
+    }
     // Not into the logs of batch jobs, which others may read.
     char view[TOKEN_TEXT_MAX];
     token_of_role(str_of(l->token), ROLE_VIEW, view);

@@ -281,6 +281,7 @@ class Kills(Place):
     def test_agent_again_and_again(self):
         process = self.start("run", "--", "sh", "-c", "echo up; read line <fifo; exit 5", env=self.with_fifo())
         self.assertEqual(process.stdout.readline(), "up\n")
+        self.assertIn("shows its page", process.stderr.readline())
         seen = set()
         for _ in range(6):
             agent = until(lambda: next((p for p in self.alive("agent --folder") if p not in seen), None), "the next agent")

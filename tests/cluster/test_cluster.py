@@ -159,12 +159,16 @@ class Cluster(Dumps, unittest.TestCase):
         path.chmod(0o755)
         return f"/mnt/shared/{path.name}"
 
+    def warning(self, run):
+        """The next line of a run, but for its first one."""
+        return next(line for line in iter(run.stderr.readline, "") if "shows its page" not in line)
+
     def hears(self, run, words):
-        """The next that a run says; but for what agents say of a machine that is too busy to be looked at."""
+        """The next line of a run, but for its first one, and for those in which agents say that a machine is too busy."""
         for line in iter(run.stderr.readline, ""):
             if words in line:
                 return
-            self.assertIn("does not answer and is left out", line, words)
+            self.assertRegex(line, "shows its page|does not answer and is left out", words)
         self.fail(f"it has ended without a word of: {words}")
 
     # ---- looking
@@ -473,7 +477,7 @@ class Cluster(Dumps, unittest.TestCase):
         """n2's clock is 250 ms ahead."""
         skewed = self.script(f'[ $(hostname) = n2 ] && export SKEW_MS=250 LD_PRELOAD=/mnt/bin/{os.path.basename(SKEW)}\nexec /mnt/bin/sonde "$@"\n')
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", f"--remote-sonde={skewed}", "sleep", "1000")
-        self.assertRegex(run.stderr.readline(), r"the clock of node n2 is 0\.2[0-9]+ s ahead of this one's")
+        self.assertRegex(self.warning(run), r"the clock of node n2 is 0\.2[0-9]+ s ahead of this one's")
         self.up()
         nodes = {n["host"]: n for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"]}
         self.assertLess(abs(nodes["n2"]["clock_offset_seconds"] - 0.25), 0.02 + nodes["n2"]["clock_offset_error_seconds"])
@@ -700,7 +704,7 @@ class Cluster(Dumps, unittest.TestCase):
         self.assertEqual(taken.stdout.readline(), "up\n")
         run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5151", "sleep", "1000")
         # The port is taken there: said once, and tried again.
-        self.assertRegex(run.stderr.readline(), "the tunnel from n2 is not open: .*port.* 5151")
+        self.assertRegex(self.warning(run), "the tunnel from n2 is not open: .*port.* 5151")
         for pid in lab.processes("n2", "signal.pause"):
             os.kill(pid, signal.SIGKILL)
         until(lambda: self.answers("n2", 5151), "the tunnel is open")

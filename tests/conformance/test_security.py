@@ -33,7 +33,7 @@ class WithToken(Case):
 
     def test_ways_to_give_it(self):
         cookie = self.ask(f"/?token={TOKEN}", Accept="text/html").headers["Set-Cookie"]
-        self.assertRegex(cookie, rf"^sonde_session_{self.server.port}=[0-9a-f]{{64}}; Path=/; HttpOnly; SameSite=Strict$")
+        self.assertRegex(cookie, rf"^sonde_session_{self.server.port}=[0-9a-f]{{64}}; HttpOnly; SameSite=Strict$")
         for headers in ({"Authorization": f"Bearer {TOKEN}"}, {"Authorization": f"bearer {TOKEN}"}, {"Cookie": f"x=y; {cookie.split(';')[0]}"}):
             self.assertEqual(self.ask("/api/version", **headers).status, 200)
         answer = self.ask(f"/api/version?token={TOKEN}")
@@ -48,7 +48,7 @@ class WithToken(Case):
                 self.assertIsNone(answer.headers["Set-Cookie"])
 
     def test_browser_is_sent_on(self):
-        for target, location in ((f"/?token={TOKEN}", "/"), (f"/api/query?m=a&token={TOKEN}&start=1", "/api/query?m=a&start=1"),
+        for target, location in ((f"/?token={TOKEN}", "./"), (f"/api/query?m=a&token={TOKEN}&start=1", "/api/query?m=a&start=1"),
                                  (f"//elsewhere.example/?token={TOKEN}", "/elsewhere.example/")):
             answer = self.ask(target, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
             self.assertEqual((answer.status, answer.headers["Location"]), (303, location))

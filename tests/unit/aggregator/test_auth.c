@@ -232,7 +232,8 @@ static void test_cookie_and_redirect(void **state)
     static const struct {
         const char *target, *location;
     } rows[] = {
-        {"/?token=secret", "/"},
+        {"/?token=secret", "./"}, // below whatever path a proxy has put it
+        {"/?token=secret&x=1", "./?x=1"},
         {"/a?x=1&token=secret&y=%20", "/a?x=1&y=%20"},
         {"/a?token=old&token=secret&y", "/a?y"},
         {"/a?&&token=old&&x&token=secret&&", "/a?x"},
@@ -252,10 +253,26 @@ static void test_cookie_and_redirect(void **state)
         assert_string_equal(header_of(&a, "Location"), rows[i].location);
         const char *cookie = header_of(&a, "Set-Cookie");
         assert_int_equal(strncmp(cookie, "sonde_session_4242=", 19), 0);
-        assert_string_equal(cookie + 19 + SESSION_ID_SIZE, "; Path=/; HttpOnly; SameSite=Strict");
+        assert_string_equal(cookie + 19 + SESSION_ID_SIZE, rows[i].location[0] == '.'
+                                                               ? "; HttpOnly; SameSite=Strict"
+                                                               : "; Path=/; HttpOnly; SameSite=Strict");
         assert_true(sessions_check(sessions, (struct str){cookie + 19, SESSION_ID_SIZE}, &r.peer));
         answer_free(&a);
         request_free(&r);
+        // From a page of another server no redirect may carry the cookie: a page of ours goes on.
+        static const char *const sites[] = {"cross-site", "same-site"};
+        for (size_t k = 0; k < 2; k++) {
+            attempt.site = sites[k];
+            assert_false(check("secret", &attempt, &r, &a));
+            assert_int_equal(a.status, 200);
+            assert_string_equal(header_of(&a, "Location"), "");
+            assert_int_equal(strncmp(header_of(&a, "Set-Cookie"), "sonde_session_4242=", 19), 0);
+            assert_true(str_find(buf_str(&a.body), STR("content=\"0;url=")) > 0);
+            assert_true(str_find(buf_str(&a.body), STR("token")) < 0 || strstr(rows[i].location, "token"));
+            answer_free(&a);
+            request_free(&r);
+        }
+        attempt.site = NULL;
         // A program that takes anything, and a form, get their answer at once, without a session.
         attempt.accept = "*/*";
         assert_true(check("secret", &attempt, &r, &a));

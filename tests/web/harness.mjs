@@ -1,0 +1,181 @@
+// Servers, recordings and a browser for the tests of the page.
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import readline from 'node:readline';
+
+const packages = process.env.WEB_TEST_PACKAGES;
+export const built = existsSync(path.join(process.env.PAGE_PACKAGES ?? '', 'node_modules/esbuild'));
+const chromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((p) => existsSync(p));
+
+// Ends the program as skipped where something is missing that cannot be had here.
+export function need(...what) {
+  const missing = {
+    page: !built && 'the page was built without esbuild',
+    packages: !existsSync(path.join(packages, 'node_modules/playwright-core')) && 'no packages of tests/web',
+    chromium: !chromium && 'no Chromium',
+  };
+  for (const name of what)
+    if (missing[name]) {
+      console.log(`skipped: ${missing[name]}`);
+      process.exit(77);
+    }
+}
+
+export const require = createRequire(path.join(packages, 'package.json'));
+export const TOKEN = 'a-token-of-the-page-test';
+const ended = [];
+
+export function atEnd(work) {
+  ended.push(work);
+}
+
+export async function endAll() {
+  for (const work of ended.splice(0).reverse()) await work();
+}
+
+export function folder() {
+  const made = mkdtempSync(path.join(os.tmpdir(), 'sonde-web-'));
+  atEnd(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
+// A process of ours; its end is waited for.
+export function start(program, args, options = {}) {
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], ...options });
+  const gone = new Promise((resolve) => child.on('exit', resolve));
+  child.stdin.on('error', () => undefined);
+  atEnd(async () => {
+    child.stdin.end();
+    child.kill('SIGTERM');
+    await gone;
+  });
+  return { child, gone, lines: readline.createInterface({ input: child.stdout }) };
+}
+
+// Waits for a line of standard error that matches.
+export async function said(child, pattern) {
+  let text = '';
+  for await (const part of child.stderr) {
+    text += part;
+    const found = text.match(pattern);
+    if (found) {
+      child.stderr.resume();
+      return found;
+    }
+  }
+  throw new Error(`it ended without ${pattern}: ${text}`);
+}
+
+// Writes a recording with tests/conformance/make_store: points, metrics, spans, annotations.
+export async function record(file, job, host, write) {
+  const { child, gone } = start(process.env.SONDE_MAKE_STORE, [file, job, host]);
+  const tags = (t) => Object.entries(t).map(([k, v]) => `${k}=${v}`).join(',') || '-';
+  const ns = (ms) => `${BigInt(Math.round(ms * 1000)) * 1000n}`;
+  const say = (line) => child.stdin.write(line + '\n');
+  write({
+    metric: (name, kind, unit, help) => say(`metric ${name} ${kind} ${unit || '-'} ${help}`),
+    point: (metric, t, ms, value) => say(`point ${metric} ${tags(t)} ${ns(ms)} ${value}`),
+    span: (id, parent, from, to, t, name) => say(`span ${id} ${parent} ${ns(from)} ${to === null ? '-' : ns(to)} ${tags(t)} ${name}`),
+    annotation: (ms, t, text) => say(`annotation ${ns(ms)} ${tags(t)} ${text}`),
+  });
+  child.stdin.end();
+  if ((await gone) !== 0) throw new Error('make_store failed');
+}
+
+export async function serve(paths, options = []) {
+  const { child, gone, lines } = start(process.env.SONDE_SERVE, [`token=${TOKEN}`, ...options, '--', ...paths]);
+  child.stderr.resume();
+  const [word, port] = await Promise.race([
+    new Promise((resolve) => lines.once('line', (line) => resolve(line.split(' ')))),
+    gone.then((code) => ['it ended with', code]),
+  ]);
+  if (word !== 'ready') throw new Error(`serve: ${word} ${port}`);
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    port: Number(port),
+    stop: async () => {
+      child.stdin.end();
+      child.kill('SIGTERM');
+      await gone;
+    },
+  };
+}
+
+export async function ask(url, pathname, token, body) {
+  const response = await fetch(new URL(pathname, url), {
+    method: body ? 'POST' : 'GET',
+    headers: { Authorization: `Bearer ${token}` },
+    body: body && JSON.stringify(body),
+  });
+  return response.json();
+}
+
+// A proxy that shows the server below a path, as a notebook server does; it can be closed and opened again.
+export async function proxy(port, prefix) {
+  const sockets = new Set();
+  const handle = (request, response) => {
+    if (!request.url.startsWith(prefix)) {
+      response.writeHead(404).end();
+      return;
+    }
+    const target = '/' + request.url.slice(prefix.length);
+    const onward = http.request({ port, host: '127.0.0.1', method: request.method, path: target, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    response.on('close', () => onward.destroy());
+    request.pipe(onward);
+  };
+  let server;
+  let own = 0;
+  const open = () =>
+    new Promise((resolve) => {
+      server = http.createServer(handle);
+      server.on('connection', (s) => {
+        sockets.add(s);
+        s.on('close', () => sockets.delete(s));
+      });
+      server.listen(own, '127.0.0.1', () => {
+        own = server.address().port;
+        resolve();
+      });
+    });
+  const close = () =>
+    new Promise((resolve) => {
+      server.close(resolve);
+      for (const s of sockets) s.destroy();
+    });
+  await open();
+  atEnd(close);
+  return { url: `http://127.0.0.1:${own}${prefix}`, open, close };
+}
+
+export async function browser() {
+  const { chromium: driver } = require('playwright-core');
+  const b = await driver.launch({ executablePath: chromium, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  atEnd(() => b.close());
+  return b;
+}
+
+// A page of a browser of its own; what its console says is collected.
+export async function tab(b, options = {}) {
+  const context = await b.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(Number(process.env.SONDE_WEB_TIMEOUT_MS ?? 30000));
+  page.said = [];
+  page.on('console', (m) => page.said.push(`${m.type()}: ${m.text()}`));
+  page.on('pageerror', (e) => page.said.push(`error: ${e.stack}`));
+  return page;
+}
+
+export const drawn = (page) => page.evaluate(() => window.sonde.drawn());
+
+// Waits until what is drawn satisfies `test`, a function that runs in the page.
+export async function until(page, test, argument) {
+  await page.waitForFunction(test, argument, { polling: 100 });
+}

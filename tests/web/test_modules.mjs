@@ -1,0 +1,305 @@
+// The page's modules, without a browser; and what embed.py makes of them.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { built, endAll, folder, need } from './harness.mjs';
+
+need('page');
+process.env.TZ = 'Europe/Berlin';
+const web = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../web');
+const out = folder();
+const load = async (name) => {
+  const file = path.join(out, `${name}.mjs`);
+  const esbuild = path.join(process.env.PAGE_PACKAGES, 'node_modules/esbuild/bin/esbuild');
+  const done = spawnSync(esbuild, [`${web}/src/${name}.ts`, '--bundle', '--format=esm', `--outfile=${file}`, '--log-level=warning']);
+  assert.equal(done.status, 0, String(done.stderr));
+  return import(pathToFileURL(file));
+};
+const format = await load('format');
+const scale = await load('scale');
+const model = await load('model');
+const plan = await load('plan');
+const lines = await load('lines');
+const columns = await load('columns');
+const events = await load('events');
+const catalogue = await load('catalogue');
+const spans = await load('spans');
+const heat = await load('heatmap');
+const api = await load('api');
+after(endAll);
+
+// A generator with a seed (mulberry32): the campaign gives new seeds.
+const seed = Number(process.env.SONDE_TEST_SEED ?? 19);
+const rounds = Number(process.env.SONDE_TEST_ROUNDS ?? 1);
+function random(from) {
+  let a = from >>> 0;
+  return () => {
+    a = (a + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(a ^ (a >>> 15), a | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+test('numbers have three digits and a unit', () => {
+  const rows = [
+    [0, '', '0'], [1, '', '1'], [0.5, '', '0.5'], [1234, '', '1.23 k'], [999.6, '', '1 k'], [1e9, '', '1 G'], [-1500, '', '-1.5 k'],
+    [0.00123, '', '0.00123'], [0.0000012, '', '1.20e-6'], [1e30, '', '1.00e30'],
+    [0, 'bytes', '0 B'], [1023, 'bytes', '1023 B'], [1536, 'bytes', '1.5 KiB'], [23.5 * 2 ** 30, 'bytes', '23.5 GiB'],
+    [2048, 'bytes/s', '2 KiB/s'], [99.96, 'percent', '100 %'], [6.6, 'percent', '6.6 %'], [12.345, 'percent', '12.3 %'],
+    [0.000123, 'seconds', '123 µs'], [0.0123, 'seconds', '12.3 ms'], [75, 'seconds', '1 min 15 s'], [59.96, 'seconds', '1 min 00 s'],
+    [3725, 'seconds', '1 h 02 min'], [90000, 'seconds', '1 d 1 h'], [1.2e9, 'hertz', '1.2 GHz'], [350, 'watts', '350 W'],
+    [42, 'celsius', '42 °C'], [8, '/s', '8 /s'], [0.004, '/s', '0.004 /s'], [1.5, 's/s', '1.5 s/s'], [20000, '/s', '20 k/s'],
+    [NaN, 'bytes', '–'], [null, '', '–'], [undefined, '', '–'], [Infinity, '', '∞'], [3.2, 'images', '3.2 images'],
+  ];
+  for (const [value, unit, text] of rows) assert.equal(format.value(value, unit), text, `${value} ${unit}`);
+});
+
+test('times are local', () => {
+  assert.equal(format.clock(Date.UTC(2026, 10, 22, 13, 3, 5, 250)), '14:03:05');
+  assert.equal(format.clock(Date.UTC(2026, 10, 22, 13, 3, 5, 250), 100), '14:03:05.250');
+  assert.equal(format.clock(Date.UTC(2026, 10, 22, 23, 30), 3600e3, true), '2026-11-23 00:30');
+});
+
+test('axes are round and hold the values', () => {
+  const next = random(seed);
+  for (let i = 0; i < 2000 * rounds; i++) {
+    const a = (next() - 0.3) * 10 ** (next() * 12 - 4);
+    const b = a + next() * 10 ** (next() * 12 - 6);
+    const binary = next() < 0.3;
+    const s = scale.valueScale(a, b, 3, binary);
+    const slack = (s.high - s.low) * 1e-9;
+    assert.ok(s.low <= a + slack && s.high >= b - slack, `seed ${seed}: ${a} ${b} in ${s.low} ${s.high}`);
+    assert.ok(s.ticks.length >= 2 && s.ticks.length <= 7, `seed ${seed}: ${s.ticks.length} ticks for ${a} ${b}`);
+  }
+  assert.deepEqual(scale.valueScale(5, 5, 3).ticks.length > 1, true);
+  assert.deepEqual(scale.valueScale(Infinity, -Infinity, 3), { low: 0, high: 1, ticks: [0, 1] });
+  assert.equal(scale.valueScale(3, 10, 3).low, 0);
+});
+
+test('time ticks fall on local hours', () => {
+  const from = Date.UTC(2026, 10, 22, 0, 10);
+  const { step, ticks } = scale.timeTicks(from, from + 86400e3, 5);
+  assert.equal(step, 21600e3);
+  for (const t of ticks) assert.equal(new Date(t).getHours() % 6, 0);
+});
+
+test('the address says the whole view', () => {
+  const view = { range: { from: 1000.5, to: 2000.25 }, last: 0, filter: { host: 'n1', rank: '3' }, search: 'a b', heat: 'loss', heatSort: 'mean' };
+  assert.deepEqual(model.fromHash(model.toHash(view)), view);
+  assert.equal(model.toHash(model.EMPTY), '');
+  assert.deepEqual(model.fromHash('#last=60'), { ...model.EMPTY, last: 60 });
+  // What no page wrote shows everything.
+  for (const odd of ['#from=5&to=1', '#from=x&to=2', '#last=-1', '#sort=%00', '#filter==,a,=b,c=', '#from=1'])
+    assert.deepEqual(model.fromHash(odd), model.EMPTY, odd);
+  assert.deepEqual(model.parseFilter(' host = a , rank=3,x'), { host: 'a', rank: '3' });
+});
+
+test('zooming and panning stay within the run', () => {
+  const whole = { from: 0, to: 1000 };
+  assert.deepEqual(model.zoomed({ from: 0, to: 100 }, 0.5, 0.5, whole), { from: 25, to: 75 });
+  assert.deepEqual(model.zoomed({ from: 0, to: 100 }, 4, 0.5, whole), { from: 0, to: 400 });
+  assert.deepEqual(model.zoomed({ from: 0, to: 900 }, 2, 0.5, whole), whole);
+  assert.deepEqual(model.panned({ from: 900, to: 1000 }, 0.25, whole), { from: 900, to: 1000 });
+  const tiny = model.zoomed({ from: 500, to: 500.02 }, 0.5, 0.5, whole);
+  assert.ok(tiny.to - tiny.from >= 0.0199);
+});
+
+test('questions have a bucket for two pixels, and whole buckets', () => {
+  for (const width of [1, 500, 60e3, 900e3, 3600e3, 86400e3, 30 * 86400e3])
+    for (const pixels of [100, 330, 1200]) {
+      const i = plan.interval(width, pixels);
+      assert.ok(width / i <= Math.max(20, pixels / 2), `${width} ms in ${pixels} pixels`);
+      assert.equal(86400e3 % i, 0);
+      assert.equal(plan.aligned({ from: 12345678.9, to: 2e7 }, i).from % i, 0);
+    }
+  assert.equal(plan.intervalText(200), '200ms');
+  assert.equal(plan.intervalText(90000), '90s');
+  assert.equal(plan.intervalText(7200e3), '2h');
+  const gauge = { name: 'loss', kind: 'gauge' };
+  assert.deepEqual(plan.plan(gauge, 'lines', 1000, { host: 'a', odd: 'x)y' }).expressions[1], 'none:1s-min:loss{}{host=literal_or(a)}');
+  assert.deepEqual(plan.plan({ name: 'n_total', kind: 'counter' }, 'lines', 60e3, {}).expressions, ['none:1m-last:rate{dropcounter}:n_total']);
+  assert.equal(plan.commandLine("none:1s-avg:it's", { from: 1.5, to: 2.5 }, 'j'), `sonde query 'none:1s-avg:it'\\''s' --start 1ms --end 3ms j`);
+});
+
+// The engine's rules, written again: all points into buckets, then means and rates.
+function oracle(points, intervalMs, counter) {
+  const buckets = new Map();
+  for (const [t, v] of points) {
+    const b = Math.floor(t / intervalMs) * intervalMs;
+    buckets.set(b, [...(buckets.get(b) ?? []), v]);
+  }
+  const all = [...buckets].sort(([a], [b]) => a - b);
+  if (!counter) return all.map(([t, v]) => [t, v.reduce((a, b) => a + b) / v.length, Math.min(...v), Math.max(...v)]);
+  return all.slice(1).flatMap(([t, v], i) => {
+    const [before, w] = all[i];
+    const rate = ((v[v.length - 1] - w[w.length - 1]) / (t - before)) * 1000;
+    return rate >= 0 ? [[t, rate, rate, rate]] : [];
+  });
+}
+
+test('the stream’s buckets are the server’s', () => {
+  for (let round = 0; round < 60 * rounds; round++) {
+    const next = random(seed + round);
+    const counter = next() < 0.5;
+    const intervalMs = [1, 10, 200, 1000][Math.floor(next() * 4)];
+    const points = [];
+    let t = 1e12 + Math.floor(next() * 1e6);
+    let v = 0;
+    for (let i = 0; i < 200; i++) {
+      t += next() * intervalMs * (next() < 0.05 ? 9 : 0.8);
+      v = counter ? (next() < 0.03 ? 0 : v + next()) : next() - 0.5;
+      points.push([t, v]);
+    }
+    // The page has buckets up to somewhere, and the stream begins one bucket before its last one.
+    const settled = oracle(points, intervalMs, counter);
+    const known = settled.slice(0, Math.floor(next() * settled.length));
+    const line = { key: '', tags: {}, t: [], mean: [], low: [], high: [] };
+    for (const [at, mean, low, high] of known) lines.putBucket(line, at, mean, low, high);
+    const since = known.length ? known[known.length - 1][0] - intervalMs : -Infinity;
+    const tail = new lines.Tail(intervalMs, counter);
+    for (const [at, value] of points) if (at >= since) tail.push(line, at, value);
+    // A counter's last bucket goes on; without a seed in the bucket before, a known rate stays.
+    const last = Math.floor(points[points.length - 1][0] / intervalMs) * intervalMs;
+    const wanted = counter ? settled.filter(([at]) => at !== last) : settled;
+    const got = line.t.map((at, i) => [at, line.mean[i], line.low[i], line.high[i]]).filter(([at]) => !counter || at !== last);
+    assert.equal(got.length, wanted.length, `seed ${seed + round}`);
+    got.forEach((row, i) => row.forEach((x, k) => assert.ok(Math.abs(x - wanted[i][k]) <= 1e-9 * Math.max(1, Math.abs(x)), `seed ${seed + round}: bucket ${i}: ${row} is not ${wanted[i]}`)));
+  }
+});
+
+test('buckets are put, replaced and forgotten in order', () => {
+  const line = { key: '', tags: {}, t: [], mean: [], low: [], high: [] };
+  for (const t of [10, 30, 20, 30]) lines.putBucket(line, t, t, t, t);
+  assert.deepEqual(line.t, [10, 20, 30]);
+  lines.replaceTail(line, { ...line, t: [20, 40], mean: [1, 2], low: [1, 2], high: [1, 2] }, 15);
+  assert.deepEqual([line.t, line.mean], [[10, 20, 40], [10, 1, 2]]);
+  assert.equal(lines.forget(line, 20), 1);
+  assert.deepEqual(line.t, [20, 40]);
+  assert.equal(lines.indexAt(line, 39, 100), 0);
+  assert.equal(lines.indexAt(line, 19, 100), -1);
+  assert.equal(lines.indexAt(line, 500, 100), -1); // a gap is no value
+  assert.deepEqual(lines.labels([{ tags: { host: 'a', gpu: '0', uuid: 'x' } }, { tags: { host: 'a', gpu: '1', uuid: 'y' } }]), ['gpu 0', 'gpu 1']);
+});
+
+test('columns are read, and a cut answer is refused', () => {
+  const bytes = [];
+  const u64 = (n) => {
+    const b = Buffer.alloc(8);
+    b.writeBigUInt64LE(BigInt.asUintN(64, BigInt(n)));
+    bytes.push(...b);
+  };
+  const text = (t) => [t.length, ...Buffer.from(t)];
+  bytes.push(...Buffer.from('sonde c2'));
+  const about = [2, ...text('loss'), 1, ...text('s'), 1, ...text('rank'), ...text('3'), 1, ...text('host'), 5, 0];
+  u64(about.length);
+  bytes.push(...about, ...new Array((8 - (about.length % 8)) % 8).fill(0));
+  u64(1);
+  u64(1795384123770413446n);
+  const v = Buffer.alloc(8);
+  v.writeDoubleLE(0.25);
+  bytes.push(...v);
+  u64(0);
+  const answer = new Uint8Array(bytes).buffer;
+  const [c] = columns.readColumns(answer);
+  assert.deepEqual([c.query, c.metric, c.kind, c.unit, c.tags, c.sourceSeries], [2, 'loss', 'gauge', 's', { rank: '3' }, 5]);
+  assert.deepEqual([c.t[0], c.v[0]], [1795384123770.413446, 0.25]);
+  for (let size = 0; size < bytes.length - 8; size++) assert.throws(() => columns.readColumns(answer.slice(0, size)), String(size));
+});
+
+test('an instant in JSON falls into its own bucket', () => {
+  const next = random(seed);
+  for (let i = 0; i < 10000 * rounds; i++) {
+    const interval = [1, 10, 50, 200, 500, 1000][Math.floor(next() * 6)];
+    const ms = Math.floor((1.7e12 + next() * 2e11) / interval) * interval;
+    const t = columns.millisecondsOfNumber(JSON.parse(`${ms}000000`));
+    assert.equal(Math.floor(t / interval) * interval, ms, `seed ${seed}`);
+  }
+});
+
+test('events are read however they are cut', () => {
+  const text = 'event: series\ndata: {"id":0}\n\n: nothing new\n\nevent: points\ndata: {"a":\ndata: 1}\n\n';
+  for (let cut = 0; cut <= text.length; cut++) {
+    const reader = new events.EventReader();
+    assert.deepEqual(
+      [...reader.push(text.slice(0, cut)), ...reader.push(text.slice(cut))],
+      [{ event: 'series', data: '{"id":0}' }, { event: 'points', data: '{"a":\n1}' }],
+    );
+  }
+});
+
+test('the clock of the server counts', () => {
+  const clock = new api.ServerClock();
+  assert.equal(clock.now(5000), 5000);
+  clock.note(new Date(3600e3).toUTCString(), 1000);
+  assert.ok(Math.abs(clock.now(1000) - 3600e3) <= 500);
+  const near = new api.ServerClock(); // less than a second is the header's own
+  near.note(new Date(4000).toUTCString(), 4700);
+  assert.equal(near.now(5000), 5000);
+});
+
+test('groups put the user’s metrics first', () => {
+  const metric = (name, source) => ({ name, kind: 'gauge', unit: '', help: '', level: 1, source });
+  const all = catalogue.groups([metric('memory_free_bytes', 'memory'), metric('load_5m', 'load'), metric('cpu_percent', 'cpu'), metric('loss'), metric('x', 'new source'), metric('pressure_io_some_percent', 'pressure')]);
+  assert.deepEqual(all.map((g) => [g.id, g.metrics.map((m) => m.name), g.shown]), [
+    ['custom', ['loss'], 1],
+    ['cpu', ['cpu_percent', 'load_5m'], 1],
+    ['memory', ['memory_free_bytes'], 1],
+    ['disk', ['pressure_io_some_percent'], 1],
+    ['other', ['x'], 1],
+  ]);
+  assert.ok(catalogue.matches({ ...metric('loss'), help: 'Of training.' }, 'Your metrics', 'TRAIN los'));
+  assert.ok(!catalogue.matches(metric('loss'), 'Your metrics', 'gpu'));
+});
+
+test('spans are nested in lanes and summed up', () => {
+  const span = (name, from, to, tags, id = 0) => ({ name, start_ns: from * 1e6, end_ns: to === null ? undefined : to * 1e6, id, parent: 0, node: 'a', tags });
+  const all = spans.lanes(
+    [span('step', 10, 20, { rank: '10' }), span('epoch', 0, 100, { rank: '2' }), span('step', 0, 40, { rank: '2' }), span('step', 40, 100, { rank: '2' }), span('open', 90, null, { rank: '2' })],
+    200,
+  );
+  assert.deepEqual(all.map((l) => [l.name, l.depth]), [['a rank 2', 3], ['a rank 10', 1]]);
+  assert.deepEqual(all[0].spans.map((p) => [p.span.name, p.depth]), [['epoch', 0], ['step', 1], ['step', 1], ['open', 2]]);
+  const table = spans.summaries(all, { from: 0, to: 100 });
+  const step = table.find((s) => s.name === 'step');
+  assert.deepEqual([step.count, step.open, step.max], [3, 0, 0.06]);
+  assert.ok(Math.abs(step.share - 0.55) < 1e-9 && Math.abs(step.imbalance - 0.1 / 0.055) < 1e-9);
+  assert.deepEqual([table.find((s) => s.name === 'open').open, table.find((s) => s.name === 'open').mean], [1, NaN]);
+});
+
+test('nodes are sorted, outliers do not take the colours', () => {
+  const line = (host, values) => ({ key: host, tags: { host }, t: values.map((_, i) => i), mean: values, low: values, high: values });
+  const all = heat.rows([line('n10', [1, 1]), line('n2', [5, 5]), line('n1', [2, NaN]), line('n3', [NaN, NaN])]);
+  const order = (by) => heat.sorted(all, by).map((r) => r.host);
+  assert.deepEqual(order('name'), ['n1', 'n2', 'n3', 'n10']);
+  assert.deepEqual(order('mean'), ['n2', 'n1', 'n10', 'n3']);
+  assert.deepEqual(order('deviation'), ['n2', 'n10', 'n1', 'n3']);
+  const values = Array.from({ length: 1000 }, (_, i) => i % 10);
+  values[7] = 1e9;
+  assert.deepEqual(heat.colourRange(heat.rows([line('a', values)])), [0, 9]);
+});
+
+test('embed.py: without packages there is no page, and the next build looks again', () => {
+  const made = path.join(out, 'a b.c');
+  const run = (packages) => spawnSync('python3', [`${web}/embed.py`, made, `${made}.d`, packages], { encoding: 'utf8' });
+  assert.equal(run('/nonexistent').status, 0);
+  assert.match(readFileSync(made, 'utf8'), /page_file_count = 0;/);
+  assert.match(readFileSync(`${made}.d`, 'utf8'), /a\\ b\.c: .*main\.ts .*\/nonexistent\/package-lock\.json/);
+  if (!built) return;
+  assert.equal(run(process.env.PAGE_PACKAGES).status, 0);
+  const text = readFileSync(made, 'utf8');
+  assert.match(text, /page_file_count = 3;/);
+  const before = statSync(made).mtimeMs;
+  assert.equal(run(process.env.PAGE_PACKAGES).status, 0); // the same again: not written, nothing is compiled
+  assert.equal(statSync(made).mtimeMs, before);
+  assert.equal(readFileSync(made, 'utf8'), text);
+});
+
+test('the types are right', { skip: !existsSync(path.join(process.env.WEB_TEST_PACKAGES, 'node_modules/typescript')) }, () => {
+  const tsc = path.join(process.env.WEB_TEST_PACKAGES, 'node_modules/typescript/bin/tsc');
+  const done = spawnSync('node', [tsc, '-p', web], { encoding: 'utf8' });
+  assert.equal(done.status, 0, done.stdout);
+});

@@ -1,0 +1,96 @@
+// The first line: which job, how it is doing, on how many nodes; and what can be done.
+
+import type { Node, Run, Status } from './api';
+import { h, say } from './dom';
+import * as format from './format';
+
+export interface Facts {
+  status: Status | null;
+  nodes: Node[];
+  live: boolean;
+  now: number;
+  dropped: number;
+  pointsPerSecond: number;
+}
+
+export type State = { text: string; kind: 'live' | 'good' | 'bad' | 'quiet' };
+
+// How the job is: its own exit code says it best, then the recording.
+export function stateOf(run: Run | undefined, live: boolean, empty = false): State {
+  if (run?.end_ns !== undefined) {
+    const code = run.exit_code ?? 0;
+    return code === 0 ? { text: 'ended, exit code 0', kind: 'good' } : { text: `ended, exit code ${code}`, kind: 'bad' };
+  }
+  if (empty && !live) return { text: 'waiting for data', kind: 'quiet' };
+  return live ? { text: 'running', kind: 'live' } : { text: 'recording', kind: 'quiet' };
+}
+
+export class Header {
+  readonly element: HTMLElement;
+  private readonly parts: Record<string, HTMLElement> = {};
+
+  constructor(controls: HTMLElement) {
+    const part = (name: string, tag: 'span' | 'h1' | 'code' = 'span') => (this.parts[name] = h(tag, { class: name }));
+    this.element = h(
+      'header',
+      {},
+      part('job', 'h1'),
+      part('command', 'code'),
+      part('state'),
+      part('elapsed'),
+      part('nodes'),
+      part('missing'),
+      part('level'),
+      part('points'),
+      part('dropped'),
+      controls,
+    );
+  }
+
+  update(f: Facts): void {
+    const { status, nodes } = f;
+    if (!status) return;
+    const runs = status.runs;
+    const jobs = [...new Set(nodes.map((n) => n.job))].filter(Boolean);
+    const job = status.job || (jobs.length === 1 ? jobs[0]! : jobs.length ? `${jobs.length} jobs` : 'sonde');
+    const run = runs.length === 1 ? runs[0] : runs.find((r) => r.job === job);
+    const state = stateOf(run, f.live, !nodes.length);
+    say(this.parts.job!, job);
+    say(this.parts.command!, run?.command ?? '');
+    this.parts.command!.title = run?.command ?? '';
+    say(this.parts.state!, state.text);
+    this.parts.state!.dataset.kind = state.kind;
+    const start = run ? run.start_ns : firstOf(nodes, status);
+    const end = run?.end_ns ?? (f.live ? f.now * 1e6 : lastOf(nodes, status));
+    say(this.parts.elapsed!, start && end ? format.duration(Math.max(0, (end - start) / 1e9)) : '');
+    const missing = status.missing ?? [];
+    const all = new Set([...nodes.map((n) => n.host), ...missing]).size;
+    say(
+      this.parts.nodes!,
+      missing.length ? `${all - missing.length} of ${all} nodes` : all === 1 ? (nodes[0]?.host ?? '1 node') : all ? `${all} nodes` : '',
+    );
+    say(
+      this.parts.missing!,
+      missing.length ? `missing: ${missing.slice(0, 5).join(', ')}${missing.length > 5 ? ` and ${missing.length - 5} more` : ''}` : '',
+    );
+    const level = status.level || run?.level || 0;
+    say(this.parts.level!, level ? `level ${level}` : '');
+    // The server counts the points of its own files only: of many nodes it knows the series.
+    if (status.hub?.nodes.length) say(this.parts.points!, `${format.count(nodes.reduce((sum, n) => sum + n.series, 0))} series`);
+    else say(this.parts.points!, f.live ? `${format.count(f.pointsPerSecond)} points/s` : `${format.count(status.points)} points`);
+    say(this.parts.dropped!, `${format.count(f.dropped)} dropped`);
+    this.parts.dropped!.classList.toggle('alarm', f.dropped > 0);
+    const title = `${job} · ${state.text}`;
+    if (document.title !== title) document.title = title;
+  }
+}
+
+export function firstOf(nodes: Node[], status: Status | null): number | undefined {
+  const all = [...nodes.map((n) => n.first_ns), status?.first_ns].filter((t): t is number => t !== undefined);
+  return all.length ? Math.min(...all) : undefined;
+}
+
+export function lastOf(nodes: Node[], status: Status | null): number | undefined {
+  const all = [...nodes.map((n) => n.last_ns), status?.last_ns].filter((t): t is number => t !== undefined);
+  return all.length ? Math.max(...all) : undefined;
+}

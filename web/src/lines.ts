@@ -1,0 +1,166 @@
+// The points of a chart: what the server answered, and behind it what the stream has brought since.
+
+import type { Column } from './columns';
+
+export interface Line {
+  key: string;
+  tags: Record<string, string>;
+  t: number[]; // starts of buckets, milliseconds, ascending
+  mean: number[];
+  low: number[];
+  high: number[];
+}
+
+export function tagKey(tags: Record<string, string>): string {
+  return Object.keys(tags)
+    .sort()
+    .map((k) => `${k}=${tags[k]}`)
+    .join(',');
+}
+
+// Joins the answers of one plan: query 0 is the mean, 1 the least, 2 the greatest. Buckets of a series are the
+// same in all three, as the same points fall into them.
+export function lines(columns: Column[]): Line[] {
+  const by = new Map<string, Line>();
+  for (const query of [0, 1, 2])
+    for (const c of columns) {
+      if (c.query !== query) continue;
+      const key = tagKey(c.tags);
+      if (query === 0) {
+        const mean = Array.from(c.v);
+        by.set(key, { key, tags: c.tags, t: Array.from(c.t), mean, low: mean, high: mean });
+        continue;
+      }
+      const line = by.get(key);
+      if (line && c.t.length === line.t.length) line[query === 1 ? 'low' : 'high'] = Array.from(c.v);
+    }
+  for (const line of by.values()) {
+    // Each has an array of its own from here on: live buckets are put into them one by one.
+    if (line.low === line.mean) line.low = line.mean.slice();
+    if (line.high === line.mean) line.high = line.mean.slice();
+  }
+  return [...by.values()].sort((a, b) => compareNatural(a.key, b.key));
+}
+
+// Takes the bucket off the end that goes on at `nowMs`: the rate of a part of it would be too low.
+export function dropPartial(all: Line[], intervalMs: number, nowMs: number): Line[] {
+  for (const line of all)
+    while (line.t.length && line.t[line.t.length - 1]! + intervalMs > nowMs)
+      for (const name of ['t', 'mean', 'low', 'high'] as const) line[name].pop();
+  return all;
+}
+
+// n2 before n10.
+export function compareNatural(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true });
+}
+
+// Puts a bucket where it belongs: mostly at the end, or in place of the last.
+export function putBucket(line: Line, t: number, mean: number, low: number, high: number): void {
+  let at = line.t.length;
+  while (at > 0 && line.t[at - 1]! >= t) at--;
+  const replace = line.t[at] === t ? 1 : 0;
+  line.t.splice(at, replace, t);
+  line.mean.splice(at, replace, mean);
+  line.low.splice(at, replace, low);
+  line.high.splice(at, replace, high);
+}
+
+// Replaces everything from `fromMs` on by what `newer` has, which was asked from there.
+export function replaceTail(line: Line, newer: Line, fromMs: number): void {
+  let at = line.t.length;
+  while (at > 0 && line.t[at - 1]! >= fromMs) at--;
+  for (const name of ['t', 'mean', 'low', 'high'] as const) {
+    line[name].length = at;
+    for (const x of newer[name]) line[name].push(x);
+  }
+}
+
+// Forgets what lies before `fromMs`; returns how many buckets that were.
+export function forget(line: Line, fromMs: number): number {
+  let n = 0;
+  while (n < line.t.length && line.t[n]! < fromMs) n++;
+  if (n) for (const name of ['t', 'mean', 'low', 'high'] as const) line[name].splice(0, n);
+  return n;
+}
+
+// The longest step between two buckets that is no gap: three times the usual one.
+export function gapMs(line: Line, intervalMs: number): number {
+  const steps: number[] = [];
+  const stride = Math.max(1, Math.floor(line.t.length / 64));
+  for (let i = stride; i < line.t.length; i += stride) steps.push(line.t[i]! - line.t[i - 1]!);
+  steps.sort((a, b) => a - b);
+  return 3.5 * Math.max(intervalMs, steps[steps.length >> 1] ?? 0);
+}
+
+// The index of the bucket that is shown at time `t`: the last that begins at or before it, unless a gap lies between.
+export function indexAt(line: Line, t: number, gap: number): number {
+  let low = 0;
+  let high = line.t.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (line.t[middle]! <= t) low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 && t - line.t[low - 1]! <= gap ? low - 1 : -1;
+}
+
+// Makes buckets of the stream's points, as the engine would: the mean, least and greatest of a gauge, and
+// of a counter the change from the last value of the bucket before. The first bucket of a counter only seeds,
+// so the stream has to begin a bucket earlier, and a bucket of a counter appears when it is complete: before, its
+// change would be divided by too much time.
+export class Tail {
+  private t = NaN;
+  private sum = 0;
+  private n = 0;
+  private low = 0;
+  private high = 0;
+  private last = 0;
+  private seed: { t: number; v: number } | null = null;
+
+  constructor(
+    private readonly intervalMs: number,
+    private readonly counter: boolean,
+  ) {}
+
+  push(line: Line, tMs: number, value: number): void {
+    const t = Math.floor(tMs / this.intervalMs) * this.intervalMs;
+    if (t < this.t) return;
+    if (t !== this.t) {
+      if (this.n && this.counter) this.complete(line);
+      this.t = t;
+      this.sum = this.n = 0;
+      this.low = Infinity;
+      this.high = -Infinity;
+    }
+    this.sum += value;
+    this.n++;
+    this.low = Math.min(this.low, value);
+    this.high = Math.max(this.high, value);
+    this.last = value;
+    if (!this.counter) putBucket(line, t, this.sum / this.n, this.low, this.high);
+  }
+
+  private complete(line: Line): void {
+    if (this.seed && this.last >= this.seed.v) {
+      const rate = ((this.last - this.seed.v) / (this.t - this.seed.t)) * 1000;
+      putBucket(line, this.t, rate, rate, rate);
+    }
+    this.seed = { t: this.t, v: this.last };
+  }
+}
+
+// What tells the lines of a chart apart: the values of the tags that differ among them.
+export function labels(all: { tags: Record<string, string> }[]): string[] {
+  const keys = [...new Set(all.flatMap((l) => Object.keys(l.tags)))];
+  keys.sort((a, b) => Number(b === 'host') - Number(a === 'host') || compareNatural(a, b));
+  const differing = keys.filter((k) => new Set(all.map((l) => l.tags[k])).size > 1);
+  // uuid beside gpu says nothing more to a reader.
+  const needed = differing.filter((k) => k !== 'uuid' || !differing.includes('gpu'));
+  return all.map((l) =>
+    needed
+      .filter((k) => l.tags[k] !== undefined)
+      .map((k) => (/^\d+$/.test(l.tags[k]!) ? `${k} ${l.tags[k]}` : l.tags[k]))
+      .join(' '),
+  );
+}

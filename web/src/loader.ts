@@ -1,0 +1,321 @@
+// Brings the data of charts: asks for what is seen, follows the stream, and fills the gap after a lost connection.
+//
+// A chart that follows the clock gets its lines from the server once, and from then on from one stream for all charts.
+// The stream begins a bucket before the last one that the chart has, so that bucket is made anew and nothing is missing
+// between answer and stream; a reconnection is the same. Bands, and charts for which the stream has no place, ask for
+// their last buckets every two seconds.
+
+import { Api, Refused, Unauthorized } from './api';
+import { Chart } from './chart';
+import { Column, millisecondsOfNumber } from './columns';
+import { dropPartial, forget, Line, lines, replaceTail, Tail, tagKey } from './lines';
+import type { Range } from './model';
+import { aligned, braces, interval, LINES_ASKED_MAX, LINES_MAX, Mode, plan } from './plan';
+import { filterText } from './model';
+
+export const STREAM_MAX = 16; // selections of one stream
+const LATE_MS = 6000;
+export const CHARTS_A_REQUEST = 12;
+const RETRY_MS = [1000, 2000, 4000, 8000, 15000, 30000];
+
+export interface Situation {
+  range: Range;
+  whole: Range;
+  filter: Record<string, string>;
+  follows: boolean; // the range moves with the clock
+  nodes: number;
+}
+
+export type Connection = { state: 'ok' } | { state: 'lost'; since: number; retryAt: number } | { state: 'unauthorized' };
+
+export class Loader {
+  connection: Connection = { state: 'ok' };
+  private tries = 0;
+  private loading = new Set<Chart>();
+  private generation = 0; // counts changes of the range and the filter: answers to older questions are dropped
+  private filterWas = '';
+  private stream: { key: string; abort: AbortController; tails: Map<string, Tail> } | null = null;
+
+  constructor(
+    private readonly api: Api,
+    private readonly situation: () => Situation,
+    private readonly changed: (chart: Chart | null) => void, // null: the connection
+  ) {}
+
+  // Runs a request; keeps account of the connection. undefined: it failed.
+  async guarded<T>(work: () => Promise<T>): Promise<T | undefined> {
+    if (this.connection.state === 'unauthorized') return undefined;
+    try {
+      const result = await work();
+      if (this.connection.state === 'lost') this.recovered();
+      return result;
+    } catch (error) {
+      this.failed(error);
+      return undefined;
+    }
+  }
+
+  private failed(error: unknown): void {
+    if (error instanceof Unauthorized) {
+      this.connection = { state: 'unauthorized' };
+      this.changed(null);
+    } else if (error instanceof TypeError) {
+      // What fetch throws when nobody answers.
+      const since = this.connection.state === 'lost' ? this.connection.since : Date.now();
+      if (this.connection.state === 'lost' && Date.now() < this.connection.retryAt) return;
+      const pause = RETRY_MS[Math.min(this.tries++, RETRY_MS.length - 1)]!;
+      this.connection = { state: 'lost', since, retryAt: Date.now() + pause };
+      this.changed(null);
+    } else if (!(error instanceof DOMException && error.name === 'AbortError') && !(error instanceof Refused)) {
+      throw error;
+    }
+  }
+
+  private recovered(): void {
+    this.connection = { state: 'ok' };
+    this.tries = 0;
+    this.stale();
+    this.changed(null);
+  }
+
+  // Whether a request makes sense now.
+  open(): boolean {
+    return this.connection.state === 'ok' || (this.connection.state === 'lost' && Date.now() >= this.connection.retryAt);
+  }
+
+  // What is there stays until the answer to the next question has come.
+  stale(): void {
+    this.generation++;
+    this.stopStream();
+  }
+
+  private generations = new WeakMap<Chart, number>();
+
+  private needs(chart: Chart, s: Situation): boolean {
+    if (!chart.asked || this.generations.get(chart) !== this.generation) return true;
+    if (interval(s.range.to - s.range.from, chart.pixels()) !== chart.intervalMs) return true;
+    return s.range.from < chart.asked.from - chart.intervalMs || (!s.follows && s.range.to > chart.asked.to + chart.intervalMs);
+  }
+
+  // Asks for what visible charts lack.
+  async load(charts: Chart[]): Promise<void> {
+    const s = this.situation();
+    const filter = filterText(s.filter);
+    if (filter !== this.filterWas) {
+      this.filterWas = filter;
+      this.stale();
+    }
+    const wanting = charts.filter((c) => !this.loading.has(c) && this.needs(c, s));
+    const parts: Chart[][] = [];
+    for (let i = 0; i < wanting.length; i += CHARTS_A_REQUEST) parts.push(wanting.slice(i, i + CHARTS_A_REQUEST));
+    await Promise.all(parts.map((part) => this.ask(part, s)));
+    this.follow(charts, s);
+  }
+
+  private async ask(charts: Chart[], s: Situation): Promise<void> {
+    const generation = this.generation;
+    // Half a screen more on each side, for panning; nothing beyond the ends.
+    const width = s.range.to - s.range.from;
+    const wide: Range = s.follows
+      ? s.range
+      : { from: Math.max(s.whole.from, s.range.from - width / 2), to: Math.min(s.whole.to, s.range.to + width / 2) };
+    const groups = new Map<number, Chart[]>(); // one range for all of a request
+    for (const chart of charts) {
+      const i = interval(width, chart.pixels());
+      groups.set(i, [...(groups.get(i) ?? []), chart]);
+      this.loading.add(chart);
+    }
+    for (const [intervalMs, group] of groups) {
+      const range = aligned(wide, intervalMs);
+      const plans = group.map((c) => plan(c.metric, this.modeOf(c, s), intervalMs, s.filter));
+      const columns = await this.guarded(() => this.queryEach(group, plans.map((p) => p.expressions), range));
+      group.forEach((chart, k) => {
+        this.loading.delete(chart);
+        if (!columns || generation !== this.generation) return;
+        const own = columns[k]!;
+        chart.plan = plans[k]!;
+        chart.mode = plans[k]!.mode;
+        chart.intervalMs = intervalMs;
+        chart.asked = range;
+        this.generations.set(chart, this.generation);
+        chart.sourceSeries = own.reduce((n, c) => (c.query === 0 ? n + (chart.mode === 'band' ? c.sourceSeries : 1) : n), 0);
+        chart.setData(this.linesOf(chart, own, range.to));
+        this.changed(chart);
+        // The guess was wrong: the other way is asked for at once.
+        if (this.modeOf(chart, s) !== chart.mode) void this.ask([chart], this.situation());
+      });
+    }
+  }
+
+  private linesOf(chart: Chart, columns: Column[], toMs: number): Line[] {
+    const all = lines(columns);
+    return chart.metric.kind === 'counter' ? dropPartial(all, chart.intervalMs, toMs) : all;
+  }
+
+  // One request for all; a metric that is refused costs its own chart only.
+  private async queryEach(charts: Chart[], expressions: string[][], range: Range): Promise<Column[][]> {
+    const flat = expressions.flat();
+    const owner = expressions.flatMap((list, chart) => list.map((_, index) => ({ chart, index })));
+    const split = (columns: Column[]) => {
+      const all: Column[][] = charts.map(() => []);
+      for (const c of columns) {
+        const { chart, index } = owner[c.query]!;
+        all[chart]!.push({ ...c, query: index });
+      }
+      return all;
+    };
+    for (const chart of charts) chart.failed = '';
+    try {
+      return split(await this.api.query(flat, range.from, range.to));
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      if (charts.length === 1) {
+        charts[0]!.failed = error.message;
+        return [[]];
+      }
+      const each: Column[][] = [];
+      for (let i = 0; i < charts.length; i++) each.push(...(await this.queryEach([charts[i]!], [expressions[i]!], range)));
+      return each;
+    }
+  }
+
+  // Lines for a few series, a band for many; a person may ask for all lines.
+  private modeOf(chart: Chart, s: Situation): Mode {
+    const known = chart.sourceSeries;
+    if (chart.allLines && known <= LINES_ASKED_MAX) return 'lines';
+    if (!known) return s.nodes > LINES_MAX ? 'band' : 'lines';
+    return known > LINES_MAX ? 'band' : 'lines';
+  }
+
+  // ---- following
+
+  private stopStream(): void {
+    this.stream?.abort.abort();
+    this.stream = null;
+  }
+
+  // Lets one stream bring the new points of the charts that show lines.
+  private follow(charts: Chart[], s: Situation): void {
+    const followed = s.follows && this.connection.state === 'ok'
+      ? charts.filter((c) => c.mode === 'lines' && c.asked && this.generations.get(c) === this.generation && c.hasData() && !c.allLines).slice(0, STREAM_MAX)
+      : [];
+    const key = followed.map((c) => `${c.metric.name}@${c.intervalMs}`).sort().join(' ');
+    if (key === (this.stream?.key ?? '')) return;
+    this.stopStream();
+    if (!followed.length) return;
+    const by = new Map(followed.map((c) => [c.metric.name, c]));
+    const series = new Map<number, { chart: Chart; tags: Record<string, string> }>();
+    const abort = new AbortController();
+    const stream = { key, abort, tails: new Map<string, Tail>() };
+    this.stream = stream;
+    // A bucket before the last one of the chart that is farthest behind.
+    const since = Math.min(...followed.map((c) => Math.max(c.asked!.from, newest(c.lines)) - c.intervalMs));
+    const intervals = new Map(followed.map((c) => [c, c.intervalMs]));
+    const begins = new Map(followed.map((c) => [c, Math.ceil(since / c.intervalMs) * c.intervalMs]));
+    const filter = Object.entries(s.filter).filter(([k, v]) => braces({ [k]: v }));
+    const tags = filter.length ? `{${filter.map(([k, v]) => `${k}=${v}`).join(',')}}` : '';
+    const take = (event: string, data: unknown) => {
+      if (this.stream !== stream) return;
+      if (event === 'series') {
+        const d = data as { id: number; metric: string; tags: Record<string, string> };
+        const chart = by.get(d.metric);
+        if (chart) series.set(d.id, { chart, tags: d.tags });
+      } else if (event === 'points') {
+        const d = data as { id: number; t_ns: number[]; values: (number | null)[] };
+        const to = series.get(d.id);
+        // A chart that has been asked for anew with other buckets gets another stream in a moment.
+        if (to && to.chart.intervalMs === intervals.get(to.chart)) this.takePoints(stream.tails, to.chart, to.tags, d, begins.get(to.chart)!);
+      }
+    };
+    this.api.stream(followed.map((c) => c.metric.name + tags), since, abort.signal, take).catch((error: unknown) => {
+      if (this.stream !== stream) return;
+      this.stream = null;
+      this.failed(error);
+    });
+  }
+
+  private takePoints(
+    tails: Map<string, Tail>,
+    chart: Chart,
+    tags: Record<string, string>,
+    points: { t_ns: number[]; values: (number | null)[] },
+    begin: number,
+  ): void {
+    const key = tagKey(tags);
+    let line = chart.lines.find((l) => l.key === key);
+    if (!line) {
+      line = { key, tags, t: [], mean: [], low: [], high: [] };
+      chart.setData([...chart.lines, line]);
+      chart.sourceSeries = chart.lines.length;
+      if (chart.sourceSeries > LINES_MAX) chart.asked = null; // a band from now on
+    }
+    const name = `${chart.metric.name} ${key}`;
+    let tail = tails.get(name);
+    if (!tail) tails.set(name, (tail = new Tail(chart.intervalMs, chart.metric.kind === 'counter')));
+    points.t_ns.forEach((ns, i) => {
+      const t = millisecondsOfNumber(ns);
+      const v = points.values[i];
+      // Of the bucket that the stream has cut only a part is known.
+      if (v !== null && v !== undefined && t >= begin) tail.push(line, t, v);
+    });
+    const { range } = this.situation();
+    for (const l of chart.lines) forget(l, range.from - (range.to - range.from));
+    this.changed(chart);
+  }
+
+  // The last buckets of bands and of charts that the stream has no place for.
+  async poll(charts: Chart[]): Promise<void> {
+    const s = this.situation();
+    if (!s.follows) return;
+    const due = charts.filter(
+      (c) =>
+        c.plan && c.asked && this.generations.get(c) === this.generation && !this.loading.has(c) &&
+        (c.mode === 'band' || c.allLines || !this.stream?.key.split(' ').includes(`${c.metric.name}@${c.intervalMs}`)),
+    );
+    const generation = this.generation;
+    for (let i = 0; i < due.length; i += CHARTS_A_REQUEST) {
+      const part = due.slice(i, i + CHARTS_A_REQUEST);
+      const from = Math.min(...part.map((c) => Math.max(c.asked!.from, newest(c.lines) - again(c.intervalMs))));
+      const starts = part.map((c) => Math.ceil(from / c.intervalMs) * c.intervalMs);
+      const plans = part.map((c) => c.plan!);
+      const columns = await this.guarded(() =>
+        this.queryEach(part, plans.map((p) => p.expressions), { from: Math.min(...starts), to: s.range.to }),
+      );
+      if (!columns || generation !== this.generation) return;
+      part.forEach((chart, k) => {
+        if (chart.plan !== plans[k]) return; // asked for anew meanwhile, with other buckets
+        for (const line of chart.lines) forget(line, s.range.from - (s.range.to - s.range.from));
+        if (mergeTail(chart.lines, this.linesOf(chart, columns[k]!, s.range.to), starts[k]!)) chart.setData(chart.lines);
+        const sources = columns[k]!.filter((c) => c.query === 0).reduce((n, c) => n + (chart.mode === 'band' ? c.sourceSeries : 1), 0);
+        chart.sourceSeries = Math.max(chart.sourceSeries, sources);
+        if (this.modeOf(chart, s) !== chart.mode) chart.asked = null;
+        this.changed(chart);
+      });
+    }
+  }
+}
+
+// How much of the end is asked for again: buckets that go on, and points of other nodes that came late.
+export function again(intervalMs: number): number {
+  return Math.max(2 * intervalMs, LATE_MS);
+}
+
+// The time of the newest bucket; -Infinity without any.
+export function newest(all: Line[]): number {
+  return all.reduce((t, l) => Math.max(t, l.t[l.t.length - 1] ?? -Infinity), -Infinity);
+}
+
+// Puts newer buckets behind those that are there; true if a line is new.
+export function mergeTail(all: Line[], newer: Line[], fromMs: number): boolean {
+  let added = false;
+  for (const line of newer) {
+    const own = all.find((l) => l.key === line.key);
+    if (own) replaceTail(own, line, fromMs);
+    else {
+      all.push(line);
+      added = true;
+    }
+  }
+  return added;
+}
+

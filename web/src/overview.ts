@@ -1,0 +1,104 @@
+// The band over the whole run: one metric, annotations as ticks, and the range of everything below as a window
+// that a drag chooses.
+
+import { h, onBrush, prepare, say } from './dom';
+import * as format from './format';
+import { gapMs, Line } from './lines';
+import type { Range } from './model';
+import { timeTicks, valueScale } from './scale';
+import type { Shown } from './chart';
+
+const HEIGHT = 60;
+
+export class Overview {
+  readonly element: HTMLElement;
+  readonly canvas = h('canvas', { role: 'img', 'aria-label': 'the whole run' });
+  private readonly label = h('span', { class: 'name' });
+  lines: Line[] = [];
+  intervalMs = 1000;
+  whole: Range = { from: 0, to: 1 };
+  private brush: Range | null = null;
+
+  constructor(zoom: (range: Range | null) => void) {
+    this.element = h('section', { class: 'overview', 'aria-label': 'the whole run' }, this.label, this.canvas);
+    const range = (a: number, b: number) => ({ from: this.timeAt(a), to: this.timeAt(b) });
+    onBrush(
+      this.canvas,
+      (a, b) => (this.brush = range(a, b)),
+      (a, b) => {
+        this.brush = null;
+        zoom(range(a, b));
+      },
+      () => zoom(null),
+    );
+  }
+
+  private timeAt(x: number): number {
+    return this.whole.from + (x / Math.max(1, this.canvas.clientWidth)) * (this.whole.to - this.whole.from);
+  }
+
+  setMetric(name: string): void {
+    say(this.label, name);
+    this.canvas.setAttribute('aria-label', `${name} over the whole run`);
+  }
+
+  draw(shown: Shown): void {
+    const width = this.element.clientWidth;
+    if (!width) return;
+    const c = prepare(this.canvas, width, HEIGHT);
+    const { theme } = shown;
+    const bottom = HEIGHT - 14;
+    const x = (t: number) => ((t - this.whole.from) / (this.whole.to - this.whole.from)) * width;
+    let low = Infinity;
+    let high = -Infinity;
+    for (const line of this.lines) {
+      for (const v of line.low) if (v < low) low = v;
+      for (const v of line.high) if (v > high) high = v;
+    }
+    const scale = valueScale(low, high, 2);
+    const y = (v: number) => 4 + (1 - (v - scale.low) / (scale.high - scale.low)) * (bottom - 4);
+    for (const line of this.lines) {
+      const gap = gapMs(line, this.intervalMs);
+      c.fillStyle = c.strokeStyle = theme.quiet;
+      for (let from = 0; from < line.t.length; ) {
+        let to = from + 1;
+        while (to < line.t.length && line.t[to]! - line.t[to - 1]! <= gap) to++;
+        c.globalAlpha = 0.3;
+        c.beginPath();
+        for (let i = from; i < to; i++) c.lineTo(x(line.t[i]!), y(line.high[i]!));
+        for (let i = to - 1; i >= from; i--) c.lineTo(x(line.t[i]!), y(line.low[i]!));
+        c.fill();
+        c.globalAlpha = 1;
+        c.beginPath();
+        for (let i = from; i < to; i++) c.lineTo(x(line.t[i]!), y(line.mean[i]!));
+        c.stroke();
+        from = to;
+      }
+    }
+    c.fillStyle = theme.text;
+    for (const note of shown.annotations) c.fillRect(x(note.t_ns / 1e6), bottom - 8, 1.5, 8);
+    const { step, ticks } = timeTicks(this.whole.from, this.whole.to, Math.max(2, width / 110));
+    c.font = theme.font;
+    c.fillStyle = theme.quiet;
+    for (const t of ticks) {
+      c.textAlign = x(t) < 24 ? 'left' : x(t) > width - 24 ? 'right' : 'center';
+      c.fillText(step >= 86400e3 ? format.dayOf(t) : format.clock(t, step), x(t), HEIGHT - 2);
+    }
+    const window = this.brush ?? shown.range;
+    const a = Math.max(0, x(window.from));
+    const b = Math.min(width, x(window.to));
+    if (b - a < width - 1) {
+      c.fillStyle = theme.ground;
+      c.globalAlpha = 0.6;
+      c.fillRect(0, 0, a, bottom);
+      c.fillRect(b, 0, width - b, bottom);
+      c.globalAlpha = 1;
+      c.strokeStyle = theme.accent;
+      c.strokeRect(a + 0.5, 0.5, Math.max(1, b - a - 1), bottom - 1);
+    }
+    if (shown.hover !== null) {
+      c.fillStyle = theme.text;
+      c.fillRect(x(shown.hover), 0, 1, bottom);
+    }
+  }
+}
