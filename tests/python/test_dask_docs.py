@@ -97,15 +97,15 @@ class Docs(Clusters):
     def pictures(self):
         """Of the published recording where it is, with the name that docs/dask.md has for what it calls mem-util; else of one that is made up."""
         columns = ["job", "dag", "timestamp", "mem-activity", "compute-util"]
-        rows = [(job, i // 40, job * 100 + i / 5, [i % 50] * 8, [(i * 7 + gpu) % 101 for gpu in range(8)]) for job in (4, 12) for i in range(200)]
+        rows = [(job, i // 40, job * 100 + i / 5, [i % 50] * 8, [(i * 7 + gpu) % 101 for gpu in range(8)]) for job in (3, 4, 12) for i in range(200)]
         if BENCHMARK.is_dir():
             published = _csv.read(BENCHMARK / "worker_0.csv.gz")
             columns, rows = [{"mem-util": "mem-activity"}.get(column, column) for column in published.columns], published.rows
         _csv.write("path/to/worker_0.csv", columns, rows)
         for self.module in ("sonde.dask", "dask_metrics"):
-            lines, boxes = self.block("vis.lines")
+            lines, boxes, heat = self.block("vis.lines")
             self.assertEqual([len(axis.get_lines()) for axis in lines.axes], [8, 8])
-            self.assertEqual(len(boxes.axes), 2)
+            self.assertEqual((len(boxes.axes), len(heat.axes)), (2, 4))  # a scale beside each
 
 
 if __name__ == "__main__":
