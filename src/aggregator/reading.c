@@ -331,7 +331,7 @@ static int own_events(struct reading *d, const struct wire_events_request *wante
     for (size_t i = 0; i < d->view.count && !rc && !w.over; i++) {
         w.file_label = d->view.labels ? &d->view.labels[i] : NULL;
         w.host = store_reader_meta(source_reader(d->view.files[i]), STR("host"));
-        rc = store_events(d->view.snapshots[i], wanted->from_ns, wanted->to_ns, pass_on, &w);
+        rc = store_events_of(d->view.snapshots[i], wanted->kinds, wanted->from_ns, wanted->to_ns, pass_on, &w);
     }
     return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
 }

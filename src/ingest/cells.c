@@ -121,8 +121,10 @@ static void read_cells(struct ingest *in, struct program *p)
         double value = c->sums[c->definitions[k]];
         if (p->definitions[c->definitions[k]].kind == STORE_COUNTER && !isfinite(value))
             continue;
-        // By their bits: a value that is no number equals itself.
-        c->unrecorded = c->unrecorded || memcmp(&c->values[k], &value, sizeof value) != 0;
+        uint64_t before, now; // bits: a value that is no number equals itself
+        memcpy(&before, &c->values[k], sizeof before);
+        memcpy(&now, &value, sizeof now);
+        c->unrecorded = c->unrecorded || now != before;
         c->values[k] = value;
     }
 }

@@ -128,6 +128,7 @@ int event_index_add(struct event_index *x, uint32_t place, const struct store_ev
     struct event_block *b = &x->blocks[number];
     b->first_ns = event->start_ns < b->first_ns ? event->start_ns : b->first_ns;
     bool open = event->end_ns == INT64_MAX;
+    b->kinds |= 1u << event->kind;
     if (open)
         b->open++;
     else

@@ -20,6 +20,7 @@ struct event_block {
     uint64_t number;
     uint32_t crc;              // of its data: another block of that number is not this one
     uint32_t open;             // spans without an end that nothing has replaced
+    uint32_t kinds;            // of its events: 1 << enum store_event_kind
     int64_t first_ns, last_ns; // the earliest start, the latest end
     uint32_t *replaced;        // places of events in it, ascending
     uint32_t replaced_count, replaced_capacity;

@@ -8,6 +8,7 @@
 #include "store/reader.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <zstd.h>
 
@@ -23,6 +24,7 @@ struct found {
 };
 
 struct search {
+    unsigned kinds;
     struct found *found;
     size_t count, capacity;
     uint8_t **held; // the bytes they lie in
@@ -35,7 +37,7 @@ static void search_free(struct search *x)
         free(x->held[i]);
     free(x->held);
     free(x->found);
-    *x = (struct search){0};
+    *x = (struct search){.kinds = x->kinds};
 }
 
 static int note(struct search *x, const struct store_event *event, const uint8_t *at, size_t size)
@@ -64,6 +66,7 @@ static int scan(struct search *x, uint8_t *bytes, size_t size, const struct even
         }
         x->held = grown;
     }
+    size_t before = x->count;
     x->held[x->held_count++] = bytes;
     struct bytes in = bytes_of(bytes, size);
     struct store_event event;
@@ -71,11 +74,17 @@ static int scan(struct search *x, uint8_t *bytes, size_t size, const struct even
     for (uint32_t place = 0;; place++) {
         const uint8_t *at = in.at;
         int rc = event_next(&in, &event, labels);
-        if (rc <= 0)
+        if (rc <= 0) {
+            if (x->count == before)
+                free(x->held[--x->held_count]);
             return rc;
+        }
         if (known && event_block_replaced(known, place))
             continue;
-        rc = note(x, &event, at, (size_t)(in.at - at));
+        if (x->kinds >> event.kind & 1)
+            rc = note(x, &event, at, (size_t)(in.at - at));
+        else
+            rc = 0;
         if (!rc && index)
             rc = event_index_add(index, place, &event);
         if (rc)
@@ -89,7 +98,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     const struct block_header *h = &b->header;
     struct event_index *index = &s->reader->events;
     const struct event_block *known = event_index_find(index, h->sequence_first, h->data_crc);
-    if (known && !event_block_touches(known, from_ns, to_ns))
+    if (known && (!event_block_touches(known, from_ns, to_ns) || !(known->kinds & x->kinds)))
         return 0;
     int rc = block_check(s->reader, b, true);
     if (rc)
@@ -179,9 +188,10 @@ static int by_start(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user)
+int store_events_of(struct store_snapshot *s, unsigned kinds, int64_t from_ns, int64_t to_ns, store_event_fn *each,
+                    void *user)
 {
-    struct search x = {0};
+    struct search x = {.kinds = kinds ? kinds : UINT_MAX};
     int rc = -ESTALE;
     for (int i = 0; i < MOVES_MAX && rc == -ESTALE; i++) {
         search_free(&x);
@@ -206,4 +216,9 @@ int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store
     }
     search_free(&x);
     return rc;
+}
+
+int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user)
+{
+    return store_events_of(s, 0, from_ns, to_ns, each, user);
 }

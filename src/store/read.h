@@ -117,4 +117,9 @@ bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns
 typedef bool store_event_fn(const struct store_event *event, void *user);
 int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user);
 
+// Those of some kinds, a bit (1 << kind) for each; 0: all. Blocks without such events are read only once, so
+// that the few annotations of a job are found quickly among its many spans.
+int store_events_of(struct store_snapshot *s, unsigned kinds, int64_t from_ns, int64_t to_ns, store_event_fn *each,
+                    void *user);
+
 #endif

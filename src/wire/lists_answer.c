@@ -255,7 +255,8 @@ static int events_begin(struct wire_answer *a, struct str request, struct error 
     s->all.limit = WIRE_ANSWER_MEMORY;
     for (size_t i = 0; i < a->view->count; i++) {
         s->count = 0;
-        int r = store_events(a->view->stores[i], s->request.from_ns, s->request.to_ns, add_event, s);
+        int r =
+            store_events_of(a->view->stores[i], s->request.kinds, s->request.from_ns, s->request.to_ns, add_event, s);
         if (s->refused)
             return s->refused;
         if (r)

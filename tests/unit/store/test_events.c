@@ -51,18 +51,24 @@ static bool see(const struct store_event *e, void *user)
     return true;
 }
 
-static void compare(struct store_reader *r, int64_t from, int64_t to)
+static void compare_kinds(struct store_reader *r, unsigned kinds, int64_t from, int64_t to)
 {
     static struct check c;
     c = (struct check){.last_start = INT64_MIN};
     struct store_snapshot *s = store_snapshot_open(r);
-    assert_int_equal(store_events(s, from, to, see, &c), 0);
+    assert_int_equal(store_events_of(s, kinds, from, to, see, &c), 0);
     store_snapshot_close(s);
     for (size_t i = 0; i < count; i++)
-        if (c.seen[i] != counts(i, from, to))
+        if (c.seen[i] != (counts(i, from, to) && (!kinds || kinds >> appended[i].kind & 1)))
             fail_msg("event %zu (%lld to %lld, id %llu) is given %d times in %lld to %lld", i,
                      (long long)appended[i].start_ns, (long long)appended[i].end_ns, (unsigned long long)appended[i].id,
                      c.seen[i], (long long)from, (long long)to);
+}
+
+static void compare(struct store_reader *r, int64_t from, int64_t to)
+{
+    for (unsigned kinds = 0; kinds < 4; kinds++)
+        compare_kinds(r, kinds, from, to);
 }
 
 static char texts[2 * EVENTS][12];
@@ -144,15 +150,20 @@ static bool count_one(const struct store_event *e, void *user)
     return true;
 }
 
-static uint64_t blocks_read(struct store_reader *r, int64_t from, int64_t to, int expected)
+static uint64_t blocks_read_of(struct store_reader *r, unsigned kinds, int64_t from, int64_t to, int expected)
 {
     uint64_t before = r->events.blocks_read;
     struct store_snapshot *s = store_snapshot_open(r);
     int n = 0;
-    assert_int_equal(store_events(s, from, to, count_one, &n), 0);
+    assert_int_equal(store_events_of(s, kinds, from, to, count_one, &n), 0);
     store_snapshot_close(s);
     assert_int_equal(n, expected);
     return r->events.blocks_read - before;
+}
+
+static uint64_t blocks_read(struct store_reader *r, int64_t from, int64_t to, int expected)
+{
+    return blocks_read_of(r, 0, from, to, expected);
 }
 
 // A block a step, each with a span of its own; over all of them lies one that begins in the first and ends in the last.
@@ -183,6 +194,14 @@ static void only_what_touches_is_read(void **state)
     assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 3);
     assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 2);
     assert_int_equal(blocks_read(r, 0, 0, 2), 2);
+    // Annotations lie in few blocks, and only these are read for them.
+    assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, INT64_MAX, 0), 0);
+    struct store_event note = {.kind = STORE_ANNOTATION, .start_ns = STEP, .end_ns = STEP, .text = STR("note")};
+    assert_int_equal(store_append_event(s, &note), 0);
+    assert_int_equal(store_seal(s), 0);
+    assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, INT64_MAX, 1), 1);
+    assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, INT64_MAX, 1), 1);
+    assert_int_equal(blocks_read_of(r, 1u << STORE_SPAN, 0, INT64_MAX, BLOCKS + 1), BLOCKS + 1);
     assert_int_equal(blocks_read(r, (BLOCKS + 1) * STEP, INT64_MAX, 0), 0);
     store_reader_close(r);
     close_store(s);
