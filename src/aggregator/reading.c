@@ -306,7 +306,6 @@ const struct store_metric *reading_metric(struct reading *d, const struct query_
 // ---- events ----
 
 struct walk {
-    const struct wire_events_request *wanted;
     reading_event_fn *take;
     void *user;
     struct str host;
@@ -317,8 +316,6 @@ struct walk {
 static bool pass_on(const struct store_event *event, void *user)
 {
     struct walk *w = user;
-    if (!wire_event_is_wanted(w->wanted, event))
-        return true;
     w->over = !w->take(event, w->host, w->file_label, w->user);
     return !w->over;
 }
@@ -326,12 +323,17 @@ static bool pass_on(const struct store_event *event, void *user)
 static int own_events(struct reading *d, const struct wire_events_request *wanted, reading_event_fn *take, void *user,
                       struct error *e)
 {
-    struct walk w = {.wanted = wanted, .take = take, .user = user};
+    struct walk w = {.take = take, .user = user};
+    struct store_events_wanted find = {.from_ns = wanted->from_ns,
+                                       .to_ns = wanted->to_ns,
+                                       .kinds = wanted->kinds,
+                                       .name = wanted->name,
+                                       .most = wanted->most};
     int rc = 0;
     for (size_t i = 0; i < d->view.count && !rc && !w.over; i++) {
         w.file_label = d->view.labels ? &d->view.labels[i] : NULL;
         w.host = store_reader_meta(source_reader(d->view.files[i]), STR("host"));
-        rc = store_events_of(d->view.snapshots[i], wanted->kinds, wanted->from_ns, wanted->to_ns, pass_on, &w);
+        rc = store_events_find(d->view.snapshots[i], &find, pass_on, &w);
     }
     return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
 }

@@ -8,97 +8,244 @@
 #include "store/reader.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <zstd.h>
 
-enum { EVENTS_RAW_MAX = 64 << 20, MOVES_MAX = 1000 };
+enum {
+    EVENTS_RAW_MAX = 64 << 20,
+    MOVES_MAX = 1000,
+    BOUNDED_MAX = 1 << 16, // more events than that cost as much in a heap as all of them without
+};
+#define TAIL_PLACE (UINT64_C(1) << 62) // tails are later than blocks, whichever is read first
 
 struct found {
     int64_t start_ns;
     uint64_t place; // of arrival
     uint64_t id;    // spans
     const uint8_t *at;
-    size_t size;
+    uint32_t size, held; // held: its bytes
     bool stale;
 };
 
+struct held {
+    uint8_t *bytes;
+    size_t users; // of `found`
+};
+
+// Either of two ways. Without a bound all events of the range are noted, and then of each span the last record counts.
+// With one, all blocks are in the index first. So it is known which records are replaced, and the earliest events are kept in
+// a heap.
 struct search {
-    unsigned kinds;
-    struct found *found;
+    struct store_events_wanted wanted;
+    bool bounded;
+    struct found *found; // bounded: a heap, the latest on top
     size_t count, capacity;
-    uint8_t **held; // the bytes they lie in
+    struct held *held;
     size_t held_count, held_capacity;
+    uint64_t place;
+    struct found *tails; // bounded: all events of the tails, by id
+    size_t tail_count;
 };
 
 static void search_free(struct search *x)
 {
     for (size_t i = 0; i < x->held_count; i++)
-        free(x->held[i]);
+        free(x->held[i].bytes);
     free(x->held);
     free(x->found);
-    *x = (struct search){.kinds = x->kinds};
+    free(x->tails);
+    *x = (struct search){.wanted = x->wanted};
 }
 
-static int note(struct search *x, const struct store_event *event, const uint8_t *at, size_t size)
+static bool is_before(const struct found *x, const struct found *y)
 {
+    return x->start_ns != y->start_ns ? x->start_ns < y->start_ns : x->place < y->place;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    return is_before(a, b) ? -1 : is_before(b, a);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+// Of the records of a span the last counts. Sorts by id.
+static void mark_stale(struct found *found, size_t count)
+{
+    if (count)
+        qsort(found, count, sizeof *found, by_id);
+    for (size_t i = 0; i + 1 < count; i++)
+        found[i].stale = found[i].id && found[i].id == found[i + 1].id;
+}
+
+// ---- the heap ----
+
+static void let_go(struct search *x, uint32_t held)
+{
+    struct held *h = &x->held[held];
+    if (--h->users)
+        return;
+    free(h->bytes);
+    h->bytes = NULL;
+    if (held + 1 == x->held_count)
+        x->held_count--;
+}
+
+static void sink(struct search *x, size_t at)
+{
+    for (;;) {
+        size_t latest = at, child = 2 * at + 1;
+        for (size_t i = child; i < child + 2 && i < x->count; i++)
+            if (is_before(&x->found[latest], &x->found[i]))
+                latest = i;
+        if (latest == at)
+            return;
+        struct found moved = x->found[at];
+        x->found[at] = x->found[latest];
+        x->found[latest] = moved;
+        at = latest;
+    }
+}
+
+static void rise(struct search *x, size_t at)
+{
+    while (at && is_before(&x->found[(at - 1) / 2], &x->found[at])) {
+        struct found moved = x->found[at];
+        x->found[at] = x->found[(at - 1) / 2];
+        x->found[(at - 1) / 2] = moved;
+        at = (at - 1) / 2;
+    }
+}
+
+static bool is_full(const struct search *x)
+{
+    return x->bounded && x->count == x->wanted.most;
+}
+
+// ---- noting ----
+
+static int note(struct search *x, const struct found *f)
+{
+    if (is_full(x)) {
+        if (!is_before(f, &x->found[0]))
+            return 0;
+        uint32_t before = x->found[0].held;
+        x->found[0] = *f;
+        x->held[f->held].users++;
+        sink(x, 0);
+        let_go(x, before);
+        return 0;
+    }
     if (x->count == x->capacity) {
         void *grown = array_grow(x->found, &x->capacity, sizeof *x->found);
         if (!grown)
             return -ENOMEM;
         x->found = grown;
     }
-    uint64_t id = event->kind == STORE_SPAN ? event->id : 0;
-    x->found[x->count] = (struct found){event->start_ns, x->count, id, at, size, false};
-    x->count++;
+    x->found[x->count++] = *f;
+    x->held[f->held].users++;
+    if (x->bounded)
+        rise(x, x->count - 1);
     return 0;
 }
 
-// Takes `bytes` over. Of a block that is known what later ones have replaced is left out; one that is not becomes known to `index`.
-static int scan(struct search *x, uint8_t *bytes, size_t size, const struct event_block *known,
-                struct event_index *index)
+static bool is_wanted(const struct store_events_wanted *w, const struct store_event *event)
+{
+    return (!w->kinds || w->kinds >> event->kind & 1) && (!w->name.size || str_eq(w->name, event->text)) &&
+           event->start_ns <= w->to_ns && event->end_ns >= w->from_ns;
+}
+
+// A tail has a later record of the span.
+static bool is_in_tails(const struct search *x, uint64_t id)
+{
+    size_t low = 0, high = x->tail_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (x->tails[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return id && low < x->tail_count && x->tails[low].id == id;
+}
+
+// Whether a record of a block has to be noted. Without a bound its span may have a later record, which decides.
+static bool is_candidate(const struct search *x, const struct store_event *event)
+{
+    if (!x->bounded)
+        return !x->wanted.kinds || x->wanted.kinds >> event->kind & 1;
+    return is_wanted(&x->wanted, event) && !(event->kind == STORE_SPAN && is_in_tails(x, event->id));
+}
+
+// Takes `bytes` over, with one user: the caller. *out: their number in x->held.
+static int hold(struct search *x, uint8_t *bytes, uint32_t *out)
 {
     if (x->held_count == x->held_capacity) {
-        void *grown = array_grow(x->held, &x->held_capacity, sizeof *x->held);
+        void *grown = x->held_count < UINT32_MAX ? array_grow(x->held, &x->held_capacity, sizeof *x->held) : NULL;
         if (!grown) {
             free(bytes);
             return -ENOMEM;
         }
         x->held = grown;
     }
-    size_t before = x->count;
-    x->held[x->held_count++] = bytes;
+    x->held[x->held_count] = (struct held){bytes, 1};
+    *out = (uint32_t)x->held_count++;
+    return 0;
+}
+
+static struct found found_at(struct search *x, const struct store_event *event, const uint8_t *at, size_t size,
+                             uint32_t held)
+{
+    uint64_t id = event->kind == STORE_SPAN ? event->id : 0;
+    return (struct found){event->start_ns, x->place++, id, at, (uint32_t)size, held, false};
+}
+
+// Takes `bytes` over. Of a block that is known what later ones have replaced is left out; one that is not becomes known to `index`.
+static int scan(struct search *x, uint8_t *bytes, size_t size, const struct event_block *known,
+                struct event_index *index)
+{
+    uint32_t held;
+    int rc = hold(x, bytes, &held);
+    if (rc)
+        return rc;
     struct bytes in = bytes_of(bytes, size);
     struct store_event event;
     struct store_label labels[STORE_LABELS_MAX];
-    for (uint32_t place = 0;; place++) {
+    bool only_index = x->bounded && index;
+    for (uint32_t place = 0; !rc; place++) {
         const uint8_t *at = in.at;
-        int rc = event_next(&in, &event, labels);
-        if (rc <= 0) {
-            if (x->count == before)
-                free(x->held[--x->held_count]);
-            return rc;
+        int next = event_next(&in, &event, labels);
+        if (next <= 0) {
+            rc = next;
+            break;
         }
         if (known && event_block_replaced(known, place))
             continue;
-        if (x->kinds >> event.kind & 1)
-            rc = note(x, &event, at, (size_t)(in.at - at));
-        else
-            rc = 0;
+        struct found f = found_at(x, &event, at, (size_t)(in.at - at), held);
+        if (!only_index && is_candidate(x, &event))
+            rc = note(x, &f);
         if (!rc && index)
             rc = event_index_add(index, place, &event);
-        if (rc)
-            return rc;
     }
+    let_go(x, held);
+    return rc;
 }
 
 // The index is locked.
-static int scan_block(struct store_snapshot *s, struct search *x, struct block_ref *b, int64_t from_ns, int64_t to_ns)
+static int scan_block(struct store_snapshot *s, struct search *x, struct block_ref *b)
 {
     const struct block_header *h = &b->header;
     struct event_index *index = &s->reader->events;
     const struct event_block *known = event_index_find(index, h->sequence_first, h->data_crc);
-    if (known && (!event_block_touches(known, from_ns, to_ns) || !(known->kinds & x->kinds)))
+    const struct store_events_wanted *w = &x->wanted;
+    if (known && (!event_block_touches(known, w->from_ns, w->to_ns) || (w->kinds && !(known->kinds & w->kinds)) ||
+                  (is_full(x) && known->first_ns > x->found[0].start_ns)))
         return 0;
     int rc = block_check(s->reader, b, true);
     if (rc)
@@ -139,7 +286,34 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     return rc == -EBADMSG ? 0 : rc;
 }
 
-static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
+// Takes `bytes` over, the records of a tail, into x->tails.
+static int take_tail(struct search *x, uint8_t *bytes, size_t size, size_t *capacity)
+{
+    uint32_t held;
+    int rc = hold(x, bytes, &held);
+    if (rc)
+        return rc;
+    struct bytes in = bytes_of(bytes, size);
+    for (;;) {
+        struct store_event event;
+        struct store_label labels[STORE_LABELS_MAX];
+        const uint8_t *at = in.at;
+        int next = event_next(&in, &event, labels);
+        if (next <= 0)
+            return next;
+        if (x->tail_count == *capacity) {
+            void *grown = array_grow(x->tails, capacity, sizeof *x->tails);
+            if (!grown)
+                return -ENOMEM;
+            x->tails = grown;
+        }
+        struct found f = found_at(x, &event, at, (size_t)(in.at - at), held);
+        f.place += TAIL_PLACE;
+        x->tails[x->tail_count++] = f;
+    }
+}
+
+static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail, size_t *capacity)
 {
     const struct view_tail *t = &s->view->tails[tail];
     size_t size = s->used[tail] / 8 * 8;
@@ -152,66 +326,109 @@ static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
         free(bytes);
         return rc == -EBADMSG ? 0 : rc; // counted with the cut
     }
-    rc = scan(x, bytes, size, NULL, NULL);
+    rc = x->bounded ? take_tail(x, bytes, size, capacity) : scan(x, bytes, size, NULL, NULL);
     if (rc == -EBADMSG)
         reader_report(s->reader, t->offset, size, "the newest events");
     return rc == -EBADMSG ? 0 : rc;
 }
 
-static int search_all(struct store_snapshot *s, struct search *x, int64_t from_ns, int64_t to_ns)
+static int scan_tails(struct store_snapshot *s, struct search *x)
 {
     const struct view *v = s->view;
+    size_t capacity = 0;
     int rc = 0;
-    pthread_mutex_lock(&s->reader->events_mutex);
-    for (size_t i = 0; !rc && i < v->events.count; i++)
-        rc = scan_block(s, x, v->events.blocks[i], from_ns, to_ns);
-    pthread_mutex_unlock(&s->reader->events_mutex);
     for (size_t i = 0; !rc && i < v->tail_count; i++)
         if (v->tails[i].kind == SEGMENT_EVENT_TAIL && s->used[i])
-            rc = scan_tail(s, x, i);
+            rc = scan_tail(s, x, i, &capacity);
     return rc;
 }
 
-static int by_id(const void *a, const void *b)
+// The index is locked.
+static int scan_blocks(struct store_snapshot *s, struct search *x)
 {
-    const struct found *x = a, *y = b;
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
+    const struct view *v = s->view;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < v->events.count; i++)
+        rc = scan_block(s, x, v->events.blocks[i]);
+    return rc;
 }
 
-static int by_start(const void *a, const void *b)
+static bool is_indexed(const struct store_snapshot *s, const struct block_ref *b)
 {
-    const struct found *x = a, *y = b;
-    if (x->start_ns != y->start_ns)
-        return x->start_ns < y->start_ns ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
+    return event_index_find(&s->reader->events, b->header.sequence_first, b->header.data_crc) != NULL;
 }
 
-int store_events_of(struct store_snapshot *s, unsigned kinds, int64_t from_ns, int64_t to_ns, store_event_fn *each,
-                    void *user)
+// Adds the blocks to the index that are not in it. Not bounded: the index cannot have all, as it is full, or a block is
+// damaged. The index is locked.
+static int index_blocks(struct store_snapshot *s, struct search *x)
 {
-    struct search x = {.kinds = kinds ? kinds : UINT_MAX};
+    const struct view *v = s->view;
+    int rc = 0;
+    x->bounded = true;
+    for (size_t i = 0; !rc && i < v->events.count; i++)
+        if (!is_indexed(s, v->events.blocks[i]))
+            rc = scan_block(s, x, v->events.blocks[i]);
+    for (size_t i = 0; !rc && i < v->events.count; i++)
+        x->bounded = x->bounded && is_indexed(s, v->events.blocks[i]);
+    return rc;
+}
+
+// The tails' records, which are later than those of all blocks.
+static int note_tails(struct search *x)
+{
+    mark_stale(x->tails, x->tail_count);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < x->tail_count; i++) {
+        struct bytes in = bytes_of(x->tails[i].at, x->tails[i].size);
+        struct store_event event;
+        struct store_label labels[STORE_LABELS_MAX];
+        if (!x->tails[i].stale && event_next(&in, &event, labels) > 0 && is_wanted(&x->wanted, &event))
+            rc = note(x, &x->tails[i]);
+    }
+    return rc;
+}
+
+static int search_all(struct store_snapshot *s, struct search *x)
+{
+    int rc = 0;
+    x->bounded = false;
+    pthread_mutex_lock(&s->reader->events_mutex);
+    if (x->wanted.most && x->wanted.most <= BOUNDED_MAX)
+        rc = index_blocks(s, x);
+    if (!rc && x->bounded)
+        rc = scan_tails(s, x);
+    if (!rc && x->bounded)
+        rc = note_tails(x);
+    rc = rc ? rc : scan_blocks(s, x);
+    pthread_mutex_unlock(&s->reader->events_mutex);
+    if (!rc && !x->bounded)
+        rc = scan_tails(s, x);
+    if (!rc && !x->bounded)
+        mark_stale(x->found, x->count);
+    return rc;
+}
+
+int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted, store_event_fn *each,
+                      void *user)
+{
+    struct search x = {.wanted = *wanted};
     int rc = -ESTALE;
     for (int i = 0; i < MOVES_MAX && rc == -ESTALE; i++) {
         search_free(&x);
-        rc = search_all(s, &x, from_ns, to_ns);
+        rc = search_all(s, &x);
         if (rc == -ESTALE && snapshot_move(s))
             rc = -ENOMEM;
     }
-    if (!rc && x.count) {
-        qsort(x.found, x.count, sizeof *x.found, by_id);
-        for (size_t i = 0; i + 1 < x.count; i++)
-            x.found[i].stale = x.found[i].id && x.found[i].id == x.found[i + 1].id;
+    if (!rc && x.count)
         qsort(x.found, x.count, sizeof *x.found, by_start);
-    }
-    for (size_t i = 0; !rc && i < x.count && x.found[i].start_ns <= to_ns; i++) {
+    size_t given = 0;
+    for (size_t i = 0; !rc && i < x.count && x.found[i].start_ns <= wanted->to_ns; i++) {
         struct bytes in = bytes_of(x.found[i].at, x.found[i].size);
         struct store_event event;
         struct store_label labels[STORE_LABELS_MAX];
-        if (x.found[i].stale || event_next(&in, &event, labels) <= 0)
+        if (x.found[i].stale || event_next(&in, &event, labels) <= 0 || !is_wanted(wanted, &event))
             continue;
-        if (event.end_ns >= from_ns && !each(&event, user))
+        if (!each(&event, user) || ++given == wanted->most)
             break;
     }
     search_free(&x);
@@ -220,5 +437,5 @@ int store_events_of(struct store_snapshot *s, unsigned kinds, int64_t from_ns, i
 
 int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user)
 {
-    return store_events_of(s, 0, from_ns, to_ns, each, user);
+    return store_events_find(s, &(struct store_events_wanted){.from_ns = from_ns, .to_ns = to_ns}, each, user);
 }

@@ -117,9 +117,14 @@ bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns
 typedef bool store_event_fn(const struct store_event *event, void *user);
 int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user);
 
-// Those of some kinds, a bit (1 << kind) for each; 0: all. Blocks without such events are read only once, so
-// that the few annotations of a job are found quickly among its many spans.
-int store_events_of(struct store_snapshot *s, unsigned kinds, int64_t from_ns, int64_t to_ns, store_event_fn *each,
-                    void *user);
+// Which events are wanted. Zero-initialised but for the range: all that touch it.
+struct store_events_wanted {
+    int64_t from_ns, to_ns;
+    unsigned kinds;  // a bit (1 << kind) for each; 0: all. Blocks without such events are read only once
+    struct str name; // the text of an event; empty: any
+    size_t most;     // the earliest ones; then memory is in proportion to them, not to the range. 0: all
+};
+int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted, store_event_fn *each,
+                      void *user);
 
 #endif

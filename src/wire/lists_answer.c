@@ -206,11 +206,6 @@ int wire_events_request_read(struct str request, struct wire_events_request *out
     return b.failed || bytes_left(&b) || out->name.size > STORE_TEXT_MAX ? -EBADMSG : 0;
 }
 
-bool wire_event_is_wanted(const struct wire_events_request *m, const struct store_event *event)
-{
-    return (!m->kinds || m->kinds & 1u << event->kind) && (!m->name.size || str_eq(m->name, event->text));
-}
-
 struct events_state {
     struct wire_answer *answer;
     struct error *e;
@@ -218,15 +213,13 @@ struct events_state {
     struct buf all;  // events as they are sent, one after the other
     struct buf ends; // size_t: in `all`, of each record but the last
     size_t record;   // the next
-    size_t sent_bytes, count;
+    size_t sent_bytes;
     int refused; // by the watch
 };
 
 static bool add_event(const struct store_event *event, void *user)
 {
     struct events_state *s = user;
-    if (!wire_event_is_wanted(&s->request, event))
-        return true;
     size_t begin = s->ends.size ? ((const size_t *)(const void *)s->ends.data)[s->ends.size / sizeof(size_t) - 1] : 0;
     size_t capacity = s->all.capacity;
     if (s->all.size - begin >= RECORD_BYTES)
@@ -240,7 +233,7 @@ static bool add_event(const struct store_event *event, void *user)
     wire_labels_write(event->labels, event->label_count, &s->all);
     if (s->all.capacity != capacity)
         s->refused = wire_answer_hold(s->answer, s->all.capacity, s->e);
-    return ++s->count < s->request.most && !s->all.failed && !s->ends.failed && !s->refused;
+    return !s->all.failed && !s->ends.failed && !s->refused;
 }
 
 static int events_begin(struct wire_answer *a, struct str request, struct error *e)
@@ -253,10 +246,13 @@ static int events_begin(struct wire_answer *a, struct str request, struct error 
     s->answer = a;
     s->e = e;
     s->all.limit = WIRE_ANSWER_MEMORY;
+    struct store_events_wanted wanted = {.from_ns = s->request.from_ns,
+                                         .to_ns = s->request.to_ns,
+                                         .kinds = s->request.kinds,
+                                         .name = s->request.name,
+                                         .most = s->request.most};
     for (size_t i = 0; i < a->view->count; i++) {
-        s->count = 0;
-        int r =
-            store_events_of(a->view->stores[i], s->request.kinds, s->request.from_ns, s->request.to_ns, add_event, s);
+        int r = store_events_find(a->view->stores[i], &wanted, add_event, s);
         if (s->refused)
             return s->refused;
         if (r)

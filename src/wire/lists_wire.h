@@ -50,7 +50,6 @@ struct wire_events_request {
     unsigned kinds;  // a bit (1 << kind) for each enum store_event_kind; 0: all
     struct str name; // the text of an event; empty: any
 };
-bool wire_event_is_wanted(const struct wire_events_request *m, const struct store_event *event);
 void wire_events_request_write(const struct wire_events_request *m, struct buf *out);
 int wire_events_request_read(struct str request, struct wire_events_request *out);
 struct wire_event {

@@ -51,15 +51,40 @@ static bool see(const struct store_event *e, void *user)
     return true;
 }
 
-static void compare_kinds(struct store_reader *r, unsigned kinds, int64_t from, int64_t to)
+static bool matches(size_t i, const struct store_events_wanted *w)
+{
+    return counts(i, w->from_ns, w->to_ns) && (!w->kinds || w->kinds >> appended[i].kind & 1) &&
+           (!w->name.size || str_eq(w->name, appended[i].text));
+}
+
+// With a bound the earliest ones are given: none that is left out begins before one of them.
+static void compare_most(struct store_reader *r, const struct store_events_wanted *w)
 {
     static struct check c;
     c = (struct check){.last_start = INT64_MIN};
     struct store_snapshot *s = store_snapshot_open(r);
-    assert_int_equal(store_events_of(s, kinds, from, to, see, &c), 0);
+    assert_int_equal(store_events_find(s, w, see, &c), 0);
+    store_snapshot_close(s);
+    size_t all = 0;
+    for (size_t i = 0; i < count; i++) {
+        all += matches(i, w);
+        assert_true(c.seen[i] <= matches(i, w));
+        if (matches(i, w) && !c.seen[i])
+            assert_true(appended[i].start_ns >= c.last_start);
+    }
+    assert_int_equal(c.given, all < w->most ? all : w->most);
+}
+
+static void compare_kinds(struct store_reader *r, unsigned kinds, int64_t from, int64_t to)
+{
+    static struct check c;
+    c = (struct check){.last_start = INT64_MIN};
+    struct store_events_wanted wanted = {.from_ns = from, .to_ns = to, .kinds = kinds};
+    struct store_snapshot *s = store_snapshot_open(r);
+    assert_int_equal(store_events_find(s, &wanted, see, &c), 0);
     store_snapshot_close(s);
     for (size_t i = 0; i < count; i++)
-        if (c.seen[i] != (counts(i, from, to) && (!kinds || kinds >> appended[i].kind & 1)))
+        if (c.seen[i] != matches(i, &wanted))
             fail_msg("event %zu (%lld to %lld, id %llu) is given %d times in %lld to %lld", i,
                      (long long)appended[i].start_ns, (long long)appended[i].end_ns, (unsigned long long)appended[i].id,
                      c.seen[i], (long long)from, (long long)to);
@@ -69,6 +94,11 @@ static void compare(struct store_reader *r, int64_t from, int64_t to)
 {
     for (unsigned kinds = 0; kinds < 4; kinds++)
         compare_kinds(r, kinds, from, to);
+    struct store_events_wanted wanted = {.from_ns = from, .to_ns = to, .kinds = next_random(4)};
+    wanted.most = 1 + next_random(next_random(2) ? 10 : 2 * EVENTS);
+    if (count && next_random(4) == 0)
+        wanted.name = appended[next_random((uint32_t)count)].text;
+    compare_most(r, &wanted);
 }
 
 static char texts[2 * EVENTS][12];
@@ -150,12 +180,14 @@ static bool count_one(const struct store_event *e, void *user)
     return true;
 }
 
-static uint64_t blocks_read_of(struct store_reader *r, unsigned kinds, int64_t from, int64_t to, int expected)
+static uint64_t blocks_read_of(struct store_reader *r, unsigned kinds, size_t most, int64_t from, int64_t to,
+                               int expected)
 {
     uint64_t before = r->events.blocks_read;
     struct store_snapshot *s = store_snapshot_open(r);
     int n = 0;
-    assert_int_equal(store_events_of(s, kinds, from, to, count_one, &n), 0);
+    struct store_events_wanted wanted = {.from_ns = from, .to_ns = to, .kinds = kinds, .most = most};
+    assert_int_equal(store_events_find(s, &wanted, count_one, &n), 0);
     store_snapshot_close(s);
     assert_int_equal(n, expected);
     return r->events.blocks_read - before;
@@ -163,7 +195,7 @@ static uint64_t blocks_read_of(struct store_reader *r, unsigned kinds, int64_t f
 
 static uint64_t blocks_read(struct store_reader *r, int64_t from, int64_t to, int expected)
 {
-    return blocks_read_of(r, 0, from, to, expected);
+    return blocks_read_of(r, 0, 0, from, to, expected);
 }
 
 // A block a step, each with a span of its own; over all of them lies one that begins in the first and ends in the last.
@@ -195,14 +227,16 @@ static void only_what_touches_is_read(void **state)
     assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 2);
     assert_int_equal(blocks_read(r, 0, 0, 2), 2);
     // Annotations lie in few blocks, and only these are read for them.
-    assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, INT64_MAX, 0), 0);
+    assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, 0, INT64_MAX, 0), 0);
     struct store_event note = {.kind = STORE_ANNOTATION, .start_ns = STEP, .end_ns = STEP, .text = STR("note")};
     assert_int_equal(store_append_event(s, &note), 0);
     assert_int_equal(store_seal(s), 0);
-    assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, INT64_MAX, 1), 1);
-    assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, INT64_MAX, 1), 1);
-    assert_int_equal(blocks_read_of(r, 1u << STORE_SPAN, 0, INT64_MAX, BLOCKS + 1), BLOCKS + 1);
+    assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, 0, INT64_MAX, 1), 1);
+    assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, 0, INT64_MAX, 1), 1);
+    assert_int_equal(blocks_read_of(r, 1u << STORE_SPAN, 0, 0, INT64_MAX, BLOCKS + 1), BLOCKS + 1);
     assert_int_equal(blocks_read(r, (BLOCKS + 1) * STEP, INT64_MAX, 0), 0);
+    // For the earliest spans later blocks are not read.
+    assert_int_equal(blocks_read_of(r, 1u << STORE_SPAN, 5, 0, INT64_MAX, 5), 6);
     store_reader_close(r);
     close_store(s);
 }
