@@ -208,7 +208,7 @@ static bool take_span(const struct store_event *event, void *user)
 {
     struct span_search *search = user;
     struct work *w = search->w;
-    if (event->kind != STORE_SPAN || event->end_ns == INT64_MAX || !str_eq(event->text, search->name))
+    if (event->kind != STORE_SPAN || store_span_is_unfinished(event) || !str_eq(event->text, search->name))
         return true;
     long member = find_member(w, event->labels, event->label_count);
     if (member < 0)

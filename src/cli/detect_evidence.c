@@ -71,7 +71,7 @@ static void count_points(struct search *s, struct store_snapshot *snapshot)
 static bool take_span(const struct store_event *event, void *user)
 {
     struct search *s = user;
-    bool open = event->end_ns == INT64_MAX, counted = s->q->spans && str_eq(event->text, s->q->metric);
+    bool open = store_span_is_unfinished(event), counted = s->q->spans && str_eq(event->text, s->q->metric);
     if (event->kind != STORE_SPAN || !(open || counted))
         return true;
     long member = s->q->member_of(s->q->user, event->labels, event->label_count);

@@ -121,7 +121,7 @@ static void end_one(struct ingest *in, const struct open_span *span, int64_t end
         labels[i] = event.labels[i];
     event.labels = labels;
     if (event.label_count < STORE_LABELS_MAX)
-        labels[event.label_count++] = (struct store_label){STR(OPEN_SPANS_TAG), STR("1")};
+        labels[event.label_count++] = (struct store_label){STR(STORE_UNFINISHED_TAG), STR("1")};
     event.end_ns = end_ns > event.start_ns ? end_ns : event.start_ns;
     if (store_append_event(in->store, &event) != 0)
         in->stats.dropped_store++;

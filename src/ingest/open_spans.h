@@ -1,7 +1,7 @@
 // open_spans.h - the spans that a program has begun and not ended. They end with its process.
 //
 // A process that is killed writes no ends. So the ingest keeps a copy of each begin that it has stored without an end; when the process
-// has ended, it stores each copy once more, with that time as the end and with the tag OPEN_SPANS_TAG. The end that a program writes
+// has ended, it stores each copy once more, with that time as the end and with the tag STORE_UNFINISHED_TAG. The end that a program writes
 // itself takes the place of such a record, as the last record of a span counts.
 //
 // An agent that goes on with the recording of another one finds the open spans there (ingest_options.open_spans). Which program they
@@ -14,8 +14,6 @@
 struct ingest;
 struct program;
 struct open_span;
-
-#define OPEN_SPANS_TAG "unfinished"
 
 enum {
     OPEN_SPANS_BYTES_MAX = 4 << 20, // of all programs: some 10,000 spans; more stay open. The agent has 16 MiB in all

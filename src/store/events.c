@@ -439,3 +439,11 @@ int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store
 {
     return store_events_find(s, &(struct store_events_wanted){.from_ns = from_ns, .to_ns = to_ns}, each, user);
 }
+
+bool store_span_is_unfinished(const struct store_event *event)
+{
+    bool unfinished = event->end_ns == INT64_MAX;
+    for (size_t i = 0; i < event->label_count && !unfinished; i++)
+        unfinished = str_eq(event->labels[i].key, STR(STORE_UNFINISHED_TAG));
+    return event->kind == STORE_SPAN && unfinished;
+}

@@ -117,6 +117,9 @@ bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns
 typedef bool store_event_fn(const struct store_event *event, void *user);
 int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user);
 
+// Whether a span has no end of its own: it goes on, or its process ended within it.
+bool store_span_is_unfinished(const struct store_event *event);
+
 // Which events are wanted. Zero-initialised but for the range: all that touch it.
 struct store_events_wanted {
     int64_t from_ns, to_ns;

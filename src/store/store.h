@@ -141,6 +141,9 @@ int store_append_points(struct store *s, const struct store_point *points, size_
 
 enum store_event_kind { STORE_SPAN = 0, STORE_ANNOTATION = 1 };
 
+// The tag of a span that its process left open when it ended; the span's end is that of the process.
+#define STORE_UNFINISHED_TAG "unfinished"
+
 // A span (a name, a start and an end, tags) or an annotation (one instant, a text, tags).
 struct store_event {
     enum store_event_kind kind;

@@ -138,7 +138,7 @@ class Bounded(Case):
 
     def test_it(self):
         self.assertEqual(self.server.get("/api/query/gexp", {"start": T, "end": END, "exp": "scale(sum:used,1)"}).status, 200)
-        deep = "scale(" * 8 + "sum:used" + ",1)" * 8
+        deep = "scale(" * 24 + "sum:used" + ",1)" * 24
         self.assert_error(self.server.get("/api/query/gexp", {"start": T, "end": END, "exp": deep}), 413, "query_memory_bytes")
         body = {"time": {"start": T, "end": END, "aggregator": "sum"}, "metrics": [{"id": f"m{i}", "metric": "used"} for i in range(8)]}
         self.assert_error(self.server.post("/api/query/exp", body), 413, "query_memory_bytes")

@@ -27,7 +27,7 @@ from packages import why_not  # noqa: E402
 from place import SONDE, Place, until  # noqa: E402
 
 DASHBOARDS = pathlib.Path(os.environ["SONDE_DASHBOARDS"])
-NAMES = ("job", "node", "gpu", "dask", "custom")
+NAMES = ("job", "node", "gpu", "custom")  # "dask" needs a Dask job: test_dask.py asks its panels
 HIGH_RATE = 100  # a second
 HOUR_S = 3600
 OUT = "/mnt/shared/sonde"
@@ -374,7 +374,7 @@ class Panels(Place):
                     self.ask(data_source.url, "/api/datasources/uid/sonde/health")[0], 200
                 )
                 for path, words in (
-                    ("api/suggest?type=metrics&q=load", ["load_1m"]),
+                    ("api/suggest?type=metrics&q=load", ["load_1m", "load_average"]),
                     ("api/search/lookup?type=key&metric=load_1m", ["host"]),
                 ):
                     self.assertEqual(
