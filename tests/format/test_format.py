@@ -168,7 +168,7 @@ class FormatTest(unittest.TestCase):
     def run_emitter(self, lines, *options):
         """Starts `sonde run` around the emitter, with these lines."""
         os.makedirs(self.path("jobs"), exist_ok=True)
-        process = subprocess.Popen([SONDE, "run", "-q", "-l", "1", "-r", self.path("out"), "--run-dir", self.path("jobs"), *options,
+        process = subprocess.Popen([SONDE, "run", "-q", "-l", "1", "--record", self.path("out"), "--run-dir", self.path("jobs"), *options,
                                     "--", *EMITTER], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.running.append(process)
         process.stdin.write("".join(line + "\n" for line in lines))
@@ -302,7 +302,7 @@ class Runs(FormatTest):
         lines = [*(f"point answer {START + i} {to_bits(float(i)):x}" for i in range(43)), "note hello"]
         by_line = Recording(self.finish(self.run_emitter(lines)))
         shutil.rmtree(self.path("out"))
-        hello = subprocess.run([SONDE, "run", "-q", "-l", "1", "-r", self.path("out"), os.environ["HELLO"]], timeout=PATIENCE_S)
+        hello = subprocess.run([SONDE, "run", "-q", "-l", "1", "--record", self.path("out"), os.environ["HELLO"]], timeout=PATIENCE_S)
         self.assertEqual(hello.returncode, 0)
         recording = Recording(self.recorded(self.path("out")))
         self.assertEqual(recording.problems, [])

@@ -134,7 +134,7 @@ for i in range(TIMES):
     telemetry.add_data("data", i)
     answer = client.db_dump()
     (path,) = pathlib.Path(sys.argv[1]).iterdir()
-    right.append(all(a["status"] == "success" for a in answer.values()) and values(AnalysisClient(path).query("data")) == list(range(i + 1)))
+    right.append(all(a["result"]["status"] == "success" for a in answer) and values(AnalysisClient(path).query("data")) == list(range(i + 1)))
 report("db_dump", right)
         """
         self.write(BEGIN + text)
