@@ -80,7 +80,7 @@ static uint64_t make_answer(void)
     struct error e;
     uint64_t bytes = 0;
     open_view(NULL, &view, NULL);
-    check(wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, STR("n"), INT64_MAX, &e), &e);
+    check(wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, STR("n"), INT64_MAX, NULL, &e), &e);
     while (wire_answer_step(&answer, &record, &e) > 0) {
         bytes += record.size;
         record.size = 0;
