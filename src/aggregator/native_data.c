@@ -441,7 +441,7 @@ static int write_events(struct service *service, struct request *r, struct readi
                            .kind = kind,
                            .shift_ns = service->shift_ns,
                            .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    struct wire_events_request wanted = {.kinds = 1u << kind};
+    struct store_events_wanted wanted = {.kinds = 1u << kind};
     int rc = read_times(service, r, &wanted.from_ns, &wanted.to_ns, e);
     if (!rc)
         rc = read_limit(r, NATIVE_EVENTS_MAX, &l.limit, e);
@@ -481,7 +481,7 @@ static int write_annotations(struct service *service, struct request *r, struct 
     return write_events(service, r, d, w, STORE_ANNOTATION, e);
 }
 
-// What is wrong with the range is said when it is read again.
+// The route reads the range again, and reports its errors.
 static int64_t events_until(const struct service *service, const struct request *r)
 {
     int64_t from_ns, to_ns;

@@ -57,7 +57,7 @@ static void answer_one(struct service *service, struct request *r, struct answer
     int64_t shown_ns = wanted.from_ns % NS_PER_S ? NS_PER_MS : NS_PER_S;
     if (__builtin_add_overflow(wanted.from_ns, shown_ns - 1, &wanted.to_ns))
         wanted.to_ns = INT64_MAX;
-    struct wire_events_request events = {
+    struct store_events_wanted events = {
         .from_ns = wanted.from_ns, .to_ns = wanted.to_ns, .kinds = 1u << STORE_ANNOTATION};
     int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
     reading_close(&d, a);
@@ -98,7 +98,7 @@ static void answer_range(struct service *service, struct request *r, struct answ
         answer_failure(a, &e);
         return;
     }
-    struct wire_events_request events = {
+    struct store_events_wanted events = {
         .from_ns = wanted.from_ns, .to_ns = wanted.to_ns, .kinds = 1u << STORE_ANNOTATION};
     int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
     reading_close(&d, a);

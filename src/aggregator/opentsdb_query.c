@@ -190,7 +190,7 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
 {
     *out = (struct opentsdb_annotations){0};
     struct collection c = {.arena = arena};
-    struct wire_events_request wanted = {
+    struct store_events_wanted wanted = {
         .from_ns = q->start_ns, .to_ns = q->end_ns, .most = ANNOTATIONS_MAX, .kinds = 1u << STORE_ANNOTATION};
     int rc = reading_events(d, &wanted, collect, &c, e);
     if (!rc && c.failed)
@@ -250,7 +250,7 @@ int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct 
     if (!q.spans.name.size)
         return run_plain(d, q, arena, out, e);
     struct spans_of_reading s = {.list = {.query = &q, .arena = &d->request->arena}, .e = e};
-    struct wire_events_request wanted = {
+    struct store_events_wanted wanted = {
         .from_ns = q.start_ns, .to_ns = q.end_ns, .kinds = 1u << STORE_SPAN, .name = q.spans.name};
     int rc = reading_events(d, &wanted, take_span, &s, e);
     if (!rc)

@@ -165,7 +165,7 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 
 // ---- questions ----
 
-// The store removes whole segments: what is left of the points before the window is no answer.
+// The store removes whole segments, so some points from before the window remain. Answers leave them out.
 static struct query within_window(const struct service *service, struct query q)
 {
     int64_t oldest_ns = clock_realtime_ns() - service->window_ns;
@@ -320,25 +320,20 @@ static bool pass_on(const struct store_event *event, void *user)
     return !w->over;
 }
 
-static int own_events(struct reading *d, const struct wire_events_request *wanted, reading_event_fn *take, void *user,
+static int own_events(struct reading *d, const struct store_events_wanted *wanted, reading_event_fn *take, void *user,
                       struct error *e)
 {
     struct walk w = {.take = take, .user = user};
-    struct store_events_wanted find = {.from_ns = wanted->from_ns,
-                                       .to_ns = wanted->to_ns,
-                                       .kinds = wanted->kinds,
-                                       .name = wanted->name,
-                                       .most = wanted->most};
     int rc = 0;
     for (size_t i = 0; i < d->view.count && !rc && !w.over; i++) {
         w.file_label = d->view.labels ? &d->view.labels[i] : NULL;
         w.host = store_reader_meta(source_reader(d->view.files[i]), STR("host"));
-        rc = store_events_find(d->view.snapshots[i], &find, pass_on, &w);
+        rc = store_events_find(d->view.snapshots[i], wanted, pass_on, &w);
     }
     return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
 }
 
-int reading_events(struct reading *d, const struct wire_events_request *wanted, reading_event_fn *take, void *user,
+int reading_events(struct reading *d, const struct store_events_wanted *wanted, reading_event_fn *take, void *user,
                    struct error *e)
 {
     if (!d->service->hub)

@@ -72,7 +72,7 @@ const struct store_metric *reading_metric(struct reading *d, const struct query_
 // labels, NULL: nothing.
 typedef bool reading_event_fn(const struct store_event *event, struct str host, const struct store_label *file_label,
                               void *user);
-int reading_events(struct reading *d, const struct wire_events_request *wanted, reading_event_fn *take, void *user,
+int reading_events(struct reading *d, const struct store_events_wanted *wanted, reading_event_fn *take, void *user,
                    struct error *e);
 
 // One for each file.

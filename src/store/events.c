@@ -32,9 +32,9 @@ struct held {
     size_t users; // of `found`
 };
 
-// Either of two ways. Without a bound all events of the range are noted, and then of each span the last record counts.
-// With one, all blocks are in the index first. So it is known which records are replaced, and the earliest events are kept in
-// a heap.
+// The records of the tails are read first: they replace those of blocks. Without a bound all events of the blocks are noted,
+// and the last record of each span counts. With a bound all blocks are in the index first. The index knows the replaced
+// records, so the earliest events can be kept in a heap.
 struct search {
     struct store_events_wanted wanted;
     bool bounded;
@@ -43,8 +43,8 @@ struct search {
     struct held *held;
     size_t held_count, held_capacity;
     uint64_t place;
-    struct found *tails; // bounded: all events of the tails, by id
-    size_t tail_count;
+    struct found *tails; // all events of the tails, by id
+    size_t tail_count, tail_capacity;
 };
 
 static void search_free(struct search *x)
@@ -175,12 +175,12 @@ static bool is_in_tails(const struct search *x, uint64_t id)
     return id && low < x->tail_count && x->tails[low].id == id;
 }
 
-// Whether a record of a block has to be noted. Without a bound its span may have a later record, which decides.
+// Whether a record of a block has to be noted. Without a bound a later block may have a record of its span, which decides.
 static bool is_candidate(const struct search *x, const struct store_event *event)
 {
-    if (!x->bounded)
-        return !x->wanted.kinds || x->wanted.kinds >> event->kind & 1;
-    return is_wanted(&x->wanted, event) && !(event->kind == STORE_SPAN && is_in_tails(x, event->id));
+    if (event->kind == STORE_SPAN && is_in_tails(x, event->id))
+        return false;
+    return x->bounded ? is_wanted(&x->wanted, event) : !x->wanted.kinds || x->wanted.kinds >> event->kind & 1;
 }
 
 // Takes `bytes` over, with one user: the caller. *out: their number in x->held.
@@ -287,7 +287,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
 }
 
 // Takes `bytes` over, the records of a tail, into x->tails.
-static int take_tail(struct search *x, uint8_t *bytes, size_t size, size_t *capacity)
+static int take_tail(struct search *x, uint8_t *bytes, size_t size)
 {
     uint32_t held;
     int rc = hold(x, bytes, &held);
@@ -301,8 +301,8 @@ static int take_tail(struct search *x, uint8_t *bytes, size_t size, size_t *capa
         int next = event_next(&in, &event, labels);
         if (next <= 0)
             return next;
-        if (x->tail_count == *capacity) {
-            void *grown = array_grow(x->tails, capacity, sizeof *x->tails);
+        if (x->tail_count == x->tail_capacity) {
+            void *grown = array_grow(x->tails, &x->tail_capacity, sizeof *x->tails);
             if (!grown)
                 return -ENOMEM;
             x->tails = grown;
@@ -313,7 +313,7 @@ static int take_tail(struct search *x, uint8_t *bytes, size_t size, size_t *capa
     }
 }
 
-static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail, size_t *capacity)
+static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
 {
     const struct view_tail *t = &s->view->tails[tail];
     size_t size = s->used[tail] / 8 * 8;
@@ -326,7 +326,7 @@ static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail, si
         free(bytes);
         return rc == -EBADMSG ? 0 : rc; // counted with the cut
     }
-    rc = x->bounded ? take_tail(x, bytes, size, capacity) : scan(x, bytes, size, NULL, NULL);
+    rc = take_tail(x, bytes, size);
     if (rc == -EBADMSG)
         reader_report(s->reader, t->offset, size, "the newest events");
     return rc == -EBADMSG ? 0 : rc;
@@ -335,11 +335,11 @@ static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail, si
 static int scan_tails(struct store_snapshot *s, struct search *x)
 {
     const struct view *v = s->view;
-    size_t capacity = 0;
     int rc = 0;
     for (size_t i = 0; !rc && i < v->tail_count; i++)
         if (v->tails[i].kind == SEGMENT_EVENT_TAIL && s->used[i])
-            rc = scan_tail(s, x, i, &capacity);
+            rc = scan_tail(s, x, i);
+    mark_stale(x->tails, x->tail_count);
     return rc;
 }
 
@@ -364,8 +364,8 @@ static int index_blocks(struct store_snapshot *s, struct search *x)
 {
     const struct view *v = s->view;
     int rc = 0;
-    x->bounded = true;
-    for (size_t i = 0; !rc && i < v->events.count; i++)
+    x->bounded = !s->reader->events.full;
+    for (size_t i = 0; !rc && x->bounded && i < v->events.count; i++)
         if (!is_indexed(s, v->events.blocks[i]))
             rc = scan_block(s, x, v->events.blocks[i]);
     for (size_t i = 0; !rc && i < v->events.count; i++)
@@ -373,10 +373,8 @@ static int index_blocks(struct store_snapshot *s, struct search *x)
     return rc;
 }
 
-// The tails' records, which are later than those of all blocks.
 static int note_tails(struct search *x)
 {
-    mark_stale(x->tails, x->tail_count);
     int rc = 0;
     for (size_t i = 0; !rc && i < x->tail_count; i++) {
         struct bytes in = bytes_of(x->tails[i].at, x->tails[i].size);
@@ -390,19 +388,13 @@ static int note_tails(struct search *x)
 
 static int search_all(struct store_snapshot *s, struct search *x)
 {
-    int rc = 0;
-    x->bounded = false;
+    int rc = scan_tails(s, x);
     pthread_mutex_lock(&s->reader->events_mutex);
-    if (x->wanted.most && x->wanted.most <= BOUNDED_MAX)
+    if (!rc && x->wanted.most && x->wanted.most <= BOUNDED_MAX)
         rc = index_blocks(s, x);
-    if (!rc && x->bounded)
-        rc = scan_tails(s, x);
-    if (!rc && x->bounded)
-        rc = note_tails(x);
+    rc = rc ? rc : note_tails(x);
     rc = rc ? rc : scan_blocks(s, x);
     pthread_mutex_unlock(&s->reader->events_mutex);
-    if (!rc && !x->bounded)
-        rc = scan_tails(s, x);
     if (!rc && !x->bounded)
         mark_stale(x->found, x->count);
     return rc;

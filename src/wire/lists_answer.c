@@ -186,7 +186,7 @@ const struct wire_question_row wire_series_row = {"series", false,        series
 
 // ---- events ----
 
-void wire_events_request_write(const struct wire_events_request *m, struct buf *out)
+void wire_events_request_write(const struct store_events_wanted *m, struct buf *out)
 {
     buf_u64(out, (uint64_t)m->from_ns);
     buf_u64(out, (uint64_t)m->to_ns);
@@ -195,7 +195,7 @@ void wire_events_request_write(const struct wire_events_request *m, struct buf *
     buf_short(out, m->name);
 }
 
-int wire_events_request_read(struct str request, struct wire_events_request *out)
+int wire_events_request_read(struct str request, struct store_events_wanted *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
     out->from_ns = (int64_t)bytes_u64(&b);
@@ -209,7 +209,7 @@ int wire_events_request_read(struct str request, struct wire_events_request *out
 struct events_state {
     struct wire_answer *answer;
     struct error *e;
-    struct wire_events_request request;
+    struct store_events_wanted request;
     struct buf all;  // events as they are sent, one after the other
     struct buf ends; // size_t: in `all`, of each record but the last
     size_t record;   // the next
@@ -246,13 +246,8 @@ static int events_begin(struct wire_answer *a, struct str request, struct error 
     s->answer = a;
     s->e = e;
     s->all.limit = WIRE_ANSWER_MEMORY;
-    struct store_events_wanted wanted = {.from_ns = s->request.from_ns,
-                                         .to_ns = s->request.to_ns,
-                                         .kinds = s->request.kinds,
-                                         .name = s->request.name,
-                                         .most = s->request.most};
     for (size_t i = 0; i < a->view->count; i++) {
-        int r = store_events_find(a->view->stores[i], &wanted, add_event, s);
+        int r = store_events_find(a->view->stores[i], &s->request, add_event, s);
         if (s->refused)
             return s->refused;
         if (r)
@@ -286,7 +281,7 @@ static void events_end(struct wire_answer *a)
 
 static int64_t events_until(struct str request)
 {
-    struct wire_events_request m;
+    struct store_events_wanted m;
     return wire_events_request_read(request, &m) ? INT64_MAX : m.to_ns;
 }
 

@@ -251,7 +251,7 @@ static int take_events(void *user, struct str host, struct str record, struct er
     return put(wire_events_take(list, record), list->most, e);
 }
 
-int hub_events(struct hub *h, const struct wire_events_request *m, const struct hub_where *where, struct arena *arena,
+int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where, struct arena *arena,
                const struct wire_event **out, size_t *count, struct hub_absent *absent, struct error *e)
 {
     struct buf request = {0};

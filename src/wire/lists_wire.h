@@ -43,15 +43,10 @@ struct wire_series_list {
 };
 int wire_series_take(struct wire_series_list *list, struct str record);
 
-// A node sends only what is asked for: a job has millions of spans beside a few annotations.
-struct wire_events_request {
-    int64_t from_ns, to_ns;
-    size_t most;     // of one file of a node, the earliest first; those after are left out
-    unsigned kinds;  // a bit (1 << kind) for each enum store_event_kind; 0: all
-    struct str name; // the text of an event; empty: any
-};
-void wire_events_request_write(const struct wire_events_request *m, struct buf *out);
-int wire_events_request_read(struct str request, struct wire_events_request *out);
+// A node sends only what is asked for: a job has millions of spans beside a few annotations. `most` is that of one file of
+// a node; a request without one has the limit of a list.
+void wire_events_request_write(const struct store_events_wanted *m, struct buf *out);
+int wire_events_request_read(struct str request, struct store_events_wanted *out);
 struct wire_event {
     struct store_event event;
     struct str host; // the node that has it
@@ -84,7 +79,7 @@ int hub_series(struct hub *h, const struct query_series_filter *m, const struct 
                const struct query_listed **out, size_t *count, struct hub_absent *absent, struct error *e);
 
 // Sorted by start.
-int hub_events(struct hub *h, const struct wire_events_request *m, const struct hub_where *where, struct arena *arena,
+int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where, struct arena *arena,
                const struct wire_event **out, size_t *count, struct hub_absent *absent, struct error *e);
 
 // Sorted by host.

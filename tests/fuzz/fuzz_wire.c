@@ -216,7 +216,7 @@ static void read_messages(struct str payload)
     wire_held_free(&sum);
     struct wire_names_request names;
     struct query_series_filter series;
-    struct wire_events_request wanted;
+    struct store_events_wanted wanted;
     struct wire_copy_request copy;
     struct wire_recent_request recent;
     struct buf narrow = {0};

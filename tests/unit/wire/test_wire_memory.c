@@ -87,7 +87,7 @@ static struct hub_where everywhere(const struct query_watch *watch)
 }
 
 // How many events came; what they took in *bytes.
-static size_t events(const struct wire_events_request *m, size_t *bytes, struct hub_absent *absent)
+static size_t events(const struct store_events_wanted *m, size_t *bytes, struct hub_absent *absent)
 {
     struct arena arena = {0};
     struct hub_where where = everywhere(NULL);
@@ -108,13 +108,13 @@ static void events_that_nobody_asked_for_do_not_come(void **state)
     (void)state;
     size_t bytes;
     struct hub_absent absent;
-    struct wire_events_request m = {.to_ns = INT64_MAX};
+    struct store_events_wanted m = {.to_ns = INT64_MAX};
     assert_int_equal(events(&m, &bytes, &absent), SPANS + ANNOTATIONS);
     assert_true(bytes > MANY_BYTES);
     m.kinds = 1u << STORE_ANNOTATION;
     assert_int_equal(events(&m, &bytes, &absent), ANNOTATIONS);
     assert_true(bytes < SMALL_BYTES);
-    m = (struct wire_events_request){.to_ns = INT64_MAX, .kinds = 1u << STORE_SPAN, .name = STR("read"), .most = 10};
+    m = (struct store_events_wanted){.to_ns = INT64_MAX, .kinds = 1u << STORE_SPAN, .name = STR("read"), .most = 10};
     assert_int_equal(events(&m, &bytes, &absent), 10);
     assert_true(bytes < SMALL_BYTES);
     assert_int_equal(memory_account_held(&net.asks), 0);
@@ -175,7 +175,7 @@ static void a_list_counts_while_it_grows(void **state)
     struct told told = {.limit_bytes = SIZE_MAX};
     struct query_watch watch = {look, hold, release, &told};
     struct hub_where where = everywhere(&watch);
-    struct wire_events_request m = {.to_ns = INT64_MAX};
+    struct store_events_wanted m = {.to_ns = INT64_MAX};
     struct arena arena = {0};
     const struct wire_event *all;
     struct hub_absent absent;
@@ -252,7 +252,7 @@ static void records_that_wait_for_the_asker_count(void **state)
     const struct wire_missing *missing;
     size_t missing_count, got = 0;
     struct error e;
-    wire_events_request_write(&(struct wire_events_request){.to_ns = INT64_MAX}, &request);
+    wire_events_request_write(&(struct store_events_wanted){.to_ns = INT64_MAX}, &request);
     net.asks.limit_bytes = 1; // over it each record makes the nodes wait, but nothing stops for ever
     struct hub_ask ask = {.question = WIRE_EVENTS,
                           .request = buf_str(&request),
@@ -276,7 +276,7 @@ static void a_node_refuses_what_it_has_no_room_for(void **state)
     (void)state;
     size_t bytes;
     struct hub_absent absent;
-    struct wire_events_request m = {.to_ns = INT64_MAX};
+    struct store_events_wanted m = {.to_ns = INT64_MAX};
     net.answers.limit_bytes = SMALL_BYTES;
     struct arena arena = {0};
     struct hub_where where = everywhere(NULL);
