@@ -84,14 +84,12 @@ static int clear_name(const char *path, const struct sockaddr_un *address, struc
 
 int folder_listen(const char *path, struct error *e)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t size = strlen(path), most = sizeof address.sun_path - 1;
-    if (size > most)
+    struct sockaddr_un address;
+    if (!agent_address(path, false, &address))
         return error_set(
             e, -ENAMETOOLONG,
             "the socket's path is %zu bytes long, and the system allows %zu: choose a shorter folder (TMPDIR): %s",
-            size, most, path);
-    memcpy(address.sun_path, path, size);
+            strlen(path), sizeof address.sun_path - 1, path);
     int failed = clear_name(path, &address, e);
     if (failed)
         return failed;
@@ -137,7 +135,7 @@ int folder_listen_take(int fd, struct error *e)
 
 void folder_unlisten(const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, path, strlen(path));
-    clear_name(path, &address, NULL);
+    struct sockaddr_un address;
+    if (agent_address(path, false, &address))
+        clear_name(path, &address, NULL);
 }

@@ -2,6 +2,7 @@
 #include "aggregator/acceptor.h"
 
 #include "aggregator/telnet.h"
+#include "base/agent_address.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -173,7 +173,8 @@ static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *
     return true;
 }
 
-// The first byte that the client has sent. False: there is none yet, or the connection has ended and is dropped.
+// Reads the client's first byte and leaves it in the socket. False if there is none yet, or if the connection has ended and
+// is dropped.
 static bool peek_first(struct acceptor *a, struct client *c, char *first)
 {
     ssize_t n = recv(c->here.fd, first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -355,15 +356,10 @@ static void lose_agent(struct acceptor *a, struct client *c, bool in_order)
 
 static void reach_agent(struct acceptor *a, struct client *c)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct str path = a->service->agent_socket;
-    int fd = path.size < sizeof address.sun_path ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
-    if (fd >= 0) {
-        memcpy(address.sun_path, path.data, path.size);
-        if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-            close(fd);
-            fd = -1;
-        }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && agent_connect(fd, a->service->agent_socket.data) != 0) {
+        close(fd);
+        fd = -1;
     }
     c->agent.fd = fd;
     if (fd < 0)

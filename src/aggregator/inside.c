@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 struct inside {
     struct sources *sources;
@@ -45,21 +44,10 @@ static int check_any(struct inside *in, const char *path, struct error *e)
     return rc;
 }
 
-// A folder of a running job has its agent's socket.
-static int find_agent(struct inside *in, const char *path, struct error *e)
+static int open_drainer(struct inside *in, const char *recording, struct error *e)
 {
-    struct stat st;
-    struct buf socket = {0};
-    const char *slash = strrchr(path, '/');
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        buf_printf(&socket, "%s/agent.sock", path);
-    else
-        buf_printf(&socket, "%.*sagent.sock", slash ? (int)(slash + 1 - path) : 0, path);
-    int rc = 0;
-    if (!socket.failed && stat(buf_cstr(&socket), &st) == 0 && S_ISSOCK(st.st_mode))
-        rc = drainer_create(buf_cstr(&socket), DRAIN_CELLS, &in->drainer, e);
-    buf_free(&socket);
-    return rc;
+    char socket[DRAIN_SOCKET_MAX];
+    return drain_find_socket(recording, socket) ? drainer_create(socket, DRAIN_CELLS, &in->drainer, e) : 0;
 }
 
 int inside_open(const char *const *given, size_t count, aggregator_alias_fn *resolve_alias,
@@ -75,7 +63,7 @@ int inside_open(const char *const *given, size_t count, aggregator_alias_fn *res
     if (!rc)
         rc = check_any(in, given[0], e);
     if (!rc)
-        rc = find_agent(in, given[0], e);
+        rc = open_drainer(in, given[0], e);
     if (rc) {
         inside_close(in);
         return rc;

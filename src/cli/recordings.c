@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 // ---------------------------------------------------------------- which files
@@ -151,19 +152,13 @@ static int add_default(const struct options *o, struct recordings *r, struct err
 // included. An agent that does not answer in time, or has gone, leaves the file as it is.
 static void drain_all(const struct recordings *r)
 {
-    struct str before = STR("");
+    char socket[DRAIN_SOCKET_MAX], before[DRAIN_SOCKET_MAX] = "";
     for (size_t i = 0; i < r->count; i++) {
-        const char *slash = strrchr(r->paths[i], '/');
-        struct str folder = {r->paths[i], slash ? (size_t)(slash + 1 - r->paths[i]) : 0};
-        char socket[FOLDER_PATH_MAX];
-        struct stat info;
         struct drain_line *line;
-        if (i > 0 && str_eq(folder, before))
+        if (!drain_find_socket(r->paths[i], socket) || strcmp(socket, before) == 0)
             continue;
-        before = folder;
-        int n = snprintf(socket, sizeof socket, "%.*sagent.sock", STR_ARG(folder));
-        if (n < 0 || n >= FOLDER_PATH_MAX || stat(socket, &info) != 0 || !S_ISSOCK(info.st_mode) ||
-            drain_line_create(socket, DRAIN_CELLS, &line) != 0)
+        memcpy(before, socket, sizeof before);
+        if (drain_line_create(socket, DRAIN_CELLS, &line) != 0)
             continue;
         drain_line_ask(line);
         drain_line_destroy(line);

@@ -1,4 +1,5 @@
-// process_start.h - when a process began, which together with its pid tells it from all others. For emit and ingest.
+// process_start.h - numbers of /proc/PID/stat, for emit and ingest: when a process began, which together with its pid tells it
+// from all others, and its parent.
 #ifndef SONDE_EMIT_PROCESS_START_H
 #define SONDE_EMIT_PROCESS_START_H
 
@@ -7,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// In clock ticks since boot, from a process' /proc/…/stat; 0 = no such process, or it is not to be seen.
-static inline uint64_t process_start_ticks(const char *stat_path)
+enum { PROCESS_STAT_PARENT = 4, PROCESS_STAT_START = 22 }; // fields, counted from 1; those behind the name
+
+// 0 = no such process, or it is not to be seen.
+static inline uint64_t process_stat_number(const char *stat_path, int wanted)
 {
     char text[1024] = "";
     FILE *f = fopen(stat_path, "re");
@@ -17,11 +20,17 @@ static inline uint64_t process_start_ticks(const char *stat_path)
     size_t n = fread(text, 1, sizeof text - 1, f);
     fclose(f);
     text[n] = 0;
-    // The 22nd field; the 2nd, the name, is in brackets and may hold anything.
+    // The 2nd field, the name, is in brackets and may hold anything.
     char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
+    for (int field = 2; at && field < wanted; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+// In clock ticks since boot.
+static inline uint64_t process_start_ticks(const char *stat_path)
+{
+    return process_stat_number(stat_path, PROCESS_STAT_START);
 }
 
 #endif

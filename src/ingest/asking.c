@@ -1,25 +1,15 @@
 // asking.c - a process that asks a question: which programs' cells it expects to read.
+#include "emit/process_start.h"
 #include "ingest/ingest_internal.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { ANCESTORS_MAX = 16 }; // from a command to the program that has started it
 
 // 0: there is none, or it is not to be seen.
 static pid_t parent_of(pid_t pid)
 {
-    char path[64], text[1024] = "";
+    char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return 0;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = 0;
-    // The 2nd field, the name, is in brackets and may hold anything. Then come the state and the parent.
-    const char *at = strrchr(text, ')');
-    return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
+    return (pid_t)process_stat_number(path, PROCESS_STAT_PARENT);
 }
 
 // Whether there is one.

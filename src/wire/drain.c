@@ -1,15 +1,17 @@
 #include "wire/drain.h"
 
+#include "base/agent_address.h"
 #include "base/clock.h"
 #include "base/condition.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool drain_reaches(int64_t until_ns)
@@ -17,10 +19,21 @@ bool drain_reaches(int64_t until_ns)
     return until_ns >= clock_realtime_ns() - DRAIN_PAST_MS * (int64_t)NS_PER_MS;
 }
 
+bool drain_find_socket(const char *recording, char out[DRAIN_SOCKET_MAX])
+{
+    struct stat st;
+    const char *slash = strrchr(recording, '/');
+    bool folder = stat(recording, &st) == 0 && S_ISDIR(st.st_mode);
+    int n =
+        folder ? snprintf(out, DRAIN_SOCKET_MAX, "%s/agent.sock", recording)
+               : snprintf(out, DRAIN_SOCKET_MAX, "%.*sagent.sock", slash ? (int)(slash + 1 - recording) : 0, recording);
+    return n > 0 && n < DRAIN_SOCKET_MAX && stat(out, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
 // ---- one connection ----
 
 struct drain_line {
-    struct sockaddr_un address;
+    char *socket_path; // owned
     unsigned flags;
     int fd;      // -1 = not connected
     pid_t owner; // process that has connected: a child of it must not read its answers
@@ -33,11 +46,10 @@ int drain_line_create(const char *socket_path, unsigned flags, struct drain_line
 {
     *out = NULL;
     struct drain_line *l = calloc(1, sizeof *l);
-    if (!l)
+    if (!l || !(l->socket_path = strdup(socket_path))) {
+        free(l);
         return -ENOMEM;
-    l->address.sun_family = AF_UNIX;
-    if (strlen(socket_path) < sizeof l->address.sun_path) // else no agent can listen there
-        memcpy(l->address.sun_path, socket_path, strlen(socket_path) + 1);
+    }
     l->flags = flags;
     l->fd = -1;
     *out = l;
@@ -58,22 +70,21 @@ void drain_line_destroy(struct drain_line *l)
     if (!l)
         return;
     disconnect(l);
+    free(l->socket_path);
     free(l);
 }
 
 // Does not wait where the agent's queue of connections is full: it stands still.
 static int connect_line(struct drain_line *l)
 {
-    if (!l->address.sun_path[0])
-        return -ENAMETOOLONG;
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (l->fd >= 0 && connect(l->fd, (const struct sockaddr *)&l->address, sizeof l->address) == 0) {
+    int failed = l->fd < 0 ? errno : agent_connect(l->fd, l->socket_path);
+    if (!failed) {
         l->owner = getpid();
         return 0;
     }
-    int code = -errno;
     disconnect(l);
-    return code == -EAGAIN ? -ETIMEDOUT : code;
+    return failed == EAGAIN ? -ETIMEDOUT : -failed;
 }
 
 static int send_request(struct drain_line *l)

@@ -50,6 +50,11 @@ struct drain_request {
 // DRAIN_PAST_MS ago.
 bool drain_reaches(int64_t until_ns);
 
+enum { DRAIN_SOCKET_MAX = 4096 };
+
+// The socket of the agent that writes `recording`, a file or a folder, if a job's folder it is in. False: there is none.
+bool drain_find_socket(const char *recording, char out[DRAIN_SOCKET_MAX]);
+
 // ---- one connection ----
 //
 // For one thread at a time. Works on in a child after fork().
