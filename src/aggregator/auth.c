@@ -191,11 +191,7 @@ static void lead_on(struct answer *a, const char *target)
     a->content_type = "text/html; charset=UTF-8";
     buf_add_str(&a->body, STR("<!doctype html><html lang=\"en\"><title>sonde</title><meta http-equiv=\"refresh\" "
                               "content=\"0;url="));
-    for (const char *c = target ? target : ""; *c; c++)
-        if (strchr("<>&\"'", *c))
-            buf_printf(&a->body, "&#%d;", *c);
-        else
-            buf_add_char(&a->body, *c);
+    answer_add_html(&a->body, target ? target : "");
     buf_add_str(&a->body, STR("\"></html>\n"));
 }
 

@@ -74,27 +74,18 @@ void page_answer(const struct page_file *files, size_t count, struct request *r,
     }
 }
 
-static void add_escaped(struct buf *out, const char *text)
-{
-    for (; *text; text++)
-        if (strchr("<>&\"'", *text))
-            buf_printf(out, "&#%d;", *text);
-        else
-            buf_add_char(out, *text);
-}
-
 void page_message(struct answer *a, const char *title, const char *text, const char *details)
 {
     a->content_type = "text/html; charset=UTF-8";
     a->body.size = 0;
     buf_add_str(&a->body, STR("<!doctype html><html lang=\"en\"><meta name=\"viewport\" content=\"width=device-width\">"
                               "<meta name=\"color-scheme\" content=\"light dark\"><title>sonde</title><main><h1>"));
-    add_escaped(&a->body, title);
+    answer_add_html(&a->body, title);
     buf_add_str(&a->body, STR("</h1><p>"));
-    add_escaped(&a->body, text);
+    answer_add_html(&a->body, text);
     if (details) {
         buf_add_str(&a->body, STR("</p><p>"));
-        add_escaped(&a->body, details);
+        answer_add_html(&a->body, details);
     }
     buf_add_str(&a->body, STR("</p></main></html>\n"));
 }

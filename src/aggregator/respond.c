@@ -7,6 +7,15 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+void answer_add_html(struct buf *out, const char *text)
+{
+    for (; *text; text++)
+        if (strchr("<>&\"'", *text))
+            buf_printf(out, "&#%d;", *text);
+        else
+            buf_add_char(out, *text);
+}
+
 void answer_begin(struct answer *a, size_t limit_bytes)
 {
     *a = (struct answer){.status = 200, .content_type = "application/json; charset=UTF-8", .body.limit = limit_bytes};

@@ -32,6 +32,9 @@ struct answer {
     struct stream *stream; // instead of a body: what comes, as it comes. The answer's until the server takes it
 };
 
+// Adds a text to a page of HTML: its signs < > & " ' are escaped.
+void answer_add_html(struct buf *out, const char *text);
+
 void answer_begin(struct answer *a, size_t limit_bytes);
 void answer_free(struct answer *a);
 

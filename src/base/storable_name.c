@@ -22,22 +22,6 @@ static uint64_t hash_of(struct str text)
     return h;
 }
 
-static bool is_name_sign(unsigned char c)
-{
-    bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-    return letter || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/' || c == ':' || c == '-';
-}
-
-bool storable_name_is(struct str name, size_t bytes_max)
-{
-    for (size_t i = 0; i < name.size; i++) {
-        unsigned char c = (unsigned char)name.data[i];
-        if (c < 0x80 && !is_name_sign(c))
-            return false;
-    }
-    return name.size > 0 && name.size <= bytes_max;
-}
-
 // All of them have three bytes in UTF-8.
 static void add_character(struct buf *out, unsigned code)
 {
@@ -62,7 +46,7 @@ void storable_name_add(struct buf *out, struct str name, size_t bytes_max)
         unsigned char c = (unsigned char)name.data[i];
         n = utf8_sequence((const unsigned char *)name.data + i, name.size - i);
         n = n ? n : 1; // a byte that is no UTF-8 stays
-        if (c < 0x80 && !is_name_sign(c))
+        if (c < 0x80 && !storable_name_sign(c))
             add_character(out, twin_of(c));
         else
             buf_add_str(out, str_slice(name, i, i + n));

@@ -13,8 +13,27 @@
 
 #include "base/str.h"
 
+#include <stdbool.h>
+
+// Whether a name may hold this sign of ASCII.
+static inline bool storable_name_sign(unsigned char c)
+{
+    bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+    return letter || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/' || c == ':' || c == '-';
+}
+
 // Whether the name can be stored as it is.
-bool storable_name_is(struct str name, size_t bytes_max);
+static inline bool storable_name_is(struct str name, size_t bytes_max)
+{
+    if (!name.size || name.size > bytes_max)
+        return false;
+    for (size_t i = 0; i < name.size; i++) {
+        unsigned char c = (unsigned char)name.data[i];
+        if (c < 0x80 && !storable_name_sign(c))
+            return false;
+    }
+    return true;
+}
 
 // Adds the name that stands for `name` to `out`: the name itself if it can be stored. bytes_max: at least 32.
 void storable_name_add(struct buf *out, struct str name, size_t bytes_max);

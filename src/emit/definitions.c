@@ -2,6 +2,7 @@
 //
 // A definition is encoded straight behind the published ones (segment.h draws it). If its identity (name and tags) is known
 // already, the bytes are simply not published, and the next definition overwrites them.
+#include "base/storable_name.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
 
@@ -124,7 +125,7 @@ bool emit_define_process(struct emit_process *p)
 static const char *check_metric(const struct sonde_metric *m, unsigned process_tags)
 {
     enum { TAGS_OF_AGENT = 1 }; // host
-    if (!m->name || !emit_name_valid(str_of(m->name), SEGMENT_NAME_MAX))
+    if (!m->name || !storable_name_is(str_of(m->name), SEGMENT_NAME_MAX))
         return "a name is 1 to 255 of A-Z a-z 0-9 _ . / : - and letters";
     if (m->unit && strlen(m->unit) > SEGMENT_UNIT_MAX)
         return "its unit is longer than 32 bytes";

@@ -1,25 +1,15 @@
-// tags.c - which names and tags are valid (as the store has it), and the tags that everything from this process carries.
+// tags.c - which tags are valid (as the store has it), and the tags that everything from this process carries.
 #include "emit/tags.h"
+
+#include "base/storable_name.h"
 #include "emit/process.h"
 #include "emit/rank.h"
 
 #include <stdlib.h>
 
-bool emit_name_valid(struct str name, size_t bytes_max)
-{
-    for (size_t i = 0; i < name.size && i < bytes_max; i++) {
-        unsigned char c = (unsigned char)name.data[i];
-        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c >= 0x80 ||
-                    c == '_' || c == '.' || c == '/' || c == ':' || c == '-';
-        if (!good)
-            return false;
-    }
-    return name.size > 0 && name.size <= bytes_max;
-}
-
 bool emit_tag_valid(const struct sonde_tag *tag)
 {
-    return tag->key && tag->value && emit_name_valid(str_of(tag->key), SEGMENT_KEY_MAX) &&
+    return tag->key && tag->value && storable_name_is(str_of(tag->key), SEGMENT_KEY_MAX) &&
            strlen(tag->value) <= SEGMENT_VALUE_MAX;
 }
 

@@ -1,4 +1,4 @@
-// tags.h - names and tags: which are valid, where those of the process come from, how they are written. Internal to src/emit.
+// tags.h - tags: which are valid, where those of the process come from, how they are written. Internal to src/emit.
 #ifndef SONDE_EMIT_TAGS_H
 #define SONDE_EMIT_TAGS_H
 
@@ -7,7 +7,6 @@
 
 #include "sonde.h"
 
-bool emit_name_valid(struct str name, size_t bytes_max);
 bool emit_tag_valid(const struct sonde_tag *tag);
 
 // At most `bytes` of s, without half a UTF-8 character at the end.

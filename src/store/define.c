@@ -6,6 +6,7 @@
 //   check names ─▶ admit (limits, then room in the file or the spill) ─▶ reserve memory ─▶ commit (write all entries, remember them)
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/storable_name.h"
 #include "store/catalog.h"
 #include "store/writer.h"
 
@@ -343,19 +344,6 @@ void catalog_forget(struct store *s)
 
 // ── Defining ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-static bool name_valid(struct str name)
-{
-    if (!name.size)
-        return false;
-    for (size_t i = 0; i < name.size; i++) {
-        unsigned char c = (unsigned char)name.data[i];
-        bool letter = (c | 32) >= 'a' && (c | 32) <= 'z';
-        if (!letter && !(c >= '0' && c <= '9') && c < 0x80 && !(c && strchr("_./:-", c)))
-            return false;
-    }
-    return true;
-}
-
 static int refuse(uint64_t *counter, int rc)
 {
     ++*counter;
@@ -385,7 +373,7 @@ int store_define_metric(struct store *s, const struct store_metric *m, uint32_t 
 {
     if (m->name.size > STORE_NAME_MAX || m->unit.size > STORE_UNIT_MAX || m->help.size > STORE_TEXT_MAX)
         return refuse(&s->stats.refused_limit, -E2BIG);
-    if (!name_valid(m->name))
+    if (!storable_name_is(m->name, SIZE_MAX))
         return refuse(&s->stats.refused_invalid, -EINVAL);
     const uint64_t *known = map_get(&s->metric_ids, m->name);
     if (known) {
@@ -486,7 +474,7 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
             continue;
         if (n == STORE_LABELS_MAX || labels[i].key.size > STORE_KEY_MAX || labels[i].value.size > STORE_VALUE_MAX)
             return refuse(&s->stats.refused_limit, -E2BIG);
-        if (!name_valid(labels[i].key))
+        if (!storable_name_is(labels[i].key, SIZE_MAX))
             return refuse(&s->stats.refused_invalid, -EINVAL);
         kept[n++] = labels[i];
     }
