@@ -5,9 +5,10 @@
 //   senders, scripts ──text lines───────────▶┘
 //
 // Rings are looked at by themselves: DRAIN_FAST_MS after one was found more than a quarter full, then at doubling intervals up to
-// DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some seconds; a doorbell is answered at once, and so is a process that is
-// about to answer a question (wire/drain.h), after a rest; without programs nobody looks. What goes wrong while it runs (a full disk, a source that fails) is counted and the rest goes on. At the end nothing that was
-// sent is left behind: knocking connections are let in, all are read to their end, the rings drained, a last sample taken, the store closed.
+// DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some seconds. A doorbell is answered at once, and so is a
+// request for a drain (wire/drain.h), after a rest. Without programs the agent does not look. A fault while it runs (a full
+// disk, a source that fails) is counted, and the rest goes on. At the end the agent accepts all pending connections, reads
+// each to its end, drains the rings, takes a last sample and closes the store.
 #include "agent/agent.h"
 
 #include "agent/collectors.h"
@@ -161,8 +162,8 @@ static void on_bell(void *user)
 
 static void on_asked_later(uv_timer_t *timer);
 
-// A process is about to answer a question. Its requests take at most a share of our time; those that come during the rest share
-// the drain behind it.
+// A process requests a drain before it answers a question. Such drains take at most a share of the agent's time. Requests that
+// arrive during the rest share the next drain.
 static void on_asked(void *user)
 {
     struct agent *a = user;

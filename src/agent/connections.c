@@ -340,8 +340,8 @@ static void add_connection(struct connections *all, int fd)
     all->stats.open++;
     all->strangers++;
     uv_poll_start(&c->poll, UV_READABLE, on_event);
-    recognise(c);         // at once: with this agent, a HELLO that nobody has read would be lost
-    if (c->kind != ASKER) // its request is read when the loop comes to it
+    recognise(c);         // at once, because an unread HELLO would be lost with this agent
+    if (c->kind != ASKER) // the loop reads its request
         ring(all);
 }
 

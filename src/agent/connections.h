@@ -18,7 +18,7 @@ struct connections_stats {
     uint64_t open, senders;               // senders: those of them that send text
     uint64_t asked;                       // requested drains that were answered
     uint64_t refused_user, refused_limit; // another user's; too many, or no descriptor left
-    uint64_t refused_hello;               // began like a segment's hand-over or an asker's request, and is none
+    uint64_t refused_hello;               // began like a HELLO or a request for a drain, but is neither
 };
 
 struct connections;

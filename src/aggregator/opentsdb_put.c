@@ -104,8 +104,8 @@ void dragon_metrics(struct service *service, struct request *r, struct answer *a
     json_end_object(&w);
 }
 
-// Dragon's servers end when they are told to, and forget old points by request. Telemetry here ends with its job, and
-// --window says what is kept: both requests succeed, and nothing happens.
+// Dragon's clients can end the server, and have it delete old points. Here telemetry ends with its job, and --window sets
+// how long points are kept. So both requests succeed without an effect.
 void dragon_nothing(struct service *service, struct request *r, struct answer *a)
 {
     (void)service;

@@ -1,10 +1,10 @@
 #include "cli/commands.h"
 #include "cli/serve.h"
-#include "collect/collect.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own_memory.h"
+#include "collect/collect.h"
 #include "launch/job.h"
 
 #include <errno.h>

@@ -266,7 +266,7 @@ def peaks_of_file(path: Path, metric: str, per_dag: bool = False) -> dict[Any, l
     try:
         return _peaks_of_cells(os.fspath(path), metric, per_dag)
     except ValueError:
-        return peaks(read(path), metric, per_dag)  # which says where and what is wrong
+        return peaks(read(path), metric, per_dag)  # the slow reader reports the line and the reason
 
 
 def _peaks_of_cells(path: str, metric: str, per_dag: bool) -> dict[Any, list[Optional[Number]]]:

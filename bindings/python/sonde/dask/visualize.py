@@ -29,7 +29,7 @@ _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _GPU_INDEX = "gpu-index"  # the column of it
 _DIGIT_EMS = 0.64  # a digit's width, in font sizes
 _SHADE_MIN_POINTS = 3  # a narrower stretch is not shaded: hundreds of them would be a barcode
-_FLAT = 0.5  # if values lie in so small a part of what is below them, the axis begins at the values
+_FLAT = 0.5  # the axis begins at the lowest value if the spread is at most half of that value
 _NEAR = 1.2  # a limit that is at most so far above the values is shown
 TOTAL, PERCENT = "total-mem", "mem-util"
 
