@@ -313,8 +313,11 @@ print(requests() - before)
 for _ in range(TIMES):
     client.query("data")
 print(requests() - before)
+status = json.loads(client._open().ask("/sonde/v1/status"))["drains"]
+stats = {s["metric"]: int(s["value"]) for s in json.loads(client._open().ask("/api/stats"))}
+print([stats["sonde.drains"], stats["sonde.requests.drained"], stats["sonde.requests.drained_late"]] == [status["requests"], status["questions"], status["late"]])
         """).splitlines()
-        self.assertEqual(said, ["0", str(TIMES)])
+        self.assertEqual(said, ["0", str(TIMES), "True"])
 
     def test_cells_are_recorded_when_they_have_changed(self):
         """Questions alone add nothing to the recording: a cell that nobody has touched since has no more points than the rate gives."""
