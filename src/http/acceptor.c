@@ -248,8 +248,19 @@ static void admit_waiting(struct acceptor *a)
     }
 }
 
+// Closes it so that nothing of it stays in the kernel.
+static void reset(int fd)
+{
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
+    close(fd);
+}
+
 static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
 {
+    if (!connections_in_pace(a->service->connections, fd, (const struct sockaddr *)address)) {
+        reset(fd);
+        return;
+    }
     if (let_wait(a, fd, address, size))
         return;
     if (!a->telnet) {

@@ -26,6 +26,12 @@ static const int64_t YOUNG_NS = NS_PER_S;
 // If no connection has come for so long, the library has dropped the connections of the reserved places.
 static const int64_t RESERVED_NS = 5 * (int64_t)NS_PER_S;
 
+// So many connections at once, then one each `interval`: `full_ns` is the time at which as many as `burst` may
+// come again.
+struct pace {
+    int64_t full_ns;
+};
+
 // Lives as long as it has connections, and longer when it is known.
 struct client {
     struct client *next;
@@ -33,6 +39,7 @@ struct client {
     bool own;
     unsigned held, open, unproved; // connections: all; not shut; not shut and unproved
     int64_t known_ns;              // when a connection of it was proved last; 0: never
+    struct pace pace;              // while it is strange
 };
 
 struct connection {
@@ -54,6 +61,7 @@ struct connections {
     struct connection *first;
     struct client *clients;
     unsigned unproved_strange; // of clients that are not known
+    struct pace pace;          // of all connections: within it nobody asks whose they are
     unsigned held;             // how many connections there are, the shut ones among them
     unsigned reserved;         // places of connections that are on their way here,
     int64_t reserved_ns;       // the last since then
@@ -113,14 +121,16 @@ static void free_client(struct connections *c, struct client *client)
     free(client);
 }
 
-// It has lost a connection. Of those that have none left the known ones stay, the latest of them.
+// It has lost a connection, or got none. Of those that have none left the known ones stay, the latest of them; a stranger
+// stays while it is ahead of its pace.
 static void forget_clients(struct connections *c, struct client *client)
 {
     struct client *oldest = NULL;
     unsigned known = 0;
     if (client->held)
         return;
-    if (is_strange(client) || client->own) {
+    bool ahead = client->pace.full_ns > clock_monotonic_ns();
+    if ((is_strange(client) && !ahead) || client->own) {
         free_client(c, client);
         return;
     }
@@ -415,6 +425,41 @@ bool connections_wanted(struct connections *c)
     bool wanted = c->counts.waiting > 0;
     pthread_mutex_unlock(&c->lock);
     return wanted;
+}
+
+// ---- pace
+
+static bool step(const struct connection_options *o, struct pace *pace, int64_t now_ns)
+{
+    int64_t interval_ns = NS_PER_S / o->strange_a_second;
+    int64_t full_ns = (pace->full_ns > now_ns ? pace->full_ns : now_ns) + interval_ns;
+    if (full_ns - now_ns > interval_ns * o->strange_burst)
+        return false;
+    pace->full_ns = full_ns;
+    return true;
+}
+
+bool connections_in_pace(struct connections *c, int fd, const struct sockaddr *address)
+{
+    struct peer peer;
+    if (!c->options.strange_a_second)
+        return true;
+    pthread_mutex_lock(&c->lock);
+    bool in_pace = step(&c->options, &c->pace, clock_monotonic_ns());
+    pthread_mutex_unlock(&c->lock);
+    if (in_pace)
+        return true;
+    peer_look(fd, address, &peer);
+    if (peer_is_own(&peer))
+        return true;
+    pthread_mutex_lock(&c->lock);
+    struct client *client = find_client(c, &peer);
+    in_pace = client && (!is_strange(client) || step(&c->options, &client->pace, clock_monotonic_ns()));
+    c->counts.refused += !in_pace;
+    if (client)
+        forget_clients(c, client);
+    pthread_mutex_unlock(&c->lock);
+    return in_pace;
 }
 
 struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client)

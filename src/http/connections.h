@@ -13,11 +13,13 @@
 // WAITING or TALKING longest: idle connections never keep a new client out. If all are busy, it shuts
 // the new one down at once.
 //
-// A client is an address and, within this machine, a uid. A connection is *unproved* until a request
+// A client is a uid on this machine, else an address. A connection is *unproved* until a request
 // on it has shown a token. Unproved connections are always the first to make room, beginning with the
 // client that has most of them. A client other than the server's own user may have few of them, for a
 // short time. The table remembers a client that has shown a token once, and allows it more. So a client
-// without a token locks out only itself.
+// without a token locks out only itself. It also opens only so many connections a second: the acceptor
+// resets further ones before anybody reads from them, so that a flood takes little processor time from
+// the requests of others.
 //
 // A dashboard with many panels sends more requests at once than its client's share, and must not lose any. New connections of
 // the server's own user and of known clients therefore wait before the table (the acceptor keeps them) until a place is free or
@@ -52,11 +54,17 @@ struct connection_options {
     unsigned most_unproved;            // of unknown clients; 0 = no limit beside the former
     unsigned most_unproved_per_client; // likewise
     int64_t unproved_timeout_ns;       // since it was opened; 0 = none
+    unsigned strange_a_second;         // new connections of an unknown client; 0 = no limit
+    unsigned strange_burst;            // so many may come at once
 };
 
 // Starts the thread that watches over the time-outs.
 int connections_create(const struct connection_options *options, struct connections **out, struct error *e);
 void connections_destroy(struct connections *c); // when all connections are removed
+
+// False: the client is unknown and opens connections faster than it may; reset this one, which counts as
+// refused.
+bool connections_in_pace(struct connections *c, int fd, const struct sockaddr *client);
 
 // A new connection; NULL: no memory, shut it down. Thread-safe, like all that follows.
 struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client);

@@ -172,8 +172,9 @@ bool peer_is_own(const struct peer *p)
 
 bool peer_equal(const struct peer *a, const struct peer *b)
 {
-    return memcmp(a->other.address, b->other.address, PEER_ADDRESS_BYTES) == 0 && a->known == b->known &&
-           (!a->known || a->uid == b->uid);
+    if (a->known && b->known)
+        return a->uid == b->uid;
+    return memcmp(a->other.address, b->other.address, PEER_ADDRESS_BYTES) == 0 && a->known == b->known;
 }
 
 // ---- the process

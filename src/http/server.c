@@ -43,6 +43,8 @@ enum {
     UNPROVED_MAX = 64,        // connections that have shown no token yet, and are not those of our own user,
     UNPROVED_PER_CLIENT = 16, // from one client of which no token is known,
     UNPROVED_TIMEOUT_S = 5,   // and for how long
+    STRANGE_A_SECOND = 20,    // new connections of such a client,
+    STRANGE_BURST = 32,       // and at once
     STREAMS_SHARE = 4,        // of the account: what waits for clients that follow a stream
     WORKERS_SPARE = 4,        // threads for short requests when as many are slow as may be
     OVERSIZE_FACTOR =
@@ -156,7 +158,9 @@ static enum MHD_Result send_answer(struct aggregator *g, struct exchange *x, str
     if (!response)
         return MHD_NO; // no memory: the connection is closed
     add_headers(response, &x->answer);
-    if (connections_wanted(g->service.connections))
+    // A stranger without a token that works begins anew, at the pace of strangers' connections.
+    bool refused = x->answer.status == 401 && !peer_is_own(connection_peer(x->connection));
+    if (refused || connections_wanted(g->service.connections))
         MHD_add_response_header(response, "Connection", "close");
     connections_phase(g->service.connections, x->connection, PHASE_SENDING);
     enum MHD_Result rc = MHD_queue_response(connection, (unsigned)x->answer.status, response);
@@ -694,6 +698,8 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
             .most_unproved = UNPROVED_MAX,
             .most_unproved_per_client = UNPROVED_PER_CLIENT,
             .unproved_timeout_ns = (int64_t)UNPROVED_TIMEOUT_S * NS_PER_S,
+            .strange_a_second = STRANGE_A_SECOND,
+            .strange_burst = STRANGE_BURST,
         };
         rc = connections_create(&connections, &g->service.connections, e);
     }

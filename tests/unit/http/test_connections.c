@@ -256,6 +256,47 @@ static void test_a_crowd_of_strangers(void **state)
     connections_destroy(c);
 }
 
+// How many of `n` new connections of the address may come.
+static unsigned count_in_pace(struct connections *c, uint32_t address, unsigned n)
+{
+    struct sockaddr_in client = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
+    unsigned in_pace = 0;
+    for (unsigned i = 0; i < n; i++)
+        in_pace += connections_in_pace(c, -1, (struct sockaddr *)&client);
+    return in_pace;
+}
+
+static void test_a_flood_of_strangers(void **state)
+{
+    (void)state;
+    enum { BURST = 10, MANY = 1000 };
+    struct connection_options options = {
+        .most = 20, .most_per_client = 10, .strange_a_second = 1, .strange_burst = BURST};
+    struct connections *c;
+    struct connection_counts counts;
+    assert_int_equal(connections_create(&options, &c, NULL), 0);
+    struct pair known = prove_from(c, GUEST);
+    int64_t began_ns = clock_monotonic_ns();
+    // The first ones are nobody's in particular.
+    unsigned first = count_in_pace(c, STRANGER, MANY);
+    unsigned most = 2 * BURST + 2 * (unsigned)((clock_monotonic_ns() - began_ns) / NS_PER_S + 1);
+    assert_in_range(first, 2 * BURST, most);
+    connections_counts(c, &counts);
+    assert_int_equal(counts.refused, MANY - first);
+    // Neither a connection that comes and goes nor a few seconds make up for it.
+    struct pair one = open_from(c, STRANGER);
+    close_pair(c, &one);
+    began_ns = clock_monotonic_ns();
+    unsigned again = count_in_pace(c, STRANGER, MANY);
+    assert_true(again <= 2 + 2 * (unsigned)((clock_monotonic_ns() - began_ns) / NS_PER_S + 1));
+    // Others do not pay for it.
+    assert_true(count_in_pace(c, OTHER, BURST) == BURST);
+    assert_true(count_in_pace(c, GUEST, MANY) == MANY);
+    close_pair(c, &known);
+    assert_true(count_in_pace(c, GUEST, MANY) == MANY); // remembered
+    connections_destroy(c);
+}
+
 static void test_strangers_have_little_time(void **state)
 {
     (void)state;
@@ -381,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_a_stranger_stops_only_himself),
         cmocka_unit_test(test_a_crowd_of_strangers),
+        cmocka_unit_test(test_a_flood_of_strangers),
         cmocka_unit_test(test_strangers_have_little_time),
         cmocka_unit_test(test_who_waits_for_a_place),
         cmocka_unit_test(test_any_order),

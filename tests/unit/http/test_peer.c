@@ -146,8 +146,11 @@ static void test_equal(void **state)
     (void)state;
     struct peer a = {.known = true, .uid = 1}, b = a;
     assert_true(peer_equal(&a, &b));
+    b.other.address[15] = 2; // 127.0.0.1 and 127.0.0.2
+    assert_true(peer_equal(&a, &b));
     b.uid = 2;
     assert_false(peer_equal(&a, &b));
+    b = a;
     a.known = b.known = false; // elsewhere: the address alone
     assert_true(peer_equal(&a, &b));
     b.other.address[15] = 1;
