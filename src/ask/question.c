@@ -1,6 +1,6 @@
 #include "ask/question.h"
 
-#include "ask/answers.h"
+#include "ask/question_internal.h"
 #include "base/clock.h"
 
 #include <errno.h>
