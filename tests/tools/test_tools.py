@@ -219,10 +219,6 @@ class Columns(Tools):
         self.run_it("git", "add", "-A")
         return self.run_it(PROJECT / "tools/columns", self.root, *arguments)
 
-    def test_the_tree(self):
-        done = self.run_it(PROJECT / "tools/columns")
-        self.assertEqual(done.returncode, 0, done.stderr)
-
     def test_one_more_wide_line(self):
         for name, text in (
             ("src/base/str.c", f"int a; // {self.WIDE}\n"),
