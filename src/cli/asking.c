@@ -238,9 +238,10 @@ static void explain_value(const struct query_filter *f, struct str metric, const
         if (i < VALUES_SHOWN_MAX)
             buf_printf(&shown, "%s%s", i ? ", " : "", one);
     }
+    bool suggest = near.best.data && count > VALUES_SHOWN_MAX; // else the reader sees it
     log_say("no series of %.*s has %.*s=%.*s%s%.*s%s; it is %s%s", STR_ARG(metric), STR_ARG(f->key), STR_ARG(f->text),
-            near.best.data ? " (did you mean " : "", STR_ARG(near.best.data ? near.best : STR("")),
-            near.best.data ? "?)" : "", buf_cstr(&shown), count > VALUES_SHOWN_MAX ? ", …" : "");
+            suggest ? " (did you mean " : "", STR_ARG(suggest ? near.best : STR("")), suggest ? "?)" : "",
+            buf_cstr(&shown), count > VALUES_SHOWN_MAX ? ", …" : "");
     buf_free(&shown);
 }
 
