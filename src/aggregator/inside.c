@@ -1,7 +1,7 @@
 #include "aggregator/inside.h"
 
-#include "aggregator/routes.h"
 #include "base/clock.h"
+#include "http/routes.h"
 #include "wire/drain.h"
 
 #include <errno.h>
