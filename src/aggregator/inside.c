@@ -1,7 +1,8 @@
 #include "aggregator/inside.h"
 
-#include "aggregator/reading.h"
+#include "ask/reading.h"
 #include "base/clock.h"
+#include "http/routes.h"
 #include "wire/drain.h"
 
 #include <errno.h>

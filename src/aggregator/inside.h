@@ -5,7 +5,7 @@
 #define SONDE_AGGREGATOR_INSIDE_H
 
 #include "aggregator/aggregator.h"
-#include "aggregator/respond.h"
+#include "http/respond.h"
 #include "query/query.h"
 
 enum {

@@ -1,8 +1,8 @@
 #include "aggregator/relay.h"
 
 #include "aggregator/control.h"
-#include "aggregator/sources.h"
 #include "aggregator/told.h"
+#include "ask/sources.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own_memory.h"

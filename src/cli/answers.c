@@ -1,9 +1,9 @@
 #include "cli/answers.h"
 
-#include "aggregator/opentsdb_write.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/columns.h"
+#include "faces/opentsdb/write.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,11 +2,11 @@
 #include "cli/columns.h"
 #include "cli/commands.h"
 
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "http/tokens.h"
 #include "launch/job.h"
 #include "launch/job_memory.h"
 #include "launch/summary.h"

@@ -1,8 +1,8 @@
 #include "client/http.h"
 
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "client/proved.h"
+#include "http/tokens.h"
 #include "launch/job.h"
 
 #include <curl/curl.h>

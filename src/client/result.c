@@ -1,7 +1,7 @@
 #include "client/result.h"
 
-#include "aggregator/native_binary.h"
 #include "base/bytes.h"
+#include "faces/native/binary.h"
 
 #include <errno.h>
 #include <stdio.h>

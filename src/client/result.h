@@ -1,4 +1,4 @@
-// result.h - an answer of /sonde/v1/query?format=binary (aggregator/native_binary.h) as it came; series are views into it.
+// result.h - an answer of /sonde/v1/query?format=binary (faces/native/binary.h) as it came; series are views into it.
 //
 // A result is shared by whoever counts himself in: its owner and the Arrow arrays made of it.
 #ifndef SONDE_CLIENT_RESULT_H

@@ -1,5 +1,6 @@
 #include "launch/node.h"
 
+#include "ask/copy_wire.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/agent_process.h"
@@ -9,7 +10,6 @@
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
-#include "wire/copy_wire.h"
 #include "wire/settings.h"
 
 #include <errno.h>

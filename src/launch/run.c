@@ -1,9 +1,9 @@
 #include "launch/run.h"
 
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "http/tokens.h"
 #include "launch/agent_process.h"
 #include "launch/aggregator_process.h"
 #include "launch/attempt.h"

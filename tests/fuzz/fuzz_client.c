@@ -1,8 +1,8 @@
 // Who asks a server that means no good: the lists and peaks of sonde_client.h. The input is what it answers, question by question: u8 what is wrong, u16 size, bytes.
 // fuzz_client_result has the columns of a single answer.
-#include "aggregator/native_binary.h"
 #include "base/bytes.h"
 #include "client/origin.h"
+#include "faces/native/binary.h"
 #include "sonde_client.h"
 
 #include <errno.h>
