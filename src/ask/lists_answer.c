@@ -79,13 +79,20 @@ const struct wire_question_row wire_names_row = {"names", false, names_begin, na
 
 // ---- series ----
 
+enum { WANT_LATEST = 1, WANT_POINTS = 2 };
+
 void wire_series_request_write(const struct query_series_filter *m, struct buf *out)
 {
     buf_short(out, m->metric);
     wire_labels_write(m->tags, m->tag_count, out);
-    buf_u8(out, m->latest);
+    buf_u8(out, (uint8_t)((m->latest ? WANT_LATEST : 0) | (m->points ? WANT_POINTS : 0)));
     buf_u64(out, (uint64_t)m->from_ns);
     buf_varint(out, m->most);
+    if (!m->points)
+        return;
+    buf_u64(out, (uint64_t)m->points_from_ns);
+    buf_u64(out, (uint64_t)m->points_to_ns);
+    buf_u64(out, (uint64_t)m->grid_ns);
 }
 
 int wire_series_request_read(struct str request, struct arena *arena, struct query_series_filter *out)
@@ -97,11 +104,17 @@ int wire_series_request_read(struct str request, struct arena *arena, struct que
     if (r)
         return r;
     out->tags = tags;
-    unsigned latest = bytes_u8(&b);
-    out->latest = latest;
+    unsigned wanted = bytes_u8(&b);
+    out->latest = wanted & WANT_LATEST;
+    out->points = wanted & WANT_POINTS;
     out->from_ns = (int64_t)bytes_u64(&b);
     out->most = at_most(bytes_varint(&b));
-    return b.failed || bytes_left(&b) || latest > 1 ? -EBADMSG : 0;
+    if (out->points) {
+        out->points_from_ns = (int64_t)bytes_u64(&b);
+        out->points_to_ns = (int64_t)bytes_u64(&b);
+        out->grid_ns = (int64_t)bytes_u64(&b);
+    }
+    return b.failed || bytes_left(&b) || wanted > (WANT_LATEST | WANT_POINTS) || out->grid_ns < 0 ? -EBADMSG : 0;
 }
 
 struct series_state {
@@ -122,7 +135,7 @@ static int series_begin(struct wire_answer *a, struct str request, struct error 
     return wire_series_request_read(request, &a->arena, &s->request) ? bad_request(e) : 0;
 }
 
-static void put_series(const struct query_listed *one, struct buf *out)
+static void put_series(const struct query_listed *one, bool points, struct buf *out)
 {
     wire_labels_write(one->labels, one->label_count, out);
     buf_u8(out, one->has_point);
@@ -130,6 +143,13 @@ static void put_series(const struct query_listed *one, struct buf *out)
         buf_u64(out, (uint64_t)one->t_ns);
         buf_f64(out, one->value);
     }
+    if (!points)
+        return;
+    buf_u64(out, one->points.count);
+    buf_u64(out, one->points.off_grid);
+    buf_u64(out, (uint64_t)one->points.first_ns);
+    buf_u64(out, (uint64_t)one->points.last_ns);
+    buf_u64(out, (uint64_t)one->points.node_last_ns);
 }
 
 // Looks for the next series. False: time is over.
@@ -164,7 +184,7 @@ static int series_step(struct wire_answer *a, struct buf *out, struct error *e)
             buf_u8(out, (uint8_t)metric->kind);
             buf_u8(out, metric->level);
         }
-        put_series(&s->next, out);
+        put_series(&s->next, s->request.points, out);
         s->has_next = false;
         if (++s->sent > s->request.most)
             return error_set(e, -E2BIG, "more than %zu series match; name a metric or tags", s->request.most);
@@ -186,12 +206,14 @@ const struct wire_question_row wire_series_row = {"series", false,        series
 
 // ---- events ----
 
+enum { EVENTS_UNFINISHED = 0x80 }; // beside the kinds
+
 void wire_events_request_write(const struct store_events_wanted *m, struct buf *out)
 {
     buf_u64(out, (uint64_t)m->from_ns);
     buf_u64(out, (uint64_t)m->to_ns);
     buf_varint(out, m->most);
-    buf_u8(out, (uint8_t)m->kinds);
+    buf_u8(out, (uint8_t)(m->kinds | (m->unfinished ? EVENTS_UNFINISHED : 0)));
     buf_short(out, m->name);
 }
 
@@ -201,7 +223,9 @@ int wire_events_request_read(struct str request, struct store_events_wanted *out
     out->from_ns = (int64_t)bytes_u64(&b);
     out->to_ns = (int64_t)bytes_u64(&b);
     out->most = at_most(bytes_varint(&b));
-    out->kinds = bytes_u8(&b);
+    unsigned kinds = bytes_u8(&b);
+    out->kinds = kinds & ~(unsigned)EVENTS_UNFINISHED;
+    out->unfinished = kinds & EVENTS_UNFINISHED;
     out->name = bytes_short(&b);
     return b.failed || bytes_left(&b) || out->name.size > STORE_TEXT_MAX ? -EBADMSG : 0;
 }
@@ -290,22 +314,39 @@ const struct wire_question_row wire_events_row = {"events",   false, events_begi
 
 // ---- status ----
 
+struct status_state {
+    size_t next;
+    bool counts;
+};
+
 static int status_begin(struct wire_answer *a, struct str request, struct error *e)
 {
-    size_t *next = a->state = arena_zalloc(&a->arena, sizeof *next);
-    if (!next)
+    struct status_state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
+    if (!s)
         return no_memory(e);
-    return request.size ? bad_request(e) : 0;
+    s->counts = request.size == 1;
+    return request.size > 1 || (s->counts && request.data[0] != 1) ? bad_request(e) : 0;
+}
+
+static uint64_t count_points(struct store_snapshot *store)
+{
+    const struct query_series_filter all = {.points = true, .points_from_ns = INT64_MIN, .points_to_ns = INT64_MAX};
+    struct query_listing walk = {.stores = &store, .count = 1, .filter = &all};
+    struct query_listed one;
+    uint64_t points = 0;
+    for (int more; (more = query_listing_next(&walk, &one)) != 0;)
+        points += more > 0 ? one.points.count : 0;
+    return points;
 }
 
 static int status_step(struct wire_answer *a, struct buf *out, struct error *e)
 {
-    size_t *next = a->state;
+    struct status_state *state = a->state;
     (void)e;
-    if (*next == a->view->count)
+    if (state->next == a->view->count)
         return 0;
-    const struct store_reader *r = a->view->readers ? a->view->readers[*next] : NULL;
-    struct store_snapshot *s = a->view->stores[(*next)++];
+    const struct store_reader *r = a->view->readers ? a->view->readers[state->next] : NULL;
+    struct store_snapshot *s = a->view->stores[state->next++];
     struct store_damage damage = {0};
     int64_t first_ns = 0, last_ns = 0;
     bool has_points = store_time_range(s, &first_ns, &last_ns);
@@ -323,6 +364,13 @@ static int status_step(struct wire_answer *a, struct buf *out, struct error *e)
     buf_u64(out, damage.blocks);
     buf_u64(out, damage.bytes);
     buf_short(out, str_of(damage.first));
+    if (!state->counts)
+        return 1;
+    struct store_losses losses = {0};
+    if (r)
+        store_reader_losses(r, &losses);
+    buf_u64(out, count_points(s));
+    buf_u64(out, losses.dropped);
     return 1;
 }
 

@@ -149,6 +149,13 @@ int wire_series_take(struct wire_series_list *list, struct str record)
             one.t_ns = (int64_t)bytes_u64(&b);
             one.value = bytes_f64(&b);
         }
+        if (list->points) {
+            one.points.count = bytes_u64(&b);
+            one.points.off_grid = bytes_u64(&b);
+            one.points.first_ns = (int64_t)bytes_u64(&b);
+            one.points.last_ns = (int64_t)bytes_u64(&b);
+            one.points.node_last_ns = (int64_t)bytes_u64(&b);
+        }
         if (r == 0 && (b.failed || has_point > 1))
             r = -EBADMSG;
         if (r == 0 && list->count == list->most)
@@ -176,8 +183,8 @@ int hub_series(struct hub *h, const struct query_series_filter *m, const struct 
                const struct query_listed **out, size_t *count, struct hub_absent *absent, struct error *e)
 {
     struct buf request = {0};
-    struct wire_series_list list = {.arena = arena,
-                                    .most = m->most && m->most < WIRE_LIST_MAX ? m->most : WIRE_LIST_MAX};
+    struct wire_series_list list = {
+        .arena = arena, .points = m->points, .most = m->most && m->most < WIRE_LIST_MAX ? m->most : WIRE_LIST_MAX};
     wire_series_request_write(m, &request);
     int r = request.failed
                 ? put(-ENOMEM, 0, e)
@@ -187,11 +194,16 @@ int hub_series(struct hub *h, const struct query_series_filter *m, const struct 
         qsort(list.series, list.count, sizeof *list.series, query_listed_compare);
     size_t unique = 0;
     for (size_t i = 0; i < list.count; i++) {
-        struct query_listed *last = unique ? &list.series[unique - 1] : NULL;
-        if (!last || query_listed_compare(last, &list.series[i]) != 0)
-            list.series[unique++] = list.series[i];
-        else if (list.series[i].has_point && (!last->has_point || list.series[i].t_ns >= last->t_ns))
-            *last = list.series[i];
+        struct query_listed *last = unique ? &list.series[unique - 1] : NULL, one = list.series[i];
+        if (!last || query_listed_compare(last, &one) != 0) {
+            list.series[unique++] = one;
+            continue;
+        }
+        query_listed_merge(&last->points, &one.points);
+        if (one.has_point && (!last->has_point || one.t_ns >= last->t_ns)) {
+            one.points = last->points;
+            *last = one;
+        }
     }
     *out = list.series;
     *count = unique;
@@ -287,6 +299,10 @@ int wire_status_read(struct str record, struct arena *arena, struct wire_status 
     out->damage.blocks = bytes_u64(&b);
     out->damage.bytes = bytes_u64(&b);
     struct str words = bytes_short(&b);
+    if (bytes_left(&b)) {
+        out->points = bytes_u64(&b);
+        out->dropped = bytes_u64(&b);
+    }
     if (b.failed || bytes_left(&b) || state > STORE_CRASHED || has_points > 1 || words.size >= sizeof out->damage.first)
         return -EBADMSG;
     memcpy(out->damage.first, words.data, words.size);
@@ -319,11 +335,12 @@ static int compare_status(const void *a, const void *b)
     return str_compare(((const struct wire_status *)a)->host, ((const struct wire_status *)b)->host);
 }
 
-int hub_status(struct hub *h, const struct hub_where *where, struct arena *arena, const struct wire_status **out,
-               size_t *count, struct hub_absent *absent, struct error *e)
+int hub_status(struct hub *h, bool counts, const struct hub_where *where, struct arena *arena,
+               const struct wire_status **out, size_t *count, struct hub_absent *absent, struct error *e)
 {
     struct statuses s = {.arena = arena};
-    int r = hub_ask_all(h, WIRE_STATUS, (struct str){0}, where, take_status, &s, arena, absent, e);
+    int r = hub_ask_all(h, WIRE_STATUS, counts ? (struct str){"\1", 1} : (struct str){0}, where, take_status, &s, arena,
+                        absent, e);
     if (s.count)
         qsort(s.all, s.count, sizeof *s.all, compare_status);
     *out = s.all;

@@ -2,14 +2,16 @@
 //
 //   NAMES    request   short kind, short text, u8 anywhere, varint most
 //            records   names, sorted: short, short, …
-//   SERIES   request   short metric (empty: any), varint tags, each: short key, short value; u8 latest, i64 from_ns, varint most
+//   SERIES   request   short metric (empty: any), varint tags, each: short key, short value; u8 wanted (1 latest, 2 points),
+//                      i64 from_ns, varint most; with points: i64 from, to, grid
 //            records   series of one metric: short name, short unit, short help, u8 kind, u8 level; then of each series: varint labels, each: short
-//                      key, short value; u8 whether it has a latest point, and then i64 t_ns, f64 value
-//   EVENTS   request   i64 from_ns, i64 to_ns, varint most
+//                      key, short value; u8 whether it has a latest point, and then i64 t_ns, f64 value; with points:
+//                      u64 count, u64 off the grid, i64 first_ns, i64 last_ns, i64 node_last_ns
+//   EVENTS   request   i64 from_ns, i64 to_ns, varint most, u8 kinds (bit 7: unfinished spans alone), short name
 //            records   short host, events: u8 kind, i64 start_ns, i64 end_ns, short text, u64 id, u64 parent, varint labels, each: short key, short value
-//   STATUS   request   nothing
+//   STATUS   request   nothing, or u8 1: with counts
 //            records   one a file: short host (the node's), short job, u8 state, u64 version, u64 metrics, u64 series, u8 whether it holds points, i64 first_ns, i64 last_ns,
-//                      u64 damaged blocks, u64 damaged bytes, short damage in words
+//                      u64 damaged blocks, u64 damaged bytes, short damage in words; with counts: u64 points, u64 dropped
 //
 // What comes back in *out lives in the caller's arena.
 #ifndef SONDE_ASK_LISTS_WIRE_H
@@ -40,6 +42,7 @@ struct wire_series_list {
     struct arena *arena;
     struct query_listed *series;
     size_t count, capacity, most;
+    bool points; // they were asked for
 };
 int wire_series_take(struct wire_series_list *list, struct str record);
 
@@ -65,6 +68,7 @@ struct wire_status {
     bool has_points;
     int64_t first_ns, last_ns;
     struct store_damage damage;
+    uint64_t points, dropped; // 0 unless they were asked for
 };
 int wire_status_read(struct str record, struct arena *arena, struct wire_status *out);
 
@@ -82,8 +86,8 @@ int hub_series(struct hub *h, const struct query_series_filter *m, const struct 
 int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where, struct arena *arena,
                const struct wire_event **out, size_t *count, struct hub_absent *absent, struct error *e);
 
-// Sorted by host.
-int hub_status(struct hub *h, const struct hub_where *where, struct arena *arena, const struct wire_status **out,
-               size_t *count, struct hub_absent *absent, struct error *e);
+// Sorted by host. `counts`: with points and dropped, for which nodes look at all series.
+int hub_status(struct hub *h, bool counts, const struct hub_where *where, struct arena *arena,
+               const struct wire_status **out, size_t *count, struct hub_absent *absent, struct error *e);
 
 #endif

@@ -355,7 +355,7 @@ int reading_events(struct reading *d, const struct store_events_wanted *wanted, 
 
 // ---- files ----
 
-static int own_status(struct reading *d, const struct wire_status **out, size_t *count, struct error *e)
+static int own_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count, struct error *e)
 {
     struct wire_status *all = arena_array(&d->request->arena, d->view.count, sizeof *all);
     if (!all)
@@ -368,6 +368,11 @@ static int own_status(struct reading *d, const struct wire_status **out, size_t 
                                       .state = store_reader_state(reader),
                                       .metrics = store_metric_count(snapshot),
                                       .series = store_series_count(snapshot)};
+        struct store_losses losses = {0};
+        if (counts)
+            store_reader_losses(reader, &losses);
+        all[i].dropped = losses.dropped;
+        all[i].points = counts ? source_points(d->service->sources, d->view.files[i], snapshot) : 0;
         all[i].has_points = store_time_range(snapshot, &all[i].first_ns, &all[i].last_ns);
     }
     *out = all;
@@ -375,14 +380,14 @@ static int own_status(struct reading *d, const struct wire_status **out, size_t 
     return 0;
 }
 
-int reading_status(struct reading *d, const struct wire_status **out, size_t *count, struct error *e)
+int reading_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count, struct error *e)
 {
     if (!d->service->hub)
-        return own_status(d, out, count, e);
+        return own_status(d, counts, out, count, e);
     struct hub_where where;
     struct hub_absent absent = {0};
     int rc = make_where(d, &where, e);
     if (!rc)
-        rc = hub_status(d->service->hub, &where, &d->request->arena, out, count, &absent, e);
+        rc = hub_status(d->service->hub, counts, &where, &d->request->arena, out, count, &absent, e);
     return rc ? rc : reading_note_missing(d, &absent, e);
 }

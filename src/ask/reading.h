@@ -75,8 +75,8 @@ typedef bool reading_event_fn(const struct store_event *event, struct str host, 
 int reading_events(struct reading *d, const struct store_events_wanted *wanted, reading_event_fn *take, void *user,
                    struct error *e);
 
-// One for each file.
-int reading_status(struct reading *d, const struct wire_status **out, size_t *count, struct error *e);
+// One for each file. `counts`: with points and dropped.
+int reading_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count, struct error *e);
 
 // Names those that a question of our own (with `local`) has found missing. -ENOMEM.
 int reading_note_missing(struct reading *d, const struct hub_absent *absent, struct error *e);

@@ -77,6 +77,7 @@ static int take(struct list *l, const struct query_listing *walk, struct query_l
         struct query_listed *known = &l->all[*index - 1];
         if (one.has_point && one.t_ns >= known->t_ns)
             known->t_ns = one.t_ns, known->value = one.value;
+        query_listed_merge(&known->points, &one.points);
         return 0;
     }
     if (l->count == l->most)

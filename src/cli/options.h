@@ -40,6 +40,7 @@ enum exit_code {
 
 enum option_type {
     OPTION_FLAG,
+    OPTION_OPTIONAL, // a text that may be left out, then empty: --name, --name=TEXT
     OPTION_INT,
     OPTION_SECONDS,
     OPTION_SIZE,

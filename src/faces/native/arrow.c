@@ -41,7 +41,7 @@ static int run_all(struct reading *d, const struct query_request *request, struc
         return no_memory(e);
     size_t limit = d->service->limits.query_memory_bytes;
     for (size_t i = 0; i < request->count; i++) {
-        int rc = opentsdb_run(d, request->queries[i], t->arena, &results[i], e);
+        int rc = native_run(d, request, i, t->arena, &results[i], e);
         if (!rc && t->arena->used_bytes > limit)
             rc =
                 error_set(e, -E2BIG, "all queries together need more than %zu bytes (limit query_memory_bytes)", limit);

@@ -109,7 +109,7 @@ void native_query_binary(struct service *service, struct request *r, struct answ
     native_binary_begin(&a->body);
     for (size_t i = 0; i < request.count && !rc && !a->body.failed; i++) {
         struct query_result result = {0};
-        rc = opentsdb_run(&d, request.queries[i], &work, &result, &e);
+        rc = native_run(&d, &request, i, &work, &result, &e);
         const bool *shared = find_shared(&result, &work, &a->body);
         if (!shared && !rc)
             rc = error_set(&e, -ENOMEM, "no memory for the answer");

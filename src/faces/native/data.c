@@ -13,7 +13,6 @@ enum {
     NATIVE_TAGS_MAX = 64,
     NATIVE_LIST_DEFAULT = 10000, // series, spans, annotations in one answer, unless `limit` says otherwise
     NATIVE_EVENTS_MAX = 1000000,
-    NATIVE_QUERIES_MAX = 256,
 };
 
 typedef int native_fn(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
@@ -45,20 +44,46 @@ static void answer_object(struct service *service, struct request *r, struct ans
     end_object(&d, &w, a, rc, &e);
 }
 
-static void write_tags(struct json_writer *w, const struct store_label *labels, size_t count)
+// `job` is written as a tag unless it is empty, or there is one of that key.
+static void write_tags(struct json_writer *w, const struct store_label *labels, size_t count, struct str job)
 {
     json_key(w, STR("tags"));
     json_begin_object(w);
     for (size_t i = 0; i < count; i++) {
+        if (str_eq(labels[i].key, STR("job")))
+            job = STR("");
         json_key(w, labels[i].key);
         json_put_string(w, labels[i].value);
     }
+    if (job.size)
+        json_key_string(w, "job", job);
     json_end_object(w);
 }
 
 static struct str kind_name(const struct store_metric *m)
 {
     return m->kind == STORE_COUNTER ? STR("counter") : STR("gauge");
+}
+
+static int read_times(const struct service *service, const struct request *r, int64_t *from_ns, int64_t *to_ns,
+                      struct error *e)
+{
+    struct str text;
+    int64_t now_ns = clock_realtime_ns();
+    int rc = 0;
+    *from_ns = INT64_MIN;
+    *to_ns = INT64_MAX;
+    if (request_parameter(r, "start", &text) && text.size) {
+        rc = query_parse_time(text, now_ns, STR(""), from_ns, e);
+        *from_ns = service_recorded_ns(service, *from_ns);
+    }
+    if (!rc && request_parameter(r, "end", &text) && text.size) {
+        rc = query_parse_time(text, now_ns, STR(""), to_ns, e);
+        *to_ns = service_recorded_ns(service, *to_ns);
+    }
+    if (!rc && *to_ns < *from_ns)
+        rc = error_set(e, -EINVAL, "end time is before start time");
+    return rc;
 }
 
 // ---- nodes
@@ -69,8 +94,8 @@ static int write_nodes(struct service *service, struct request *r, struct readin
     static const char *const states[] = {[STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
     const struct wire_status *all;
     size_t count;
-    (void)r;
-    int rc = reading_status(d, &all, &count, e);
+    bool counts = request_flag(r, "points");
+    int rc = reading_status(d, counts, &all, &count, e);
     json_key(w, STR("nodes"));
     json_begin_array(w);
     for (size_t i = 0; i < count && !rc; i++) {
@@ -79,6 +104,10 @@ static int write_nodes(struct service *service, struct request *r, struct readin
         json_key_string(w, "job", all[i].job);
         json_key_string(w, "state", str_of(states[all[i].state]));
         json_key_u64(w, "series", all[i].series);
+        if (counts) {
+            json_key_u64(w, "points", all[i].points);
+            json_key_u64(w, "dropped", all[i].dropped);
+        }
         if (all[i].has_points) {
             json_key_i64(w, "first_ns", all[i].first_ns + service->shift_ns);
             json_key_i64(w, "last_ns", all[i].last_ns + service->shift_ns);
@@ -192,15 +221,44 @@ static int read_limit(const struct request *r, size_t most, size_t *out, struct 
     return rc;
 }
 
+// `points`: how many there are from `start` to `end`; `grid`, in ns: also how many lie beside it.
+static int read_points(const struct service *service, const struct request *r, struct query_series_filter *f,
+                       struct error *e)
+{
+    f->points = request_flag(r, "points");
+    int rc = f->points ? read_times(service, r, &f->points_from_ns, &f->points_to_ns, e) : 0;
+    return rc || !f->points ? rc : request_count(r, "grid", 0, &f->grid_ns, e);
+}
+
+static void write_listed_points(const struct service *service, struct json_writer *w, const struct query_listed *s,
+                                bool grid)
+{
+    json_key_string(w, "kind", kind_name(s->metric));
+    json_key_string(w, "unit", s->metric->unit);
+    json_key_u64(w, "points", s->points.count);
+    if (!s->points.count)
+        return;
+    json_key_i64(w, "first_ns", s->points.first_ns + service->shift_ns);
+    json_key_i64(w, "last_ns", s->points.last_ns + service->shift_ns);
+    if (!grid)
+        return;
+    json_key_i64(w, "node_last_ns", s->points.node_last_ns + service->shift_ns);
+    json_key_u64(w, "off_grid", s->points.off_grid);
+}
+
 static int write_series(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
                         struct error *e)
 {
     struct store_label tags[NATIVE_TAGS_MAX];
     struct query_series_filter f = {.latest = request_flag(r, "latest"), .from_ns = INT64_MIN, .tags = tags};
-    struct str match;
+    struct str match, job = STR("");
     const struct query_listed *all;
     size_t count, limit;
     int rc = read_limit(r, SERIES_LIST_MAX, &limit, e);
+    if (!rc)
+        rc = read_points(service, r, &f, e);
+    if (request_flag(r, "job_tag") && !d->view.labels)
+        job = native_job(d);
     if (!rc && request_parameter(r, "match", &match) && match.size)
         rc = series_parse(match, &f.metric, tags, NATIVE_TAGS_MAX, &f.tag_count, e);
     if (str_eq(f.metric, STR("*")))
@@ -216,12 +274,16 @@ static int write_series(struct service *service, struct request *r, struct readi
     json_key(w, STR("series"));
     json_begin_array(w);
     for (size_t i = 0; i < count && i < limit; i++) {
-        char tsuid[OPENTSDB_TSUID_SIZE];
-        opentsdb_tsuid(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
         json_begin_object(w);
         json_key_string(w, "metric", all[i].metric->name);
-        write_tags(w, all[i].labels, all[i].label_count);
-        json_key_string(w, "tsuid", (struct str){tsuid, sizeof tsuid});
+        write_tags(w, all[i].labels, all[i].label_count, job);
+        if (f.points) {
+            write_listed_points(service, w, &all[i], f.grid_ns > 0);
+        } else {
+            char tsuid[OPENTSDB_TSUID_SIZE];
+            opentsdb_tsuid(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
+            json_key_string(w, "tsuid", (struct str){tsuid, sizeof tsuid});
+        }
         if (all[i].has_point) {
             json_key_i64(w, "t_ns", all[i].t_ns + service->shift_ns);
             json_key_double(w, "value", all[i].value);
@@ -249,7 +311,7 @@ static void write_result_series(struct json_writer *w, const struct query_series
         json_key_string(w, "kind", kind_name(metric));
         json_key_string(w, "unit", metric->unit);
     }
-    write_tags(w, s->tags, s->tag_count);
+    write_tags(w, s->tags, s->tag_count, STR(""));
     json_key(w, STR("aggregate_tags"));
     json_begin_array(w);
     for (size_t i = 0; i < s->aggregate_tag_count; i++)
@@ -271,37 +333,6 @@ static void write_result_series(struct json_writer *w, const struct query_series
     json_end_object(w);
 }
 
-int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e)
-{
-    *out = (struct query_request){.dragon_compatible = service->dragon_compatible};
-    if (!r->body.size)
-        return error_set(e, -EINVAL, "Missing request content: a query as JSON");
-    int rc = query_parse_json(r->body, clock_realtime_ns(), &r->arena, out, e);
-    if (!rc && out->delete_requested)
-        rc = error_set(e, -EINVAL, "Deleting data is not enabled: recordings are never changed by a query");
-    if (!rc && out->count > NATIVE_QUERIES_MAX)
-        rc = error_set(e, -E2BIG, "more than %d queries in one request", NATIVE_QUERIES_MAX);
-    for (size_t i = 0; i < out->count && !rc; i++) {
-        if (out->queries[i].tsuids.size)
-            rc = error_set(e, -EINVAL, "Queries by tsuids are answered by /api/query: name a metric and tags here");
-        out->queries[i].start_ns = service_recorded_ns(service, out->queries[i].start_ns);
-        out->queries[i].end_ns = service_recorded_ns(service, out->queries[i].end_ns);
-    }
-    return rc;
-}
-
-bool native_query_open(struct service *service, struct request *r, struct query_request *out, struct reading *d,
-                       struct answer *a)
-{
-    struct error e = {0};
-    int rc = native_query_parse(service, r, out, &e);
-    if (!rc)
-        rc = reading_open(service, r, reading_until(out), d, &e);
-    if (rc)
-        answer_failure(a, &e);
-    return rc == 0;
-}
-
 static int write_points(struct service *service, struct request *r, const struct query_request *request,
                         struct reading *d, struct json_writer *w, struct error *e)
 {
@@ -314,7 +345,7 @@ static int write_points(struct service *service, struct request *r, const struct
     json_begin_array(w);
     for (size_t i = 0; i < request->count && !rc && !w->out->failed; i++) {
         struct query_result result = {0};
-        rc = opentsdb_run(d, request->queries[i], &work, &result, e);
+        rc = native_run(d, request, i, &work, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
             const struct query_series *series = &result.series[s];
             if (!str_eq(looked_for, series->metric)) {
@@ -373,6 +404,8 @@ struct event_list {
     size_t tag_count, count, limit;
     int64_t shift_ns, deadline_ns;
     bool late;
+    bool job_tag;   // events carry the tag job…
+    struct str job; // …this one, unless their file says which
 };
 
 static struct str event_tag(const struct store_event *event, const struct store_label *file_label, struct str key)
@@ -408,30 +441,10 @@ static bool write_event(const struct store_event *event, struct str host, const 
         json_key_u64(l->w, "parent", event->parent);
     }
     json_key_string(l->w, "node", host);
-    write_tags(l->w, event->labels, event->label_count);
+    struct str job = file_label && l->job_tag ? file_label->value : l->job;
+    write_tags(l->w, event->labels, event->label_count, job);
     json_end_object(l->w);
     return ++l->count < l->limit && !l->w->out->failed;
-}
-
-static int read_times(const struct service *service, const struct request *r, int64_t *from_ns, int64_t *to_ns,
-                      struct error *e)
-{
-    struct str text;
-    int64_t now_ns = clock_realtime_ns();
-    int rc = 0;
-    *from_ns = INT64_MIN;
-    *to_ns = INT64_MAX;
-    if (request_parameter(r, "start", &text) && text.size) {
-        rc = query_parse_time(text, now_ns, STR(""), from_ns, e);
-        *from_ns = service_recorded_ns(service, *from_ns);
-    }
-    if (!rc && request_parameter(r, "end", &text) && text.size) {
-        rc = query_parse_time(text, now_ns, STR(""), to_ns, e);
-        *to_ns = service_recorded_ns(service, *to_ns);
-    }
-    if (!rc && *to_ns < *from_ns)
-        rc = error_set(e, -EINVAL, "end time is before start time");
-    return rc;
 }
 
 static int write_events(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
@@ -441,7 +454,10 @@ static int write_events(struct service *service, struct request *r, struct readi
                            .kind = kind,
                            .shift_ns = service->shift_ns,
                            .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    struct store_events_wanted wanted = {.kinds = 1u << kind};
+    struct store_events_wanted wanted = {.kinds = 1u << kind,
+                                         .unfinished = kind == STORE_SPAN && request_flag(r, "unfinished")};
+    l.job_tag = request_flag(r, "job_tag");
+    l.job = l.job_tag && !d->view.labels ? native_job(d) : STR("");
     int rc = read_times(service, r, &wanted.from_ns, &wanted.to_ns, e);
     if (!rc)
         rc = read_limit(r, NATIVE_EVENTS_MAX, &l.limit, e);

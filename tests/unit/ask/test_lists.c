@@ -318,7 +318,7 @@ static void events_and_status_say_whose_they_are(void **state)
     m.to_ns = INT64_MAX;
     assert_int_equal(hub_events(net.root, &m, &where, &arena, &events, &count, &absent, &e), 0);
     assert_int_equal(count, 2 * NODES);
-    assert_int_equal(hub_status(net.root, &where, &arena, &status, &count, &absent, &e), 0);
+    assert_int_equal(hub_status(net.root, false, &where, &arena, &status, &count, &absent, &e), 0);
     assert_int_equal(count, NODES);
     assert_str_equal(status[1].host, "n2");
     assert_str_equal(status[1].job, "7");

@@ -209,14 +209,18 @@ static void test_session_table(void **state)
     b.known = false;
     assert_false(sessions_check(s, str_of(first), &b));
     b = a;
-    b.other.address[15] = 1;
-    assert_false(sessions_check(s, str_of(first), &b));
+    b.other.address[15] = 1; // the same user by another address of this machine
+    assert_true(sessions_check(s, str_of(first), &b));
+    struct peer far = {.other.address[15] = 1}, elsewhere = {.other.address[15] = 2};
+    assert_true(sessions_open(s, &far, id));
+    assert_true(sessions_check(s, str_of(id), &far));
+    assert_false(sessions_check(s, str_of(id), &elsewhere));
     assert_false(sessions_check(s, STR(""), &a));
     char zeros[SESSION_ID_SIZE] = {0};
     assert_false(sessions_check(s, (struct str){zeros, sizeof zeros}, &a));
     assert_false(sessions_check(s, (struct str){zeros, sizeof zeros}, &(struct peer){0}));
     // The one that was not used for longest makes room.
-    for (int i = 2; i < SESSIONS_MAX; i++)
+    for (int i = 3; i < SESSIONS_MAX; i++)
         assert_true(sessions_open(s, &a, id));
     assert_true(sessions_check(s, str_of(first), &a));
     assert_true(sessions_open(s, &a, id));
