@@ -5,48 +5,7 @@
 #ifndef SONDE_AGGREGATOR_AGGREGATOR_H
 #define SONDE_AGGREGATOR_AGGREGATOR_H
 
-#include "base/error.h"
-#include "store/read.h"
-
-// `name` is that of a built-in metric, or another name of it. Returns its name in stores; empty: no metric has that name.
-// A built-in metric without series is answered with nothing; any other name without series is refused.
-typedef struct str aggregator_alias_fn(struct str name);
-
-// The index-th of the other names, and the built-in metric that it names. False: there are fewer.
-typedef bool aggregator_alias_at_fn(size_t index, struct str *alias, struct str *metric);
-
-// Somebody asks for a restart without these hosts: names separated by commas, or none.
-typedef void aggregator_reboot_fn(void *user, struct str hosts);
-
-// Somebody asks for a collector, or for its end: what stands behind the verb (wire/collector_line.h).
-typedef void aggregator_collector_fn(void *user, struct str wanted);
-
-// What the launcher wrote about the run whose files lie in a folder.
-struct aggregator_run {
-    char *command;            // malloc'ed, as a shell would take it
-    int64_t start_ns, end_ns; // end: 0 while it runs
-    int exit_code;            // of the command, once it has ended
-    int level;
-};
-
-// False: nothing is known of a run in this folder.
-typedef bool aggregator_run_fn(const char *folder, struct aggregator_run *out);
-
-// Each limit has a name, which errors give; 0 takes the default that stands behind it.
-struct aggregator_limits {
-    size_t body_bytes;               // of a request, also after inflating: 16 MiB (413)
-    size_t header_bytes;             // request line and headers: 32 KiB (431)
-    unsigned connections;            // at a time: 256; past it the one that has been idle longest makes room
-    unsigned connections_per_client; // from one address: half of them, likewise
-    int64_t idle_timeout_ns;         // without a whole request: 30 s, then the connection is closed
-    int64_t query_deadline_ns;       // 30 s (408)
-    int64_t node_deadline_ns;        // 2 s: another node that has not answered a question by then is left out and named
-    size_t query_memory_bytes;       // 256 MiB (413)
-    size_t answer_bytes;             // 512 MiB (413)
-    size_t total_memory_bytes;       // of all queries and answers under way: 1 GiB, at least query_memory_bytes (503)
-    unsigned slow_queries;           // that may take longer than slow_after_ns at a time: 12; one more is ended (503)
-    int64_t slow_after_ns;           // 1 s
-};
+#include "faces/service.h"
 
 // Nodes of the job that connect to us, so that all of them are asked (wire/hub.h).
 struct aggregator_hub {
@@ -84,16 +43,16 @@ struct aggregator_options {
     bool as_if_now; // times are shifted, by whole minutes, so that the last point lies within the last minute
     const char *dump_node,
         *dump_dir; // where a dump goes when nobody says where: a folder on a node that is reached by ssh; NULL = this node; NULL = nowhere
-    aggregator_alias_fn *resolve_alias; // NULL = there are no built-in metrics
-    aggregator_alias_at_fn *alias_at;   // NULL = none of them has another name
-    aggregator_run_fn *describe_run;    // NULL = nothing is known of runs
+    metric_alias_fn *resolve_alias; // NULL = there are no built-in metrics
+    metric_alias_at_fn *alias_at;   // NULL = none of them has another name
+    service_run_fn *describe_run;   // NULL = nothing is known of runs
     bool restarts; // the job's launcher can start its command again, and hears of it on the control descriptor
-    aggregator_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
+    service_reboot_fn *reboot; // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
     void *reboot_user;
-    aggregator_collector_fn *collector; // the same for collectors, which any launcher of a job can start
+    service_collector_fn *collector; // the same for collectors, which any launcher of a job can start
     void *collector_user;
     const struct aggregator_hub *hub; // NULL = our own files are all there is
-    struct aggregator_limits limits;
+    struct service_limits limits;
 };
 
 struct aggregator;

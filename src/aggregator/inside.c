@@ -1,8 +1,7 @@
 #include "aggregator/inside.h"
 
-#include "ask/reading.h"
 #include "base/clock.h"
-#include "http/routes.h"
+#include "faces/native/handlers.h"
 #include "wire/drain.h"
 
 #include <errno.h>
@@ -11,8 +10,8 @@
 struct inside {
     struct sources *sources;
     struct drainer *drainer; // of the agent that writes the first of them; NULL: none does
-    aggregator_alias_fn *resolve_alias;
-    aggregator_alias_at_fn *alias_at;
+    metric_alias_fn *resolve_alias;
+    metric_alias_at_fn *alias_at;
 };
 
 // What recordings can be asked. (routes.c would bring all of the server with it.)
@@ -52,8 +51,8 @@ static int open_drainer(struct inside *in, const char *recording, struct error *
     return drain_find_socket(recording, socket) ? drainer_create(socket, DRAIN_CELLS, &in->drainer, e) : 0;
 }
 
-int inside_open(const char *const *given, size_t count, aggregator_alias_fn *resolve_alias,
-                aggregator_alias_at_fn *alias_at, struct inside **out, struct error *e)
+int inside_open(const char *const *given, size_t count, metric_alias_fn *resolve_alias, metric_alias_at_fn *alias_at,
+                struct inside **out, struct error *e)
 {
     struct inside *in = calloc(1, sizeof *in);
     *out = NULL;
@@ -117,10 +116,10 @@ static char *name_missing(struct inside *in, struct arena *arena)
 static struct service make_service(struct inside *in, int64_t timeout_ns)
 {
     return (struct service){
-        .sources = in->sources,
-        .drainer = in->drainer,
-        .resolve_alias = in->resolve_alias,
-        .alias_at = in->alias_at,
+        .reads = {.sources = in->sources,
+                  .drainer = in->drainer,
+                  .resolve_alias = in->resolve_alias,
+                  .alias_at = in->alias_at},
         .limits = {.query_deadline_ns = timeout_ns,
                    .query_memory_bytes = INSIDE_QUERY_BYTES,
                    .answer_bytes = INSIDE_ANSWER_BYTES},
@@ -189,7 +188,7 @@ bool inside_query(struct inside *in, struct str body, int64_t timeout_ns, struct
                                     : error_set(&e, -EINVAL, "this is a question of one query");
         if (!rc)
             rc = describe(&d, out, &e);
-        reading_close(&d, NULL);
+        service_read_end(&d, NULL);
         if (rc)
             answer_failure(failure, &e);
         good = !rc;

@@ -17,8 +17,8 @@ struct inside;
 
 // Files, folders, folders of those: as aggregator_options.paths with `replay`. -ENOENT: there is no recording. If the first one is a
 // running job's, its agent takes over what programs have emitted before each question about the present (wire/drain.h).
-int inside_open(const char *const *paths, size_t count, aggregator_alias_fn *resolve_alias,
-                aggregator_alias_at_fn *alias_at, struct inside **out, struct error *e);
+int inside_open(const char *const *paths, size_t count, metric_alias_fn *resolve_alias, metric_alias_at_fn *alias_at,
+                struct inside **out, struct error *e);
 void inside_close(struct inside *in); // NULL is allowed; after all questions
 
 // Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and *missing:

@@ -32,18 +32,6 @@ struct opened {
     struct sources_view view;
 };
 
-int relay_view(const struct sources_view *view, struct arena *arena, struct wire_view *out, struct error *e)
-{
-    struct store_reader **readers = arena_array(arena, view->count, sizeof *readers);
-    if (!readers)
-        return error_set(e, -ENOMEM, "no memory for an answer");
-    for (size_t i = 0; i < view->count; i++)
-        readers[i] = (struct store_reader *)(uintptr_t)source_reader(view->files[i]);
-    *out =
-        (struct wire_view){.stores = view->snapshots, .readers = readers, .labels = view->labels, .count = view->count};
-    return 0;
-}
-
 static int open_view(void *user, struct wire_view *out, struct error *e)
 {
     struct relay *relay = user;
@@ -53,7 +41,7 @@ static int open_view(void *user, struct wire_view *out, struct error *e)
     int r = sources_open(relay->sources, &o->arena, &o->view, e);
     bool opened = r == 0;
     if (opened)
-        r = relay_view(&o->view, &o->arena, out, e);
+        r = sources_wire_view(&o->view, &o->arena, out, e);
     if (r == 0) {
         out->user = o;
         return 0;

@@ -34,8 +34,4 @@ int relay_run(const struct relay_options *options, int control_fd, struct error 
 // "HOST:PORT,HOST:PORT" or "HOST PORT HOST PORT": how many there are; 0: it is no such list. Names go into `arena`.
 size_t relay_parents(struct str text, struct arena *arena, struct wire_parent out[WIRE_PARENTS_MAX]);
 
-// A view of sources for the wire: what hub and link answer from. Arrays live in `arena`.
-struct sources_view;
-int relay_view(const struct sources_view *view, struct arena *arena, struct wire_view *out, struct error *e);
-
 #endif

@@ -1,9 +1,7 @@
 #include "ask/reading.h"
 
-#include "aggregator/relay.h"
 #include "base/clock.h"
 #include "base/storable_name.h"
-#include "http/workers.h"
 #include "wire/drain.h"
 
 #include <errno.h>
@@ -22,15 +20,16 @@ int64_t reading_until(const struct query_request *request)
     return until_ns;
 }
 
-int reading_open(struct service *service, struct request *r, int64_t until_ns, struct reading *out, struct error *e)
+int reading_open(const struct reading_from *from, const struct reading_for *request, int64_t until_ns,
+                 struct reading *out, struct error *e)
 {
-    *out = (struct reading){.service = service, .request = r};
-    if (service->drainer && drain_reaches(until_ns))
-        drainer_wait(service->drainer); // what it could not take over in time is counted there
-    int rc = sources_open(service->sources, &r->arena, &out->view, e);
-    if (rc || !service->hub)
+    *out = (struct reading){.from = from, .request = *request};
+    if (from->drainer && drain_reaches(until_ns))
+        drainer_wait(from->drainer); // what it could not take over in time is counted there
+    int rc = sources_open(from->sources, request->arena, &out->view, e);
+    if (rc || !from->hub)
         return rc;
-    rc = relay_view(&out->view, &r->arena, &out->local, e);
+    rc = sources_wire_view(&out->view, request->arena, &out->local, e);
     if (rc)
         sources_close(&out->view);
     return rc;
@@ -54,7 +53,7 @@ int reading_note_missing(struct reading *d, const struct hub_absent *absent, str
 {
     if (!absent->count)
         return 0;
-    struct arena *arena = &d->request->arena;
+    struct arena *arena = d->request.arena;
     struct wire_missing *all = arena_array(arena, d->missing_count + absent->count, sizeof *all);
     size_t count = d->missing_count;
     if (!all)
@@ -87,7 +86,7 @@ static void add_plain(struct buf *out, struct str text)
 // "HOST (REASON: TEXT)" behind others. False: there is no room for more.
 static bool add_name(struct buf *value, size_t left, struct str host, const char *reason, struct str text)
 {
-    if (value->size > MISSING_HEADER_MAX) {
+    if (value->size > READING_MISSING_MAX) {
         buf_printf(value, ", and %zu more", left);
         return false;
     }
@@ -99,22 +98,22 @@ static bool add_name(struct buf *value, size_t left, struct str host, const char
     return true;
 }
 
-void reading_close(struct reading *d, struct answer *a)
+void reading_name_missing(const struct reading *d, struct buf *out)
 {
-    struct buf value = {0};
     const struct wire_missing *m = d->missing;
-    for (size_t i = 0; a && i < d->missing_count; i++)
-        if (!add_name(&value, d->missing_count - i, m[i].host, wire_reason_name(m[i].reason), m[i].text))
+    for (size_t i = 0; i < d->missing_count; i++)
+        if (!add_name(out, d->missing_count - i, m[i].host, wire_reason_name(m[i].reason), m[i].text))
             break;
-    if (value.size)
-        answer_header(a, "X-Sonde-Missing", value.failed ? NULL : arena_strdup(&d->request->arena, buf_str(&value)));
-    buf_free(&value);
+}
+
+void reading_close(struct reading *d)
+{
     sources_close(&d->view);
 }
 
 void reading_write_missing(const struct reading *d, struct json_writer *w)
 {
-    if (!d->service->hub)
+    if (!d->from->hub)
         return;
     json_key(w, STR("missing"));
     json_begin_array(w);
@@ -131,27 +130,22 @@ void reading_write_missing(const struct reading *d, struct json_writer *w)
 
 // ---- whom to ask ----
 
-static int64_t deadline_of(const struct reading *d)
-{
-    return d->request->arrived_ns + d->service->limits.query_deadline_ns;
-}
-
 // All nodes; after one was missing, those that were not.
 static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 {
-    int64_t deadline_ns = clock_monotonic_ns() + d->service->limits.node_deadline_ns, last_ns = deadline_of(d);
+    int64_t deadline_ns = clock_monotonic_ns() + d->request.node_deadline_ns, last_ns = d->request.deadline_ns;
     *out = (struct hub_where){.deadline_ns = deadline_ns < last_ns ? deadline_ns : last_ns,
-                              .watch = workers_watch(),
+                              .watch = d->request.watch,
                               .local = &d->local,
                               .local_deadline_ns = last_ns};
     if (!d->missing_count)
         return 0;
-    struct arena *arena = &d->request->arena;
+    struct arena *arena = d->request.arena;
     const struct hub_node *nodes;
     size_t count, n = 0;
-    struct str own = hub_host(d->service->hub);
+    struct str own = hub_host(d->from->hub);
     struct str *hosts =
-        hub_nodes(d->service->hub, arena, &nodes, &count) ? NULL : arena_array(arena, count + 1, sizeof *hosts);
+        hub_nodes(d->from->hub, arena, &nodes, &count) ? NULL : arena_array(arena, count + 1, sizeof *hosts);
     if (!hosts)
         return no_memory(e);
     hosts[n++] = own; // it is asked in any case; and an empty list would mean all
@@ -166,10 +160,10 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 // ---- questions ----
 
 // The store removes whole segments, so some points from before the window remain. Answers leave them out.
-static struct query within_window(const struct service *service, struct query q)
+static struct query within_window(const struct reading_from *from, struct query q)
 {
-    int64_t oldest_ns = clock_realtime_ns() - service->window_ns;
-    if (service->window_ns && q.start_ns < oldest_ns)
+    int64_t oldest_ns = clock_realtime_ns() - from->window_ns;
+    if (from->window_ns && q.start_ns < oldest_ns)
         q.start_ns = oldest_ns;
     if (q.end_ns < q.start_ns)
         q.end_ns = q.start_ns;
@@ -179,11 +173,11 @@ static struct query within_window(const struct service *service, struct query q)
 int reading_query(struct reading *d, const struct query *asked, struct arena *arena, struct query_result *out,
                   struct error *e)
 {
-    struct query within = within_window(d->service, *asked);
+    struct query within = within_window(d->from, *asked);
     const struct query *q = &within;
     struct query_limits limits = {
-        .memory_bytes = d->service->limits.query_memory_bytes, .deadline_ns = deadline_of(d), .watch = workers_watch()};
-    if (!d->service->hub) {
+        .memory_bytes = d->request.memory_bytes, .deadline_ns = d->request.deadline_ns, .watch = d->request.watch};
+    if (!d->from->hub) {
         struct query own = *q;
         own.store_labels = d->view.labels;
         limits.cache = d->view.cache;
@@ -194,9 +188,9 @@ int reading_query(struct reading *d, const struct query *asked, struct arena *ar
     struct hub_absent absent = {0};
     int rc = make_where(d, &where, e);
     if (!rc)
-        rc = hub_query(d->service->hub, q, &limits, &where, arena, out, &absent, e);
+        rc = hub_query(d->from->hub, q, &limits, &where, arena, out, &absent, e);
     if (!rc)
-        known_metrics_add(d->service->known_metrics, q->metric);
+        known_metrics_add(d->from->known_metrics, q->metric);
     struct error lost = {0};
     int noted = reading_note_missing(d, &absent, &lost);
     if (noted && !rc)
@@ -207,31 +201,31 @@ int reading_query(struct reading *d, const struct query *asked, struct arena *ar
 int reading_names(struct reading *d, struct str kind, struct str text, bool anywhere, size_t most,
                   const struct str **out, size_t *count, struct error *e)
 {
-    struct arena *arena = &d->request->arena;
-    if (!d->service->hub)
+    struct arena *arena = d->request.arena;
+    if (!d->from->hub)
         return query_suggest(d->view.snapshots, d->view.count, kind, text, anywhere, most, arena, out, count, e);
     struct wire_names_request m = {.kind = kind, .text = text, .anywhere = anywhere, .most = most};
     struct hub_where where;
     struct hub_absent absent = {0};
     int rc = make_where(d, &where, e);
     if (!rc)
-        rc = hub_names(d->service->hub, &m, &where, arena, out, count, &absent, e);
+        rc = hub_names(d->from->hub, &m, &where, arena, out, count, &absent, e);
     return rc ? rc : reading_note_missing(d, &absent, e);
 }
 
 int reading_series(struct reading *d, const struct query_series_filter *filter, const struct query_listed **out,
                    size_t *count, struct error *e)
 {
-    struct arena *arena = &d->request->arena;
-    if (!d->service->hub)
-        return series_list(&d->view, filter, deadline_of(d), arena, out, count, e);
+    struct arena *arena = d->request.arena;
+    if (!d->from->hub)
+        return series_list(&d->view, filter, d->request.deadline_ns, arena, out, count, e);
     struct hub_where where;
     struct hub_absent absent = {0};
     *out = NULL;
     *count = 0;
     int rc = make_where(d, &where, e);
     if (!rc)
-        rc = hub_series(d->service->hub, filter, &where, arena, out, count, &absent, e);
+        rc = hub_series(d->from->hub, filter, &where, arena, out, count, &absent, e);
     return rc ? rc : reading_note_missing(d, &absent, e);
 }
 
@@ -242,18 +236,18 @@ bool reading_metric_known(struct reading *d, struct str metric)
     if (series_metric_known(&d->view, metric))
         return true;
     // Sorted: the name itself is the first of those that begin with it.
-    return d->service->hub && reading_names(d, STR("metrics"), metric, false, 1, &names, &count, NULL) == 0 && count &&
+    return d->from->hub && reading_names(d, STR("metrics"), metric, false, 1, &names, &count, NULL) == 0 && count &&
            str_eq(names[0], metric);
 }
 
 struct str reading_built_in(const struct reading *d, struct str name)
 {
-    return d->service->resolve_alias ? d->service->resolve_alias(name) : STR("");
+    return d->from->resolve_alias ? d->from->resolve_alias(name) : STR("");
 }
 
-struct str reading_other_name(const struct service *service, struct arena *arena, struct str name)
+struct str reading_other_name(const struct reading_from *from, struct arena *arena, struct str name)
 {
-    struct str other = service->resolve_alias ? service->resolve_alias(name) : STR("");
+    struct str other = from->resolve_alias ? from->resolve_alias(name) : STR("");
     if (other.size)
         return str_eq(other, name) ? STR("") : other;
     if (!name.size || storable_name_is(name, STORE_NAME_MAX))
@@ -268,7 +262,7 @@ struct str reading_other_name(const struct service *service, struct arena *arena
 bool reading_may_be_empty(const struct reading *d, struct str name)
 {
     return reading_built_in(d, name).size || d->missing_count ||
-           (d->service->hub && known_metrics_has(d->service->known_metrics, name));
+           (d->from->hub && known_metrics_has(d->from->known_metrics, name));
 }
 
 bool reading_find_metric(struct reading *d, struct str name, struct str *metric)
@@ -276,7 +270,7 @@ bool reading_find_metric(struct reading *d, struct str name, struct str *metric)
     *metric = name;
     if (reading_metric_known(d, name))
         return true;
-    struct str other = reading_other_name(d->service, &d->request->arena, name);
+    struct str other = reading_other_name(d->from, d->request.arena, name);
     if (other.size && reading_metric_known(d, other)) {
         *metric = other;
         return true;
@@ -299,7 +293,7 @@ const struct store_metric *reading_metric(struct reading *d, const struct query_
                 .metric = of->metric, .tags = &of->tags[i], .tag_count = 1, .from_ns = INT64_MIN};
     const struct query_listed *all;
     size_t count;
-    bool found = d->service->hub && reading_series(d, &f, &all, &count, NULL) == 0 && count;
+    bool found = d->from->hub && reading_series(d, &f, &all, &count, NULL) == 0 && count;
     return found ? all[0].metric : NULL;
 }
 
@@ -336,7 +330,7 @@ static int own_events(struct reading *d, const struct store_events_wanted *wante
 int reading_events(struct reading *d, const struct store_events_wanted *wanted, reading_event_fn *take, void *user,
                    struct error *e)
 {
-    if (!d->service->hub)
+    if (!d->from->hub)
         return own_events(d, wanted, take, user, e);
     const struct wire_event *all;
     size_t count = 0;
@@ -344,7 +338,7 @@ int reading_events(struct reading *d, const struct store_events_wanted *wanted, 
     struct hub_absent absent = {0};
     int rc = make_where(d, &where, e);
     if (!rc)
-        rc = hub_events(d->service->hub, wanted, &where, &d->request->arena, &all, &count, &absent, e);
+        rc = hub_events(d->from->hub, wanted, &where, d->request.arena, &all, &count, &absent, e);
     if (!rc)
         rc = reading_note_missing(d, &absent, e);
     for (size_t i = 0; i < count && !rc; i++)
@@ -357,7 +351,7 @@ int reading_events(struct reading *d, const struct store_events_wanted *wanted, 
 
 static int own_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count, struct error *e)
 {
-    struct wire_status *all = arena_array(&d->request->arena, d->view.count, sizeof *all);
+    struct wire_status *all = arena_array(d->request.arena, d->view.count, sizeof *all);
     if (!all)
         return no_memory(e);
     for (size_t i = 0; i < d->view.count; i++) {
@@ -372,7 +366,7 @@ static int own_status(struct reading *d, bool counts, const struct wire_status *
         if (counts)
             store_reader_losses(reader, &losses);
         all[i].dropped = losses.dropped;
-        all[i].points = counts ? source_points(d->service->sources, d->view.files[i], snapshot) : 0;
+        all[i].points = counts ? source_points(d->from->sources, d->view.files[i], snapshot) : 0;
         all[i].has_points = store_time_range(snapshot, &all[i].first_ns, &all[i].last_ns);
     }
     *out = all;
@@ -382,12 +376,12 @@ static int own_status(struct reading *d, bool counts, const struct wire_status *
 
 int reading_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count, struct error *e)
 {
-    if (!d->service->hub)
+    if (!d->from->hub)
         return own_status(d, counts, out, count, e);
     struct hub_where where;
     struct hub_absent absent = {0};
     int rc = make_where(d, &where, e);
     if (!rc)
-        rc = hub_status(d->service->hub, counts, &where, &d->request->arena, out, count, &absent, e);
+        rc = hub_status(d->from->hub, counts, &where, d->request.arena, out, count, &absent, e);
     return rc ? rc : reading_note_missing(d, &absent, e);
 }

@@ -456,3 +456,15 @@ uint64_t source_points(struct sources *s, struct source *file, struct store_snap
     pthread_mutex_unlock(&s->lock);
     return points;
 }
+
+int sources_wire_view(const struct sources_view *view, struct arena *arena, struct wire_view *out, struct error *e)
+{
+    struct store_reader **readers = arena_array(arena, view->count, sizeof *readers);
+    if (!readers)
+        return error_set(e, -ENOMEM, "no memory for an answer");
+    for (size_t i = 0; i < view->count; i++)
+        readers[i] = (struct store_reader *)(uintptr_t)source_reader(view->files[i]);
+    *out =
+        (struct wire_view){.stores = view->snapshots, .readers = readers, .labels = view->labels, .count = view->count};
+    return 0;
+}

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory_account.h"
 #include "query/query.h"
+#include "wire/questions.h"
 
 enum {
     SOURCES_FILES_MAX = 16384,        // more are left out, and counted
@@ -61,5 +62,8 @@ const struct store_reader *source_reader(const struct source *file); // NULL: un
 const char *source_problem(const struct source *file);               // why
 // Points in the file, also those in live tails; counted anew only when the snapshot's version has changed.
 uint64_t source_points(struct sources *s, struct source *file, struct store_snapshot *snapshot);
+
+// The same for hub and link, which answer from it. Arrays live in `arena`.
+int sources_wire_view(const struct sources_view *view, struct arena *arena, struct wire_view *out, struct error *e);
 
 #endif

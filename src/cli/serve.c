@@ -17,7 +17,7 @@ int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error 
     return path ? token_read(path, true, out, e) : token_make(out, e);
 }
 
-struct aggregator_limits serve_limits(const struct options *o)
+struct service_limits serve_limits(const struct options *o)
 {
     // Outside of a job, options that the user has not given mean the server's own limits.
     bool in_job = o->command == COMMAND_RUN || o->command == COMMAND_AGGREGATOR;
@@ -25,7 +25,7 @@ struct aggregator_limits serve_limits(const struct options *o)
     bool all_given = in_job || o->value[OPT_AGGREGATOR_MEMORY].source > FROM_DEFAULT;
     size_t query = query_given ? (size_t)options_number(o, OPT_QUERY_MEMORY) : 0;
     size_t all = all_given ? (size_t)options_number(o, OPT_AGGREGATOR_MEMORY) / 2 : 0;
-    return (struct aggregator_limits){
+    return (struct service_limits){
         .connections = (unsigned)options_int(o, OPT_CONNECTIONS),
         .node_deadline_ns = (int64_t)(options_number(o, OPT_NODE_DEADLINE) * NS_PER_S),
         .query_deadline_ns = (int64_t)(options_number(o, OPT_QUERY_DEADLINE) * NS_PER_S),
@@ -78,7 +78,7 @@ struct str serve_other_name(struct str name)
     return known ? known->metric.name : str_eq(name, of_dragon) ? of_dragon : STR("");
 }
 
-bool serve_describe_run(const char *folder, struct aggregator_run *out)
+bool serve_describe_run(const char *folder, struct service_run *out)
 {
     static const char *const names[] = {JOB_RUN_FILE, JOB_FILE};
     char path[FOLDER_PATH_MAX];
@@ -87,11 +87,11 @@ bool serve_describe_run(const char *folder, struct aggregator_run *out)
         int size = snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         if (size >= (int)sizeof path || job_read(path, &job, NULL) != 0)
             continue;
-        *out = (struct aggregator_run){.command = job.command,
-                                       .start_ns = job.start_ns,
-                                       .end_ns = job.end_ns,
-                                       .exit_code = job.exit_code,
-                                       .level = job.level};
+        *out = (struct service_run){.command = job.command,
+                                    .start_ns = job.start_ns,
+                                    .end_ns = job.end_ns,
+                                    .exit_code = job.exit_code,
+                                    .level = job.level};
         job.command = NULL;
         job_free(&job);
         return true;

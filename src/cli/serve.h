@@ -13,10 +13,10 @@ int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error 
 struct str serve_other_name(struct str name);
 
 // What job.json, or run.json after the job, says: for aggregator_options.describe_run.
-bool serve_describe_run(const char *folder, struct aggregator_run *out);
+bool serve_describe_run(const char *folder, struct service_run *out);
 
 // What the options say of the server's limits.
-struct aggregator_limits serve_limits(const struct options *o);
+struct service_limits serve_limits(const struct options *o);
 
 // Serves without a control socket: prints its address on standard error, then serves until SIGINT or
 // SIGTERM. It adds the view token to the address if standard error is a terminal, or if there is no

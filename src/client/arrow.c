@@ -433,14 +433,14 @@ static int column_schema(const struct frame *f, size_t column, struct ArrowSchem
 
 // ---------------------------------------------------------------- the stream
 
-struct reading {
+struct batches {
     struct frame *frame;
     size_t next; // batch
 };
 
 static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out)
 {
-    const struct frame *f = ((struct reading *)stream->private_data)->frame;
+    const struct frame *f = ((struct batches *)stream->private_data)->frame;
     size_t width = COLUMN_TEXTS + f->text_count;
     int rc = schema_make("+s", "", 0, out);
     out->children = calloc(width, sizeof *out->children);
@@ -461,7 +461,7 @@ static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *ou
 
 static int stream_next(struct ArrowArrayStream *stream, struct ArrowArray *out)
 {
-    struct reading *r = stream->private_data;
+    struct batches *r = stream->private_data;
     *out = (struct ArrowArray){0};
     return r->next == r->frame->batch_count ? 0 : -make_batch(r->frame, &r->frame->batches[r->next++], out);
 }
@@ -474,7 +474,7 @@ static const char *stream_error(struct ArrowArrayStream *stream)
 
 static void stream_release(struct ArrowArrayStream *stream)
 {
-    struct reading *r = stream->private_data;
+    struct batches *r = stream->private_data;
     frame_drop(r->frame);
     free(r);
     stream->release = NULL;
@@ -482,7 +482,7 @@ static void stream_release(struct ArrowArrayStream *stream)
 
 int sonde_result_arrow(const struct sonde_result *result, struct ArrowArrayStream *out, struct sonde_error *error)
 {
-    struct reading *r = calloc(1, sizeof *r);
+    struct batches *r = calloc(1, sizeof *r);
     *out = (struct ArrowArrayStream){0};
     int rc = r ? frame_make((struct sonde_result *)(uintptr_t)result, &r->frame) : -ENOMEM;
     if (rc) {

@@ -1,10 +1,9 @@
-// acceptor.c - an epoll over the listening socket, those who have said nothing yet, telnet clients and their agent's sockets.
+// acceptor.c - an epoll over the listening socket, those who have said nothing yet, clients of the line protocol and where their lines go.
 #include "http/acceptor.h"
 
 #include "base/agent_address.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "faces/opentsdb/telnet.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -36,9 +35,9 @@ struct client {
     struct client *next, *previous;
     struct connection *entry;
     struct side here, agent; // .out of `agent`: points; of `here`: answers
-    struct telnet telnet;
-    struct buf said; // by the agent, no whole line yet
-    bool speaks_telnet, dead;
+    void *session;           // of the line protocol; NULL: none has begun
+    struct buf said;         // by its socket, no whole line yet
+    bool dead;
     bool waits, has_said; // for a place in the table; and has sent something
     struct peer peer;     // while it waits
     int64_t since_ns;     // when it began to wait
@@ -49,11 +48,8 @@ struct client {
 
 struct acceptor {
     pthread_t thread;
-    struct service *service;
-    acceptor_give_fn *give;
-    void *user;
-    int listening, epoll, stop;
-    bool telnet;
+    struct acceptor_options o;
+    int epoll, stop;
     int pause_ms;                // 0: it listens
     struct client *first, *last; // as they came
     unsigned waiting, ready;     // connections that wait; those of them that have sent something
@@ -77,7 +73,7 @@ static void wait_no_more(struct acceptor *a, struct client *c, enum wait_end how
     a->waiting--;
     a->ready -= c->has_said;
     c->waits = false;
-    connections_wait_ended(a->service->connections, how);
+    connections_wait_ended(a->o.connections, how);
 }
 
 static void drop(struct acceptor *a, struct client *c, bool close_it)
@@ -91,7 +87,7 @@ static void drop(struct acceptor *a, struct client *c, bool close_it)
     if (c->waits)
         wait_no_more(a, c, WAIT_EVICTED);
     if (c->entry)
-        connections_remove(a->service->connections, c->entry); // before the number can be somebody else's
+        connections_remove(a->o.connections, c->entry); // before the number can be somebody else's
     if (close_it)
         close(c->here.fd);
     c->dead = true; // freed after the round: it may have one more event in it
@@ -111,7 +107,8 @@ static void free_dead(struct acceptor *a)
             c->previous->next = c->next;
         else
             a->first = c->next;
-        telnet_free(&c->telnet);
+        if (c->session)
+            a->o.lines->end(c->session);
         buf_free(&c->here.out);
         buf_free(&c->agent.out);
         buf_free(&c->said);
@@ -154,11 +151,11 @@ static bool turn_away_one(struct acceptor *a)
 // False: it need not wait, or too many connections wait.
 static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
 {
-    struct connections *table = a->service->connections;
+    struct connections *table = a->o.connections;
     struct peer peer;
     if (!connections_should_wait(table, fd, (const struct sockaddr *)address, &peer))
         return false;
-    if (a->waiting / WAITING_SHARE >= a->service->limits.connections && !turn_away_one(a))
+    if (a->waiting / WAITING_SHARE >= a->o.connections_max && !turn_away_one(a))
         return false;
     struct client *c = keep(a, fd, address, size);
     if (!c)
@@ -212,12 +209,12 @@ static void admit(struct acceptor *a, struct client *c)
         return;
     }
     wait_no_more(a, c, WAIT_ADMITTED);
-    if (!a->telnet) {
+    if (!a->o.lines) {
         drop(a, c, false);
-        a->give(a->user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
+        a->o.give(a->o.user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
         return;
     }
-    c->entry = connections_add(a->service->connections, c->here.fd, (struct sockaddr *)&c->address);
+    c->entry = connections_add(a->o.connections, c->here.fd, (struct sockaddr *)&c->address);
     if (!c->entry) {
         drop(a, c, true);
         return;
@@ -235,13 +232,13 @@ static void admit_waiting(struct acceptor *a)
         if (c->dead || !c->waits)
             continue;
         bool ready = c->has_said && !(refused && peer_equal(refused, &c->peer));
-        if (ready && connections_take_place(a->service->connections, &c->peer)) {
+        if (ready && connections_take_place(a->o.connections, &c->peer)) {
             admit(a, c);
             continue;
         }
         if (ready)
             refused = &c->peer; // alive until free_dead
-        if (now_ns - c->since_ns >= a->service->limits.idle_timeout_ns) {
+        if (now_ns - c->since_ns >= a->o.idle_timeout_ns) {
             wait_no_more(a, c, WAIT_TIMED_OUT);
             drop(a, c, true);
         }
@@ -257,21 +254,21 @@ static void reset(int fd)
 
 static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
 {
-    if (!connections_in_pace(a->service->connections, fd, (const struct sockaddr *)address)) {
+    if (!connections_in_pace(a->o.connections, fd, (const struct sockaddr *)address)) {
         reset(fd);
         return;
     }
     if (let_wait(a, fd, address, size))
         return;
-    if (!a->telnet) {
-        a->give(a->user, fd, (const struct sockaddr *)address, size);
+    if (!a->o.lines) {
+        a->o.give(a->o.user, fd, (const struct sockaddr *)address, size);
         return;
     }
-    struct connection *entry = connections_add(a->service->connections, fd, (const struct sockaddr *)address);
+    struct connection *entry = connections_add(a->o.connections, fd, (const struct sockaddr *)address);
     struct client *c = entry ? keep(a, fd, address, size) : NULL;
     if (!c) {
         if (entry)
-            connections_remove(a->service->connections, entry);
+            connections_remove(a->o.connections, entry);
         close(fd);
         return;
     }
@@ -282,7 +279,7 @@ static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage
 
 static void pause_for(struct acceptor *a, int ms)
 {
-    epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->listening, NULL);
+    epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->o.listening, NULL);
     a->pause_ms = ms;
 }
 
@@ -292,11 +289,11 @@ static void accept_all(struct acceptor *a)
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof address;
-        if (!connections_room(a->service->connections)) {
+        if (!connections_room(a->o.connections)) {
             pause_for(a, NO_ROOM_MS);
             return;
         }
-        int fd = accept4(a->listening, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(a->o.listening, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             accept_one(a, fd, &address, size);
             continue;
@@ -317,12 +314,15 @@ static void recognise(struct acceptor *a, struct client *c)
     if (!peek_first(a, c, &first))
         return;
     if (first >= 'a' && first <= 'z') {
-        c->speaks_telnet = true;
-        telnet_begin(&c->telnet, a->service);
-        connections_phase(a->service->connections, c->entry, PHASE_TALKING);
+        c->session = a->o.lines->begin(a->o.lines->user);
+        if (!c->session) {
+            drop(a, c, true);
+            return;
+        }
+        connections_phase(a->o.connections, c->entry, PHASE_TALKING);
     } else {
         drop(a, c, false);
-        a->give(a->user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
+        a->o.give(a->o.user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
     }
 }
 
@@ -336,10 +336,10 @@ static void read_client(struct acceptor *a, struct client *c)
         drop(a, c, true);
         return;
     }
-    connections_phase(a->service->connections, c->entry, PHASE_TALKING);
-    telnet_feed(&c->telnet, (struct str){piece, (size_t)n}, &c->here.out, &c->agent.out);
-    if (c->telnet.admitted)
-        connections_prove(a->service->connections, c->entry);
+    connections_phase(a->o.connections, c->entry, PHASE_TALKING);
+    a->o.lines->feed(c->session, (struct str){piece, (size_t)n}, &c->here.out, &c->agent.out);
+    if (a->o.lines->is_admitted(c->session))
+        connections_prove(a->o.connections, c->entry);
 }
 
 // True: all of it is gone, or what is left waits.
@@ -368,7 +368,7 @@ static void lose_agent(struct acceptor *a, struct client *c, bool in_order)
 static void reach_agent(struct acceptor *a, struct client *c)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && agent_connect(fd, a->service->agent_socket.data) != 0) {
+    if (fd >= 0 && agent_connect(fd, a->o.lines->socket) != 0) {
         close(fd);
         fd = -1;
     }
@@ -382,7 +382,7 @@ static void hear_agent(struct acceptor *a, struct client *c)
     char piece[PIECE_BYTES];
     ssize_t n = recv(c->agent.fd, piece, sizeof piece, MSG_DONTWAIT);
     if (n > 0)
-        telnet_agent_said((struct str){piece, (size_t)n}, &c->said, &c->here.out);
+        a->o.lines->answered((struct str){piece, (size_t)n}, &c->said, &c->here.out);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         lose_agent(a, c, n == 0 && c->agent_told);
 }
@@ -394,18 +394,19 @@ static void settle(struct acceptor *a, struct client *c)
         reach_agent(a, c);
     if (c->agent.out.size && c->agent.fd >= 0 && !send_some(&c->agent))
         lose_agent(a, c, false);
-    if (c->telnet.ended && c->agent.fd >= 0 && !c->agent.out.size && !c->agent_told) {
+    if (a->o.lines->has_ended(c->session) && c->agent.fd >= 0 && !c->agent.out.size && !c->agent_told) {
         shutdown(c->agent.fd, SHUT_WR);
         c->agent_told = true;
     }
     bool broken = (c->here.out.size && !send_some(&c->here)) || c->here.out.failed || c->agent.out.failed;
-    if (broken || (c->telnet.ended && c->agent.fd < 0 && !c->here.out.size)) {
+    if (broken || (a->o.lines->has_ended(c->session) && c->agent.fd < 0 && !c->here.out.size)) {
         drop(a, c, true);
         return;
     }
     bool room = c->here.out.size < WAITING_BYTES_MAX && c->agent.out.size < WAITING_BYTES_MAX;
     bool good = watch(a, &c->here,
-                      (uint32_t)(!c->telnet.ended && room ? EPOLLIN : 0) | (uint32_t)(c->here.out.size ? EPOLLOUT : 0));
+                      (uint32_t)(!a->o.lines->has_ended(c->session) && room ? EPOLLIN : 0) |
+                          (uint32_t)(c->here.out.size ? EPOLLOUT : 0));
     if (c->agent.fd >= 0)
         good = watch(a, &c->agent, (uint32_t)EPOLLIN | (uint32_t)(c->agent.out.size ? EPOLLOUT : 0)) && good;
     if (!good)
@@ -421,7 +422,7 @@ static void deal_with(struct acceptor *a, struct side *side, uint32_t events)
         hear_waiting(a, c);
         return;
     }
-    if (!c->speaks_telnet) {
+    if (!c->session) {
         recognise(a, c);
         return;
     }
@@ -429,7 +430,7 @@ static void deal_with(struct acceptor *a, struct side *side, uint32_t events)
         hear_agent(a, c);
     if (side == &c->here && events & EPOLLERR)
         drop(a, c, true);
-    else if (side == &c->here && events & (EPOLLIN | EPOLLHUP) && !c->telnet.ended)
+    else if (side == &c->here && events & (EPOLLIN | EPOLLHUP) && !a->o.lines->has_ended(c->session))
         read_client(a, c);
     else if (side == &c->here && events & EPOLLHUP)
         drop(a, c, true); // nobody is there to be answered
@@ -449,14 +450,14 @@ static void *run(void *user)
     for (;;) {
         int n = epoll_wait(a->epoll, events, EVENTS_MAX, timeout_ms(a));
         if (a->pause_ms) {
-            struct epoll_event listening = {.events = EPOLLIN, .data.ptr = &a->listening};
-            if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->listening, &listening) == 0)
+            struct epoll_event listening = {.events = EPOLLIN, .data.ptr = &a->o.listening};
+            if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->o.listening, &listening) == 0)
                 a->pause_ms = 0;
         }
         for (int i = 0; i < n; i++) {
             if (events[i].data.ptr == &a->stop)
                 return NULL;
-            if (events[i].data.ptr == &a->listening)
+            if (events[i].data.ptr == &a->o.listening)
                 accept_all(a);
             else
                 deal_with(a, events[i].data.ptr, events[i].events);
@@ -466,20 +467,18 @@ static void *run(void *user)
     }
 }
 
-int acceptor_create(int listening, struct service *service, acceptor_give_fn *give, void *user, struct acceptor **out,
-                    struct error *e)
+int acceptor_create(const struct acceptor_options *options, struct acceptor **out, struct error *e)
 {
     struct acceptor *a = calloc(1, sizeof *a);
     *out = NULL;
     if (!a)
         return error_set(e, -ENOMEM, "no memory for the server");
-    *a = (struct acceptor){.service = service, .give = give, .user = user, .listening = listening};
-    a->telnet = service->agent_socket.size && !service->auth.tls && !service->only_dragon_points;
+    a->o = *options;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->stop = eventfd(0, EFD_CLOEXEC);
-    struct epoll_event knock = {.events = EPOLLIN, .data.ptr = &a->listening},
+    struct epoll_event knock = {.events = EPOLLIN, .data.ptr = &a->o.listening},
                        end = {.events = EPOLLIN, .data.ptr = &a->stop};
-    int rc = a->epoll < 0 || a->stop < 0 || epoll_ctl(a->epoll, EPOLL_CTL_ADD, listening, &knock) != 0 ||
+    int rc = a->epoll < 0 || a->stop < 0 || epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->o.listening, &knock) != 0 ||
                      epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->stop, &end) != 0
                  ? -errno
                  : -pthread_create(&a->thread, NULL, run, a);

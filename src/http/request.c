@@ -199,3 +199,8 @@ void request_free(struct request *r)
 {
     arena_free(&r->arena);
 }
+
+bool request_is_proxied(const struct request *r)
+{
+    return r->headers[HEADER_FORWARDED].size || r->headers[HEADER_FORWARDED_FOR].size || r->headers[HEADER_VIA].size;
+}

@@ -86,4 +86,7 @@ int request_decode_body(struct request *r, size_t limit_bytes, struct error *e);
 
 void request_free(struct request *r);
 
+// Whether a proxy has passed it on, as its headers say.
+bool request_is_proxied(const struct request *r);
+
 #endif

@@ -32,7 +32,7 @@ static int64_t seconds(const char *text)
 
 static bool take(struct aggregator_options *o, struct str name, const char *value)
 {
-    struct aggregator_limits *l = &o->limits;
+    struct service_limits *l = &o->limits;
     struct {
         const char *name;
         size_t *size;

@@ -3,9 +3,9 @@
 //   time timestamp[ns, UTC] | value float64 | query int32 | metric dictionary | one dictionary column for each tag key
 //
 // What the columns are is known when all queries have been run: until then their results wait, within the memory of one query.
-#include "ask/reading.h"
 #include "base/map.h"
 #include "faces/native/arrow_write.h"
+#include "faces/native/handlers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int run_all(struct reading *d, const struct query_request *request, struc
     struct query_result *results = arena_zalloc(t->arena, request->count * sizeof *results);
     if (!results)
         return no_memory(e);
-    size_t limit = d->service->limits.query_memory_bytes;
+    size_t limit = d->request.memory_bytes;
     for (size_t i = 0; i < request->count; i++) {
         int rc = native_run(d, request, i, t->arena, &results[i], e);
         if (!rc && t->arena->used_bytes > limit)
@@ -186,7 +186,7 @@ void native_query_arrow(struct service *service, struct request *r, struct answe
     for (size_t i = 0; t && i <= t->key_count; i++)
         map_free(&t->numbers[i]);
     arena_free(&work);
-    reading_close(&d, a);
+    service_read_end(&d, a);
     a->content_type = NATIVE_ARROW_TYPE;
     if (rc)
         answer_failure(a, &e);

@@ -1,7 +1,7 @@
 #include "faces/native/binary.h"
 
-#include "ask/reading.h"
 #include "base/bytes.h"
+#include "faces/native/handlers.h"
 
 #include <errno.h>
 
@@ -128,7 +128,7 @@ void native_query_binary(struct service *service, struct request *r, struct answ
     }
     native_binary_end(&a->body, series, points, read);
     arena_free(&work);
-    reading_close(&d, a);
+    service_read_end(&d, a);
     if (rc)
         answer_failure(a, &e);
 }

@@ -1,8 +1,8 @@
 // collectors.c - /sonde/v1/collectors: a command is to run on every node from now on, or (without a command) no more.
 //
 // A client that may ask this may run programs as the job's user: ACCESS_HERE (routes.h). The launcher hands it on (wire/collector_line.h); here it is only made sure that it is one line of that form.
+#include "faces/native/handlers.h"
 #include "http/json_body.h"
-#include "http/routes.h"
 #include "wire/collector_line.h"
 
 #include <ctype.h>

@@ -1,11 +1,11 @@
 // data.c - sonde's own face to the data: nodes, metrics, series, points, spans, annotations. Times are nanoseconds; values that JSON has no
 // number for are null.
-#include "ask/reading.h"
+#include "ask/tsuid.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "collect/collect.h"
+#include "faces/native/handlers.h"
 #include "faces/native/stream.h"
-#include "faces/opentsdb/write.h"
 
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static void end_object(struct reading *d, struct json_writer *w, struct answer *
     json_end_object(w);
     if (rc)
         answer_failure(a, e);
-    reading_close(d, a);
+    service_read_end(d, a);
 }
 
 // Lets `write` fill one JSON object about times up to until_ns.
@@ -34,7 +34,7 @@ static void answer_object(struct service *service, struct request *r, struct ans
 {
     struct error e = {0};
     struct reading d;
-    if (reading_open(service, r, until_ns, &d, &e) != 0) {
+    if (service_read(service, r, until_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
@@ -131,7 +131,7 @@ typedef bool alias_fn(struct str alias, void *user);
 static bool each_alias(const struct service *service, struct str metric, alias_fn *take, void *user)
 {
     struct str alias, of;
-    for (size_t i = 0; service->alias_at && service->alias_at(i, &alias, &of); i++)
+    for (size_t i = 0; service->reads.alias_at && service->reads.alias_at(i, &alias, &of); i++)
         if (str_eq(of, metric) && !take(alias, user))
             return false;
     return true;
@@ -191,7 +191,7 @@ static int write_metrics(struct service *service, struct request *r, struct read
     struct query_series_filter f = {.from_ns = INT64_MIN};
     const struct query_listed *all;
     size_t count = 0;
-    int rc = service->hub ? reading_series(d, &f, &all, &count, e) : 0;
+    int rc = service->reads.hub ? reading_series(d, &f, &all, &count, e) : 0;
     request_parameter(r, "q", &q);
     json_key(w, STR("metrics"));
     json_begin_array(w);
@@ -280,8 +280,8 @@ static int write_series(struct service *service, struct request *r, struct readi
         if (f.points) {
             write_listed_points(service, w, &all[i], f.grid_ns > 0);
         } else {
-            char tsuid[OPENTSDB_TSUID_SIZE];
-            opentsdb_tsuid(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
+            char tsuid[TSUID_SIZE];
+            tsuid_of(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
             json_key_string(w, "tsuid", (struct str){tsuid, sizeof tsuid});
         }
         if (all[i].has_point) {

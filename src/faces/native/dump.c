@@ -1,11 +1,10 @@
 // dump.c - /sonde/v1/dump, in a worker.
 #include "faces/native/dump.h"
 
-#include "aggregator/relay.h"
 #include "ask/copy_wire.h"
-#include "ask/reading.h"
 #include "base/clock.h"
 #include "faces/native/dump_send.h"
+#include "faces/native/handlers.h"
 #include "http/json_body.h"
 #include "http/workers.h"
 
@@ -120,7 +119,7 @@ static int read_target(struct dumping *d, struct str to, struct error *e)
         size = snprintf(d->to, sizeof d->to, "%.*s", STR_ARG(to));
     } else if (service->dump_dir[0]) {
         d->node = is_here(service->dump_node) ? "" : service->dump_node;
-        size = snprintf(d->to, sizeof d->to, "%s/sonde-dump-%.*s", service->dump_dir, STR_ARG(service->job));
+        size = snprintf(d->to, sizeof d->to, "%s/sonde-dump-%.*s", service->dump_dir, STR_ARG(service->reads.job));
     } else {
         return error_set(e, -EINVAL, "to is missing: the folder for the files (dump_dir is not configured either)");
     }
@@ -249,7 +248,7 @@ static int take_files(const struct dumping *d, const struct wire_copied *copied,
 static int copy_some(struct dumping *d, const struct str *hosts, size_t count, struct error *e)
 {
     struct wire_copy_options o = {.folder = d->staged[0] ? d->staged : d->to,
-                                  .job = d->service->job,
+                                  .job = d->service->reads.job,
                                   .from_ns = d->from_ns,
                                   .to_ns = INT64_MAX,
                                   .progress = &d->dump->progress};
@@ -259,7 +258,7 @@ static int copy_some(struct dumping *d, const struct str *hosts, size_t count, s
                               .watch = workers_watch(),
                               .local = &d->reading.local};
     struct wire_copied copied;
-    int rc = hub_copy(d->service->hub, d->own, &o, &where, &d->request->arena, &copied, e);
+    int rc = hub_copy(d->service->reads.hub, d->own, &o, &where, &d->request->arena, &copied, e);
     if (!rc)
         rc = take_files(d, &copied, count == 1, e);
     if (!rc)
@@ -278,13 +277,13 @@ static int list_hosts(const struct dumping *d, const struct str **out, size_t *c
     const struct hub_node *nodes;
     size_t others = 0;
     const struct sources_view *view = &d->reading.view;
-    if (d->service->hub && hub_nodes(d->service->hub, arena, &nodes, &others))
+    if (d->service->reads.hub && hub_nodes(d->service->reads.hub, arena, &nodes, &others))
         return error_set(e, -ENOMEM, "no memory for the request");
     struct str *hosts = arena_array(arena, others + 1, sizeof *hosts);
     if (!hosts)
         return error_set(e, -ENOMEM, "no memory for the request");
-    if (d->service->hub)
-        hosts[0] = hub_host(d->service->hub);
+    if (d->service->reads.hub)
+        hosts[0] = hub_host(d->service->reads.hub);
     else
         hosts[0] = view->count ? store_reader_meta(source_reader(view->files[0]), STR("host")) : STR("");
     for (size_t i = 0; i < others; i++)
@@ -331,11 +330,11 @@ static int check_folder(const struct dumping *d, struct error *e)
 static int make(struct dumping *d, struct answer *a, struct error *e)
 {
     struct json_writer w = json_to(&a->body);
-    int rc = reading_open(d->service, d->request, INT64_MAX, &d->reading, e);
+    int rc = service_read(d->service, d->request, INT64_MAX, &d->reading, e);
     if (rc)
         return rc;
-    if (!d->service->hub)
-        rc = relay_view(&d->reading.view, &d->request->arena, &d->reading.local, e);
+    if (!d->service->reads.hub)
+        rc = sources_wire_view(&d->reading.view, &d->request->arena, &d->reading.local, e);
     if (!rc)
         rc = check_folder(d, e);
     if (!rc && d->node[0])
@@ -344,14 +343,14 @@ static int make(struct dumping *d, struct answer *a, struct error *e)
         rc = stage(d, e);
     d->w = &w;
     json_begin_object(&w);
-    json_key_string(&w, "job", d->service->job);
+    json_key_string(&w, "job", d->service->reads.job);
     write_target(&w, "to", d->node, d->to);
     json_key(&w, STR("files"));
     json_begin_array(&w);
     if (!rc)
         rc = copy_all(d, e);
     json_end_array(&w);
-    if (d->service->hub) {
+    if (d->service->reads.hub) {
         reading_write_missing(&d->reading, &w);
     } else {
         json_key(&w, STR("missing"));
@@ -359,7 +358,7 @@ static int make(struct dumping *d, struct answer *a, struct error *e)
     }
     json_end_object(&w);
     unstage(d);
-    reading_close(&d->reading, rc ? NULL : a);
+    service_read_end(&d->reading, rc ? NULL : a);
     return rc;
 }
 

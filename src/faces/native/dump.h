@@ -8,7 +8,7 @@
 #ifndef SONDE_FACES_NATIVE_DUMP_H
 #define SONDE_FACES_NATIVE_DUMP_H
 
-#include "http/routes.h"
+#include "faces/service.h"
 
 enum {
     DUMP_NODES_AT_ONCE = 32,

@@ -1,5 +1,5 @@
 // openapi.c - /sonde/v1/openapi.json: the table of routes as an OpenAPI 3.1 document, so that it cannot say anything else than what is served.
-#include "http/routes.h"
+#include "faces/native/handlers.h"
 
 static const struct {
     enum request_method method;
@@ -51,9 +51,8 @@ static void write_operation(struct json_writer *w, const struct route *route, bo
 
 void native_openapi(struct service *service, struct request *r, struct answer *a)
 {
-    (void)service, (void)r;
-    size_t count;
-    const struct route *routes = routes_all(&count);
+    (void)r;
+    const struct route *routes = service->site->routes;
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
     json_key_string(&w, "openapi", STR("3.1.0"));
@@ -75,7 +74,7 @@ void native_openapi(struct service *service, struct request *r, struct answer *a
                          "\"string\"}}}}}}}}}}"));
     json_key(&w, STR("paths"));
     json_begin_object(&w);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < service->site->route_count; i++) {
         json_key(&w, routes[i].path);
         json_begin_object(&w);
         for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {

@@ -8,10 +8,10 @@
 //
 // Kind, unit and help are what the file says of the metric. Names may hold only [A-Za-z0-9_:] there: everything else becomes _; where that makes two
 // metrics one, the later gets a number of its own behind it. Each value carries its own time: one that is asked for twice is stored once.
-#include "ask/reading.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "faces/native/handlers.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -177,7 +177,7 @@ void openmetrics_latest(struct service *service, struct request *r, struct answe
     const struct query_listed *all;
     size_t count;
     struct query_series_filter f = {.latest = true, .from_ns = INT64_MIN};
-    if (reading_open(service, r, INT64_MAX, &d, &e) != 0) {
+    if (service_read(service, r, INT64_MAX, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
@@ -186,9 +186,9 @@ void openmetrics_latest(struct service *service, struct request *r, struct answe
     } else {
         a->content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         write_all(&a->body, all, count, service->shift_ns, &r->arena);
-        if (service->hub)
-            write_clocks(service->hub, &r->arena, &a->body);
+        if (service->reads.hub)
+            write_clocks(service->reads.hub, &r->arena, &a->body);
         buf_add_str(&a->body, STR("# EOF\n"));
     }
-    reading_close(&d, a);
+    service_read_end(&d, a);
 }

@@ -1,7 +1,7 @@
 // question.c - what a body of /sonde/v1/query says beside OpenTSDB's: the times "first" and
 // "last", and job_tag.
-#include "ask/reading.h"
 #include "base/clock.h"
+#include "faces/native/handlers.h"
 #include "query/filter.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static void forget_not_connected(struct reading *d)
 
 // Puts the times of the first and the last point in the place of "first" and "last". A start behind
 // the last point is followed by nothing yet: the end is now.
-static int fill_range(struct reading *d, struct query_request *request, struct error *e)
+static int fill_range(const struct service *service, struct reading *d, struct query_request *request, struct error *e)
 {
     const struct wire_status *all;
     size_t count;
@@ -85,7 +85,7 @@ static int fill_range(struct reading *d, struct query_request *request, struct e
         if (request->to_last) // 0all leaves out its end
             q->end_ns = last_ns + (q->downsample.on && q->downsample.all);
         if (request->to_last && q->end_ns < q->start_ns)
-            q->end_ns = service_recorded_ns(d->service, clock_realtime_ns());
+            q->end_ns = service_recorded_ns(service, clock_realtime_ns());
         if (q->end_ns < q->start_ns)
             rc = error_set(e, -EINVAL, "The end of the time range lies before its start");
     }
@@ -98,11 +98,11 @@ bool native_query_open(struct service *service, struct request *r, struct query_
     struct error e = {0};
     int rc = native_query_parse(service, r, out, &e);
     if (!rc)
-        rc = reading_open(service, r, out->to_last ? INT64_MAX : reading_until(out), d, &e);
+        rc = service_read(service, r, out->to_last ? INT64_MAX : reading_until(out), d, &e);
     if (!rc && (out->from_first || out->to_last)) {
-        rc = fill_range(d, out, &e);
+        rc = fill_range(service, d, out, &e);
         if (rc)
-            reading_close(d, NULL);
+            service_read_end(d, NULL);
     }
     if (rc)
         answer_failure(a, &e);
@@ -113,8 +113,8 @@ bool native_query_open(struct service *service, struct request *r, struct query_
 
 struct str native_job(const struct reading *d)
 {
-    if (d->service->job.size)
-        return d->service->job;
+    if (d->from->job.size)
+        return d->from->job;
     return d->view.count ? store_reader_meta(source_reader(d->view.files[0]), STR("job")) : STR("");
 }
 
@@ -187,12 +187,12 @@ int native_run(struct reading *d, const struct query_request *request, size_t i,
     struct query q = request->queries[i];
     // Where the files are of several jobs, their series have the tag, and can be grouped by it.
     if (!request->job_tag || d->view.labels)
-        return opentsdb_run(d, q, arena, out, e);
+        return reading_run(d, q, arena, out, e);
     struct str job = native_job(d);
     bool matches;
-    int rc = strip_job(&q, job, &d->request->arena, &matches, e);
+    int rc = strip_job(&q, job, d->request.arena, &matches, e);
     *out = (struct query_result){0};
     if (!rc && matches)
-        rc = opentsdb_run(d, q, arena, out, e);
+        rc = reading_run(d, q, arena, out, e);
     return rc ? rc : add_job(out, job, arena, e);
 }

@@ -1,8 +1,8 @@
 // reboot.c - /sonde/v1/reboot and Dragon's /api/reboot: the job's command is to be started again, without some hosts.
 //
 // The launcher decides (launch/restart.h), and says on its standard error what it does; here it is only asked.
+#include "faces/native/handlers.h"
 #include "http/json_body.h"
-#include "http/routes.h"
 
 #include <ctype.h>
 #include <errno.h>

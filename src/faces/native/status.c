@@ -1,10 +1,8 @@
-// status.c - sonde's own face: what is served, whether we are up, and the page for browsers.
-#include "ask/reading.h"
+// status.c - sonde's own face: what is served, and whether we are up.
 #include "base/clock.h"
 #include "base/own_memory.h"
 #include "faces/native/dump.h"
-#include "faces/web/page.h"
-#include "http/routes.h"
+#include "faces/native/handlers.h"
 #include "http/workers.h"
 #include "wire/drain.h"
 
@@ -81,7 +79,7 @@ static void write_runs(struct json_writer *w, const struct service *service, con
     json_begin_array(w);
     for (size_t i = 0; i < view->count && service->describe_run && written < RUNS_MAX; i++) {
         const char *path = source_path(view->files[i]), *slash = strrchr(path, '/');
-        struct aggregator_run run = {0};
+        struct service_run run = {0};
         snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
         if (strcmp(folder, before) == 0 || !service->describe_run(folder, &run))
             continue;
@@ -137,7 +135,7 @@ static void write_workers(struct json_writer *w, struct service *service)
     json_end_object(w);
 }
 
-static void write_limits(struct json_writer *w, const struct aggregator_limits *l)
+static void write_limits(struct json_writer *w, const struct service_limits *l)
 {
     json_key(w, STR("limits"));
     json_begin_object(w);
@@ -231,14 +229,14 @@ void native_status(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
     struct sources_view view;
-    if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
+    if (sources_open(service->reads.sources, &r->arena, &view, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
     struct totals t = {0};
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
-    json_key_string(&w, "job", service->job);
+    json_key_string(&w, "job", service->reads.job);
     json_key_string(&w, "version", STR(SONDE_VERSION));
     json_key_i64(&w, "level", service->level);
     json_key_double(&w, "uptime_seconds", (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
@@ -248,17 +246,17 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     write_workers(&w, service);
     write_limits(&w, &service->limits);
     json_key_u64(&w, "decoded_bytes", query_cache_bytes(view.cache));
-    if (service->drainer)
-        write_drains(&w, service->drainer);
-    if (service->hub)
-        write_hub(&w, service->hub, &r->arena);
+    if (service->reads.drainer)
+        write_drains(&w, service->reads.drainer);
+    if (service->reads.hub)
+        write_hub(&w, service->reads.hub, &r->arena);
     if (service->agent_socket.size)
         dump_write(service->dump, service, &w);
     write_runs(&w, service, &view);
     json_key(&w, STR("files"));
     json_begin_array(&w);
     for (size_t i = 0; i < view.count; i++)
-        write_file(&w, service->sources, view.files[i], view.snapshots[i], &t);
+        write_file(&w, service->reads.sources, view.files[i], view.snapshots[i], &t);
     for (size_t i = 0; i < view.unreadable_count; i++)
         write_unreadable(&w, view.unreadable[i]);
     json_end_array(&w);
@@ -282,18 +280,4 @@ void native_health(struct service *service, struct request *r, struct answer *a)
     (void)service, (void)r;
     a->content_type = "text/plain; charset=UTF-8";
     buf_add_str(&a->body, STR("ok\n"));
-}
-
-void native_page(struct service *service, struct request *r, struct answer *a)
-{
-    (void)service;
-    if (page_file_count || !str_eq(r->path, STR("/"))) {
-        page_answer(page_files, page_file_count, r, a);
-        return;
-    }
-    page_message(a, "sonde",
-                 "This sonde was built without the page, as node or npm was missing. Install nodejs (18 or newer) and "
-                 "npm, and run make again.",
-                 "The data are here all the same: sonde query, Grafana's OpenTSDB data source at this address, or the "
-                 "routes that /sonde/v1/openapi.json lists.");
 }

@@ -8,8 +8,8 @@
 //
 // A file that has not grown since it was looked through to its end is not looked at.
 #include "faces/native/stream.h"
+#include "faces/native/handlers.h"
 
-#include "ask/reading.h"
 #include "ask/series_list.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -98,11 +98,11 @@ int stream_open(struct service *service, const struct request *r, struct stream 
                        : error_set(e, -ENOMEM, "no memory for the stream");
         one->tags = tags;
         if (!rc)
-            one->other = reading_other_name(service, &s->arena, one->metric);
+            one->other = reading_other_name(&service->reads, &s->arena, one->metric);
     }
     if (!rc && !s->selection_count)
         rc = error_set(e, -EINVAL, "Missing the parameter m: what to follow: m=metric{tag=value}");
-    if (!rc && service->hub)
+    if (!rc && service->reads.hub)
         rc = stream_nodes_open(service, s->selections, s->selection_count, s->from_ns, stream_look_ms(s), &s->nodes, e);
     if (rc) {
         stream_close(s);
@@ -365,7 +365,7 @@ int stream_next(struct stream *s, struct buf *out, struct error *e)
     struct arena arena = {0};
     struct sources_view view;
     size_t room = STREAM_POINTS_MAX;
-    int rc = sources_open(s->service->sources, &arena, &view, e);
+    int rc = sources_open(s->service->reads.sources, &arena, &view, e);
     if (rc) {
         arena_free(&arena);
         return rc;

@@ -9,7 +9,7 @@
 #ifndef SONDE_FACES_NATIVE_STREAM_H
 #define SONDE_FACES_NATIVE_STREAM_H
 
-#include "http/routes.h"
+#include "faces/service.h"
 
 enum {
     STREAMS_MAX = 64,           // at a time (503 past it)

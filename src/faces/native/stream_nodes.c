@@ -1,4 +1,5 @@
 #include "faces/native/stream_nodes.h"
+#include "faces/native/handlers.h"
 
 #include "base/clock.h"
 #include "base/condition.h"
@@ -187,7 +188,7 @@ static int ask(struct stream_nodes *n, const struct str *hosts, size_t count, in
                                .record = on_record,
                                .user = n};
     int rc = request.failed ? error_set(e, -ENOMEM, "no memory for the stream")
-                            : hub_ask(n->service->hub, &question, arena, missing, missing_count, e);
+                            : hub_ask(n->service->reads.hub, &question, arena, missing, missing_count, e);
     buf_free(&request);
     return rc;
 }
@@ -206,11 +207,11 @@ static int choose_hosts(struct stream_nodes *n, struct arena *arena, const struc
     if (!left_alone)
         return 0;
     const struct hub_node *nodes;
-    int rc = hub_nodes(n->service->hub, arena, &nodes, &known);
+    int rc = hub_nodes(n->service->reads.hub, arena, &nodes, &known);
     struct str *hosts = rc ? NULL : arena_array(arena, known + 1, sizeof *hosts);
     if (!hosts)
         return -ENOMEM;
-    hosts[(*count)++] = hub_host(n->service->hub); // never an empty list
+    hosts[(*count)++] = hub_host(n->service->reads.hub); // never an empty list
     for (size_t i = 0; i < known; i++) {
         const struct absence *a = find_absence(n, nodes[i].host);
         if (!a || a->here)

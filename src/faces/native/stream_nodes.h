@@ -9,7 +9,7 @@
 #define SONDE_FACES_NATIVE_STREAM_NODES_H
 
 #include "ask/recent_wire.h"
-#include "http/routes.h"
+#include "faces/service.h"
 
 enum {
     STREAM_OVERLAP_S = 2, // points that are written up to so long after their time are in time

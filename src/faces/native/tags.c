@@ -1,5 +1,5 @@
 // tags.c - /sonde/v1/tags: which tags the series of a metric have, and which values.
-#include "ask/reading.h"
+#include "faces/native/handlers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ void native_tags(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
     struct reading d;
-    if (reading_open(service, r, INT64_MAX, &d, &e) != 0) {
+    if (service_read(service, r, INT64_MAX, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
@@ -99,5 +99,5 @@ void native_tags(struct service *service, struct request *r, struct answer *a)
     json_end_object(&w);
     if (rc)
         answer_failure(a, &e);
-    reading_close(&d, a);
+    service_read_end(&d, a);
 }

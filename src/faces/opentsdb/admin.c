@@ -1,8 +1,8 @@
 // admin.c - what scripts for OpenTSDB and clients of Dragon's service ask besides data: stats, ids, tokens.
 #include "base/clock.h"
 #include "base/hash.h"
+#include "faces/opentsdb/handlers.h"
 #include "http/json_body.h"
-#include "http/routes.h"
 #include "http/workers.h"
 #include "wire/drain.h"
 
@@ -35,7 +35,7 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
     struct workers_counts workers;
     struct error e = {0};
     struct sources_view view;
-    if (sources_open(service->sources, &r->arena, &view, &e) != 0) {
+    if (sources_open(service->reads.sources, &r->arena, &view, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
@@ -43,8 +43,8 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
     connections_counts(service->connections, &c);
     workers_counts(service->workers, &workers);
     struct drainer_stats drains = {0};
-    if (service->drainer)
-        drainer_get_stats(service->drainer, &drains);
+    if (service->reads.drainer)
+        drainer_get_stats(service->reads.drainer, &drains);
     uint64_t series = 0;
     for (size_t i = 0; i < view.count; i++)
         series += store_series_count(view.snapshots[i]);
@@ -170,7 +170,7 @@ void dragon_token(struct service *service, struct request *r, struct answer *a)
         request_parameter(r, "auth_key", &key);
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
-    if (auth_role_of(&service->auth, key)) {
+    if (auth_role_of(&service->site->auth, key)) {
         char *token = arena_printf(&r->arena, "Bearer %.*s", STR_ARG(key));
         json_key_string(&w, "access_token", str_of(token ? token : ""));
     } else {

@@ -1,10 +1,11 @@
 // annotation.c - /api/annotation, /api/annotation/bulk, /api/annotations: by their times, and new ones on their way to the job's agent.
 //
 // A recording only grows: an annotation is not changed, but one of the same second that comes later is the one that is answered; and none is deleted.
-#include "ask/reading.h"
 #include "ask/series_list.h"
+#include "ask/tsuid.h"
 #include "base/clock.h"
 #include "base/escape.h"
+#include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/put.h"
 #include "faces/opentsdb/write.h"
 
@@ -48,7 +49,7 @@ static void answer_one(struct service *service, struct request *r, struct answer
         return;
     }
     if (query_parse_time(start, clock_realtime_ns(), STR(""), &wanted.from_ns, &e) != 0 ||
-        reading_open(service, r, wanted.from_ns, &d, &e) != 0) {
+        service_read(service, r, wanted.from_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
@@ -60,7 +61,7 @@ static void answer_one(struct service *service, struct request *r, struct answer
     struct store_events_wanted events = {
         .from_ns = wanted.from_ns, .to_ns = wanted.to_ns, .kinds = 1u << STORE_ANNOTATION};
     int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
-    reading_close(&d, a);
+    service_read_end(&d, a);
     if (rc)
         answer_failure(a, &e);
     else if (wanted.text.size)
@@ -94,14 +95,14 @@ static void answer_range(struct service *service, struct request *r, struct answ
     struct error e = {0};
     struct wanted wanted = {.shift_ns = service->shift_ns, .all = true, .text.limit = LIST_BYTES_MAX};
     struct reading d;
-    if (read_range(service, r, &wanted, &e) != 0 || reading_open(service, r, wanted.to_ns, &d, &e) != 0) {
+    if (read_range(service, r, &wanted, &e) != 0 || service_read(service, r, wanted.to_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
     struct store_events_wanted events = {
         .from_ns = wanted.from_ns, .to_ns = wanted.to_ns, .kinds = 1u << STORE_ANNOTATION};
     int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
-    reading_close(&d, a);
+    service_read_end(&d, a);
     if (!rc && wanted.text.failed)
         rc = error_set(&e, -E2BIG, "the annotations of this range take more than %d bytes: narrow it", LIST_BYTES_MAX);
     if (rc)
@@ -127,20 +128,20 @@ static bool add_tags_of(void *user, struct str wanted, struct buf *line)
     struct reading d;
     size_t count = 0;
     bool found = false;
-    if (reading_open(k->service, k->r, INT64_MAX, &d, NULL) != 0)
+    if (service_read(k->service, k->r, INT64_MAX, &d, NULL) != 0)
         return false;
     if (reading_series(&d, &f, &all, &count, NULL) != 0)
         count = 0;
     for (size_t i = 0; i < count && !found; i++) {
-        char tsuid[OPENTSDB_TSUID_SIZE];
-        opentsdb_tsuid(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
+        char tsuid[TSUID_SIZE];
+        tsuid_of(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
         found = str_eq_nocase(wanted, (struct str){tsuid, sizeof tsuid});
         for (size_t l = 0; l < all[i].label_count && found; l++) {
             buf_printf(line, " %.*s=", STR_ARG(all[i].labels[l].key));
             escape_word(line, all[i].labels[l].value);
         }
     }
-    reading_close(&d, NULL);
+    service_read_end(&d, NULL);
     return found;
 }
 

@@ -1,7 +1,7 @@
 // exp.c - /api/query/exp: formulas over metrics, answered as tables: one row for each time, one column for each series.
 #include "query/exp.h"
-#include "ask/reading.h"
 #include "base/clock.h"
+#include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/write.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static int run_leaf(void *user, const struct query *leaf, struct arena *arena, s
     struct query q = *leaf;
     q.start_ns = service_recorded_ns(l->service, q.start_ns);
     q.end_ns = service_recorded_ns(l->service, q.end_ns);
-    return opentsdb_run(l->reading, q, arena, out, e);
+    return reading_run(l->reading, q, arena, out, e);
 }
 
 // A value that is not there is said to be so: a row has a value for every series.
@@ -156,11 +156,11 @@ void opentsdb_exp(struct service *service, struct request *r, struct answer *a)
         return;
     }
     if (exp_parse(r->body, clock_realtime_ns(), &r->arena, &x, &e) != 0 ||
-        reading_open(service, r, INT64_MAX, &d, &e) != 0) {
+        service_read(service, r, INT64_MAX, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
     if (answer_outputs(&l, r, &x, a, &e) != 0)
         answer_failure(a, &e);
-    reading_close(&d, a);
+    service_read_end(&d, a);
 }

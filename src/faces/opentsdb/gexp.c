@@ -1,7 +1,7 @@
 // gexp.c - /api/query/gexp: functions over queries, answered as /api/query answers.
 #include "query/gexp.h"
-#include "ask/reading.h"
 #include "base/clock.h"
+#include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/write.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int run_leaf(void *user, const struct query *leaf, int64_t shift_ns, stru
         query_downsample_use_calendar(&q.downsample);
     if (!l->ms)
         query_downsample_to_seconds(&q.downsample);
-    return opentsdb_run(l->reading, q, arena, out, e);
+    return reading_run(l->reading, q, arena, out, e);
 }
 
 static int read_times(const struct service *service, const struct request *r, struct leaf_runner *out, struct error *e)
@@ -102,11 +102,11 @@ void opentsdb_gexp(struct service *service, struct request *r, struct answer *a)
     struct reading d;
     struct leaf_runner l = {
         .service = service, .reading = &d, .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    if (read_times(service, r, &l, &e) != 0 || reading_open(service, r, l.end_ns, &d, &e) != 0) {
+    if (read_times(service, r, &l, &e) != 0 || service_read(service, r, l.end_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
     if (answer_expressions(&l, r, a, &e) != 0)
         answer_failure(a, &e);
-    reading_close(&d, a);
+    service_read_end(&d, a);
 }

@@ -2,8 +2,9 @@
 //
 // A series is named by a metric and those of its tags that matter ("cpu{host=a}"; every series that carries them is answered), or by its tsuid.
 // With back_scan, or backScan, only points of the last so many hours count; 0, the default, asks for the latest whenever it was.
-#include "ask/reading.h"
+#include "ask/tsuid.h"
 #include "base/clock.h"
+#include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/write.h"
 #include "http/json_body.h"
 
@@ -19,8 +20,8 @@ struct last {
 
 static void write_last(struct last *l, struct str metric, const struct query_listed *s)
 {
-    char tsuid[OPENTSDB_TSUID_SIZE], value[NUMBER_TEXT_MAX];
-    opentsdb_tsuid(tsuid, metric, s->labels, s->label_count);
+    char tsuid[TSUID_SIZE], value[NUMBER_TEXT_MAX];
+    tsuid_of(tsuid, metric, s->labels, s->label_count);
     json_begin_object(&l->w);
     if (l->resolve)
         json_key_string(&l->w, "metric", metric);
@@ -66,8 +67,8 @@ static int of_tsuids(struct reading *d, struct last *l, struct str wanted, struc
     size_t count = 0;
     int rc = reading_series(d, &f, &all, &count, e);
     for (size_t i = 0; i < count && !rc; i++) {
-        char tsuid[OPENTSDB_TSUID_SIZE];
-        opentsdb_tsuid(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
+        char tsuid[TSUID_SIZE];
+        tsuid_of(tsuid, all[i].metric->name, all[i].labels, all[i].label_count);
         struct str rest = wanted;
         while (rest.data)
             if (str_eq_nocase(str_trim(str_cut(&rest, ',')), (struct str){tsuid, sizeof tsuid}))
@@ -92,7 +93,7 @@ static int answer_last(struct service *service, struct request *r, struct answer
         l.from_ns = service_recorded_ns(service, clock_realtime_ns() - hours * 3600 * NS_PER_S);
     l.resolve = request_flag(r, "resolve");
     struct reading d;
-    rc = reading_open(service, r, INT64_MAX, &d, e);
+    rc = service_read(service, r, INT64_MAX, &d, e);
     if (rc)
         return rc;
     json_begin_array(&l.w);
@@ -106,7 +107,7 @@ static int answer_last(struct service *service, struct request *r, struct answer
             rc = of_tsuids(&d, &l, p->value, e);
     }
     json_end_array(&l.w);
-    reading_close(&d, a);
+    service_read_end(&d, a);
     if (!rc && !any)
         rc = error_set(e, -EINVAL, "Query was missing: timeseries=metric{tag=value} or tsuids=…");
     return rc;

@@ -2,9 +2,10 @@
 //
 // The same key several times means any of the values; "*" is any value at all, or any key, or any metric. A series that lies in
 // several files is found once. Names that no file knows are an error, as in OpenTSDB, not an empty answer.
-#include "ask/reading.h"
+#include "ask/tsuid.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/write.h"
 #include "http/json_body.h"
 
@@ -138,7 +139,7 @@ static bool elsewhere(struct reading *d, struct str kind, struct str name)
     const struct str *names;
     size_t count;
     // Sorted: the name itself is the first of those that begin with it.
-    return d->service->hub && reading_names(d, kind, name, false, 1, &names, &count, NULL) == 0 && count &&
+    return d->from->hub && reading_names(d, kind, name, false, 1, &names, &count, NULL) == 0 && count &&
            str_eq(names[0], name);
 }
 
@@ -295,8 +296,8 @@ static int compare_found(const void *left, const void *right)
 
 static void write_found(struct json_writer *w, const struct found *f, struct str metric)
 {
-    char tsuid[OPENTSDB_TSUID_SIZE];
-    opentsdb_tsuid(tsuid, metric, f->tags, f->tag_count);
+    char tsuid[TSUID_SIZE];
+    tsuid_of(tsuid, metric, f->tags, f->tag_count);
     json_begin_object(w);
     json_key_string(w, "tsuid", (struct str){tsuid, sizeof tsuid});
     json_key_string(w, "metric", metric);
@@ -357,7 +358,7 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
         l.metric = STR("");
     struct str asked = l.metric;
     struct reading d;
-    rc = reading_open(service, r, INT64_MAX, &d, e);
+    rc = service_read(service, r, INT64_MAX, &d, e);
     if (rc)
         return rc;
     bool has_series = !asked.size || reading_find_metric(&d, asked, &l.metric);
@@ -372,7 +373,7 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
     else if (!l.metric.size)
         rc = error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(asked));
     if (!rc && has_series)
-        rc = service->hub ? find_in_list(&f, &d, e) : find_all(&f, &d.view, e);
+        rc = service->reads.hub ? find_in_list(&f, &d, e) : find_all(&f, &d.view, e);
     if (!rc && f.count == LOOKUP_MAX)
         rc = error_set(e, -E2BIG, "more than %d series match; give a limit or more tags", LOOKUP_MAX - 1);
     if (!rc) {
@@ -383,7 +384,7 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
     }
     map_free(&f.seen);
     free(f.all);
-    reading_close(&d, a);
+    service_read_end(&d, a);
     return rc;
 }
 

@@ -1,6 +1,6 @@
 // metadata.c - what there is to ask for: names, aggregators, filters, versions.
-#include "ask/reading.h"
 #include "base/clock.h"
+#include "faces/opentsdb/handlers.h"
 #include "http/json_body.h"
 #include "query/query.h"
 
@@ -37,12 +37,11 @@ static int insert_name(struct arena *arena, struct str name, const struct str **
 static int add_aliases(struct reading *d, struct str text, bool anywhere, size_t most, const struct str **names,
                        size_t *count, struct error *e)
 {
-    const struct service *service = d->service;
     struct str alias, metric;
     int rc = 0;
-    for (size_t i = 0; !rc && service->alias_at && service->alias_at(i, &alias, &metric); i++)
+    for (size_t i = 0; !rc && d->from->alias_at && d->from->alias_at(i, &alias, &metric); i++)
         if ((anywhere ? str_find(alias, text) >= 0 : str_starts(alias, text)) && reading_metric_known(d, metric))
-            rc = insert_name(&d->request->arena, alias, names, count, e);
+            rc = insert_name(d->request.arena, alias, names, count, e);
     *count = *count < most ? *count : most;
     return rc;
 }
@@ -95,7 +94,7 @@ static int suggest(struct service *service, struct request *r, struct answer *a,
     if (!most)
         most = SUGGEST_DEFAULT;
     struct reading d;
-    rc = reading_open(service, r, INT64_MAX, &d, e);
+    rc = service_read(service, r, INT64_MAX, &d, e);
     if (rc)
         return rc;
     const struct str *names;
@@ -112,7 +111,7 @@ static int suggest(struct service *service, struct request *r, struct answer *a,
     for (size_t i = 0; !rc && i < count; i++)
         json_put_string(&w, names[i]);
     json_end_array(&w);
-    reading_close(&d, a);
+    service_read_end(&d, a);
     return rc;
 }
 

@@ -1,6 +1,6 @@
 // put.c - /api/put and Dragon's /api/metrics: what came in, and how it is answered.
 #include "faces/opentsdb/put.h"
-#include "http/routes.h"
+#include "faces/opentsdb/handlers.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 // query.c - /api/query: from a request to a plan, from results to an answer.
-#include "ask/reading.h"
 #include "base/clock.h"
+#include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/write.h"
 #include "http/workers.h"
 #include "query/spans.h"
@@ -203,61 +203,6 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
     return 0;
 }
 
-// By the name in the request, or else by the other name under which files may have the metric.
-static int run_plain(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
-{
-    struct str asked = q.metric;
-    int rc = reading_query(d, &q, arena, out, e);
-    if (rc != -ENOENT)
-        return rc;
-    q.metric = reading_other_name(d->service, &d->request->arena, asked);
-    if (q.metric.size) {
-        struct error again = {0};
-        int second = reading_query(d, &q, arena, out, &again);
-        if (second && second != -ENOENT)
-            *e = again;
-        if (second != -ENOENT)
-            return second;
-    }
-    if (!reading_may_be_empty(d, asked))
-        return rc;
-    *out = (struct query_result){0};
-    return 0;
-}
-
-struct spans_of_reading {
-    struct query_span_list list;
-    struct error *e;
-    int rc;
-};
-
-static bool take_span(const struct store_event *event, struct str host, const struct store_label *file_label,
-                      void *user)
-{
-    struct spans_of_reading *s = user;
-    s->rc = query_span_take(&s->list, event, host, file_label, s->e);
-    return s->rc == 0;
-}
-
-static int run_for_span(void *user, const struct query *q, struct arena *arena, struct query_result *out,
-                        struct error *e)
-{
-    return run_plain(user, *q, arena, out, e);
-}
-
-int opentsdb_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
-{
-    if (!q.spans.name.size)
-        return run_plain(d, q, arena, out, e);
-    struct spans_of_reading s = {.list = {.query = &q, .arena = &d->request->arena}, .e = e};
-    struct store_events_wanted wanted = {
-        .from_ns = q.start_ns, .to_ns = q.end_ns, .kinds = 1u << STORE_SPAN, .name = q.spans.name};
-    int rc = reading_events(d, &wanted, take_span, &s, e);
-    if (!rc)
-        rc = s.rc;
-    return rc ? rc : query_per_span(&q, &s.list, run_for_span, d, arena, out, e);
-}
-
 static void write_summary(struct json_writer *w, const struct query_result *total, uint64_t points, int64_t began_ns)
 {
     json_begin_object(w);
@@ -354,7 +299,7 @@ static int answer_queries(struct service *service, struct request *r, const stru
             query_downsample_to_seconds(&asked.downsample);
         rc = opentsdb_resolve_tsuids(d, &asked, e);
         if (!rc && (asked.metric.size || !asked.tsuids.size))
-            rc = leave_out_unknown(&unknown, asked.metric, opentsdb_run(d, asked, &work, &result, e), e);
+            rc = leave_out_unknown(&unknown, asked.metric, reading_run(d, asked, &work, &result, e), e);
         asked_count++;
         if (!rc)
             rc = reserve_answer(&a->body, &result, e);
@@ -392,11 +337,11 @@ void opentsdb_query(struct service *service, struct request *r, struct answer *a
         answer_failure(a, &e);
         return;
     }
-    if (reading_open(service, r, reading_until(&request), &d, &e) != 0) {
+    if (service_read(service, r, reading_until(&request), &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
     if (answer_queries(service, r, &request, &d, a, &e) != 0)
         answer_failure(a, &e);
-    reading_close(&d, a);
+    service_read_end(&d, a);
 }

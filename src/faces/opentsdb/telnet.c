@@ -3,9 +3,11 @@
 
 #include "base/clock.h"
 
+#include <stdlib.h>
+
 void telnet_begin(struct telnet *t, struct service *service)
 {
-    *t = (struct telnet){.service = service, .admitted = !auth_needs_token(&service->auth)};
+    *t = (struct telnet){.service = service, .admitted = !auth_needs_token(&service->site->auth)};
 }
 
 void telnet_free(struct telnet *t)
@@ -34,7 +36,7 @@ static void auth(struct telnet *t, struct str line, struct buf *reply, struct bu
 {
     (void)points;
     str_word(&line);
-    enum role role = auth_role_of(&t->service->auth, str_trim(line));
+    enum role role = auth_role_of(&t->service->site->auth, str_trim(line));
     if (role >= ROLE_WRITE)
         t->admitted = true;
     else
@@ -133,4 +135,49 @@ void telnet_agent_said(struct str piece, struct buf *rest, struct buf *reply)
     if (text.size)
         memmove(rest->data, text.data, text.size);
     rest->size = text.size;
+}
+
+// ---- for the acceptor
+
+static void *begin_session(void *service)
+{
+    struct telnet *t = malloc(sizeof *t);
+    if (t)
+        telnet_begin(t, service);
+    return t;
+}
+
+static void end_session(void *session)
+{
+    telnet_free(session);
+    free(session);
+}
+
+static void feed_session(void *session, struct str piece, struct buf *reply, struct buf *onward)
+{
+    telnet_feed(session, piece, reply, onward);
+}
+
+static bool is_admitted(const void *session)
+{
+    const struct telnet *t = session;
+    return t->admitted;
+}
+
+static bool has_ended(const void *session)
+{
+    const struct telnet *t = session;
+    return t->ended;
+}
+
+struct line_protocol telnet_protocol(struct service *service)
+{
+    return (struct line_protocol){.socket = service->agent_socket.data,
+                                  .user = service,
+                                  .begin = begin_session,
+                                  .end = end_session,
+                                  .feed = feed_session,
+                                  .answered = telnet_agent_said,
+                                  .is_admitted = is_admitted,
+                                  .has_ended = has_ended};
 }

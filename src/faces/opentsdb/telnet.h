@@ -6,7 +6,8 @@
 #ifndef SONDE_FACES_OPENTSDB_TELNET_H
 #define SONDE_FACES_OPENTSDB_TELNET_H
 
-#include "http/routes.h"
+#include "faces/service.h"
+#include "http/line_protocol.h"
 
 enum {
     TELNET_LINE_MAX = 65000,     // bytes; a longer one ends the session
@@ -29,5 +30,8 @@ void telnet_feed(struct telnet *t, struct str piece, struct buf *reply, struct b
 
 // What the agent said ("line 3: words"), as the client is told it. *rest holds what is no whole line yet.
 void telnet_agent_said(struct str piece, struct buf *rest, struct buf *reply);
+
+// The same for the acceptor. `service` outlives it.
+struct line_protocol telnet_protocol(struct service *service);
 
 #endif

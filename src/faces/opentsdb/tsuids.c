@@ -2,7 +2,8 @@
 //
 // The plan of a query selects by tags, on every node. So the series have to be all combinations of some values of their tags,
 // as one series is, or those of two hosts; what else may have such tags is ruled out by explicit_tags.
-#include "ask/reading.h"
+#include "ask/tsuid.h"
+#include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/write.h"
 #include "query/filter.h"
 
@@ -10,8 +11,8 @@
 
 static bool is_named(struct str tsuids, const struct query_listed *s)
 {
-    char tsuid[OPENTSDB_TSUID_SIZE];
-    opentsdb_tsuid(tsuid, s->metric->name, s->labels, s->label_count);
+    char tsuid[TSUID_SIZE];
+    tsuid_of(tsuid, s->metric->name, s->labels, s->label_count);
     while (tsuids.data)
         if (str_eq_nocase(str_trim(str_cut(&tsuids, ',')), (struct str){tsuid, sizeof tsuid}))
             return true;
@@ -100,11 +101,11 @@ int opentsdb_resolve_tsuids(struct reading *d, struct query *q, struct error *e)
     int rc = reading_series(d, &any, &all, &count, e);
     if (rc)
         return rc;
-    const struct query_listed **series = arena_array(&d->request->arena, count, sizeof *series);
+    const struct query_listed **series = arena_array(d->request.arena, count, sizeof *series);
     if (!series)
         return error_set(e, -ENOMEM, "no memory for the request");
     for (size_t i = 0; i < count; i++)
         if (is_named(q->tsuids, &all[i]))
             series[named++] = &all[i];
-    return named ? select_by_tags(series, named, &d->request->arena, q, e) : 0;
+    return named ? select_by_tags(series, named, d->request.arena, q, e) : 0;
 }

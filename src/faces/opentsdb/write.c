@@ -3,9 +3,10 @@
 // Points are most of any answer, so they are formatted straight into the buffer: room for many is reserved, then their numbers
 // are written where they stay.
 #include "faces/opentsdb/write.h"
+#include "ask/tsuid.h"
+#include "faces/opentsdb/handlers.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "query/filter.h"
 
 #include <math.h>
@@ -269,21 +270,6 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
     json_end_object(w);
 }
 
-void opentsdb_tsuid(char out[OPENTSDB_TSUID_SIZE], struct str metric, const struct store_label *tags, size_t count)
-{
-    static const char digits[] = "0123456789abcdef";
-    uint64_t half[2] = {1, 2};
-    for (int h = 0; h < 2; h++) {
-        half[h] = hash_bytes(metric.data, metric.size, half[h]);
-        for (size_t i = 0; i < count; i++) {
-            half[h] = hash_bytes(tags[i].key.data, tags[i].key.size, half[h]);
-            half[h] = hash_bytes(tags[i].value.data, tags[i].value.size, half[h]);
-        }
-        for (int d = 0; d < OPENTSDB_TSUID_SIZE / 2; d++)
-            out[h * OPENTSDB_TSUID_SIZE / 2 + d] = digits[half[h] >> (60 - 4 * d) & 15];
-    }
-}
-
 // Whether the query chooses values of the key. If it does not, an aggregate is of all values, also while only one of them exists.
 static bool chooses(const struct query *q, struct str key)
 {
@@ -363,9 +349,9 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
                            const struct query_series *s, const struct query_result *result,
                            const struct opentsdb_annotations *annotations, const struct opentsdb_style *style)
 {
-    char tsuid_text[OPENTSDB_TSUID_SIZE];
+    char tsuid_text[TSUID_SIZE];
     struct str tsuid = {tsuid_text, sizeof tsuid_text};
-    opentsdb_tsuid(tsuid_text, metric, s->tags, s->tag_count);
+    tsuid_of(tsuid_text, metric, s->tags, s->tag_count);
     json_begin_object(w);
     json_key_string(w, "metric", metric);
     json_key(w, STR("tags"));

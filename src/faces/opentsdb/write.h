@@ -37,14 +37,8 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
 void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid, bool ms,
                                int64_t shift_ns);
 
-enum { OPENTSDB_TSUID_SIZE = 32 };
-
 // Of a query by tsuids makes one of the metric and the tags of their series; without a metric still where there are none.
 // -EINVAL: the series are of several metrics, or no tags select them alone.
 int opentsdb_resolve_tsuids(struct reading *d, struct query *q, struct error *e);
-
-// A name for a series that is the same wherever and whenever the metric and the tags (sorted by key) are: 128 bits of hash in
-// hexadecimal. OpenTSDB's are longer or shorter by configuration: clients take them as they come.
-void opentsdb_tsuid(char out[OPENTSDB_TSUID_SIZE], struct str metric, const struct store_label *tags, size_t count);
 
 #endif

@@ -100,3 +100,17 @@ void page_for_people(const struct request *r, struct answer *a)
                  "session in a browser ends with its job, or after a day without a visit.",
                  "After the job, sonde open shows its recording.");
 }
+
+void page_show(struct service *service, struct request *r, struct answer *a)
+{
+    (void)service;
+    if (page_file_count || !str_eq(r->path, STR("/"))) {
+        page_answer(page_files, page_file_count, r, a);
+        return;
+    }
+    page_message(a, "sonde",
+                 "This sonde was built without the page, as node or npm was missing. Install nodejs (18 or newer) and "
+                 "npm, and run make again.",
+                 "The data are here all the same: sonde query, Grafana's OpenTSDB data source at this address, or the "
+                 "routes that /sonde/v1/openapi.json lists.");
+}

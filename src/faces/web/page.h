@@ -35,4 +35,8 @@ void page_message(struct answer *a, const char *title, const char *text, const c
 // Turns the error in *a into a page_message if a person opened the address in a browser.
 void page_for_people(const struct request *r, struct answer *a);
 
+// The handler of its routes.
+struct service;
+void page_show(struct service *service, struct request *r, struct answer *a);
+
 #endif

@@ -1,3 +1,4 @@
+#include "ask/tsuid.h"
 #include "faces/opentsdb/write.h"
 #include "unit/test.h"
 
@@ -134,19 +135,19 @@ static void test_downsample_text(void **state)
 static void test_tsuid(void **state)
 {
     (void)state;
-    char a[OPENTSDB_TSUID_SIZE], b[OPENTSDB_TSUID_SIZE];
+    char a[TSUID_SIZE], b[TSUID_SIZE];
     struct store_label tags[] = {{STR("host"), STR("a")}, {STR("rank"), STR("0")}};
     struct store_label other[] = {{STR("host"), STR("a")}, {STR("rank"), STR("1")}};
-    opentsdb_tsuid(a, STR("m"), tags, 2);
+    tsuid_of(a, STR("m"), tags, 2);
     for (size_t i = 0; i < sizeof a; i++)
         assert_non_null(memchr("0123456789abcdef", a[i], 16));
-    opentsdb_tsuid(b, STR("m"), tags, 2);
+    tsuid_of(b, STR("m"), tags, 2);
     assert_memory_equal(a, b, sizeof a);
-    opentsdb_tsuid(b, STR("m"), other, 2);
+    tsuid_of(b, STR("m"), other, 2);
     assert_memory_not_equal(a, b, sizeof a);
-    opentsdb_tsuid(b, STR("m"), tags, 1);
+    tsuid_of(b, STR("m"), tags, 1);
     assert_memory_not_equal(a, b, sizeof a);
-    opentsdb_tsuid(b, STR("n"), tags, 2);
+    tsuid_of(b, STR("n"), tags, 2);
     assert_memory_not_equal(a, b, sizeof a);
 }
 

@@ -37,13 +37,13 @@ static void streams_that_nobody_reads_keep_within_their_share(void **state)
     assert_int_equal(store_reader_open(path, &reader, &e), 0);
     struct wire_settings s = net_settings();
     struct wire_loop *loop = net_loop();
-    service.hub = net_hub(loop, &s, "head", false);
+    service.reads.hub = net_hub(loop, &s, "head", false);
     service.limits.node_deadline_ns = NET_PATIENCE_NS;
     service.memory.limit_bytes = SIZE_MAX;
     service.stream_memory.limit_bytes = SHARE_BYTES;
-    struct wire_link *link = net_link(loop, &s, "n1", hub_port(service.hub),
+    struct wire_link *link = net_link(loop, &s, "n1", hub_port(service.reads.hub),
                                       &(struct wire_source){net_open_reader, net_close_reader, &reader}, NULL);
-    net_wait(service.hub, 1);
+    net_wait(service.reads.hub, 1);
 
     struct wire_selection selection = {.metric = STR("m")};
     struct stream_nodes *streams[STREAMS];
@@ -72,7 +72,7 @@ static void streams_that_nobody_reads_keep_within_their_share(void **state)
     assert_int_equal(memory_account_held(&service.stream_memory), 0);
     assert_int_equal(memory_account_held(&service.memory), 0);
     wire_link_destroy(link);
-    hub_destroy(service.hub);
+    hub_destroy(service.reads.hub);
     wire_loop_stop(loop);
     store_reader_close(reader);
     store_abandon(store);

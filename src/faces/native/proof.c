@@ -1,6 +1,6 @@
 // proof.c - shows a client that this is the server whose token it has, before it sends it
 // (http/server_proof.h).
-#include "http/routes.h"
+#include "faces/native/handlers.h"
 #include "http/server_proof.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@ void native_proof(struct service *service, struct request *r, struct answer *a)
     }
     a->content_type = "text/plain; charset=utf-8";
     buf_printf(&a->body, "%s\n", address);
-    for (enum role role = ROLE_VIEW; role < ROLE_COUNT && auth_needs_token(&service->auth); role++) {
-        server_proof_make(str_of(service->auth.token[role]), nonce, str_of(address), proof);
+    for (enum role role = ROLE_VIEW; role < ROLE_COUNT && auth_needs_token(&service->site->auth); role++) {
+        server_proof_make(str_of(service->site->auth.token[role]), nonce, str_of(address), proof);
         buf_printf(&a->body, "%s\n", proof);
     }
 }

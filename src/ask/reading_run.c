@@ -1,0 +1,60 @@
+// reading_run.c - a query with what belongs to it: the other names of metrics, one result for each span.
+#include "ask/reading.h"
+#include "query/spans.h"
+
+#include <errno.h>
+
+// By the name in the request, or else by the other name under which files may have the metric.
+static int run_plain(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
+{
+    struct str asked = q.metric;
+    int rc = reading_query(d, &q, arena, out, e);
+    if (rc != -ENOENT)
+        return rc;
+    q.metric = reading_other_name(d->from, d->request.arena, asked);
+    if (q.metric.size) {
+        struct error again = {0};
+        int second = reading_query(d, &q, arena, out, &again);
+        if (second && second != -ENOENT)
+            *e = again;
+        if (second != -ENOENT)
+            return second;
+    }
+    if (!reading_may_be_empty(d, asked))
+        return rc;
+    *out = (struct query_result){0};
+    return 0;
+}
+
+struct spans_of_reading {
+    struct query_span_list list;
+    struct error *e;
+    int rc;
+};
+
+static bool take_span(const struct store_event *event, struct str host, const struct store_label *file_label,
+                      void *user)
+{
+    struct spans_of_reading *s = user;
+    s->rc = query_span_take(&s->list, event, host, file_label, s->e);
+    return s->rc == 0;
+}
+
+static int run_for_span(void *user, const struct query *q, struct arena *arena, struct query_result *out,
+                        struct error *e)
+{
+    return run_plain(user, *q, arena, out, e);
+}
+
+int reading_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
+{
+    if (!q.spans.name.size)
+        return run_plain(d, q, arena, out, e);
+    struct spans_of_reading s = {.list = {.query = &q, .arena = d->request.arena}, .e = e};
+    struct store_events_wanted wanted = {
+        .from_ns = q.start_ns, .to_ns = q.end_ns, .kinds = 1u << STORE_SPAN, .name = q.spans.name};
+    int rc = reading_events(d, &wanted, take_span, &s, e);
+    if (!rc)
+        rc = s.rc;
+    return rc ? rc : query_per_span(&q, &s.list, run_for_span, d, arena, out, e);
+}
