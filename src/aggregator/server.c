@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/own_memory.h"
 #include "base/thread_signals.h"
+#include "store/no_recording.h"
 #include "wire/drain.h"
 
 #include <errno.h>
@@ -653,7 +654,9 @@ static int look_at_recordings(struct aggregator *g, const struct aggregator_opti
     if (o->as_if_now && any)
         g->service.shift_ns = (clock_realtime_ns() - newest_ns) / minute_ns * minute_ns;
     if (!view.count)
-        rc = error_set(e, -ENOENT, "there is no recording (*.sonde) that can be read in what was given");
+        rc = o->path_count == 1
+                 ? no_recording(o->paths[0], e)
+                 : error_set(e, -ENOENT, "there is no recording (*.sonde) in any of the %zu paths", o->path_count);
     sources_close(&view);
     arena_free(&arena);
     return rc;
