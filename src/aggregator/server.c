@@ -432,7 +432,10 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     if (o->token && !token_valid(str_of(o->token)))
         return error_set(e, -EINVAL, "the token has to consist of 1 to %d of A-Z a-z 0-9 - . _ ~", TOKEN_MAX);
     g->service = (struct service){
-        .auth = {.listen = str_of(g->listen), .tls = o->tls_cert != NULL, .sessions = sessions_create()},
+        .auth = {.listen = str_of(g->listen),
+                 .tls = o->tls_cert != NULL,
+                 .open_view = o->open_view,
+                 .sessions = sessions_create()},
         .limits = limits_of(&o->limits),
         .resolve_alias = o->resolve_alias,
         .alias_at = o->alias_at,
