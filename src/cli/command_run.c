@@ -102,6 +102,7 @@ int command_run(const struct options *o)
                 .hostfile = options_text(o, OPT_HOSTFILE),
                 .remote_sonde = options_text(o, OPT_REMOTE_SONDE),
                 .transport = options_text(o, OPT_TRANSPORT),
+                .dragon_port = dragon_port(o),
                 .strict = options_flag(o, OPT_STRICT),
                 .fanout = options_int(o, OPT_FANOUT),
                 .node_timeout_s = options_number(o, OPT_NODE_TIMEOUT),
