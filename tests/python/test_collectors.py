@@ -143,6 +143,17 @@ class Groups(Program):
         self.assertLessEqual({v % 1 for v in self.values("one") + self.values("two")}, {0.5})
         self.assertEqual(len({v for v in self.values("one") + self.values("two") if v < 7}), len([v for v in self.values("one") + self.values("two") if v < 7]))
 
+    def test_a_start_method_that_only_the_program_has(self):
+        """As Dragon's, which it has registered."""
+        self.collect("""
+            import multiprocessing.context
+            class Own(multiprocessing.context.BaseContext): _name = "own"
+            multiprocessing.context._concrete_contexts["own"] = Own()
+            multiprocessing.set_start_method("own")
+            Pid("pid", collection_rate=0.05).start()
+            await_points({"pid": 2})
+        """)
+
     def test_shared_values_need_the_key(self):
         """Without it a client learns and changes nothing, nor does a program that takes the port deceive a collector."""
         import socket

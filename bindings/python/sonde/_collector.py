@@ -7,6 +7,7 @@ silence means that it hangs, and then the agent ends it. What the function print
 import base64
 import io
 import math
+import multiprocessing
 import os
 import pickle
 import sys
@@ -65,6 +66,8 @@ def _told() -> dict[str, Any]:
     for folder in ("dir", "orig_dir"):
         if not os.path.isdir(prepare.get(folder) or "/"):  # of another node
             prepare.pop(folder)
+    if prepare.get("start_method") not in multiprocessing.get_all_start_methods():  # Dragon's, outside of its runtime
+        prepare.pop("start_method", None)
     spawn.prepare(prepare)
     return told
 

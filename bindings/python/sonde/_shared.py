@@ -17,6 +17,7 @@ from typing import Any, Optional
 _KEY_BYTES = 32
 _PLAIN = (int, float, str, bytes, type(None))
 _CTYPES = (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)
+_OF_DRAGON = ("dragon.native.value", "dragon.native.array")  # modules; their objects need Dragon's runtime
 _LINE_MAX = 1 << 24  # bytes of a request, of an answer
 
 Told = tuple[list[str], int, bytes]  # the addresses, the port and the key of a server
@@ -28,7 +29,7 @@ def is_shared(thing: Any) -> bool:
         return True
     if isinstance(thing, _CTYPES):
         return hasattr(thing, "_wrapper")  # of RawValue and RawArray; others are copied
-    return type(thing).__module__ in ("dragon.native.value", "dragon.native.array")  # these need Dragon's runtime
+    return any(kind.__module__ in _OF_DRAGON for kind in type(thing).__mro__)
 
 
 def _packed(value: Any) -> Any:
@@ -136,7 +137,7 @@ class Server:
     def _do(thing: Any, operation: str, given: list[Any], held: list[Any]) -> Any:
         if operation == "acquire":
             lock = thing.get_lock()
-            got = lock.acquire(*given)
+            got = lock.acquire() if given == [True, None] else lock.acquire(*given)
             if got:
                 held.append(lock)
             return bool(got)
