@@ -82,7 +82,7 @@ class Dragon(unittest.TestCase):
     def test_programs_of_each_node_write_to_its_port(self):
         """Without a token, to the loopback address, as the job's user only; the points are of that node."""
         record = "/mnt/shared/recording"
-        done = self.job(WRITES, "--tsdb-server-port=4243", f"--record={record}", command=["srun"])
+        done = self.job(WRITES, "--dragon-compatible", f"--record={record}", command=["srun"])
         self.assertEqual(done.stderr, "")
         self.assertEqual({p.name: json.loads(p.read_text()) for p in (lab.shared / "answers").iterdir()}, {host: [404, True, 403, 403] for host in HOSTS})
         listed = json.loads(lab.run("n1", "sonde", "query", "--list", "--json", record).stdout)

@@ -8,6 +8,8 @@ import time
 
 import dragon  # noqa: F401: the start method
 
+import sonde
+from dragon.native.machine import Node, System
 from sonde import AnalysisClient, CollectorGroup, Telemetry
 
 TASKS = 16
@@ -42,7 +44,9 @@ def main():
         found = client.get_data(["in_pool", "outside"], tags=None)
     by_task = {series["tags"]["task"]: list(series["dps"].values()) for series in client.get_data("in_pool", tags="task")}
     assert by_task == {number: [number / 2] for number in range(TASKS)}, by_task
-    policies = __import__("sonde").CollectorGroup("m").generate_policies()
+    huid = System().nodes[0]
+    assert sonde._analysis._hosts_of([huid]) == Node(huid).hostname, huid
+    policies = CollectorGroup("m").generate_policies()
     assert len(policies) == 1, policies
     counter = mp.Value("i", 0)
     group = Count("counted", collection_rate=0.1, collector_args=(counter,))
