@@ -15,6 +15,7 @@
 #include "http/secrets.h"
 #include "http/server.h"
 #include "http/workers.h"
+#include "store/no_recording.h"
 #include "wire/drain.h"
 
 #include <errno.h>
@@ -131,7 +132,10 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     };
     g->site = (struct site){
         .service = &g->service,
-        .auth = {.listen = str_of(g->listen), .tls = o->tls_cert != NULL, .sessions = sessions_create()},
+        .auth = {.listen = str_of(g->listen),
+                 .tls = o->tls_cert != NULL,
+                 .open_view = o->open_view,
+                 .sessions = sessions_create()},
         .cors = str_of(g->cors),
         .body_bytes = g->service.limits.body_bytes,
         .admits = o->only_dragon_points ? routes_admit_dragon : NULL,
@@ -322,7 +326,9 @@ static int look_at_recordings(struct aggregator *g, const struct aggregator_opti
     if (o->as_if_now && any)
         g->service.shift_ns = (clock_realtime_ns() - newest_ns) / minute_ns * minute_ns;
     if (!view.count)
-        rc = error_set(e, -ENOENT, "there is no recording (*.sonde) that can be read in what was given");
+        rc = o->path_count == 1
+                 ? no_recording(o->paths[0], e)
+                 : error_set(e, -ENOENT, "there is no recording (*.sonde) in any of the %zu paths", o->path_count);
     sources_close(&view);
     arena_free(&arena);
     return rc;

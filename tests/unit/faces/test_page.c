@@ -1,5 +1,5 @@
+#include "aggregator/routes.h"
 #include "faces/web/page.h"
-#include "http/routes.h"
 #include "unit/test.h"
 
 #include <stdlib.h>
