@@ -42,6 +42,7 @@ lint: ## layering, compiler warnings as errors under gcc and clang, clang-format
 
 format: ## put every source file into the house's format
 	@tools/deps lint
+	@tools/wrap
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 sanitize: ## unit tests under the address, undefined and thread sanitizers

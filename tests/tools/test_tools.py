@@ -255,5 +255,48 @@ class Columns(Tools):
             self.assertEqual(left, f"docs {after}\n")
 
 
+class Wrap(Tools):
+    """Comments and paragraphs are wrapped at 100 columns; what is laid out stays as it is."""
+
+    WIDE = "a sentence of short words " * 6
+
+    def wrap(self, name, text):
+        (self.root / "tools").mkdir(exist_ok=True)
+        shutil.copy(PROJECT / "tools/wrap", self.root / "tools/wrap")
+        self.write(name, text)
+        done = self.run_it(self.root / "tools/wrap", name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        after = (self.root / name).read_text()
+        self.run_it(self.root / "tools/wrap", name)
+        self.assertEqual((self.root / name).read_text(), after, "it changes what it has wrapped")
+        return after
+
+    def test_a_comment(self):
+        after = self.wrap("a.c", f"    // {self.WIDE}\n    // and more.\n    int a;\n")
+        lines = after.splitlines()
+        self.assertEqual(lines[-1], "    int a;")
+        self.assertTrue(all(line.startswith("    // ") and len(line) <= 100 for line in lines[:-1]))
+        self.assertEqual(" ".join(line[7:] for line in lines[:-1]), f"{self.WIDE}and more.")
+
+    def test_a_comment_behind_code(self):
+        after = self.wrap("a.h", f"    int a; // {self.WIDE.strip()}\n")
+        self.assertEqual(after.splitlines()[-1], "    int a;")
+        self.assertTrue(all(len(line) <= 100 for line in after.splitlines()))
+
+    def test_a_paragraph(self):
+        after = self.wrap("a.md", f"- {self.WIDE}\n\n| {self.WIDE} |\n")
+        item, _, row = after.partition("\n\n")
+        self.assertTrue(all(line.startswith("  ") for line in item.splitlines()[1:]))
+        self.assertTrue(all(len(line) <= 100 for line in item.splitlines()))
+        self.assertEqual(row, f"| {self.WIDE} |\n")
+
+    def test_what_is_laid_out(self):
+        drawing = f"//   {self.WIDE}\n// a ─▶ {self.WIDE}\n// name    {self.WIDE}\n"
+        string = f'char a[] = "// {self.WIDE}";\n'
+        block = f"```\n{self.WIDE}\n```\n## {self.WIDE}\n"
+        for name, text in (("a.c", drawing), ("b.c", string), ("a.md", block)):
+            self.assertEqual(self.wrap(name, text), text)
+
+
 if __name__ == "__main__":
     unittest.main()
