@@ -14,13 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct service service;
+    static struct site site;
+    static struct service service = {.site = &site};
     size_t half = size / 2;
     for (int guarded = 0; guarded < 2; guarded++) {
         struct telnet t;
         struct buf reply = {0}, points = {0}, rest = {0};
-        auth_set_token(&service.site->auth,
-                       guarded ? STR("no input says this: \x01\x02\x03\x04\x05\x06\x07") : STR(""));
+        auth_set_token(&site.auth, guarded ? STR("no input says this: \x01\x02\x03\x04\x05\x06\x07") : STR(""));
         telnet_begin(&t, &service);
         telnet_feed(&t, (struct str){(const char *)data, half}, &reply, &points);
         telnet_feed(&t, (struct str){(const char *)data + half, size - half}, &reply, &points);
