@@ -92,7 +92,7 @@ class Pandas(Asking):
         with sonde.AnalysisClient("known") as client:
             table = client.frame("loss").to_pandas()
             print(table.drop(columns="host").to_csv(index=False), end="")
-            print([str(kind) for kind in table.dtypes][:2], len(client.frame("loss", start=1_800_000_000).to_pandas()))
+            print([str(kind) for kind in table.dtypes][:2], len(client.frame("loss", start=1_700_010_000).to_pandas()))
     """
 
     def table(self, *without):
