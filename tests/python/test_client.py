@@ -82,6 +82,20 @@ class Found(Asking):
             self.assertIn(url, repr(client))
 
 
+class Titles(Asking):
+    """What `sonde status` calls a job that a library has started."""
+
+    def shown(self, **env):
+        code = 'import json, subprocess, sonde; s = sonde.Telemetry(); print(subprocess.run(["sonde", "status", "--json"], capture_output=True, text=True).stdout); s.finalize()'
+        done = subprocess.run([sys.executable, "-c", code], env=self.env | env, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)[0]["command"]
+
+    def test_the_program_or_the_notebook(self):
+        self.assertRegex(self.shown(), r"^\S*python\S* -c 'import json, subprocess, sonde")
+        self.assertEqual(self.shown(JPY_SESSION_NAME="/home/u/train.ipynb"), "notebook /home/u/train.ipynb")
+
+
 class Pandas(Asking):
     RECORD = "put loss 1700000000 1 rank=0\nput loss 1700000001 2 rank=0\nput loss 1700000000 3 rank=1 time=x\n"
     ASK = """
