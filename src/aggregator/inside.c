@@ -3,6 +3,7 @@
 #include "ask/reading.h"
 #include "base/clock.h"
 #include "http/routes.h"
+#include "store/no_recording.h"
 #include "wire/drain.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static int check_any(struct inside *in, const char *path, struct error *e)
     if (!rc) {
         if (!view.count)
             rc = view.unreadable_count ? error_set(e, -EBADMSG, "%s", source_problem(view.unreadable[0]))
-                                       : error_set(e, -ENOENT, "there is no recording (*.sonde) in %s", path);
+                                       : no_recording(path, e);
         sources_close(&view);
     }
     arena_free(&arena);

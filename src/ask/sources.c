@@ -87,8 +87,8 @@ static bool is_young(const struct stat *st)
 static bool is_unborn(const char *path, const struct stat *st)
 {
     uint64_t begin = 0;
-    if (!is_young(st))
-        return false;
+    if (!S_ISREG(st->st_mode) || !is_young(st))
+        return false; // opening what is no file says so
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false; // opening it as a recording says why
@@ -221,7 +221,7 @@ static void take_folder(struct sources *s, const char *path, bool deeper)
         buf_printf(&name, "%s/%s", path, entry->d_name);
         if (name.failed || stat(buf_cstr(&name), &st) != 0)
             continue;
-        if (is_file && S_ISREG(st.st_mode))
+        if (is_file && !S_ISDIR(st.st_mode))
             take(s, buf_cstr(&name), &st);
         else if (deeper && S_ISDIR(st.st_mode))
             take_folder(s, buf_cstr(&name), false);

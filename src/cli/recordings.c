@@ -1,6 +1,7 @@
 #include "cli/recordings.h"
 
 #include "client/target.h"
+#include "store/no_recording.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +38,7 @@ static int add_folder(struct recordings *r, const char *folder, struct error *e)
     int n = scandir(folder, &entries, is_recording, alphasort);
     if (n < 0)
         return error_set(e, -errno, "cannot read folder %s: %s", folder, strerror(errno));
-    int status = n == 0 ? error_set(e, -ENOENT, "there is no recording (*.sonde) in %s", folder) : 0;
+    int status = n == 0 ? no_recording(folder, e) : 0;
     for (int i = 0; i < n; i++) {
         char path[FOLDER_PATH_MAX + 256];
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);

@@ -144,12 +144,12 @@ static bool check_origin(const struct auth *auth, const struct request *r, struc
     bool said;
     // Only programs leave Host out: no browser does.
     if (header.size && !auth_is_loopback(host) && !str_eq_nocase(host, auth->listen)) {
-        answer_error(a, 403, "this server answers only to its own name, as no token protects it",
+        answer_error(a, 403, "without a token this server answers only to its own name",
                      "The Host header names another host. Use http://localhost:PORT/.");
         return false;
     }
     if (!is_own_page(auth, r, &said)) {
-        answer_error(a, 403, "pages of other sites may not read from this server, as no token protects it", NULL);
+        answer_error(a, 403, "without a token pages of other sites may not read from this server", NULL);
         return false;
     }
     return true;
@@ -221,6 +221,29 @@ static bool send_on(const struct auth *auth, struct request *r, struct answer *a
     return true;
 }
 
+// Whether to let a request without any proof view: pages of other sites and other users may not.
+static bool is_open_view(const struct auth *auth, struct request *r)
+{
+    struct str ignored;
+    if (!auth->open_view || r->headers[HEADER_AUTHORIZATION].size || request_parameter(r, "token", &ignored))
+        return false;
+    peer_look_in_proc(&r->peer);
+    return r->peer.local && peer_is_own(&r->peer);
+}
+
+static bool check_open_view(const struct auth *auth, struct request *r, struct answer *a)
+{
+    struct str callback;
+    if (!check_origin(auth, r, a))
+        return false;
+    if (request_parameter(r, "jsonp", &callback)) {
+        answer_error(a, 403, "jsonp is not answered without a token", "Any page could run it as a script.");
+        return false;
+    }
+    r->role = ROLE_VIEW;
+    return true;
+}
+
 bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
 {
     r->role = ROLE_NOBODY;
@@ -242,6 +265,8 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
         return true;
     if (sessions_check(auth->sessions, cookie_value(r->headers[HEADER_COOKIE], str_of(cookie)), &r->peer))
         return check_cookie(auth, r, a);
+    if (is_open_view(auth, r))
+        return check_open_view(auth, r, a);
     static char challenge[] = "Bearer realm=\"sonde\"";
     answer_header(a, "WWW-Authenticate", challenge);
     answer_error(a, 401, "a token is needed",

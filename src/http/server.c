@@ -19,6 +19,7 @@
 #include "http/routes.h"
 #include "http/secrets.h"
 #include "http/workers.h"
+#include "store/no_recording.h"
 #include "wire/drain.h"
 
 #include <errno.h>
@@ -435,7 +436,10 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     if (o->token && !token_valid(str_of(o->token)))
         return error_set(e, -EINVAL, "the token has to consist of 1 to %d of A-Z a-z 0-9 - . _ ~", TOKEN_MAX);
     g->service = (struct service){
-        .auth = {.listen = str_of(g->listen), .tls = o->tls_cert != NULL, .sessions = sessions_create()},
+        .auth = {.listen = str_of(g->listen),
+                 .tls = o->tls_cert != NULL,
+                 .open_view = o->open_view,
+                 .sessions = sessions_create()},
         .limits = limits_of(&o->limits),
         .resolve_alias = o->resolve_alias,
         .alias_at = o->alias_at,
@@ -657,7 +661,9 @@ static int look_at_recordings(struct aggregator *g, const struct aggregator_opti
     if (o->as_if_now && any)
         g->service.shift_ns = (clock_realtime_ns() - newest_ns) / minute_ns * minute_ns;
     if (!view.count)
-        rc = error_set(e, -ENOENT, "there is no recording (*.sonde) that can be read in what was given");
+        rc = o->path_count == 1
+                 ? no_recording(o->paths[0], e)
+                 : error_set(e, -ENOENT, "there is no recording (*.sonde) in any of the %zu paths", o->path_count);
     sources_close(&view);
     arena_free(&arena);
     return rc;

@@ -177,6 +177,7 @@ static void start_relay(struct node *n)
     child_command_add(&c, "--job=%s", n->job.id);
     if (n->told.transport[0])
         child_command_add(&c, "--transport=%s", n->told.transport);
+    child_command_add(&c, "--tsdb-server-port=%d", atoi(n->told.dragon_port)); // 0: none
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--");
     child_command_add(&c, "%s", n->job.folder);

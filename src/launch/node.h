@@ -7,6 +7,7 @@
 //   folder /tmp/sonde-1000/4711    the run folder, of the same path on every node
 //   token 0123…             goes into FOLDER/token
 //   key 0123…               of the aggregator's hub, in hexadecimal; goes into FOLDER/key
+//   dragon-port 4243        the relay's --tsdb-server-port
 //   transport auto          how data travel to the aggregator: the relay's --transport
 //   name n2                 how the launcher calls this node, and so does the aggregator
 //   record /home/u/runs/4711       where the recording goes at the end; none is kept without it

@@ -16,10 +16,17 @@ static const struct {
     struct str verb;
     size_t at, size;
 } texts[] = {
-    TEXT("job", job),       TEXT("folder", folder),  TEXT("token", token),
-    TEXT("key", key),       TEXT("name", name),      TEXT("transport", transport),
-    TEXT("record", record), TEXT("parent", parents), TEXT("finish", mark),
+    TEXT("job", job),
+    TEXT("folder", folder),
+    TEXT("token", token),
+    TEXT("key", key),
+    TEXT("name", name),
+    TEXT("transport", transport),
+    TEXT("record", record),
+    TEXT("parent", parents),
+    TEXT("finish", mark),
     TEXT("url", url),
+    TEXT("dragon-port", dragon_port),
 };
 
 #define PLACE(verb, member)                                    \

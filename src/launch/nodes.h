@@ -22,6 +22,7 @@ struct nodes_options {
     const char *hosts, *hostfile; // of --hosts, --hostfile; NULL
     const char *remote_sonde;     // NULL = our own path
     const char *transport;        // of nodes' data to the aggregator (wire/bulk.h)
+    int dragon_port;              // of each node, for programs of Dragon; 0 = none
     bool strict;                  // a node that does not come up ends the run before it begins
     double node_timeout_s, stop_timeout_s;
     int fanout; // more nodes than that are asked through each other (wire/tree.h); 0 = WIRE_FANOUT_DEFAULT

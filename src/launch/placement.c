@@ -231,6 +231,7 @@ static char *make_told(const struct placement_options *o, int64_t beat_ms)
     add_line(&text, "token", o->token);
     add_line(&text, "key", o->key);
     add_line(&text, "transport", o->transport);
+    buf_printf(&text, "dragon-port %d\n", o->dragon_port);
     add_line(&text, "command", o->command);
     if (o->record)
         add_line(&text, "record", o->record);

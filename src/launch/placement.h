@@ -65,6 +65,7 @@ struct placement_options {
     const char *program;                              // `sonde` on the other nodes
     const char *job, *folder, *token, *key, *command; // key: hexadecimal
     const char *transport;                            // of data: --transport of the relays
+    int dragon_port;                                  // of each node, for programs of Dragon; 0 = none
     const char *record;                               // where recordings go; NULL: none are kept
     const char *const *agent_arguments;               // NULL at their end
     const struct wanted *wanted;                      // collectors that a node is told when it is started

@@ -87,9 +87,12 @@ static int find_file(const char *path, char out[FOLDER_PATH_MAX], struct error *
 static int make_token(struct launch *l, struct error *e)
 {
     const char *fixed = l->o->token_file;
-    int rc = fixed ? token_read(fixed, true, l->token, e) : token_make(l->token, e);
+    bool keyed = !fixed && l->o->auth_key[0];
+    int rc = fixed ? token_read(fixed, true, l->token, e) : keyed ? 0 : token_make(l->token, e);
     if (rc)
         return rc;
+    if (keyed)
+        snprintf(l->token, sizeof l->token, "%s", l->o->auth_key);
     char line[sizeof l->token + 1];
     snprintf(line, sizeof line, "%s\n", l->token);
     return folder_write(l->job.folder, "token", str_of(line), e);

@@ -86,13 +86,13 @@ class Titles(Asking):
     """What `sonde status` calls a job that a library has started."""
 
     def shown(self, **env):
-        code = 'import json, subprocess, sonde; s = sonde.Telemetry(); print(subprocess.run(["sonde", "status", "--json"], capture_output=True, text=True).stdout); s.finalize()'
+        code = 'import json, subprocess; from sonde import _service; _service.start(1); print(subprocess.run(["sonde", "status", "--json"], capture_output=True, text=True).stdout); _service.stop()'
         done = subprocess.run([sys.executable, "-c", code], env=self.env | env, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)[0]["command"]
 
     def test_the_program_or_the_notebook(self):
-        self.assertRegex(self.shown(), r"^\S*python\S* -c 'import json, subprocess, sonde")
+        self.assertRegex(self.shown(), r"^\S*python\S* -c 'import json, subprocess; from sonde")
         self.assertEqual(self.shown(JPY_SESSION_NAME="/home/u/train.ipynb"), "notebook /home/u/train.ipynb")
 
 
