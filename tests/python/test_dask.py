@@ -876,6 +876,16 @@ class Faults(Clusters):
                     call()
             Monitor(client).shutdown()
 
+    def test_a_cluster_that_is_closed(self):
+        with self.cluster(0) as (cluster, _), dask.config.set({"distributed.comm.timeouts.connect": "500ms"}), Client(cluster.scheduler_address) as client:
+            monitor = Monitor(client)
+            monitor.attach(tracking=["tasks"], polling_interval=INTERVAL_MS)
+            address = cluster.scheduler_address
+            cluster.close()
+            for call in (monitor.start, monitor.stop, lambda: monitor.get_peaks("tasks"), lambda: monitor.to_csv(self.root)):
+                with self.assertRaisesRegex(RuntimeError, f"does not answer at {address}.*from_recording|the client of this Monitor is closed.*from_recording"):
+                    call()
+
     def test_the_scheduler_is_killed(self):
         """Nothing stays behind, and the recording is kept."""
         script = self.root / "cluster.py"
