@@ -1,9 +1,9 @@
 #include "launch/run.h"
 
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "http/tokens.h"
 #include "launch/agent_process.h"
 #include "launch/aggregator_process.h"
 #include "launch/attempt.h"
@@ -87,9 +87,12 @@ static int find_file(const char *path, char out[FOLDER_PATH_MAX], struct error *
 static int make_token(struct launch *l, struct error *e)
 {
     const char *fixed = l->o->token_file;
-    int rc = fixed ? token_read(fixed, true, l->token, e) : token_make(l->token, e);
+    bool keyed = !fixed && l->o->auth_key[0];
+    int rc = fixed ? token_read(fixed, true, l->token, e) : keyed ? 0 : token_make(l->token, e);
     if (rc)
         return rc;
+    if (keyed)
+        snprintf(l->token, sizeof l->token, "%s", l->o->auth_key);
     char line[sizeof l->token + 1];
     snprintf(line, sizeof line, "%s\n", l->token);
     return folder_write(l->job.folder, "token", str_of(line), e);
@@ -258,6 +261,9 @@ static void publish(struct launch *l)
     bool v6 = strchr(host, ':') != NULL;
     snprintf(l->job.url, sizeof l->job.url, "http%s://%s%.200s%s:%d", l->o->tls_cert ? "s" : "", v6 ? "[" : "", host,
              v6 ? "]" : "", atoi(l->aggregator.child.line));
+    if (l->o->tls_cert)
+        snprintf(l->job.certificate, sizeof l->job.certificate, "%s", l->tls_cert);
+    nodes_tell_url(l->nodes, l->job.url);
     tunnel_target(&l->tunnel, l->o->listen, atoi(l->aggregator.child.line));
     struct error e;
     if (job_write(&l->job, l->job.folder, JOB_FILE, &e) < 0)
@@ -733,7 +739,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     l->job.rate_s = options->rate_s;
     l->job.exit_code = -1;
     l->job.keep = options->keep;
-    l->job.command = job_command_text(options->command);
+    l->job.command = options->title ? strdup(options->title) : job_command_text(options->command);
     job_host(l->job.host);
     status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
     if (status == 0)

@@ -23,6 +23,7 @@
 
 struct launch_options {
     char *const *command; // ends with NULL, not empty
+    const char *title;    // what people are shown in its place; NULL: the command
     int level;            // 0..4; 0: the command and nothing else
     double rate_s;
     const char *scripts; // commands that print points, one a line (agent/scripts.h); they run where we do; NULL = none
@@ -40,6 +41,8 @@ struct launch_options {
     bool keep; // the recording is never removed to make room
     bool no_record;
     bool dragon_compatible;
+    bool open_view;                   // over HTTP, our own user's programs on this machine need no token to view
+    const char *auth_key;             // the control token that the configuration file holds; "" = none
     bool open_hub;                    // nodes that we do not start may join; the command is told the port
     const char *tunnel_node;          // whose port leads to the HTTP server (tunnel.h); NULL = none
     int tunnel_port;                  // 0 = the server's own
