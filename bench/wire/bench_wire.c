@@ -2,10 +2,10 @@
 //
 // The peer is query_run over the same stores in one process: what is above it is what the wire costs, nodes' work included, which on a cluster is done by the nodes.
 // Bytes on the wire stand beside 16 bytes for each point that the query speaks of.
+#include "ask/query_wire.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "wire/link.h"
-#include "wire/query_wire.h"
 
 #include <netinet/in.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 
 #include "aggregator/control.h"
 #include "aggregator/dragon_port.h"
-#include "aggregator/sources.h"
 #include "aggregator/told.h"
+#include "ask/sources.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own_memory.h"

@@ -57,6 +57,7 @@ int command_run(const struct options *o)
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
     struct launch_options launch = {
         .command = o->arguments,
+        .title = options_text(o, OPT_TITLE),
         .level = options_int(o, OPT_LEVEL),
         .rate_s = options_number(o, OPT_RATE),
         .sources = options_text(o, OPT_COLLECT),

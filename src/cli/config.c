@@ -1,10 +1,10 @@
 #include "cli/config.h"
 
-#include "aggregator/secrets.h"
-#include "aggregator/tokens.h"
 #include "base/log.h"
 #include "base/whole.h"
 #include "cli/nearest.h"
+#include "http/secrets.h"
+#include "http/tokens.h"
 
 #include <errno.h>
 #include <fcntl.h>

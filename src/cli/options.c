@@ -95,6 +95,7 @@ void option_expects(const struct option_row *row, char *out, size_t size)
     case OPTION_SCRIPTS:
         snprintf(out, size, "commands, each after its rate=SECONDS, timeout=SECONDS and name=NAME");
         break;
+    case OPTION_OPTIONAL:
     case OPTION_TEXT:
     case OPTION_PATH:
         snprintf(out, size, "a text of 1 to %d bytes", OPTION_TEXT_MAX);
@@ -186,6 +187,8 @@ static bool parse_value(const struct option_row *row, struct str s, double *numb
         break;
     case OPTION_CHOICE:
         return among(str_of(row->choices), s);
+    case OPTION_OPTIONAL:
+        return true;
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_SOURCES:
@@ -295,6 +298,8 @@ static int parse_long(struct options *o, int argc, char **argv, int *at, struct 
             continue;
         if (row->type == OPTION_FLAG)
             return set_flag_value(o, id, word, shown, value ? value : "true", e);
+        if (row->type == OPTION_OPTIONAL)
+            return set_flag_value(o, id, word, shown, value ? value : "", e);
         if (!value && *at + 1 >= argc)
             return error_set(e, -EINVAL, "%s needs a value: %s=%s", word, word, row->argument);
         return set_flag_value(o, id, word, shown, value ? value : argv[++*at], e);

@@ -7,9 +7,9 @@
 #ifndef SONDE_CLI_OPTIONS_H
 #define SONDE_CLI_OPTIONS_H
 
-#include "aggregator/tokens.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "http/tokens.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -41,6 +41,7 @@ enum exit_code {
 
 enum option_type {
     OPTION_FLAG,
+    OPTION_OPTIONAL, // a text that may be left out, then empty: --name, --name=TEXT
     OPTION_INT,
     OPTION_SECONDS,
     OPTION_SIZE,

@@ -1,7 +1,7 @@
 #include "launch/aggregator_process.h"
 
-#include "aggregator/listen.h"
 #include "base/log.h"
+#include "http/listen.h"
 #include "launch/run.h"
 
 #include <errno.h>

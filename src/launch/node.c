@@ -1,5 +1,6 @@
 #include "launch/node.h"
 
+#include "ask/copy_wire.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/agent_process.h"
@@ -9,7 +10,6 @@
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
-#include "wire/copy_wire.h"
 #include "wire/settings.h"
 
 #include <errno.h>
@@ -88,6 +88,15 @@ static void tell_each(struct node *n, const char *verb, struct str hosts)
     }
 }
 
+// Where the job answers goes into this node's job.json: commands here ask there, not the file of this node.
+static void take_url(struct node *n, struct str url)
+{
+    struct error e;
+    snprintf(n->job.url, sizeof n->job.url, "%.*s", STR_ARG(url));
+    if (n->job.folder[0] && job_write(&n->job, n->job.folder, JOB_FILE, &e) < 0)
+        log_warning("%s", e.text);
+}
+
 static void on_news(void *user, enum told_news news, struct str value)
 {
     struct node *n = user;
@@ -107,6 +116,8 @@ static void on_news(void *user, enum told_news news, struct str value)
         n->dropped = n->ending = true;
     } else if (news == TOLD_COLLECTOR) {
         take_collector(n, value);
+    } else if (news == TOLD_URL) {
+        take_url(n, value);
     }
 }
 

@@ -437,6 +437,12 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
     return status;
 }
 
+void nodes_tell_url(struct nodes *n, const char *url)
+{
+    if (n->placement)
+        placement_tell_url(n->placement, url);
+}
+
 void nodes_tell_collector(struct nodes *n, const char *wanted)
 {
     if (n->placement)

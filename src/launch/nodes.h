@@ -41,6 +41,9 @@ void nodes_close(struct nodes *n);
 int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
                 const char *const *agent_arguments, const struct wanted *wanted, struct error *e);
 
+// Tells all other nodes where the job answers over HTTP.
+void nodes_tell_url(struct nodes *n, const char *url);
+
 // A collector is wanted, or no more (wire/collector_line.h): for all other nodes that run.
 void nodes_tell_collector(struct nodes *n, const char *wanted);
 

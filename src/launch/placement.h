@@ -96,6 +96,9 @@ bool placement_owns(const struct placement *p, pid_t pid);
 void placement_start(struct placement *p, size_t node, const char *hosts);
 void placement_tell_hosts(struct placement *p, const char *hosts);
 
+// Tells all nodes, also those that are started later, where the job answers over HTTP.
+void placement_tell_url(struct placement *p, const char *url);
+
 // Told to the node when it runs, and each time when it is started: "ADDRESS PORT ADDRESS PORT", who asks it, the one to be preferred first; and the nodes that it
 // takes in, separated by commas. Nothing is said twice.
 void placement_tell_parents(struct placement *p, size_t node, const char *parents);

@@ -1,9 +1,9 @@
 #include "launch/run.h"
 
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "http/tokens.h"
 #include "launch/agent_process.h"
 #include "launch/aggregator_process.h"
 #include "launch/attempt.h"
@@ -261,6 +261,9 @@ static void publish(struct launch *l)
     bool v6 = strchr(host, ':') != NULL;
     snprintf(l->job.url, sizeof l->job.url, "http%s://%s%.200s%s:%d", l->o->tls_cert ? "s" : "", v6 ? "[" : "", host,
              v6 ? "]" : "", atoi(l->aggregator.child.line));
+    if (l->o->tls_cert)
+        snprintf(l->job.certificate, sizeof l->job.certificate, "%s", l->tls_cert);
+    nodes_tell_url(l->nodes, l->job.url);
     tunnel_target(&l->tunnel, l->o->listen, atoi(l->aggregator.child.line));
     struct error e;
     if (job_write(&l->job, l->job.folder, JOB_FILE, &e) < 0)
@@ -736,7 +739,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     l->job.rate_s = options->rate_s;
     l->job.exit_code = -1;
     l->job.keep = options->keep;
-    l->job.command = job_command_text(options->command);
+    l->job.command = options->title ? strdup(options->title) : job_command_text(options->command);
     job_host(l->job.host);
     status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
     if (status == 0)

@@ -23,6 +23,7 @@
 
 struct launch_options {
     char *const *command; // ends with NULL, not empty
+    const char *title;    // what people are shown in its place; NULL: the command
     int level;            // 0..4; 0: the command and nothing else
     double rate_s;
     const char *scripts; // commands that print points, one a line (agent/scripts.h); they run where we do; NULL = none

@@ -146,8 +146,13 @@ struct query_request {
     bool no_annotations, global_annotations, delete_requested;
     bool
         dragon_compatible; // a wildcard filter groups, whatever its groupBy says. Not in the body: the caller sets it before parsing
+    // Not in the body either: "first" and "last" may stand for times, and set the two flags below. The
+    // caller, who knows the data, fills in start_ns and end_ns then.
+    bool named_times;
+    bool from_first, to_last;
+    bool job_tag; // every series carries the tag job
 };
-// Reads *out for dragon_compatible, so it must be initialised. -EINVAL with the reason.
+// Reads *out for dragon_compatible and named_times, so it must be initialised. -EINVAL with the reason.
 int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struct query_request *out, struct error *e);
 
 // The caller of a query can end it, and bounds the memory of several together. `look` and `hold` return 0, or a

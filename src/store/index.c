@@ -114,21 +114,26 @@ static bool add_pair(struct index *x, const struct catalog_entry *e)
     return true;
 }
 
-// Whether the ids of a SERIES or SET entry were all defined before it.
-static bool ids_known(const struct index *x, const struct catalog_entry *e)
+// The ids of a SERIES or SET entry, which an entry before it must have defined. -EBADMSG: one is
+// unknown. -ENOMEM.
+static int take_ids(struct index *x, struct catalog_entry *e, uint32_t **out)
 {
-    struct catalog_entry ids = *e;
-    size_t limit = e->type == CATALOG_SERIES ? x->pair_count : x->series_count;
+    bool series = e->type == CATALOG_SERIES;
+    size_t limit = series ? x->pair_count : x->series_count;
     uint32_t previous = 0;
-    if (e->type == CATALOG_SERIES && e->metric_id >= x->metric_count)
-        return false;
+    if (series && e->metric_id >= x->metric_count)
+        return -EBADMSG;
+    uint32_t *ids = arena_array(&x->memory, e->count, sizeof *ids);
+    if (!ids)
+        return -ENOMEM;
     for (uint32_t i = 0; i < e->count; i++)
-        if (catalog_next_id(&ids, &previous) >= limit)
-            return false;
-    return !ids.ids.failed;
+        if ((ids[i] = catalog_next_id(e, &previous)) >= limit)
+            return -EBADMSG;
+    *out = ids;
+    return e->ids.failed ? -EBADMSG : 0;
 }
 
-static bool add_series(struct index *x, struct catalog_entry *e)
+static bool add_series(struct index *x, const struct catalog_entry *e, uint32_t *ids)
 {
     void *grown;
     if (x->series_count == x->series_capacity) {
@@ -140,44 +145,37 @@ static bool add_series(struct index *x, struct catalog_entry *e)
             return false;
         x->series = grown;
     }
-    uint32_t id = (uint32_t)x->series_count, previous = 0;
-    struct series s = {.metric = e->metric_id, .pair_count = e->count};
-    s.pairs = arena_array(&x->memory, e->count, sizeof *s.pairs);
-    if (!s.pairs || !list_add(&x->memory, &x->metric_series[s.metric], id))
+    uint32_t id = (uint32_t)x->series_count;
+    struct series s = {.metric = e->metric_id, .pair_count = e->count, .pairs = ids};
+    if (!list_add(&x->memory, &x->metric_series[s.metric], id))
         return false;
-    for (uint32_t i = 0; i < e->count; i++) {
-        s.pairs[i] = catalog_next_id(e, &previous);
-        if (!list_add(&x->memory, &x->pairs[s.pairs[i]].series, id))
+    for (uint32_t i = 0; i < e->count; i++)
+        if (!list_add(&x->memory, &x->pairs[ids[i]].series, id))
             return false;
-    }
     x->memberships[id] = NULL;
     x->series[x->series_count++] = s;
     return true;
 }
 
-static bool add_set(struct index *x, struct catalog_entry *e)
+static bool add_set(struct index *x, const struct catalog_entry *e, uint32_t *ids)
 {
     void *grown;
     if (!GROW(x->sets, x->set_count, x->set_capacity))
         return false;
-    struct set_definition set = {.count = e->count};
-    set.series = arena_array(&x->memory, e->count, sizeof *set.series);
-    if (!set.series)
-        return false;
-    uint32_t previous = 0;
     for (uint32_t i = 0; i < e->count; i++) {
-        uint32_t id = set.series[i] = catalog_next_id(e, &previous);
+        uint32_t id = ids[i];
         struct membership *m = arena_alloc(&x->memory, sizeof *m);
         if (!m)
             return false;
         *m = (struct membership){(uint32_t)x->set_count, i, x->memberships[id]};
         x->memberships[id] = m;
     }
-    x->sets[x->set_count++] = set;
+    x->sets[x->set_count++] = (struct set_definition){.count = e->count, .series = ids};
     return true;
 }
 
-static bool add_entry(struct index *x, struct catalog_entry *e)
+// `ids`: of a SERIES or SET entry.
+static bool add_entry(struct index *x, const struct catalog_entry *e, uint32_t *ids)
 {
     switch (e->type) {
     case CATALOG_META: {
@@ -197,9 +195,9 @@ static bool add_entry(struct index *x, struct catalog_entry *e)
     case CATALOG_PAIR:
         return add_pair(x, e);
     case CATALOG_SERIES:
-        return add_series(x, e);
+        return add_series(x, e, ids);
     case CATALOG_SET:
-        return add_set(x, e);
+        return add_set(x, e, ids);
     }
     return true;
 }
@@ -215,9 +213,12 @@ static int read_entries(struct index *x, struct bytes *in)
     struct catalog_entry entry;
     int rc;
     while ((rc = catalog_next(in, &entry)) > 0) {
-        if ((entry.type == CATALOG_SERIES || entry.type == CATALOG_SET) && !ids_known(x, &entry))
-            return -EBADMSG;
-        if (!add_entry(x, &entry))
+        uint32_t *ids = NULL;
+        if (entry.type == CATALOG_SERIES || entry.type == CATALOG_SET)
+            rc = take_ids(x, &entry, &ids);
+        if (rc < 0)
+            return rc;
+        if (!add_entry(x, &entry, ids))
             return -ENOMEM;
     }
     return rc;

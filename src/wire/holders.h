@@ -8,7 +8,7 @@
 #ifndef SONDE_WIRE_HOLDERS_H
 #define SONDE_WIRE_HOLDERS_H
 
-#include "wire/about.h"
+#include "ask/about.h"
 #include "wire/hub.h"
 
 struct peer;

@@ -9,10 +9,10 @@
 #ifndef SONDE_WIRE_HUB_H
 #define SONDE_WIRE_HUB_H
 
+#include "ask/question.h"
 #include "query/query.h"
 #include "wire/bulk.h"
 #include "wire/messages.h"
-#include "wire/question.h"
 #include "wire/settings.h"
 
 #include <stdatomic.h>

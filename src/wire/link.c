@@ -5,9 +5,9 @@
 //                       └──────── else ─────────────────────────▶ out ─▶ PART … as credit allows ─▶ MISSING ─▶ END
 #include "wire/link.h"
 
+#include "ask/query_wire.h"
 #include "wire/asking.h"
 #include "wire/drain.h"
-#include "wire/query_wire.h"
 #include "wire/session.h"
 #include "wire/telling.h"
 

@@ -174,7 +174,7 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         self.one_line(self.sonde("query", "sum:xyzzy", "known"), 1, "no metric 'xyzzy'", "--list")
         self.one_line(self.sonde("query", "summ:loss", "known"), 2, "summ")
         self.one_line(self.sonde("query"), 2, "an expression is missing")
-        self.one_line(self.sonde("query", "sum:loss", "nojob"), 1, "'nojob' is no file, no folder and no job")
+        self.one_line(self.sonde("query", "sum:loss", "nojob"), 1, "'nojob' is no file, no folder, no job and no address", "recorded: known")
         self.one_line(self.sonde("query", "sum:loss", self.tmp), 1, "no recording", str(self.tmp))
         self.one_line(self.sonde("query", "sum:loss", "--job", "17"), 1, "no job 17")
         self.one_line(self.sonde("query", "sum:loss", "known", "--csv", "--json"), 2, "contradict")

@@ -4,9 +4,9 @@
 //
 // Standard output is the control descriptor: "ready PORT" or "error TEXT" appears there, and closing its other end ends the server.
 #include "aggregator/aggregator.h"
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "collect/collect.h"
+#include "http/tokens.h"
 
 #include <stdio.h>
 #include <stdlib.h>

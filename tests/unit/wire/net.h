@@ -2,10 +2,10 @@
 #ifndef SONDE_TESTS_WIRE_NET_H
 #define SONDE_TESTS_WIRE_NET_H
 
+#include "ask/query_wire.h"
 #include "base/clock.h"
 #include "unit/test.h"
 #include "wire/link.h"
-#include "wire/query_wire.h"
 
 #include <errno.h>
 #include <stdio.h>
