@@ -5,6 +5,7 @@
 # Where it builds: BUILD, a folder that can be written to. The checkout itself is only read, and so may be read-only: make BUILD=/elsewhere test
 BUILD  ?= build
 PREFIX ?= /usr/local
+LIBDIR ?= lib
 MESON   = meson
 NINJA   = ninja -C "$(BUILD)"
 export BUILD
@@ -61,8 +62,8 @@ campaign: ## the randomized tests with new seeds for MINUTES=10; SEED=n for the 
 	@$(MAKE) --no-print-directory -s build
 	@tools/campaign "$(BUILD)" $(or $(MINUTES),10) $(SEED)
 
-install: all ## install under PREFIX (default /usr/local; DESTDIR is honoured)
-	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" >/dev/null
+install: all ## install under PREFIX (/usr/local), libraries in its LIBDIR (lib); DESTDIR is honoured
+	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" --libdir="$(LIBDIR)" >/dev/null
 	@$(MESON) install -C "$(BUILD)" --quiet && echo "installed under $(DESTDIR)$(PREFIX)"
 
 uninstall: ## take it away again

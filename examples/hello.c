@@ -1,10 +1,13 @@
 #include <sonde.h>
+#include <unistd.h>
 
 int main(void)
 {
-    sonde_handle answer = sonde_gauge("answer", "");
-    for (int i = 0; i <= 42; i++)
-        sonde_emit(answer, i);
-    sonde_annotate("hello");
+    sonde_handle loss = sonde_gauge("loss", "");
+    for (int step = 1; step <= 20; step++) {
+        sonde_emit(loss, 1.0 / step);
+        usleep(100000);
+    }
+    sonde_annotate("done");
     return 0;
 }

@@ -299,7 +299,8 @@ class Runs(FormatTest):
             self.assert_as_queried(path, recording, wanted)
 
     def test_what_a_hello_holds(self):
-        lines = [*(f"point answer {START + i} {to_bits(float(i)):x}" for i in range(43)), "note hello"]
+        values = [1 / step for step in range(1, 21)]
+        lines = [*(f"point loss {START + i} {to_bits(v):x}" for i, v in enumerate(values)), "note done"]
         by_line = Recording(self.finish(self.run_emitter(lines)))
         shutil.rmtree(self.path("out"))
         hello = subprocess.run([SONDE, "run", "-q", "-l", "1", "--record", self.path("out"), os.environ["HELLO"]], timeout=PATIENCE_S)
@@ -307,9 +308,9 @@ class Runs(FormatTest):
         recording = Recording(self.recorded(self.path("out")))
         self.assertEqual(recording.problems, [])
         for found in (by_line, recording):
-            self.assertEqual([e.text for e in found.events], ["hello"])
-            points = held(found)["answer"]
-            self.assertEqual([to_double(points[t]) for t in sorted(points)], list(range(43)))
+            self.assertEqual([e.text for e in found.events], ["done"])
+            points = held(found)["loss"]
+            self.assertEqual([to_double(points[t]) for t in sorted(points)], values)
 
     def test_a_full_file_and_a_catalog_of_several_segments(self):
         lines, ready = made_lines(30000, 8), self.path("ready")

@@ -1,0 +1,64 @@
+"""A machine of its own for what the docs say: a new network, an empty HOME and TMPDIR, and the checkout and
+the build folder under overlays, so that commands may write there as a user's do.
+
+`enter` starts the program again inside, as in a new terminal: nothing of the caller's sonde is there.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+INSIDE = """
+mount -t tmpfs -o size=2g sandbox "$ROOM" && mkdir "$ROOM/home" "$ROOM/tmp" && ip link set lo up || exit 77
+number=0
+for folder in "$SOURCE" "$BUILD_FOLDER"; do
+    number=$((number + 1))
+    case $folder/ in "$SOURCE"/?*) continue ;; esac # under the first overlay already
+    mkdir "$ROOM/upper$number" "$ROOM/work$number"
+    mount -t overlay -o "$USERXATTR""lowerdir=$folder,upperdir=$ROOM/upper$number,workdir=$ROOM/work$number" \\
+        sandbox "$folder" || exit 77
+done
+mount --bind "$ROOM/home" "$HOME_FOLDER"
+export TMPDIR="$ROOM/tmp"
+cd "$SOURCE"
+exec "$@"
+"""
+
+
+def enter():
+    """Returns inside. Outside, it ends the process with the exit status of the program inside."""
+    if os.environ.get("SANDBOX"):
+        return
+    room = tempfile.mkdtemp(prefix="sd-")  # short, as sockets lie in it
+    home = os.path.join(room + "-home")
+    os.mkdir(home)
+    root = os.geteuid() == 0
+    keep = ("PATH", "SOURCE", "BUILD_FOLDER", "CCACHE_DIR", "LANG")
+    environment = {name: os.environ[name] for name in keep if name in os.environ} | {
+        "SANDBOX": "1",
+        "ROOM": room,
+        "HOME": home,
+        "HOME_FOLDER": home,
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+        "TERM": "dumb",
+        "USERXATTR": "" if root else "userxattr,",
+    }
+    try:
+        namespaces = ["--mount", "--net", "--propagation", "private", *([] if root else ["-r"])]
+        command = ["unshare", *namespaces, "sh", "-c", INSIDE, "sh", sys.executable, *sys.argv]
+        done = subprocess.run(command, env=environment, check=False)
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)
+    if done.returncode == SKIPPED:
+        print("skipped: no namespaces with overlays here")
+    sys.exit(done.returncode)
+
+
+def source():
+    return pathlib.Path(os.environ["SOURCE"])
