@@ -172,7 +172,7 @@ static bool has_failed(const json_t *file)
 
 static void print_table(const json_t *files, struct buf *out)
 {
-    static const char *const titles[] = {"node", "points", "new", "bytes", "state", "file"};
+    static const char *const titles[] = {"node", "new points", "travelled", "bytes", "state", "file"};
     struct columns table = {0};
     columns_titles(&table, titles, sizeof titles / sizeof *titles);
     for (size_t i = 0; i < json_array_size(files); i++) {
@@ -190,18 +190,21 @@ static void print_table(const json_t *files, struct buf *out)
     columns_free(&table);
 }
 
-// What has travelled, of what is there now.
+// What has travelled, and what is there now. The two cannot be compared: points travel in another form than they
+// have in a file.
 static void print_sums(const json_t *files, size_t whole, struct buf *out)
 {
     char came[32], all[32];
-    long long came_bytes = 0, bytes = 0;
+    long long points = 0, came_bytes = 0, bytes = 0;
     for (size_t i = 0; i < json_array_size(files); i++) {
+        points += number_of(json_array_get(files, i), "points");
         came_bytes += number_of(json_array_get(files, i), "new_bytes");
         bytes += number_of(json_array_get(files, i), "bytes");
     }
     summary_bytes_text((double)came_bytes, came, sizeof came);
     summary_bytes_text((double)bytes, all, sizeof all);
-    buf_printf(out, "%zu file%s, %s new of %s\n", whole, whole == 1 ? "" : "s", came, all);
+    buf_printf(out, "%zu file%s of %s; %lld new point%s, for which %s travelled\n", whole, whole == 1 ? "" : "s", all,
+               points, points == 1 ? "" : "s", came);
 }
 
 // Who is not there, by name. Returns how many.

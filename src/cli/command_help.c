@@ -9,7 +9,7 @@ int command_help(const struct options *o)
 {
     struct buf out = {0};
     bool colours = colour_wanted(STDOUT_FILENO);
-    if (options_flag(o, OPT_MAN)) {
+    if (options_flag(o, OPT_MAN) && o->argument_count == 0) {
         help_man(&out);
     } else if (options_flag(o, OPT_MARKDOWN)) {
         help_markdown(&out);
@@ -24,7 +24,10 @@ int command_help(const struct options *o)
                       near ? "; did you mean sonde help " : "; see sonde help", near ? near : "");
             return command_failed(EXIT_USAGE, &e);
         }
-        help_command(&out, id, colours);
+        if (options_flag(o, OPT_MAN))
+            help_man_command(&out, id);
+        else
+            help_command(&out, id, colours);
     }
     return command_print(&out);
 }

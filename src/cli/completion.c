@@ -7,7 +7,72 @@ static bool completes(const struct option_row *row, enum command_id command)
     return help_shows(row, command) && strcmp(row->name, "control-fd") != 0;
 }
 
+// Options whose values only data know, and commands whose arguments are.
+static const struct {
+    const char *option, *kind;
+} dynamic_options[] = {{"job", "job"}, {"tags", "expression"}};
+
+static const char *kind_of(const struct option_row *row)
+{
+    for (size_t i = 0; i < sizeof dynamic_options / sizeof *dynamic_options; i++)
+        if (strcmp(row->name, dynamic_options[i].option) == 0)
+            return dynamic_options[i].kind;
+    return NULL;
+}
+
+static bool is_dynamic(const struct option_row *row)
+{
+    return kind_of(row) != NULL;
+}
+
+#define EXPRESSION_COMMANDS "query", "detect" // the first argument
+#define JOB_COMMANDS "query", "detect", "inspect", "replay", "open", "dump", "token"
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool takes_jobs(const char *command)
+{
+    static const char *const names[] = {JOB_COMMANDS};
+    return is_among(command, names, sizeof names / sizeof *names);
+}
+
+static bool takes_expression(const char *command)
+{
+    static const char *const names[] = {EXPRESSION_COMMANDS};
+    return is_among(command, names, sizeof names / sizeof *names);
+}
+
 // ---------------------------------------------------------------- bash
+
+// Names of commands as a pattern: "a|b".
+static void bash_commands(struct buf *out, bool (*among)(const char *command))
+{
+    const char *between = "";
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (!among(command_rows[i].name))
+            continue;
+        buf_printf(out, "%s%s", between, command_rows[i].name);
+        between = "|";
+    }
+}
+
+// What sonde itself says of KIND. Bash breaks words at ':' and '=': it is asked about all of the word, and
+// what stands before the break is cut off again. Nothing of it is expanded.
+static const char bash_ask[] = "_sonde_words()\n{\n"
+                               "    local whole=${COMP_LINE:0:${COMP_POINT:-0}} word=${COMP_WORDS[COMP_CWORD]} i\n"
+                               "    whole=${whole##* } whole=${whole#[\\'\\\"]} word=${word#[\\'\\\"]}\n"
+                               "    [[ $whole == *\"$word\" ]] && [[ -n $whole ]] || whole=$word\n"
+                               "    [[ $word == [:=] ]] && word=\n"
+                               "    while IFS= read -r i; do\n"
+                               "        COMPREPLY+=(\"${i:$((${#whole} - ${#word}))}\")\n"
+                               "    done < <(\"${COMP_WORDS[0]}\" completion words \"$1\" \"$whole\" 2>/dev/null)\n"
+                               "}\n";
 
 static void bash_words(struct buf *out, enum command_id command)
 {
@@ -38,8 +103,8 @@ static void bash_alternatives(struct buf *out, bool files)
     const char *between = "";
     for (int id = 0; id < OPT_COUNT; id++) {
         const struct option_row *row = &option_rows[id];
-        if (row->type == OPTION_FLAG || row->type == OPTION_CHOICE || !row->name[0] ||
-            (row->type == OPTION_PATH) != files)
+        if (row->type == OPTION_FLAG || row->type == OPTION_OPTIONAL || row->type == OPTION_CHOICE || !row->name[0] ||
+            is_dynamic(row) || (row->type == OPTION_PATH) != files)
             continue;
         buf_printf(out, "%s", between);
         bash_names(out, row);
@@ -75,13 +140,15 @@ static void bash_wrappers(struct buf *out)
 
 static void add_bash(struct buf *out)
 {
-    buf_printf(out, "# bash completion for sonde; source <(sonde completion bash)\n"
-                    "_sonde()\n{\n"
-                    "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} "
-                    "command=${COMP_WORDS[1]} options i\n"
-                    "    COMPREPLY=()\n"
-                    "    if ((COMP_CWORD == 1)); then\n"
-                    "        COMPREPLY=($(compgen -W '");
+    buf_printf(out,
+               "# bash completion for sonde; source <(sonde completion bash)\n%s"
+               "_sonde()\n{\n"
+               "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} "
+               "command=${COMP_WORDS[1]} options i\n"
+               "    COMPREPLY=()\n"
+               "    if ((COMP_CWORD == 1)); then\n"
+               "        COMPREPLY=($(compgen -W '",
+               bash_ask);
     for (int i = 0; i < COMMAND_COUNT; i++)
         buf_printf(out, "%s%s", i ? " " : "", command_rows[i].name);
     buf_printf(out, " --help --version' -- \"$word\"))\n        return\n    fi\n"
@@ -90,6 +157,10 @@ static void add_bash(struct buf *out)
     buf_printf(out, ")\n        COMPREPLY=($(compgen -f -- \"$word\"))\n        return;;\n    ");
     bash_alternatives(out, false);
     buf_printf(out, ")\n        return;;\n");
+    for (size_t i = 0; i < sizeof dynamic_options / sizeof *dynamic_options; i++)
+        buf_printf(out,
+                   "    --%s)\n        compopt -o nospace 2>/dev/null\n        _sonde_words %s\n        return;;\n",
+                   dynamic_options[i].option, dynamic_options[i].kind);
     bash_choices(out);
     buf_printf(out, "    esac\n"
                     "    case $command in\n");
@@ -112,6 +183,21 @@ static void add_bash(struct buf *out)
                     "        return\n"
                     "    elif [[ $word != -* ]]; then\n"
                     "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+                    "        local given=\n"
+                    "        for ((i = 2; i < COMP_CWORD; i++)); do\n"
+                    "            [[ ${COMP_WORDS[i]} == -* || ${COMP_WORDS[i-1]} == -* ]] || given=yes\n"
+                    "        done\n"
+                    "        [[ $before == [:=] ]] && given=\n"
+                    "        if [[ $command == @(");
+    bash_commands(out, takes_expression);
+    buf_printf(out, ") && -z $given ]]; then\n"
+                    "            compopt -o nospace +o filenames 2>/dev/null\n"
+                    "            _sonde_words expression\n"
+                    "        elif [[ $command == @(");
+    bash_commands(out, takes_jobs);
+    buf_printf(out, ") ]]; then\n"
+                    "            _sonde_words job\n"
+                    "        fi\n"
                     "        return\n"
                     "    fi\n"
                     "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
@@ -146,8 +232,10 @@ static void zsh_option(struct buf *out, const struct option_row *row)
     buf_add_char(out, ']');
     if (row->type == OPTION_PATH)
         buf_printf(out, ":%s:_files", row->argument);
-    else if (row->type != OPTION_FLAG)
+    else if (row->type != OPTION_FLAG && row->type != OPTION_OPTIONAL)
         buf_printf(out, ":%s:", row->argument);
+    if (is_dynamic(row))
+        buf_printf(out, "{_sonde_words %s}", kind_of(row));
     if (row->type == OPTION_CHOICE) {
         buf_add_char(out, '(');
         add_choices(out, row);
@@ -159,6 +247,11 @@ static void zsh_option(struct buf *out, const struct option_row *row)
 static void add_zsh(struct buf *out)
 {
     buf_printf(out, "#compdef sonde\n"
+                    "_sonde_words() {\n"
+                    "    local -a found\n"
+                    "    found=(\"${(@f)$(sonde completion words $1 \"$PREFIX\" 2>/dev/null)}\")\n"
+                    "    compadd -S '' -- ${found:#}\n"
+                    "}\n"
                     "_sonde() {\n"
                     "    local -a commands\n"
                     "    commands=(\n");
@@ -188,6 +281,12 @@ static void add_zsh(struct buf *out)
             buf_printf(out, "            '1:command:->command'\n            _describe command commands;;\n");
         else if (command_rows[i].own)
             buf_printf(out, "            '*::command:_normal';;\n");
+        else if (takes_expression(command_rows[i].name))
+            buf_printf(
+                out,
+                "            '1:expression:{_sonde_words expression}' '*:job or file:{_sonde_words job; _files}';;\n");
+        else if (takes_jobs(command_rows[i].name))
+            buf_printf(out, "            '*:job or file:{_sonde_words job; _files}';;\n");
         else
             buf_printf(out, "            '*:file:_files';;\n");
     }
@@ -222,8 +321,10 @@ static void add_fish(struct buf *out)
                 buf_printf(out, " -s %c", row->letter);
             if (row->type == OPTION_PATH)
                 buf_printf(out, " -r");
-            else if (row->type != OPTION_FLAG)
+            else if (row->type != OPTION_FLAG && row->type != OPTION_OPTIONAL)
                 buf_printf(out, " -x");
+            if (is_dynamic(row))
+                buf_printf(out, " -a '(sonde completion words %s (commandline -ct) 2>/dev/null)'", kind_of(row));
             if (row->type == OPTION_CHOICE) {
                 buf_printf(out, " -a '");
                 add_choices(out, row);
@@ -233,6 +334,13 @@ static void add_fish(struct buf *out)
             add_fish_text(out, row->help);
             buf_printf(out, "'\n");
         }
+        const char *kinds[] = {takes_expression(name) ? "expression" : NULL, takes_jobs(name) ? "job" : NULL};
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            if (kinds[k])
+                buf_printf(out,
+                           "complete -c sonde -n '__fish_seen_subcommand_from %s' -a '(sonde completion words %s "
+                           "(commandline -ct) 2>/dev/null)'\n",
+                           name, kinds[k]);
     }
     buf_printf(out, "complete -c sonde -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n");
 }

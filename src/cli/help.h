@@ -12,6 +12,7 @@ enum { HELP_WIDTH = 90 };
 void help_overview(struct buf *out, bool colours);                         // `sonde help`
 void help_command(struct buf *out, enum command_id command, bool colours); // `sonde COMMAND --help`
 void help_man(struct buf *out);                                            // sonde(1), roff
+void help_man_command(struct buf *out, enum command_id command);           // sonde-COMMAND(1)
 void help_markdown(struct buf *out);                                       // docs/cli.md
 
 // The completion script of "bash", "zsh" or "fish"; false for any other shell.

@@ -32,7 +32,7 @@ static void man_option(struct buf *out, const struct option_row *row)
     add_roff_text(out, row->name);
     buf_printf(out, "\\fR");
     if (row->argument[0])
-        buf_printf(out, " \\fI%s\\fR", row->argument);
+        buf_printf(out, "%s\\fI%s\\fR", row->argument[0] == '[' ? "" : " ", row->argument);
     buf_add_char(out, '\n');
     add_roff_text(out, row->help);
     struct buf origins = {0};
@@ -46,25 +46,78 @@ static void man_option(struct buf *out, const struct option_row *row)
     buf_add_char(out, '\n');
 }
 
-static void man_command(struct buf *out, enum command_id command)
+static void man_text(struct buf *out, enum command_id command)
 {
-    const struct command_row *row = &command_rows[command];
-    buf_printf(out, ".SS sonde %s\n\\fBsonde %s\\fR [OPTION\\&...] ", row->name, row->name);
-    add_roff_text(out, row->arguments);
-    buf_printf(out, "\n.PP\n");
-    buf_add_char(out, (char)(row->summary[0] & ~32));
-    add_roff_text(out, row->summary + 1);
-    buf_printf(out, ".\n");
-    struct str rest = str_of(row->text);
+    struct str rest = str_of(command_rows[command].text);
     while (rest.data && rest.size > 0) {
         buf_printf(out, ".PP\n");
         add_roff(out, str_cut(&rest, '\n'));
         buf_add_char(out, '\n');
     }
-    for (int id = 0; id < OPT_COUNT; id++) {
+}
+
+static void man_options(struct buf *out, enum command_id command)
+{
+    for (int id = 0; id < OPT_COUNT; id++)
         if (help_shows(&option_rows[id], command) && id != OPT_HELP)
             man_option(out, &option_rows[id]);
+}
+
+static void man_synopsis(struct buf *out, const struct command_row *row)
+{
+    buf_printf(out, "\\fBsonde %s\\fR [OPTION\\&...] ", row->name);
+    add_roff_text(out, row->arguments);
+    buf_add_char(out, '\n');
+}
+
+static void man_summary(struct buf *out, const struct command_row *row)
+{
+    buf_add_char(out, (char)(row->summary[0] & ~32));
+    add_roff_text(out, row->summary + 1);
+    buf_printf(out, ".\n");
+}
+
+static void man_command(struct buf *out, enum command_id command)
+{
+    const struct command_row *row = &command_rows[command];
+    buf_printf(out, ".SS sonde %s\n", row->name);
+    man_synopsis(out, row);
+    buf_printf(out, ".PP\n");
+    man_summary(out, row);
+    man_text(out, command);
+    man_options(out, command);
+}
+
+static void man_exits(struct buf *out)
+{
+    buf_printf(out, ".SH EXIT STATUS\n");
+    for (size_t i = 0; i < exit_row_count; i++) {
+        buf_printf(out, ".TP\n%d\n", exit_rows[i].code);
+        add_roff_text(out, exit_rows[i].words);
+        buf_add_char(out, '\n');
     }
+}
+
+void help_man_command(struct buf *out, enum command_id command)
+{
+    const struct command_row *row = &command_rows[command];
+    buf_printf(out, ".TH SONDE\\-");
+    for (const char *c = row->name; *c; c++)
+        buf_add_char(out, (char)(*c & ~32));
+    buf_printf(out, " 1 \"\" \"sonde " SONDE_VERSION "\" \"User Commands\"\n.SH NAME\nsonde\\-%s \\- ", row->name);
+    add_roff_text(out, row->summary);
+    buf_printf(out, "\n.SH SYNOPSIS\n");
+    man_synopsis(out, row);
+    if (row->text[0])
+        buf_printf(out, ".SH DESCRIPTION\n");
+    man_text(out, command);
+    buf_printf(out, ".SH OPTIONS\n");
+    man_options(out, command);
+    buf_printf(out, ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\n");
+    add_roff_text(out, option_rows[OPT_HELP].help);
+    buf_add_char(out, '\n');
+    man_exits(out);
+    buf_printf(out, ".SH SEE ALSO\n\\fBsonde\\fR(1)\n");
 }
 
 void help_man(struct buf *out)
@@ -78,13 +131,12 @@ void help_man(struct buf *out)
     buf_printf(out, ".SH CONFIGURATION FILE\n"
                     "YAML, one line \"key: value\" an option; the keys stand behind the options. What flags say goes "
                     "before the environment, that before "
-                    "the file, that before the defaults.\n"
-                    ".SH EXIT STATUS\n");
-    for (size_t i = 0; i < exit_row_count; i++) {
-        buf_printf(out, ".TP\n%d\n", exit_rows[i].code);
-        add_roff_text(out, exit_rows[i].words);
-        buf_add_char(out, '\n');
-    }
+                    "the file, that before the defaults.\n");
+    man_exits(out);
+    buf_printf(out, ".SH SEE ALSO\n");
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        buf_printf(out, "%s\\fBsonde\\-%s\\fR(1)", i ? ",\n" : "", command_rows[i].name);
+    buf_add_char(out, '\n');
 }
 
 // ---------------------------------------------------------------- Markdown
@@ -110,7 +162,7 @@ static void markdown_option(struct buf *out, const struct option_row *row)
     buf_printf(out, "| `");
     if (row->letter)
         buf_printf(out, "-%c`, `", row->letter);
-    buf_printf(out, "--%s%s%s` | ", row->name, row->argument[0] ? " " : "", row->argument);
+    buf_printf(out, "--%s%s%s` | ", row->name, row->argument[0] && row->argument[0] != '[' ? " " : "", row->argument);
     add_cell(out, row->help);
     buf_printf(out, " | ");
     add_code(out, strcmp(row->initial, "-1") == 0 ? "" : row->initial);

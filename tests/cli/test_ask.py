@@ -75,6 +75,11 @@ class Targets(Ask):
         dumped = self.sonde("dump", "--to", self.root / "copy", "--json", env=env)
         self.assertEqual((dumped.returncode, json.loads(dumped.stdout)["files"][0]["points"]), (0, 1), dumped.stderr)
 
+    def test_a_title(self):
+        self.start("run", "-q", "-l", "1", "--title", "the weekly\033[31m training", "--", "sleep", "1000")
+        self.assertEqual(self.job()["command"], "the weekly\033[31m training")
+        self.assertIn("the weekly\\x1b[31m training", self.sonde("status").stdout)
+
     def test_a_pasted_address(self):
         job, env = self.live()
         del env["SONDE_URL"], env["SONDE_TOKEN_FILE"]

@@ -63,6 +63,20 @@ class Help(Place):
         self.assertEqual((groff.returncode, groff.stderr), (0, ""))
         self.assertIn("telemetry", groff.stdout)
 
+    def test_a_man_page_for_each_command(self):
+        build = (TABLES / "meson.build").read_text()
+        self.assertEqual(re.findall(r"'([a-z]+)'", re.search(r"^commands = \[(.*?)\]", build, re.M | re.S)[1]), COMMANDS)
+        for command in COMMANDS:
+            text = self.sonde("help", "--man", command).stdout
+            self.assertTrue(text.startswith(f".TH SONDE\\-{command.upper()} 1 "), text[:80])
+            for name in [name for of, name in OPTIONS if of == command]:
+                self.assertIn("\\-\\-" + name.replace("-", "\\-") + "\\fR", text)
+            try:
+                groff = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-K", "utf8"], input=text, capture_output=True, text=True)
+            except OSError:  # there is none
+                continue
+            self.assertEqual((groff.returncode, groff.stderr), (0, ""), command)
+
     def test_every_option_is_in_the_man_page_and_in_every_shell(self):
         self.assertIn(("simulate", "seed"), OPTIONS)
         man = {name: section for name, section in re.findall(r"^\.SS sonde ([a-z]+)\n(.*?)(?=^\.S)", self.sonde("help", "--man").stdout, re.M | re.S)}
@@ -128,9 +142,10 @@ class Mistakes(Place):
 
 
 class Completion(Place):
-    def complete(self, *words):
-        script = 'source <("$0" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _sonde; printf "%s\\n" "${COMPREPLY[@]}"'
-        result = subprocess.run(["bash", "-c", script, self.sonde_path, *words], capture_output=True, text=True, cwd=self.root, env=self.env)
+    def complete(self, *words, line=""):
+        script = 'source <("$0" completion bash); COMP_WORDS=("$@"); COMP_WORDS[0]=$0; COMP_CWORD=$(($#-1)); _sonde; printf "%s\\n" "${COMPREPLY[@]}"'
+        result = subprocess.run(["bash", "-c", script, self.sonde_path, *words], capture_output=True, text=True, cwd=self.root,
+                                env=self.env | ({"COMP_LINE": line, "COMP_POINT": str(len(line))} if line else {}))
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout.split()
 
@@ -150,6 +165,23 @@ class Completion(Place):
         (self.root / "rundown").mkdir()
         self.assertEqual(self.complete("sonde", "run", "--record", "ru"), ["rundown"])
         self.assertNotIn("--control-fd", self.complete("sonde", "agent", "--"))
+
+    def test_words_that_only_data_know(self):
+        self.assertEqual((self.complete("sonde", "query", "lo"), self.complete("sonde", "query", "--job", "")), ([], []))
+        lines = "".join(f"put loss 1795173000 1 rank={rank}\n" for rank in (2, 10)) + "other,bad=$(id) v=1\n"
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", stdin=lines, env={"SONDE_JOB": "known"}).returncode, 0)
+        other = next(name for name in self.names("known") if name != "loss")
+        for words, found in (
+            (["query", "lo"], ["loss"]), (["query", "avg:1s-avg:lo"], ["avg:1s-avg:loss"]), (["query", "loss{r"], ["loss{rank="]),
+            (["query", "loss{rank="], ["loss{rank=2", "loss{rank=10"]), (["query", "loss{rank=1"], ["loss{rank=10"]),
+            (["query", "--job", "k"], ["known"]), (["query", "--tags", "l"], ["loss"]), (["query", "loss", "kn"], ["known"]), (["detect", "ot"], [other]),
+            (["replay", "kn"], ["known"]), (["query", other + "{bad="], []), (["query", "none{"], []),
+        ):
+            self.assertEqual(self.complete("sonde", *words), found, words)
+        # As bash takes the line apart.
+        self.assertEqual(self.complete("sonde", "query", "avg", ":", "lo", line="sonde query avg:lo"), ["loss"])
+        self.assertEqual(self.complete("sonde", "query", "loss{rank", "=", "1", line="sonde query loss{rank=1"), ["10"])
+        self.one_line(self.sonde("completion", "bash", "x"), 2, "'x' is too much")
 
     def test_other_shells(self):
         for shell in ("zsh", "fish"):

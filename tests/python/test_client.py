@@ -82,6 +82,20 @@ class Found(Asking):
             self.assertIn(url, repr(client))
 
 
+class Titles(Asking):
+    """What `sonde status` calls a job that a library has started."""
+
+    def shown(self, **env):
+        code = 'import json, subprocess; from sonde import _service; _service.start(1); print(subprocess.run(["sonde", "status", "--json"], capture_output=True, text=True).stdout); _service.stop()'
+        done = subprocess.run([sys.executable, "-c", code], env=self.env | env, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)[0]["command"]
+
+    def test_the_program_or_the_notebook(self):
+        self.assertRegex(self.shown(), r"^\S*python\S* -c 'import json, subprocess; from sonde")
+        self.assertEqual(self.shown(JPY_SESSION_NAME="/home/u/train.ipynb"), "notebook /home/u/train.ipynb")
+
+
 class Pandas(Asking):
     RECORD = "put loss 1700000000 1 rank=0\nput loss 1700000001 2 rank=0\nput loss 1700000000 3 rank=1 time=x\n"
     ASK = """
@@ -92,7 +106,7 @@ class Pandas(Asking):
         with sonde.AnalysisClient("known") as client:
             table = client.frame("loss").to_pandas()
             print(table.drop(columns="host").to_csv(index=False), end="")
-            print([str(kind) for kind in table.dtypes][:2], len(client.frame("loss", start=1_800_000_000).to_pandas()))
+            print([str(kind) for kind in table.dtypes][:2], len(client.frame("loss", start=1_700_010_000).to_pandas()))
     """
 
     def table(self, *without):
