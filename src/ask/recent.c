@@ -1,9 +1,9 @@
 #include "ask/recent_wire.h"
 
 #include "ask/about.h"
-#include "ask/question_internal.h"
 #include "ask/labels_wire.h"
 #include "ask/numbers.h"
+#include "ask/question_internal.h"
 #include "base/clock.h"
 #include "query/listing.h"
 

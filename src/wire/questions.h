@@ -69,7 +69,7 @@ struct wire_questions {
     // -EBADMSG: that record is damaged, and was left out; the gather can go on.
     int (*gather_take)(struct wire_gather *gather, struct str record, struct error *e);
     int (*gather_step)(struct wire_gather *gather, struct buf *out, struct error *e); // as answer_step
-    void (*gather_end)(struct wire_gather *gather);                                  // NULL: does nothing
+    void (*gather_end)(struct wire_gather *gather);                                   // NULL: does nothing
 };
 
 #endif
