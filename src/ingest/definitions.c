@@ -10,6 +10,13 @@
 
 enum { DEFINITION_BYTES_MAX = 32 << 10 };
 
+// What libsonde accepts, the store takes.
+_Static_assert((int)SEGMENT_NAME_MAX == (int)STORE_NAME_MAX && (int)SEGMENT_UNIT_MAX == (int)STORE_UNIT_MAX, "metrics");
+_Static_assert((int)SEGMENT_KEY_MAX == (int)STORE_KEY_MAX && (int)SEGMENT_VALUE_MAX == (int)STORE_VALUE_MAX, "tags");
+_Static_assert((int)SEGMENT_TAGS_MAX == (int)STORE_LABELS_MAX, "the tags of a series");
+_Static_assert((int)SEGMENT_GROUP_MAX == (int)STORE_SET_SERIES_MAX, "a group is a set");
+_Static_assert((int)SEGMENT_TEXT_MAX == (int)STORE_TEXT_MAX, "annotations and help texts");
+
 static const struct segment_header *header_of(const struct program *p)
 {
     return (const struct segment_header *)(const void *)p->base;
