@@ -10,7 +10,7 @@ import json
 import sys
 
 WIDTH, HEIGHT, COLUMNS = 8, 7, 3
-UNITS = {"percent": "percent", "bytes": "bytes", "seconds": "s", "watts": "watt", "celsius": "celsius", "hertz": "hertz", "joules": "joule",
+UNITS = {"percent": "percent", "bytes": "bytes", "seconds": "s", "watts": "watt", "celsius": "celsius", "hertz": "hertz", "joules": "joule", "share": "percent", "bytes/s": "Bps",
          "volts": "volt", "megabytes": "decmbytes"}
 RATES = {"bytes": "Bps", "seconds": "percentunit", "joules": "watt"}
 SOURCE = {"type": "opentsdb", "uid": "sonde"}
@@ -38,15 +38,19 @@ OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_perce
 
 
 WORKERS, GPUS = ["cluster", "worker"], ["host", "gpu"]
-# What sonde.dask records: title, metric, help, unit, tags. Of the catalogue's metrics, help and unit are there.
+# What sonde.dask records: title, metric, help, unit, tags; of the catalogue's metrics, help and unit are there. Workers' counters are seconds, shown as a share of time.
 DASK = [("job", "dask_job", "The number of the job that the cluster is at.", "", ["cluster"]), ("dag", "dask_dag", "The number of the dag that the cluster is at, in its job.", "", ["cluster"]),
+        ("memory of workers", "dask_worker_resident_bytes", "Of each worker's process.", "bytes", WORKERS),
         ("GPU utilization", "gpu_utilization_percent", "", "", GPUS), ("GPU memory", "gpu_memory_used_percent", "", "", GPUS), ("GPU memory activity", "gpu_memory_activity_percent", "", "", GPUS),
-        ("CPU of workers", "dask_worker_cpu_percent", "Of a core.", "", WORKERS), ("memory of workers", "dask_worker_resident_bytes", "Of each worker's process.", "bytes", WORKERS),
+        ("CPU of workers", "dask_worker_cpu_percent", "Of a core.", "share", WORKERS),
+        ("event loop", "dask_worker_event_loop_interval_seconds", "Between two turns of each worker's event loop.", "seconds", WORKERS), ("spilled", "dask_worker_spilled_bytes", "Dask's data on disk.", "bytes", WORKERS),
         ("managed memory", "dask_worker_managed_bytes", "Dask's data in memory.", "bytes", WORKERS), ("unmanaged memory", "dask_worker_unmanaged_bytes", "Of each worker's process, beside Dask's data.", "bytes", WORKERS),
-        ("spilled", "dask_worker_spilled_bytes", "Dask's data on disk.", "bytes", WORKERS), ("transfers, incoming", "dask_worker_transfer_incoming_bytes", "On their way from other workers.", "bytes", WORKERS),
-        ("transfers, outgoing", "dask_worker_transfer_outgoing_bytes", "On their way to other workers.", "bytes", WORKERS),
-        ("event loop", "dask_worker_event_loop_interval_seconds", "Between two turns of each worker's event loop.", "seconds", WORKERS), ("interpreter's lock", "dask_worker_gil_contention_percent", "Of the time in which threads waited for it; needs gilknocker.", "percent", WORKERS),
-        ("received over the network", "dask_worker_network_read_bytes_per_second", "By each worker's host, a second.", "bytes", WORKERS), ("sent over the network", "dask_worker_network_write_bytes_per_second", "By each worker's host, a second.", "bytes", WORKERS)]
+        ("writing to disk", "dask_worker_spill_seconds_total", "The share of time in which a worker spilled data.", "seconds", WORKERS), ("reading from disk", "dask_worker_unspill_seconds_total", "The share of time in which a worker read spilled data.", "seconds", WORKERS),
+        ("received over the network", "dask_worker_network_read_bytes_per_second", "By each worker's host, a second.", "bytes/s", WORKERS),
+        ("transfers, incoming", "dask_worker_transfer_incoming_bytes", "On their way from other workers.", "bytes", WORKERS), ("transfers, outgoing", "dask_worker_transfer_outgoing_bytes", "On their way to other workers.", "bytes", WORKERS),
+        ("sent over the network", "dask_worker_network_write_bytes_per_second", "By each worker's host, a second.", "bytes/s", WORKERS),
+        ("time of incoming transfers", "dask_worker_transfer_incoming_seconds_total", "Of a second; those that go on at once count each.", "seconds", WORKERS), ("time of outgoing transfers", "dask_worker_transfer_outgoing_seconds_total", "Of a second; those that go on at once count each.", "seconds", WORKERS),
+        ("interpreter's lock", "dask_worker_gil_contention_percent", "Of the time in which threads waited for it; needs gilknocker.", "percent", WORKERS)]
 
 
 def target(metric, counter, tags):
@@ -131,11 +135,14 @@ def dask(metrics):
     catalogue, panels = {m["name"]: m for m in metrics}, []
     for i, (title, name, help, unit, tags) in enumerate(DASK):
         known = catalogue.get(name, {"help": help, "unit": unit})
-        panels.append(panel(i + 1, (i % COLUMNS * WIDTH, i // COLUMNS * HEIGHT), title, known["help"], name, False, known["unit"], tags))
+        panels.append(panel(i + 1, (i % COLUMNS * WIDTH, i // COLUMNS * HEIGHT), title, known["help"], name, name.endswith("_total"), known["unit"], tags))
+    for one in panels:
+        one["fieldConfig"]["defaults"]["min"] = 0
     for one in panels[:2]:  # they have a point where the number changes
-        one["fieldConfig"]["defaults"].update(decimals=0, min=0)
+        one["fieldConfig"]["defaults"]["decimals"] = 0
         one["fieldConfig"]["defaults"]["custom"].update(lineInterpolation="stepAfter", showPoints="always")
-    return dashboard("sonde-dask", "sonde: Dask", panels, [])
+        one["targets"][0].update(downsampleAggregator="last")  # the mean of two numbers is no dag
+    return dashboard("sonde-dask", "sonde: Dask", panels, [variable("host", "Host", f"tag_values({ON_EVERY_NODE}, host)")])
 
 
 def custom():

@@ -3,6 +3,7 @@
 #include "aggregator/control.h"
 #include "aggregator/dragon_port.h"
 #include "aggregator/told.h"
+#include "ask/questions.h"
 #include "ask/sources.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -83,7 +84,7 @@ static void close_view(void *user, struct wire_view *view)
 
 static int start(struct relay *r, const struct relay_options *o, struct error *e)
 {
-    struct wire_settings settings = {.job = str_of(o->job)};
+    struct wire_settings settings = {.questions = &ask_questions, .job = str_of(o->job)};
     struct buf socket = {0};
     int rc = sources_create(&o->folder, 1, false, &r->sources, e);
     if (rc == 0)

@@ -2,7 +2,7 @@
 //
 //   LOOK, where there is a copy: is it the same? ─▶ 'u'
 //     └─▶ HEAD ─▶ METRICS ─▶ SERIES ─▶ POINTS ─▶ EVENTS ─▶ TAIL      without what is kept of the copy
-#include "ask/answers.h"
+#include "ask/question_internal.h"
 #include "ask/copy_sums.h"
 #include "ask/copy_wire.h"
 #include "ask/numbers.h"

@@ -36,7 +36,7 @@ int wire_copy_draft_event(struct wire_copy_draft *d, const struct store_event *e
 // Who may end what takes long.
 struct wire_copy_stop {
     const atomic_bool *cancel;           // may be NULL
-    const struct query_watch *watch;     // may be NULL
+    const struct work_watch *watch;      // may be NULL
     struct wire_copy_progress *progress; // may be NULL
 };
 // Counts a step. 0: go on; -ECANCELED, or what the watch returned, in words.

@@ -28,7 +28,7 @@
 #ifndef SONDE_ASK_COPY_WIRE_H
 #define SONDE_ASK_COPY_WIRE_H
 
-#include "wire/hub.h"
+#include "ask/hub_ask_all.h"
 
 enum {
     WIRE_COPY_POINTS_MAX = 65536, // a record
@@ -81,7 +81,7 @@ struct wire_copy_options {
     int64_t from_ns, to_ns;              // 0 and INT64_MAX: all
     struct wire_copy_progress *progress; // goes on from what is in it; may be NULL
     const atomic_bool *cancel;           // who may want an end; may be NULL. hub_copy takes those of `where`
-    const struct query_watch *watch;     // likewise
+    const struct work_watch *watch;      // likewise
 };
 
 // Whether a recording is a copy of this job's (empty: any's), which a newer one may replace.

@@ -1,5 +1,5 @@
 // hub_ask_all.c - the nodes' answers, and our own made meanwhile.
-#include "wire/hub.h"
+#include "ask/hub_ask_all.h"
 
 #include "base/clock.h"
 
@@ -16,7 +16,7 @@ struct all {
     void *user;
     struct arena *arena; // where `record` keeps what it has read
     size_t arena_before;
-    struct query_reservation reservation; // of what `arena` has grown by
+    struct reservation reservation; // of what `arena` has grown by
     struct error *e;
     bool late; // our own answer
 };
@@ -24,7 +24,7 @@ struct all {
 static int take(struct all *a, struct str host, struct str record, struct error *e)
 {
     int r = a->record(a->user, host, record, e);
-    return r ? r : query_reserve(&a->reservation, a->arena->used_bytes - a->arena_before, e);
+    return r ? r : reservation_grow(&a->reservation, a->arena->used_bytes - a->arena_before, e);
 }
 
 static int on_record(void *user, struct str host, struct str record)
@@ -43,7 +43,7 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
 {
     struct wire_answer answer;
     struct buf made = {0};
-    struct query_reservation reservation = {.watch = ask->watch}; // of `made`
+    struct reservation reservation = {.watch = ask->watch}; // of `made`
     int r = wire_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns, ask->watch, e);
     while (r == 0) {
         made.size = 0;
@@ -54,13 +54,13 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
         if (r <= 0)
             break;
         r = made.failed ? error_set(e, -ENOMEM, "no memory for an answer")
-                        : query_reserve(&reservation, made.capacity, e);
+                        : reservation_grow(&reservation, made.capacity, e);
         if (r == 0)
             r = record(ask->user, host, buf_str(&made), e);
     }
     wire_answer_end(&answer);
     buf_free(&made);
-    query_unreserve(&reservation, 0);
+    reservation_shrink(&reservation, 0);
     return r;
 }
 

@@ -1,6 +1,6 @@
 // lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record holds as much as fits RECORD_BYTES, or a little more.
 #include "ask/about.h"
-#include "ask/answers.h"
+#include "ask/question_internal.h"
 #include "ask/labels_wire.h"
 #include "ask/lists_wire.h"
 #include "base/clock.h"

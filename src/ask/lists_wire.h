@@ -17,9 +17,9 @@
 #ifndef SONDE_ASK_LISTS_WIRE_H
 #define SONDE_ASK_LISTS_WIRE_H
 
+#include "ask/hub_ask_all.h"
 #include "ask/query_wire.h"
 #include "query/listing.h"
-#include "wire/hub.h"
 
 enum {
     WIRE_LIST_MAX = 1000000, // names, series or events of one answer; with `most` 0

@@ -1,6 +1,6 @@
 // query_answer.c - the node's half of a query: a group of series a step, or of a large group a slice. Who gathers merges slices as it merges nodes.
 #include "ask/about.h"
-#include "ask/answers.h"
+#include "ask/question_internal.h"
 #include "ask/query_records.h"
 #include "ask/query_wire.h"
 #include "query/aggregator_table.h"

@@ -13,8 +13,8 @@
 #ifndef SONDE_ASK_QUERY_WIRE_H
 #define SONDE_ASK_QUERY_WIRE_H
 
+#include "ask/hub_ask_all.h"
 #include "query/partial.h"
-#include "wire/hub.h"
 
 // ---- plans ----
 

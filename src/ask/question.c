@@ -1,6 +1,6 @@
 #include "ask/question.h"
 
-#include "ask/answers.h"
+#include "ask/question_internal.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ int64_t wire_question_until(unsigned question, struct str request)
 }
 
 int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
-                      struct str host, int64_t deadline_ns, const struct query_watch *watch, struct error *e)
+                      struct str host, int64_t deadline_ns, const struct work_watch *watch, struct error *e)
 {
     *a = (struct wire_answer){.view = view,
                               .host = host,
@@ -40,7 +40,7 @@ int wire_answer_begin(struct wire_answer *a, unsigned question, struct str reque
 
 int wire_answer_hold(struct wire_answer *a, size_t bytes, struct error *e)
 {
-    return query_reserve(&a->reservation, a->arena.used_bytes + bytes, e);
+    return reservation_grow(&a->reservation, a->arena.used_bytes + bytes, e);
 }
 
 int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e)
@@ -55,7 +55,7 @@ void wire_answer_end(struct wire_answer *a)
 {
     if (a->row && a->row->end)
         a->row->end(a);
-    query_unreserve(&a->reservation, 0);
+    reservation_shrink(&a->reservation, 0);
     arena_free(&a->arena);
     *a = (struct wire_answer){0};
 }

@@ -8,9 +8,10 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/reservation.h"
 #include "query/query.h"
-#include "query/reservation.h"
 #include "store/read.h"
+#include "wire/questions.h"
 
 enum wire_question {
     WIRE_QUERY,  // a plan; partial results
@@ -23,31 +24,14 @@ enum wire_question {
     WIRE_QUESTION_COUNT
 };
 
-// What a node answers from, at one moment: snapshots of its files. As in query.h, labels[i] is what all series of stores[i] carry beside their
-// own (an empty key: nothing; NULL: nothing at all).
-struct wire_view {
-    struct store_snapshot *const *stores;
-    struct store_reader *const *readers; // of each store
-    const struct store_label *labels;
-    size_t count;
-    void *user; // the source's own
-};
-
-struct wire_source {
-    // Opens a view for one question, or to look what there is; called in the loop's thread. Several may be open at a time. A negative errno: e says why there is none.
-    int (*open)(void *user, struct wire_view *out, struct error *e);
-    void (*close)(void *user, struct wire_view *view);
-    void *user;
-};
-
 struct wire_answer {
     const struct wire_view *view;
-    struct str host;                      // the node's name
-    int64_t deadline_ns;                  // CLOCK_MONOTONIC
-    const struct query_watch *watch;      // NULL: nobody counts the memory
-    struct query_reservation reservation; // of `arena` and what wire_answer_hold has named
-    struct arena arena;                   // as long as the answer; at most WIRE_ANSWER_MEMORY
-    void *state;                          // the question's, in `arena`
+    struct str host;                // the node's name
+    int64_t deadline_ns;            // CLOCK_MONOTONIC
+    const struct work_watch *watch; // NULL: nobody counts the memory
+    struct reservation reservation; // of `arena` and what wire_answer_hold has named
+    struct arena arena;             // as long as the answer; at most WIRE_ANSWER_MEMORY
+    void *state;                    // the question's, in `arena`
     const struct wire_question_row *row;
 };
 
@@ -77,7 +61,7 @@ int64_t wire_question_until(unsigned question, struct str request);
 
 // View and host must outlive the answer, and the request: what is read of it are views. wire_answer_end also after a failure.
 int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
-                      struct str host, int64_t deadline_ns, const struct query_watch *watch, struct error *e);
+                      struct str host, int64_t deadline_ns, const struct work_watch *watch, struct error *e);
 // The answer takes `bytes` beside its arena now. Returns what the watch returns.
 int wire_answer_hold(struct wire_answer *a, size_t bytes, struct error *e);
 int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e);

@@ -1,7 +1,7 @@
 #include "ask/recent_wire.h"
 
 #include "ask/about.h"
-#include "ask/answers.h"
+#include "ask/question_internal.h"
 #include "ask/labels_wire.h"
 #include "ask/numbers.h"
 #include "base/clock.h"

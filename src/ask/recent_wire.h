@@ -8,6 +8,7 @@
 #ifndef SONDE_ASK_RECENT_WIRE_H
 #define SONDE_ASK_RECENT_WIRE_H
 
+#include "ask/question.h"
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "store/store.h"

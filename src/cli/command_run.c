@@ -2,7 +2,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "launch/allocation.h"
-#include "launch/run.h"
+#include "launch/launcher.h"
 #include "wire/bulk.h"
 
 #include <errno.h>

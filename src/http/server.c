@@ -8,6 +8,7 @@
 //   socket ── libmicrohttpd ── receive ── workers ── routes_answer ── handlers
 //                  └── connections: limits and time-outs
 #include "aggregator/aggregator.h"
+#include "ask/questions.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own_memory.h"
@@ -591,7 +592,7 @@ static int expect_all(struct hub *hub, struct str hosts, struct error *e)
 
 static int start_hub(struct aggregator *g, const struct aggregator_hub *o, struct error *e)
 {
-    struct hub_options hub = {.settings = {.job = g->service.job},
+    struct hub_options hub = {.settings = {.questions = &ask_questions, .job = g->service.job},
                               .address = o->address,
                               .port = o->port,
                               .fd = o->fd,

@@ -228,7 +228,7 @@ static int look(void *user, struct error *e)
     return error_set(e, -ECANCELED, "the client has hung up");
 }
 
-const struct query_watch *workers_watch(void)
+const struct work_watch *workers_watch(void)
 {
     return current ? &current->watch : NULL;
 }
@@ -340,7 +340,7 @@ bool workers_put(struct workers *w, struct job *job)
     job->slow = job->judged = false;
     job->query_bytes = job->answer_bytes = 0;
     atomic_store(&job->refused, false);
-    job->watch = (struct query_watch){.look = look, .hold = hold_query, .release = release_query, .user = job};
+    job->watch = (struct work_watch){.look = look, .hold = hold_query, .release = release_query, .user = job};
     pthread_mutex_lock(&w->lock);
     bool open = !atomic_load(&w->stop);
     if (open) {

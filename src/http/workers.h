@@ -15,7 +15,9 @@
 
 #include "base/error.h"
 #include "base/memory_account.h"
-#include "query/query.h"
+#include "base/reservation.h"
+
+#include <stdint.h>
 
 struct workers;
 
@@ -33,7 +35,7 @@ struct job {
     size_t body_bytes, query_bytes, answer_bytes;
     bool slow, judged;
     _Atomic bool refused;
-    struct query_watch watch;
+    struct work_watch watch;
 };
 
 // What happens when no request has run for `after_ns`: `call` is called, once each time.
@@ -63,7 +65,7 @@ void workers_destroy(struct workers *w);
 bool workers_put(struct workers *w, struct job *job);
 
 // What the request that this thread is answering is to be told and asked; NULL outside of a worker.
-const struct query_watch *workers_watch(void);
+const struct work_watch *workers_watch(void);
 
 // The answer that this thread is making needs `bytes`, beside what its queries need. Does nothing outside of a worker.
 // -EBUSY: the limit.

@@ -28,6 +28,7 @@ EXCUSED = {
     ("cluster.md", "ssh -NL"): NO_CLUSTER,
     ("dragon.md", "-- dragon PROG.py"): NO_DRAGON,
     ("dragon.md", "-- dragon -s PROG.py"): NO_DRAGON,
+    ("dragon.md", "-- dragon env"): NO_DRAGON,
     ("examples.md", "scipy_scale_work.py --dragon"): NO_CLUSTER,
     ("examples.md", "merge_sort.py"): NO_CLUSTER,
     ("examples.md", "slow_gpu.py --plot"): NO_CLUSTER,
@@ -54,6 +55,16 @@ done | sonde put
 echo "loss 0.5 rank=3" | sonde put
 TOKEN=$(sonde token --write)
 """
+# A database as Dragon's node server leaves it.
+DUMP = """
+mkdir -p DUMP_DIR/telemetry
+python3 -c '
+import sqlite3
+with sqlite3.connect("DUMP_DIR/telemetry/ts_me_n1_20261123_014055.db") as db:
+    db.execute("CREATE TABLE datapoints (metric varchar(50), timestamp varchar(30), value real, tags json)")
+    db.execute("INSERT INTO datapoints VALUES (?, ?, ?, ?)", ("load_average", "1795000000", 0.5, "null"))
+'
+"""
 STEPS = """
 import time, sonde
 for step in range(12):
@@ -72,6 +83,8 @@ BEFORE = {
     ' [ "$1" = server ] && [ ${#SONDE_TOKEN} = 64 ]; }\n'
     "sonde token --token-file $HOME/.config/sonde/token >/dev/null\n",
     ("detect.md", "sonde probe"): "export SONDE_PROBE_DEVICES=cpu:0\n",
+    ("dragon.md", "PROG.py"): "echo 'from sonde import Telemetry; Telemetry().add_data(\"loss\", 1)' >PROG.py\n",
+    ("dragon.md", "sonde import"): DUMP,
 }
 PYTHON = """
 import os, sonde

@@ -4,8 +4,11 @@
 #   tests/python/dragon_original.sh            prints the differences; exit code 1 if there are any
 #   tests/python/dragon_original.sh --update   writes dragon_answers.json
 #   tests/python/dragon_original.sh --beside SONDE PACKAGES
-#                                              the original's runtime under `sonde run`: a program with its import changed, and one without;
+#                                              the original's runtime under `sonde run`: a program with its import changed, one
+#                                              without, and one that uses Batch;
 #                                              SONDE: build/src/cli/sonde, PACKAGES: build/bindings/python
+#   tests/python/dragon_original.sh --dump SONDE PACKAGES
+#                                              imports dumps of the original, and compares the answers
 #   tests/python/dragon_original.sh PROGRAM…   runs a program under the original
 #
 # By hand, because it installs 60 MB and because the original's processes outlive their launcher when something fails. It takes about a
@@ -73,6 +76,32 @@ END
     timeout -k 5 120 "$sonde" run -q -l 2 --no-record -- dragon -s "$here/dragon_beside.py"
     timeout -k 5 120 "$sonde" run -q -l 2 --record "$lab/recording" --tsdb-server-port=4243 -- dragon -s "$lab/unchanged.py"
     "$sonde" query --list "$lab/recording" | grep 'unchanged{.*rank=3}'
+    cat >"$lab/batch.py" <<'END'
+from multiprocessing import set_start_method
+
+import dragon  # noqa: F401
+from dragon.workflows.batch import Batch
+
+
+def square(x):
+    return x * x
+
+
+if __name__ == "__main__":
+    set_start_method("dragon")
+    batch = Batch()
+    assert [task.get() for task in [batch.function(square, i) for i in range(20)]] == [i * i for i in range(20)]
+    batch.join()
+END
+    timeout -k 5 240 "$sonde" run -q -l 2 --record "$lab/batch" --tsdb-server-port=4243 -- dragon -s "$lab/batch.py"
+    "$sonde" query --list "$lab/batch" | grep 'num_running_tasks{'
+    "$sonde" query --list "$lab/batch" | grep 'num_completed_tasks{'
+    exit
+fi
+if [ "${1:-}" = --dump ]; then
+    original "$here/dragon_dumps.py" write "$lab/answers.json"
+    "$2" import --format dragon-sqlite -o "$lab/recordings" "$lab/dump"
+    PYTHONPATH=$3 "$lab/venv/bin/python" "$here/dragon_dumps.py" compare "$lab/answers.json" "$lab/recordings"
     exit
 fi
 if [ $# -gt 0 ] && [ "$1" != --update ]; then

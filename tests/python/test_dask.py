@@ -499,11 +499,32 @@ class Recording(Clusters):
         [step, part] = [[place for place, name in enumerate(data["inner"]["name"]) if name == wanted] for wanted in ("step", "part")]
         self.assertEqual((len(step), [data["inner"]["parent"][place] for place in part]), (3, step))
         self.assertEqual({data["tasks"]["key"][data["inner"]["task"][place]].split("-")[0] for place in step}, {"stepped"})
+        for span in ("dask_dag", "dask_stretch"):
+            self.look_at_gpus_by(span, recorded, job)
         before = self.recordings()
         self.sonde("run", "--quiet", "-l", 2, "--", "true", env=dict(os.environ))
         [other] = set(self.recordings()) - set(before)
         with self.assertRaisesRegex(ValueError, "is no recording of a Monitor"):
             Monitor.from_recording(self.runs / other)
+
+    def look_at_gpus_by(self, span, recorded, job):
+        """The peak memory of each GPU by job and dag, of the command line, is that of the samples between the spans' ends."""
+        asked = self.sonde("query", "--json", "--per-span", span, "none:0all-max:gpu_memory_used_bytes", self.runs / job, env=dict(os.environ))
+        found = {}
+        for one in json.loads(asked.stdout):
+            place = tuple(one["tags"][name] for name in ("job", "dag", "gpu"))
+            found[place] = max([*one["dps"].values(), found.get(place, 0)])
+        wanted = {}
+        far_ns = time.time_ns() + 10**9
+        for one in recorded._store.raw(0, far_ns // 10**6, 10**9, [("gpu_memory_used_bytes", {"host": "*"})], 1):
+            for stretch in recorded._store.spans(span, 0, far_ns):
+                values = [value for t_ns, value in zip(one["t_ns"], one["values"]) if stretch["start_ns"] <= t_ns < stretch["end_ns"]]
+                place = (stretch["tags"]["job"], stretch["tags"]["dag"], one["tags"]["gpu"])
+                if values:
+                    wanted[place] = max([*values, wanted.get(place, 0)])
+        self.assertEqual(found, wanted)
+        self.assertEqual({gpu for _, _, gpu in found}, {str(gpu) for gpu in range(GPUS)})
+        self.assertGreater(len({(job, dag) for job, dag, _ in found}), 2)
 
     def test_identity_and_own_gpu(self):
         with self.cluster(0) as (cluster, client):
@@ -855,6 +876,16 @@ class Faults(Clusters):
                     call()
             Monitor(client).shutdown()
 
+    def test_a_cluster_that_is_closed(self):
+        with self.cluster(0) as (cluster, _), dask.config.set({"distributed.comm.timeouts.connect": "500ms"}), Client(cluster.scheduler_address) as client:
+            monitor = Monitor(client)
+            monitor.attach(tracking=["tasks"], polling_interval=INTERVAL_MS)
+            address = cluster.scheduler_address
+            cluster.close()
+            for call in (monitor.start, monitor.stop, lambda: monitor.get_peaks("tasks"), lambda: monitor.to_csv(self.root)):
+                with self.assertRaisesRegex(RuntimeError, f"does not answer at {address}.*from_recording|the client of this Monitor is closed.*from_recording"):
+                    call()
+
     def test_the_scheduler_is_killed(self):
         """Nothing stays behind, and the recording is kept."""
         script = self.root / "cluster.py"
@@ -925,7 +956,10 @@ class Deployments(Clusters):
 
     def test_the_dashboard(self):
         """Each of its panels has a line for each worker, GPU or cluster, and all that workers say has a panel."""
-        panels = json.loads(pathlib.Path(os.environ["DASHBOARDS"], "dask.json").read_text())["panels"]
+        dashboard = json.loads(pathlib.Path(os.environ["DASHBOARDS"], "dask.json").read_text())
+        panels = dashboard["panels"]
+        asked = {name for panel in panels for name in re.findall(r"\$\{(\w+)[:}]", json.dumps(panel["targets"]))}
+        self.assertEqual(asked, {variable["name"] for variable in dashboard["templating"]["list"]})
         of_workers = {metric for kind, metric in _settings.KINDS.values() if kind == "worker"}
         self.assertLess(of_workers, {panel["targets"][0]["metric"] for panel in panels})
         with self.cluster(2) as (_, client):
@@ -941,12 +975,14 @@ class Deployments(Clusters):
                 [target] = panel["targets"]
                 tags = [one["tagk"] for one in target["filters"]]
                 filters = [one | {"filter": one["filter"].replace("${host:pipe}", ".*")} for one in target["filters"]]
-                query = {"metric": target["metric"], "aggregator": target["aggregator"], "downsample": "1s-avg", "filters": filters}
+                query = {"metric": target["metric"], "aggregator": target["aggregator"], "downsample": f"1s-{target['downsampleAggregator']}", "filters": filters}
                 if panel["title"] == "interpreter's lock" and importlib.util.find_spec("gilknocker") is None:
                     continue
                 answer = json.loads(server.ask("/api/query", json.dumps({"start": begun - 5, "end": begun + 3, "queries": [query]})))
                 self.assertEqual(len({tuple(one["tags"][tag] for tag in tags) for one in answer}), lines[tags[-1]], panel["title"])
                 self.assertTrue(all(one["dps"] for one in answer), panel["title"])
+                if tags == ["cluster"]:
+                    self.assertTrue(all(value == int(value) for one in answer for value in one["dps"].values()), panel["title"])
 
     def test_two_clusters_within_a_run(self):
         """They share the run; each Monitor sees its own cluster at its own interval."""

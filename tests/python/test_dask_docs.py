@@ -74,6 +74,7 @@ class Docs(Clusters):
         live, of_files = self.block("get_peaks")
         self.assertEqual(live, of_files)
         self.assertEqual([{job: len(values) for job, values in jobs.items()} for jobs in live], [{0: GPUS}, {0: GPUS}])
+        self.assertEqual(self.block("monitor.report("), ["run.html"])
         everything = Monitor(client).get_peaks("compute-util")
         self.assertEqual((len(everything), live), (WORKERS, [everything[0], everything[8]]))
 

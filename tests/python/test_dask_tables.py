@@ -10,6 +10,7 @@ import unittest
 
 sys.path.insert(0, os.environ["PACKAGE"])
 from sonde.dask import _csv, _tables  # noqa: E402
+from sonde.dask._settings import KINDS  # noqa: E402
 
 try:
     import pyarrow
@@ -44,6 +45,12 @@ class NoPyarrow(unittest.TestCase):
 
 @unittest.skipUnless(pyarrow, "pyarrow is not here")
 class Tables(unittest.TestCase):
+    def test_bytes_are_whole_numbers(self):
+        of_bytes = [name for name, (_, metric) in KINDS.items() if metric.endswith("_bytes")]
+        self.assertIn("unmanaged", of_bytes)
+        schema = _tables.to_arrow(0, of_bytes, []).schema
+        self.assertEqual({str(schema.field(name).type) for name in of_bytes}, {"int64", "list<item: int64>"})
+
     def test_types_and_nulls(self):
         table = _tables.to_arrow(3, COLUMNS, ROWS)
         self.assertEqual({name: str(table.schema.field(name).type).replace("element: ", "item: ") for name in table.column_names}, {

@@ -6,6 +6,7 @@ The databases are made here with the tables of dragonhpc 0.14.1 (dragon_original
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -87,6 +88,21 @@ class Import(Place):
             for path in self.folder.iterdir():
                 path.unlink()
             shutil.rmtree(self.root / "made")
+
+    def test_rows_of_anything(self):
+        """Every row is in the recording, replaced by a later one, without a value, or left out and counted."""
+        some = random.Random(SEED)
+        things = (None, 5, 1.5, "m", "a\0b", b"\xff\x00\xfe", "x" * 5000, "é" * 300, "", '{"a":1}', '{"a":1,"a":2}', '{"":"x"}', json.dumps({f"k{i}": i for i in range(40)}),
+                  json.dumps({"k": "v" * 3000}), '{"a":1e999}', '{"a":' + "[" * 3000 + "]" * 3000 + "}", '{"a":{"b":1}}', '{"host":"z"}', '{"a b":"\\u0000"}', "[]", '"x"', NOW,
+                  f"{NOW}.1234567891234", f"{NOW}.", ".5", "-3", "9" * 25, 2**63 - 1, -(2**63), float("inf"), 1e300, "nan", "0x10")
+        rows = [("m" if some.random() < 0.5 else some.choice(things), str(NOW + some.randrange(9)) if some.random() < 0.6 else some.choice(things),
+                 some.random() if some.random() < 0.5 else some.choice(things), "null" if some.random() < 0.2 else some.choice(things)) for _ in range(int(3000 * ROUNDS))]
+        self.database("ts_root_n1_20261123_014055.db", rows, "CREATE TABLE datapoints (metric, timestamp, value, tags)")
+        done = self.make(self.folder)
+        values, count, replaced = map(int, re.search(r": (\d+) values in \d+ series, (\d+) rows \((\d+) replaced", done.stdout).groups())
+        left_out = int(re.search(r": (\d+) rows could not", done.stderr)[1])
+        self.assertEqual(values + replaced + left_out + sum(row[2] is None for row in rows), count, f"SONDE_TEST_SEED={SEED}")
+        self.assertEqual((count, sum(map(len, self.points("n1").values()))), (len(rows), values), f"SONDE_TEST_SEED={SEED}")
 
     def test_clients_and_servers_read_it(self):
         rows = [("loss %", str(NOW + i), i / 2, json.dumps({"rank": i % 2})) for i in range(10)] + [("used_RAM", str(NOW), 50, "null")]

@@ -581,7 +581,9 @@ export class Report {
         c.fillStyle = theme.ground;
         c.textAlign = 'left';
         c.textBaseline = 'middle';
-        c.fillText(fit(c, key[box.task]!, w - 8), x + 4, row.y + high / 2 - 1);
+        const whole = key[box.task]!;
+        const text = c.measureText(whole).width <= w - 8 ? whole : this.data.prefixes[p]!.prefix;
+        c.fillText(fit(c, text, w - 8), x + 4, row.y + high / 2 - 1);
       }
       if (box.task === chosen) {
         c.strokeStyle = theme.text;

@@ -81,7 +81,7 @@ static bool read_words(struct sender *s)
 }
 
 // Runs a script of sh there, whatever the user's shell is.
-static int run(const char *node, struct buf *script, int in, const struct query_watch *watch, struct error *e)
+static int run(const char *node, struct buf *script, int in, const struct work_watch *watch, struct error *e)
 {
     struct sender s = {0};
     struct buf command = {0};
@@ -108,7 +108,7 @@ static int run(const char *node, struct buf *script, int in, const struct query_
     return error_set(e, -EIO, "%s: %s", node, s.size ? s.last : "ssh has ended without a word");
 }
 
-int dump_send_prepare(const char *node, const char *folder, const struct query_watch *watch, struct error *e)
+int dump_send_prepare(const char *node, const char *folder, const struct work_watch *watch, struct error *e)
 {
     struct buf script = {0};
     buf_add_str(&script, STR("d="));
@@ -125,7 +125,7 @@ int dump_send_prepare(const char *node, const char *folder, const struct query_w
 }
 
 int dump_send_file(const char *node, const char *folder, const char *name, const char *path,
-                   const struct query_watch *watch, struct error *e)
+                   const struct work_watch *watch, struct error *e)
 {
     struct stat info;
     int in = open(path, O_RDONLY | O_CLOEXEC);

@@ -4,7 +4,6 @@
 #include "base/condition.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "faces/native/stream.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -380,7 +380,7 @@ static void it_can_be_ended(void **state)
     struct world *w = *state;
     struct error e;
     int looks = 0;
-    struct query_watch watch = {.look = give_up, .hold = hold_anything, .release = release_anything, .user = &looks};
+    struct work_watch watch = {.look = give_up, .hold = hold_anything, .release = release_anything, .user = &looks};
     struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS, .watch = &watch};
     struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
     struct wire_copied copied;
@@ -417,7 +417,7 @@ static void a_copy_that_is_damaged_all_the_time(void **state)
         append(w, 10);
         stat(w->path, &info);
         struct vandal vandal = {.path = w->path, .at = 4096 + i, .size = info.st_size};
-        struct query_watch watch = {
+        struct work_watch watch = {
             .look = damage_some, .hold = hold_anything, .release = release_anything, .user = &vandal};
         struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS, .watch = &watch};
         struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};

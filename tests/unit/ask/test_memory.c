@@ -81,7 +81,7 @@ static int end(void **state)
     return 0;
 }
 
-static struct hub_where everywhere(const struct query_watch *watch)
+static struct hub_where everywhere(const struct work_watch *watch)
 {
     return (struct hub_where){.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS, .watch = watch};
 }
@@ -173,7 +173,7 @@ static void a_list_counts_while_it_grows(void **state)
 {
     (void)state;
     struct told told = {.limit_bytes = SIZE_MAX};
-    struct query_watch watch = {look, hold, release, &told};
+    struct work_watch watch = {look, hold, release, &told};
     struct hub_where where = everywhere(&watch);
     struct store_events_wanted m = {.to_ns = INT64_MAX};
     struct arena arena = {0};
@@ -207,7 +207,7 @@ static void all_parts_of_a_query_count_together(void **state)
         assert_int_equal(net_open_reader(&net.reader, &local, &e), 0);
         local.labels = &head;
         struct told told = {.limit_bytes = SIZE_MAX, .malloc_before = malloc_bytes()};
-        struct query_watch watch = {look, hold, release, &told};
+        struct work_watch watch = {look, hold, release, &told};
         struct hub_where where = everywhere(&watch);
         where.local = &local;
         struct query q = {.metric = STR("m"), .aggregator = aggregators[i], .end_ns = INT64_MAX};

@@ -22,7 +22,7 @@ struct request {
 static void run(void *user)
 {
     struct request *r = user;
-    const struct query_watch *watch = workers_watch();
+    const struct work_watch *watch = workers_watch();
     r->running = true;
     if (r->query_bytes)
         r->rc = watch->hold(watch->user, r->query_bytes, &r->error);

@@ -12,6 +12,8 @@ from ._recording import Recorded
 from ._rows import Rows
 from ._settings import Settings, check
 
+OF_ENDED = "of a cluster that has ended, `sonde query --list` finds the recording, and Monitor.from_recording() reads it"
+
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -209,7 +211,7 @@ class Monitor:
     def _run(self, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any, **keywords: Any) -> Any:
         """Awaitable for an asynchronous client, else the result."""
         if self.client.status in ("closing", "closed"):
-            raise RuntimeError("the client of this Monitor is closed: make a Monitor(Client(address)); of a cluster that has ended, `sonde query --list` finds the recording")
+            raise RuntimeError(f"the client of this Monitor is closed: make a Monitor(Client(address)); {OF_ENDED}")
         return self.client.sync(function, *arguments, **keywords)
 
     async def _on_scheduler(self, function: str, **keywords: Any) -> Any:
@@ -221,6 +223,9 @@ class Monitor:
             if error.name and error.name.split(".")[0] == "sonde":
                 raise RuntimeError("sonde is not installed where the scheduler runs (pip install sonde)") from None
             raise
+        except OSError as error:  # Dask's CommClosedError is one
+            address = getattr(self.client.scheduler, "address", None) or "its address"
+            raise RuntimeError(f"the cluster of this Monitor does not answer at {address} ({error}): start it again; {OF_ENDED}") from error
         if isinstance(answer, Warning):
             warnings.warn(answer, stacklevel=2)
             return None

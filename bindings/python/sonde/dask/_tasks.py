@@ -57,7 +57,7 @@ def gather(store: "Store", settings: "Settings", periods: list[tuple[int, int]],
         by_worker.setdefault(life.worker, []).append(life)
     mine = (one for one in spans if one["name"] == SPAN and one["tags"].get("cluster") == settings.cluster)
     tasks = [task for task in (task_of(one, by_worker, last_ns) for one in mine) if task and _recorded(task, periods)]
-    found["tasks"] = sorted(tasks, key=lambda task: task.start_ns)
+    found["tasks"] = sorted(tasks, key=lambda task: int(task.start_ns))
     found["inner"] = inner_of(spans, found["tasks"])
     return found
 
@@ -86,7 +86,7 @@ def inner_of(spans: Iterable[dict[str, Any]], tasks: Sequence[Task]) -> list[Inn
     of_task = {task.id: place for place, task in enumerate(tasks)}
     places: dict[int, tuple[int, int]] = {}  # span → its task, its own place
     found: list[Inner] = []
-    left = sorted((one for one in spans if one["parent"] and one["name"] not in OWN), key=lambda one: one["start_ns"])
+    left = sorted((one for one in spans if one["parent"] and one["name"] not in OWN), key=lambda one: int(one["start_ns"]))
     while left:
         later = []
         for one in left:

@@ -1,4 +1,4 @@
-#include "launch/run.h"
+#include "launch/launcher.h"
 
 #include "base/clock.h"
 #include "base/hex.h"

@@ -1,6 +1,6 @@
-// answers.h - the rows of the table of questions, for question.c.
-#ifndef SONDE_ASK_ANSWERS_H
-#define SONDE_ASK_ANSWERS_H
+// question_internal.h - the rows of the table of questions, for question.c.
+#ifndef SONDE_ASK_QUESTION_INTERNAL_H
+#define SONDE_ASK_QUESTION_INTERNAL_H
 
 #include "ask/question.h"
 

@@ -1,6 +1,6 @@
-#include "query/reservation.h"
+#include "base/reservation.h"
 
-int query_reserve(struct query_reservation *r, size_t bytes, struct error *e)
+int reservation_grow(struct reservation *r, size_t bytes, struct error *e)
 {
     if (!r->watch || bytes <= r->bytes)
         return 0;
@@ -10,7 +10,7 @@ int query_reserve(struct query_reservation *r, size_t bytes, struct error *e)
     return rc;
 }
 
-void query_unreserve(struct query_reservation *r, size_t bytes)
+void reservation_shrink(struct reservation *r, size_t bytes)
 {
     if (!r->watch || bytes >= r->bytes)
         return;

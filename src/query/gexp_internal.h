@@ -1,6 +1,6 @@
-// gexp_tree.h - what gexp.c makes and gexp_run.c works off.
-#ifndef SONDE_QUERY_GEXP_TREE_H
-#define SONDE_QUERY_GEXP_TREE_H
+// gexp_internal.h - what gexp.c makes and gexp_run.c works off.
+#ifndef SONDE_QUERY_GEXP_INTERNAL_H
+#define SONDE_QUERY_GEXP_INTERNAL_H
 
 #include "query/gexp.h"
 
