@@ -278,6 +278,8 @@ class Reports(Program):
         self.assertEqual(sum(len(row["boxes"]) + sum(one["tasks"] for one in row["bins"]) for row in rows), 100_000)
         wanted = sum(task.end_ns - task.start_ns for task in tasks) / 1e6
         self.assertAlmostEqual(of_large["orders"]["prefix"][1]["ms"], wanted, delta=100_000 * MICROSECOND_MS)
+        nearer = of_large["zoomed"]["range"]
+        self.assertLess(nearer["to"] - nearer["from"], 0.5 * (of_large["whole"]["range"]["to"] - of_large["whole"]["range"]["from"]))
         for row in rows[:4]:  # a pixel is as busy as its tasks
             for one in row["bins"]:
                 self.assertTrue(0 < one["busy"] <= 1)

@@ -30,7 +30,7 @@ Path = Union[str, "os.PathLike[str]"]
 def write(path: Path, found: dict[str, Any], title: str) -> str:
     """A report of what `_tasks.gather` found; its path."""
     text = json.dumps(packed(found, title), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    data = base64.b64encode(gzip.compress(text.encode(errors="replace"), 9, mtime=0)).decode()
+    data = base64.b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
     before, after = PAGE.read_text(encoding="utf-8").split(PLACE)
     with _csv.replaced(path) as unfinished:
         pathlib.Path(unfinished).write_text(f"{before}{PLACE[:-5]}{data}<{after}", encoding="utf-8")
