@@ -80,7 +80,7 @@ class Dragon(unittest.TestCase):
         return done
 
     def test_programs_of_each_node_write_to_its_port(self):
-        """Without a token, to the loopback address, as the job's user only; the points are of that node."""
+        """Without a token, on loopback, as the job's user only; the points are of that node."""
         record = "/mnt/shared/recording"
         done = self.job(WRITES, "--dragon-compatible", f"--record={record}", command=["srun"])
         self.assertEqual(done.stderr, "")
