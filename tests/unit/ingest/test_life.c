@@ -368,8 +368,8 @@ static void hello_in_ten_lines(void **state)
     struct child *c = node_spawn_program(&n, NULL, arguments);
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
-    assert_int_equal(count_of(&n, "answer"), 43);
-    assert_non_null(fake_event(n.store, "hello", 0));
+    assert_int_equal(count_of(&n, "loss"), 20);
+    assert_non_null(fake_event(n.store, "done", 0));
     node_close(&n);
 }
 
