@@ -119,7 +119,8 @@ class Groups(Program):
             client.connect()
             def calls(): return sum(len(s) for m in ("one", "two") for s in client.query(metric=m))
             end = time.monotonic() + 60
-            while calls() != counter.value: assert time.monotonic() < end, (calls(), counter.value)
+            # stop() may end each of the two in the middle of a call.
+            while not calls() <= counter.value <= calls() + 2: assert time.monotonic() < end, (calls(), counter.value)
             print(list(array), text.value)
         """, classes=inspect.cleandoc("""
             import multiprocessing as mp
@@ -130,9 +131,10 @@ class Groups(Program):
                     with counter.get_lock():
                         counter.value += 1
                         count = counter.value
-                    array[0], array[1:] = count, [len(array), sum(array[1:3])]
-                    assert list(array)[1] == 3 and text.raw == b"abc" and text.get_obj()[0] == b"a", list(array)
-                    text[0] = b"x"; text[0] = b"a"
+                        array[0], array[1:] = count, [len(array), sum(array[1:3])]
+                        assert list(array)[:2] == [count, 3], list(array)
+                    assert text.raw == b"abc" and text.get_obj()[0] == b"a"
+                    text[0] = b"a"
                     try: array[3]
                     except IndexError: pass
                     else: raise AssertionError
