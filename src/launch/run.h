@@ -29,8 +29,8 @@ struct launch_options {
     bool keep; // the recording is never removed to make room
     bool no_record;
     bool dragon_compatible;
-    bool open_view;                   // over HTTP, our own user's programs on this machine need no token to view
-    const char *auth_key;             // the control token that the configuration file holds; "" = none
+    bool open_view;                   // our own user's programs on this machine view over HTTP without a token
+    const char *auth_key;             // the control token of the configuration file; "" = none
     bool open_hub;                    // nodes that we do not start may join; the command is told the port
     const char *tunnel_node;          // whose port leads to the HTTP server (tunnel.h); NULL = none
     int tunnel_port;                  // 0 = the server's own

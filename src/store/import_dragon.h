@@ -7,8 +7,8 @@
 //   offline_ts_USER_HOST.db      datapoints(table_name, …): those of many nodes, by host
 //
 // timestamp is a text of seconds, tags are a JSON object or null. Each host becomes one recording
-// DIR/HOST.sonde, made from all of its files. As in Dragon's own answers, the last row of a series and
-// a second counts. Series carry the label `host`; Dragon's names become sonde's (load_average is
+// DIR/HOST.sonde, made from all of its files. As in Dragon's own answers, the last row of a series
+// and a second counts. Series carry the label `host`; Dragon's names become sonde's (load_average is
 // load_1m). A name that no metric can have is stored as base/storable_name.h says.
 #ifndef SONDE_STORE_IMPORT_DRAGON_H
 #define SONDE_STORE_IMPORT_DRAGON_H
@@ -22,7 +22,7 @@ struct import_dragon_recording {
     uint64_t values; // in the recording
     uint64_t series;
     uint64_t repeats; // rows that a later one of the same series and time replaces
-    uint64_t bad;     // rows that are left out: no name, time or tags that make sense, or a text as value
+    uint64_t bad;     // rows that are left out: name, time, tags or value make no sense
     uint64_t file_bytes;
 };
 

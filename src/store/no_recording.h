@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/str.h"
 
-// -ENOENT, and in *e that PATH holds no recording; if databases of Dragon's telemetry lie there (or in
-// its folder telemetry), also how to import them.
+// -ENOENT, and in *e that PATH holds no recording; if databases of Dragon's telemetry lie there (or
+// in its folder telemetry), also how to import them.
 int no_recording(const char *path, struct error *e);
 
 // Whether a file is called like a database of Dragon's telemetry that holds one host: ts_….db.

@@ -103,7 +103,7 @@ class Config(Place):
         self.nothing_left_in(elsewhere)
 
     def test_dragons_key(self):
-        """auth_key is the job's token: clients change it for one, and may then do what Dragon's clients may."""
+        """auth_key is the job's token: clients exchange it, and may do what Dragon's clients may."""
         key = "k" * 40
         path = self.write(f"auth_key: {key}\n")
         path.chmod(0o600)
@@ -134,7 +134,7 @@ class Config(Place):
         self.assertEqual(done.stdout, fixed.read_text())
 
     def test_reading_without_a_token(self):
-        """As Grafana with Dragon's data source; through a tunnel that every user of another node reaches it is refused."""
+        """As Grafana with Dragon's data source; together with a reverse tunnel it is refused."""
         path = self.write("view_without_token: true\n")
         ask = textwrap.dedent("""
             import os, urllib.error, urllib.request

@@ -53,7 +53,8 @@ if __name__ == "__main__":
     def by_host(): return {s.tags["host"]: list(s.values) for s in client.query(metric="counted")} if "counted" in client.get_metrics() else {}
     while len([v for v in by_host().values() if len(v) > 3]) < 3: assert time.monotonic() < deadline, by_host()
     group.stop()
-    while sum(map(len, by_host().values())) != counter.value: assert time.monotonic() < deadline, (by_host(), counter.value)
+    # stop() may end each of the three in the middle of a call.
+    while not 0 <= counter.value - sum(map(len, by_host().values())) <= 3: assert time.monotonic() < deadline, (by_host(), counter.value)
     print(json.dumps(by_host()))
 """
 
@@ -80,7 +81,7 @@ class Dragon(unittest.TestCase):
         return done
 
     def test_programs_of_each_node_write_to_its_port(self):
-        """Without a token, to the loopback address, as the job's user only; the points are of that node."""
+        """Without a token, on loopback, as the job's user only; the points are of that node."""
         record = "/mnt/shared/recording"
         done = self.job(WRITES, "--dragon-compatible", f"--record={record}", command=["srun"])
         self.assertEqual(done.stderr, "")
@@ -92,7 +93,8 @@ class Dragon(unittest.TestCase):
         """Each call on any node gets a number of its own from the program's counter."""
         by_host = json.loads(self.job(COUNTS, "--no-record").stdout)
         values = sorted(v for host in HOSTS for v in by_host[host])
-        self.assertEqual(values, list(range(1, len(values) + 1)))
+        self.assertEqual((len(set(values)), values[0]), (len(values), 1))
+        self.assertLessEqual(values[-1], len(values) + 3)
 
 
 if __name__ == "__main__":

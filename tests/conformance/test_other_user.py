@@ -131,7 +131,7 @@ class Roles(Served):
 
 
 class OpenView(Case):
-    """--view-without-token: programs of the server's own user read, and do nothing else; nobody else does."""
+    """--view-without-token: programs of the server's own user read, and nobody does more."""
     READS = ("/", "/metrics", "/sonde/v1/status", "/api/suggest?type=metrics&q=c", f"/api/query?start={T}&end={END}&m=sum:cpu", "/api/aggregators", "/api/search/lookup?m=cpu")
     arguments = ("agent=/nowhere/agent.sock", "open_view=1")
     write = classmethod(lambda cls, folder: Served.write(folder))

@@ -51,7 +51,7 @@ def of_hosts(*metrics):
     return [(m, "sum", (HOST,)) for m in metrics]
 
 
-# By dashboard: metric, aggregator, filters (type and tag). Filters match everything, and do not group.
+# By dashboard: metric, aggregator, filters (type and tag). Filters match all, and do not group.
 PANELS = {
     "Grafana_DragonTelemetryDashboard": [
         *of_hosts("load_average", "used_RAM", "cpu_percent"),

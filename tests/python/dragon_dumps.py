@@ -1,4 +1,6 @@
-"""What the original answers from its databases, and what sonde answers from recordings made of its dumps (dragon_original.sh --dump).
+"""Answers of the original from its databases, and of sonde from recordings of its dumps.
+
+dragon_original.sh --dump runs it:
 
     dragon … dragon_dumps.py write ANSWERS.json
     python3 dragon_dumps.py compare ANSWERS.json RECORDINGS

@@ -1,7 +1,7 @@
-"""Programs inside of Dragon's own runtime under `sonde run`, where dragonhpc is installed (tools/test does it).
+"""Programs inside of Dragon's own runtime under `sonde run`.
 
-`dragon -s` is its launcher for one node. That for several nodes, and Batch, which takes a minute, are tried by
-hand: dragon_original.sh --beside.
+tools/test installs dragonhpc. `dragon -s` is its launcher for one node. The launcher for several
+nodes, and Batch, which takes a minute, are tried by hand: dragon_original.sh --beside.
 """
 
 import os
@@ -31,7 +31,7 @@ class Runtime(Program):
         return self.sonde("query", "--list", self.record).stdout
 
     def unchanged(self, text):
-        """Runs a program that writes to the port of Dragon's node server, which a configuration file names."""
+        """Runs a program that writes to the port that a configuration file names."""
         port = free_port()
         (self.root / "telemetry.yaml").write_text(f"tsdb_server_port: {port}\n")
         self.env["DRAGON_TELEMETRY_CONFIG"] = str(self.root / "telemetry.yaml")

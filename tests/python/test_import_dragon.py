@@ -1,6 +1,7 @@
-"""`sonde import --format dragon-sqlite`: databases as Dragon's node servers write them, and recordings of them.
+"""`sonde import --format dragon-sqlite`: recordings of databases of Dragon's node servers.
 
-The databases are made here with the tables of dragonhpc 0.14.1 (dragon_original.sh --dump imports real ones).
+The databases are made here, with the tables of dragonhpc 0.14.1. dragon_original.sh --dump imports
+real ones.
 """
 
 import json
@@ -63,7 +64,7 @@ class Import(Place):
         self.assertEqual(list((self.root / "made").glob("*")) if (self.root / "made").exists() else [], [])
 
     def test_what_dragon_would_answer(self):
-        """Several dumps of several hosts, which repeat each other's rows: of a series and a second, the last row of the last dump counts."""
+        """Dumps repeat rows: of a series and a second, the last row of the last dump counts."""
         some = random.Random(SEED)
         metrics = {"load_average": [None], "DeviceUtilization": [{"gpu": 0}, {"gpu": 1}], "loss %": [None, {"rank": 3}, {"my key": "a b"}], "größe": [{"share": 0.5, "on": True, "no": None}]}
         for number in range(max(3, int(20 * ROUNDS))):
@@ -83,14 +84,14 @@ class Import(Place):
                             answer.setdefault(key, {})[at] = float(value)
                     self.database(f"ts_a_user_{host}_20261123_0140{dump:02}.db", rows)
                     rows = rows[some.randrange(len(rows)):]  # what the window has left
-            self.make(self.root / "dump", code=int(not all(expected.values())))  # 1: a host has no number at all
+            self.make(self.root / "dump", code=int(not all(expected.values())))
             self.assertEqual({host: self.points(host) for host in expected if expected[host]}, {h: e for h, e in expected.items() if e}, f"SONDE_TEST_SEED={SEED}, round {number}")
             for path in self.folder.iterdir():
                 path.unlink()
             shutil.rmtree(self.root / "made")
 
     def test_rows_of_anything(self):
-        """Every row is in the recording, replaced by a later one, without a value, or left out and counted."""
+        """Every row is in the recording, replaced, without a value, or left out and counted."""
         some = random.Random(SEED)
         things = (None, 5, 1.5, "m", "a\0b", b"\xff\x00\xfe", "x" * 5000, "é" * 300, "", '{"a":1}', '{"a":1,"a":2}', '{"":"x"}', json.dumps({f"k{i}": i for i in range(40)}),
                   json.dumps({"k": "v" * 3000}), '{"a":1e999}', '{"a":' + "[" * 3000 + "]" * 3000 + "}", '{"a":{"b":1}}', '{"host":"z"}', '{"a b":"\\u0000"}', "[]", '"x"', NOW,

@@ -69,7 +69,7 @@ class AddData(Program):
         self.assertEqual((self.values("always"), self.series("third")), ([6], {}))
 
     def test_level_under_dragons_launcher(self):
-        """That for several nodes sets the variable to its own level, 0; programs and their children find the run's."""
+        """It sets the variable to its own level, 0; programs and their children find the run's."""
         out = self.run_it("""
             import os, subprocess
             os.environ["DRAGON_TELEMETRY_LEVEL"] = "0"

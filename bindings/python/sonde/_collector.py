@@ -50,7 +50,7 @@ class Reporter:
 
 
 class Unpickler(pickle.Unpickler):
-    """Of class and arguments; values and arrays of the program's multiprocessing become Shared objects."""
+    """Of class and arguments. Values and arrays of the program become Shared objects."""
 
     def __init__(self, told: dict[str, Any]) -> None:
         super().__init__(io.BytesIO(told["group"]))
@@ -66,7 +66,8 @@ def _told() -> dict[str, Any]:
     for folder in ("dir", "orig_dir"):
         if not os.path.isdir(prepare.get(folder) or "/"):  # of another node
             prepare.pop(folder)
-    if prepare.get("start_method") not in multiprocessing.get_all_start_methods():  # Dragon's, outside of its runtime
+    # Dragon's is not known outside of its runtime.
+    if prepare.get("start_method") not in multiprocessing.get_all_start_methods():
         prepare.pop("start_method", None)
     spawn.prepare(prepare)
     return told

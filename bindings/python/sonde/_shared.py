@@ -1,8 +1,9 @@
-"""Values and arrays of multiprocessing in `collector_args`: the program serves them to its collectors.
+"""Values and arrays of multiprocessing in `collector_args`: the program serves them to collectors.
 
-multiprocessing passes them on to its own children only. Collectors are children of the nodes' agents, on
-other nodes, too. So a collector gets a Shared object in place of each; reads, writes and the lock travel to a
-thread of the program. Both sides prove that they know a random key before anything is read.
+multiprocessing passes them on to its own children only. Collectors are children of the nodes'
+agents, on other nodes, too. So a collector gets a Shared object in place of each; reads, writes and
+the lock travel to a thread of the program. Both sides prove that they know a random key before
+anything is read.
 """
 
 import ctypes
@@ -17,7 +18,11 @@ from typing import Any, Optional
 _KEY_BYTES = 32
 _PLAIN = (int, float, str, bytes, type(None))
 _CTYPES = (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)
-_OF_DRAGON = ("dragon.native.value", "dragon.native.array")  # modules; their objects need Dragon's runtime
+# Modules of objects that need Dragon's runtime.
+_OF_DRAGON = ("dragon.native.value", "dragon.native.array")
+_PROOF_MAX = 256  # bytes of a line before the key is proved
+_UNPROVED_MAX = 64  # connections at one time; each has a thread, for as long as _PROOF_S at most
+_PROOF_S = 10.0
 _LINE_MAX = 1 << 24  # bytes of a request, of an answer
 
 Told = tuple[list[str], int, bytes]  # the addresses, the port and the key of a server
@@ -58,8 +63,8 @@ class _Line:
     def send(self, value: Any) -> None:
         self.connection.sendall(json.dumps(value).encode() + b"\n")
 
-    def receive(self) -> Any:
-        line = self._file.readline(_LINE_MAX)
+    def receive(self, most: int = _LINE_MAX) -> Any:
+        line = self._file.readline(most)
         if not line.endswith(b"\n"):
             raise ConnectionError("the program has closed the connection")
         return json.loads(line)
@@ -77,22 +82,26 @@ class _Line:
 
         me, other = ("program", "collector") if first else ("collector", "program")
         self.send(nonce)
-        theirs = str(self.receive())[: 2 * _KEY_BYTES]
+        theirs = str(self.receive(_PROOF_MAX))[: 2 * _KEY_BYTES]
         if not first:
             self.send(proof(theirs, me))
-        good = hmac.compare_digest(str(self.receive()).encode(), proof(nonce, other).encode())
+        good = hmac.compare_digest(str(self.receive(_PROOF_MAX)).encode(), proof(nonce, other).encode())
         if first and good:
             self.send(proof(theirs, me))
         return good
 
 
 class Server:
-    """Serves the shared objects of this process; ends with it. Only this machine reaches it if the job has one node."""
+    """Serves the shared objects of this process, and ends with it.
+
+    If the job has one node, only that machine reaches it.
+    """
 
     def __init__(self, nodes: list[str]) -> None:
         self._things: list[Any] = []
         self._key = os.urandom(_KEY_BYTES)
         self._listening = socket.create_server(("127.0.0.1" if len(nodes) < 2 else "", 0))
+        self._unproved = threading.BoundedSemaphore(_UNPROVED_MAX)
         self.owner = os.getpid()
         threading.Thread(target=self._accept, name="sonde shared values", daemon=True).start()
 
@@ -109,16 +118,17 @@ class Server:
     def _accept(self) -> None:
         while True:
             connection = self._listening.accept()[0]
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            if self._unproved.acquire(blocking=False):
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            else:
+                connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
         line = _Line(connection)
         held: list[Any] = []  # locks
         try:
-            connection.settimeout(10)  # until the other end has proved that it knows the key
-            if not line.proves_key(self._key, first=True):
+            if not self._is_proved(line):
                 return
-            connection.settimeout(None)
             while True:
                 number, operation, *given = line.receive()
                 try:
@@ -132,6 +142,15 @@ class Server:
             for lock in held:  # by this thread
                 lock.release()
             line.close()
+
+    def _is_proved(self, line: _Line) -> bool:
+        try:
+            line.connection.settimeout(_PROOF_S)
+            good = line.proves_key(self._key, first=True)
+            line.connection.settimeout(None)
+            return good
+        finally:
+            self._unproved.release()
 
     @staticmethod
     def _do(thing: Any, operation: str, given: list[Any], held: list[Any]) -> Any:
@@ -193,7 +212,7 @@ class Shared:
             for address in addresses:
                 line = None
                 try:
-                    line = _Line(socket.create_connection((address, port), timeout=10))
+                    line = _Line(socket.create_connection((address, port), timeout=_PROOF_S))
                     if line.proves_key(key, first=False):
                         line.connection.settimeout(None)
                         self.__dict__["_line"] = line

@@ -47,7 +47,7 @@ _taken: set[str] = set()  # names of the groups that this process has running
 
 
 def _pickled(group: type, arguments: Any) -> tuple[bytes, Optional[_shared.Told]]:
-    """Class and arguments, and where the collectors find values and arrays of multiprocessing among them."""
+    """Class and arguments, and where collectors find the shared values and arrays among them."""
     base: Any = pickle.Pickler
     if group.__module__ == "__main__" and importlib.util.find_spec("cloudpickle") is not None:
         base = importlib.import_module("cloudpickle").Pickler

@@ -73,7 +73,8 @@ class Telemetry(_emit.Sieve):
                 pass
         if self.level:
             self._wait()
-            os.environ[_LEVEL] = str(self.level)  # Dragon's launcher for several nodes has set it to its own, 0
+            # Dragon's launcher for several nodes has set it to its own level, 0.
+            os.environ[_LEVEL] = str(self.level)
 
     def _wait(self) -> None:
         deadline = time.monotonic() + (_WAIT_S if self._timeout is None else self._timeout)
