@@ -52,7 +52,7 @@ static void say(const char *format, ...)
     buf_add_char(&line, '\n');
     // Who listens no more has closed our standard input, too.
     if (!line.failed && write(STDOUT_FILENO, line.data, line.size) < 0)
-        log_debug("nobody listens to this node: %s", strerror(errno));
+        log_debug("no process reads the messages of this node: %s", strerror(errno));
     buf_free(&line);
 }
 
@@ -280,7 +280,7 @@ static int be_told(struct node *n, struct error *e)
     if (status < 0 || n->ending)
         return status;
     if (!n->told.whole)
-        return error_set(e, -ETIMEDOUT, "nobody has said within %d s what to do here (sonde run starts this command)",
+        return error_set(e, -ETIMEDOUT, "no job arrived on standard input within %d s (sonde run starts this command)",
                          NODE_TOLD_MS / 1000);
     struct job *job = &n->job;
     if (!n->told.job[0] || n->told.folder[0] != '/' || !n->told.token[0])
@@ -419,7 +419,7 @@ static void stop_children(struct node *n)
     while ((child_runs(&n->agent.child) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
     if (child_runs(&n->agent.child)) {
-        say("agent has not ended in time and is killed; what it had taken over is in its file");
+        say("agent has not ended in time and is killed; the data that it had taken are in its file");
         kill(n->agent.child.pid, SIGKILL);
     }
     if (child_runs(&n->relay))
