@@ -36,7 +36,7 @@ bench: ## measure everything against its peers; BENCH=emit for one
 	@$(MAKE) --no-print-directory -s build
 	@tools/bench "$(BUILD)" $(BENCH)
 
-lint: ## compiler warnings as errors under gcc and clang, clang-format, clang-tidy
+lint: ## layering, compiler warnings as errors under gcc and clang, clang-format, clang-tidy
 	@tools/deps build test lint
 	@tools/lint
 

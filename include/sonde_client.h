@@ -8,9 +8,9 @@
 //         for (size_t i = 0; i < sonde_result_count(result); i++)
 //             use(sonde_result_series(result, i));
 //
-// Where: NULL is the job around this program, else the newest job that runs on this machine; otherwise an address
-// (http://HOST:PORT, also with ?token=…), the id of a running or recorded job, or the path of a recording: a file, or a
-// folder of them. The same queries have the same answers in all of them: this process queries a recording with the code
+// Where: NULL is the job around this program, else the newest job that runs on this machine, else the newest
+// recording; otherwise an address (http://HOST:PORT, also with ?token=…), the id of a running or recorded job, or the path
+// of a recording: a file, a folder of them, or a folder of such folders. The same queries have the same answers in all of them: this process queries a recording with the code
 // that a running job answers with.
 //
 // Functions return 0 or a negative errno; on failure they fill in *error (which may be NULL) with a message.
@@ -70,8 +70,10 @@ struct sonde_query {
     bool rate, counter, drop_resets;
     const struct sonde_filter *filters;
     size_t filter_count;
-    bool explicit_tags;       // only series that have exactly the filters' keys
-    const char *start, *end;  // "5m-ago", "2026/11/20-15:00:00", "1356998400.5"; NULL: from the first point, to now
+    bool explicit_tags; // only series that have exactly the filters' keys
+    // "5m-ago", "2026/11/20-15:00:00", "1356998400.5"; "first" and "last": the times of the first and the last
+    // point that is recorded; NULL: from the epoch, to now.
+    const char *start, *end;
     int64_t start_ns, end_ns; // in place of them, where they are not 0
     // One value for each span of this name (and with these tags; "*" is any value) that begins in the range, at its start: downsample is "0all-max" or the
     // like. The span's tags become tags of the result; of series that have a tag of the same key only those with the same value count.

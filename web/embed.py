@@ -55,7 +55,7 @@ def digest(contents):
 
 
 def as_c(files):
-    lines = ['// Made by web/embed.py.', '#include "aggregator/page.h"', ""]
+    lines = ['// Made by web/embed.py.', '#include "faces/web/page.h"', ""]
     rows = []
     for number, (path, contents) in enumerate(files.items()):
         packed = gzip.compress(contents, 9, mtime=0)

@@ -3,15 +3,18 @@
 10,000 hostile connections at a time, as far as the server lets them stay, of mixed kinds: silent, half a request line, headers that trickle, half a body, a telnet line without end, wrong tokens one after
 the other, large bodies and compressed ones to the open route, noise, a TLS hello. One that is closed is opened again, at most CONNECTS_A_SECOND. They come from 127.0.0.1, from another uid where this runs as root.
 
-Beside them, from the job's own user: 20 queries a second, every other one on a new connection; and a loop of arithmetic, as the job's work. First undisturbed, then beside the others.
+Beside them, from the job's own user: 20 queries a second, every other one on a new connection; and a loop of arithmetic, as the job's work. Three times: undisturbed; while the others
+attack another server, which takes their connections and closes them after a second (`elsewhere`: what the processor time of the attackers costs, whoever they attack); and while they attack this one.
 
-$SONDE_BENCH_SECONDS is how long each of both lasts (default 10; the promise is for 300), $SONDE_BENCH_CONNECTIONS how many there are. Loopback only; ends by itself.
+$SONDE_BENCH_SECONDS is how long each of the three lasts (default 10; the promise is for 300), $SONDE_BENCH_CONNECTIONS how many there are. Loopback only; ends by itself.
 """
+import collections
 import http.client
 import json
 import os
 import random
 import resource
+import select
 import selectors
 import signal
 import socket
@@ -101,9 +104,31 @@ class Hostile:
         return self.made
 
 
+class Decoy(threading.Thread):
+    """A server of the attackers' own, in their process: takes what comes and closes it a second later."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1000)
+        self.port = self.listener.getsockname()[1]
+
+    def run(self):
+        taken = collections.deque()
+        while True:
+            readable, _, _ = select.select([self.listener], [], [], 0.1)
+            if readable:
+                taken.append((time.monotonic(), self.listener.accept()[0]))
+            while taken and taken[0][0] < time.monotonic() - 1:
+                taken.popleft()[1].close()
+
+
 def attack(port):
+    if not port:
+        decoy = Decoy()
+        decoy.start()
+        port = decoy.port
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, COUNT + 100) if limit != resource.RLIM_INFINITY else COUNT + 100, limit))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, 2 * COUNT + 100) if limit != resource.RLIM_INFINITY else 2 * COUNT + 100, limit))
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(OTHER_UID, OTHER_UID, OTHER_UID)
@@ -182,6 +207,17 @@ def measure(url, token):
     return {"p50_ms": 1e3 * times[len(times) // 2], "p99_ms": 1e3 * times[len(times) * 99 // 100], "failed": client.failed, "asked": len(times), "speed": speed}
 
 
+def beside_attack(url, token, port):
+    """What `measure` gives beside an attack on the port (0: on a server of the attackers' own), and the number of connections."""
+    child = subprocess.Popen([sys.executable, __file__, "--attack", str(port)], stdout=subprocess.PIPE, text=True)
+    try:
+        return measure(url, token), int(child.communicate(timeout=60)[0])
+    finally:
+        if child.poll() is None:
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+
+
 def command():
     url = urllib.parse.urlsplit(os.environ["SONDE_URL"])
     with open(os.environ["SONDE_TOKEN_FILE"]) as f:
@@ -190,23 +226,21 @@ def command():
     time.sleep(3)  # so that there is something to ask for
     alone = measure(url, token)
     before = peak_bytes(pid)
-    child = subprocess.Popen([sys.executable, __file__, "--attack", str(url.port)], stdout=subprocess.PIPE, text=True)
-    try:
-        beside = measure(url, token)
-        made = int(child.communicate(timeout=60)[0])
-    finally:
-        if child.poll() is None:
-            child.send_signal(signal.SIGKILL)
-            child.wait()
+    elsewhere, _ = beside_attack(url, token, 0)
+    beside, made = beside_attack(url, token, url.port)
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
     connection.request("GET", "/sonde/v1/status", headers={"Authorization": f"Bearer {token}"})
     counts = json.loads(connection.getresponse().read())["connections"]
     connection.close()
+    for percentile in ("p50", "p99"):
+        of = f"{percentile}_ms"
+        report("hostile", f"query_{percentile}", round(beside[of], 2), "ms", "elsewhere", round(elsewhere[of], 2))
     report("hostile", "query_p50", round(beside["p50_ms"], 2), "ms", "undisturbed", round(alone["p50_ms"], 2))
     report("hostile", "query_p99", round(beside["p99_ms"], 2), "ms", "undisturbed", round(alone["p99_ms"], 2), asked=beside["asked"], failed=beside["failed"], connections=made,
            seconds=SECONDS, other_uid=os.geteuid() == 0)
     report("hostile", "aggregator_peak", peak_bytes(pid), "bytes", "undisturbed", before, counts=counts)
-    report("hostile", "job_speed", round(beside["speed"]), "rounds a CPU second", "undisturbed", round(alone["speed"]))
+    for name, peer in (("elsewhere", elsewhere), ("undisturbed", alone)):
+        report("hostile", "job_speed", round(beside["speed"]), "rounds a CPU second", name, round(peer["speed"]))
 
 
 def main():
@@ -217,7 +251,7 @@ def main():
     elif sys.argv[1:2] == ["--command"]:
         command()
     else:
-        say(f"{COUNT} hostile connections, twice {SECONDS:g} s")
+        say(f"{COUNT} hostile connections, three times {SECONDS:g} s")
         subprocess.run([SONDE, "run", "-q", "--no-record", "-l", "2", "--", sys.executable, __file__, "--command"], check=True)
 
 

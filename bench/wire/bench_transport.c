@@ -2,10 +2,11 @@
 //
 // The node is a process of its own, so that its processor time is its own. The same answer (COPY of a store of random doubles, so that it is large) is asked for in turns over all transports.
 // The peer is the same answer made and thrown away in the node's process: what is above it is what sending costs.
+#include "ask/copy_wire.h"
+#include "ask/questions.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/store.h"
-#include "wire/copy_wire.h"
 #include "wire/link.h"
 
 #include <signal.h>
@@ -28,7 +29,7 @@ struct said {
     bool ready;
 };
 
-static struct wire_settings settings = {.job = STR("bench"), .key = {1}};
+static struct wire_settings settings = {.questions = &ask_questions, .job = STR("bench"), .key = {1}};
 static struct store_reader *reader;
 static struct store_snapshot *snapshot;
 static struct buf request;

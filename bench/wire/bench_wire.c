@@ -2,10 +2,11 @@
 //
 // The peer is query_run over the same stores in one process: what is above it is what the wire costs, nodes' work included, which on a cluster is done by the nodes.
 // Bytes on the wire stand beside 16 bytes for each point that the query speaks of.
+#include "ask/query_wire.h"
+#include "ask/questions.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "wire/link.h"
-#include "wire/query_wire.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -212,7 +213,7 @@ static void bench(size_t count, size_t rounds_of_each, bool with_data)
 {
     char folder[] = "/tmp/sonde-bench-XXXXXX";
     struct error e;
-    struct wire_settings s = {.job = STR("bench"), .key = {1}};
+    struct wire_settings s = {.questions = &ask_questions, .job = STR("bench"), .key = {1}};
     struct wire_loop *hub_loop, *loop;
     if (!mkdtemp(folder))
         exit(1);

@@ -50,6 +50,8 @@ static PyObject *close_span(PyObject *self, PyObject *args)
     int64_t end_ns;
     if (!PyArg_ParseTuple(args, "O|O:close", &more, &end) || !take_ns(end, &end_ns))
         return NULL;
+    if (s->name == Py_None)
+        return PyErr_Format(PyExc_TypeError, "this span is another's: only its owner closes it");
     if (more != Py_None && s->tags != Py_None) {
         items = all = PyDict_Copy(s->tags);
         if (!all || PyDict_Update(all, more) < 0) {
@@ -89,6 +91,17 @@ static PyObject *span_at(PyObject *module, PyObject *args)
         sonde_span_at(text, start_ns, end_ns, tags, (size_t)count);
     texts_free(&texts);
     return count < 0 ? NULL : new_ref(Py_None);
+}
+
+PyObject *span_as_parent(const struct sonde_span *span)
+{
+    struct open_span *s = object_new(type);
+    if (s) {
+        s->name = new_ref(Py_None); // close() raises a TypeError
+        s->tags = new_ref(Py_None);
+        s->span = *span;
+    }
+    return (PyObject *)s;
 }
 
 static void free_span(PyObject *self)

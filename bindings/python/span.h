@@ -7,4 +7,7 @@
 // Adds open_span() and its type to the module. 0 or -1 with an exception.
 int span_add_to(PyObject *module);
 
+// An OpenSpan that others can be part of. Its owner alone closes the span: close() of this one raises. NULL with an exception.
+PyObject *span_as_parent(const struct sonde_span *span);
+
 #endif

@@ -8,8 +8,10 @@
 // It leaves when it ends, so that is as many as the worker has threads, and those that have seceded.
 #include "tasks.h"
 #include "convert.h"
+#include "span.h"
 #include "states.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SPAN_NAME "dask_task"
@@ -23,7 +25,10 @@ struct task_spans {
     PyObject *cluster; // bytes: likewise
     PyObject *text;    // what makes a str of a key
     PyObject *running; // a dict
+    PyObject *tasks;   // Dask's own: key → TaskState; None where the sizes of results are not known
 };
+
+static PyObject *nbytes_name; // "nbytes", interned
 
 // ---------------------------------------------------------------- a key's text
 
@@ -128,7 +133,18 @@ static int begin(struct task_spans *t, PyObject *key)
     return status;
 }
 
-static void end(struct task_spans *t, PyObject *record, bool failed)
+// The bytes of the task's result, as Dask counts them; -1: it has none, or Dask does not say.
+static long long result_bytes(struct task_spans *t, PyObject *key)
+{
+    PyObject *task = PyDict_Check(t->tasks) ? PyDict_GetItem(t->tasks, key) : NULL;
+    PyObject *size = task ? PyObject_GetAttr(task, nbytes_name) : NULL;
+    long long bytes = size && PyLong_Check(size) ? PyLong_AsLongLong(size) : -1;
+    Py_XDECREF(size);
+    PyErr_Clear(); // no such attribute, or no such number
+    return bytes;
+}
+
+static void end(struct task_spans *t, PyObject *key, PyObject *record, bool failed)
 {
     char *at = PyBytes_AsString(record);
     struct sonde_span span;
@@ -137,7 +153,13 @@ static void end(struct task_spans *t, PyObject *record, bool failed)
                                {"worker", PyBytes_AsString(t->worker)},
                                {"cluster", PyBytes_AsString(t->cluster)},
                                {"error", "1"}};
-    sonde_span_close(&span, SPAN_NAME, tags, failed ? 4 : 3);
+    char number[sizeof "-9223372036854775808"];
+    long long bytes = failed ? -1 : result_bytes(t, key);
+    if (bytes >= 0) {
+        (void)snprintf(number, sizeof number, "%lld", bytes);
+        tags[3] = (struct sonde_tag){"nbytes", number};
+    }
+    sonde_span_close(&span, SPAN_NAME, tags, failed || bytes >= 0 ? 4 : 3);
 }
 
 // tasks(key, start, finish, …): a key is in another state now.
@@ -157,7 +179,7 @@ static PyObject *changed(PyObject *self, PyObject *args, PyObject *keywords)
     if (!record && (now & STATE_RUNS))
         return begin(t, key) < 0 ? NULL : new_ref(Py_None);
     if (record && !(now & STATE_RUNS_ON)) {
-        end(t, record, now & STATE_ERROR);
+        end(t, key, record, now & STATE_ERROR);
         if (PyDict_DelItem(t->running, key) < 0)
             return NULL;
     }
@@ -171,9 +193,20 @@ static PyObject *close_all(PyObject *self, PyObject *unused)
     PyObject *key, *record;
     Py_ssize_t at = 0;
     while (PyDict_Next(t->running, &at, &key, &record))
-        end(t, record, false);
+        end(t, key, record, false);
     PyDict_Clear(t->running);
     return new_ref(Py_None);
+}
+
+// span(key): what spans within that task are part of; None where it does not execute.
+static PyObject *span_of_key(PyObject *self, PyObject *key)
+{
+    PyObject *record = PyDict_GetItemWithError(((struct task_spans *)(void *)self)->running, key);
+    if (!record)
+        return PyErr_Occurred() ? NULL : new_ref(Py_None);
+    struct sonde_span span;
+    memcpy(&span, PyBytes_AsString(record), sizeof span);
+    return span_as_parent(&span);
 }
 
 // ---------------------------------------------------------------- the type
@@ -185,9 +218,9 @@ static Py_ssize_t running_count(PyObject *self)
 
 static PyObject *tasks_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"worker", "cluster", "text", NULL};
-    PyObject *worker, *cluster, *text;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUO:TaskSpans", names, &worker, &cluster, &text))
+    static char *names[] = {"worker", "cluster", "text", "tasks", NULL};
+    PyObject *worker, *cluster, *text, *tasks = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUO|O:TaskSpans", names, &worker, &cluster, &text, &tasks))
         return NULL;
     struct task_spans *t = object_new(type);
     if (!t)
@@ -195,6 +228,7 @@ static PyObject *tasks_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     t->worker = encoded(new_ref(worker));
     t->cluster = encoded(new_ref(cluster));
     t->text = new_ref(text);
+    t->tasks = new_ref(tasks);
     t->running = PyDict_New();
     if (!t->worker || !t->cluster || !t->running)
         Py_CLEAR(t);
@@ -208,19 +242,23 @@ static void tasks_free(PyObject *self)
     Py_CLEAR(t->cluster);
     Py_CLEAR(t->text);
     Py_CLEAR(t->running);
+    Py_CLEAR(t->tasks);
     object_free(self);
 }
 
 static PyMethodDef methods[] = {
     {"close", close_all, METH_NOARGS, "close()\n--\n\nEnds the spans of all tasks that execute."},
+    {"span", span_of_key, METH_O,
+     "span(key, /)\n--\n\nThe span of a task that executes, as open_span()'s parent; None: it does not."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
-     "TaskSpans(worker, cluster, text): a span `" SPAN_NAME "` with the tags key, worker and cluster for each "
-     "task that executes. Call it with the key, the state that a task was in and the one it is in now; more is passed "
-     "over. text(key) is asked for the text of keys that are not plain. Its length: how many execute."},
+     "TaskSpans(worker, cluster, text, tasks=None): a span `" SPAN_NAME "` with the tags key, worker and cluster for "
+     "each task that executes. Call it with the key, the state that a task was in and the one it is in now; more is "
+     "passed over. text(key) is asked for the text of keys that are not plain. `tasks` is Dask's dictionary of them: "
+     "a span gets the bytes of the result as the tag nbytes. Its length: how many execute."},
     {Py_tp_new, tasks_new},
     {Py_tp_dealloc, tasks_free},
     {Py_tp_call, changed},
@@ -233,5 +271,8 @@ static PyType_Spec spec = {"sonde._emit.TaskSpans", sizeof(struct task_spans), 0
 
 int tasks_add_to(PyObject *module)
 {
+    nbytes_name = PyUnicode_InternFromString("nbytes");
+    if (!nbytes_name)
+        return -1;
     return module_add_type(module, &spec) ? 0 : -1;
 }

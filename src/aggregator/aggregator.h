@@ -68,6 +68,7 @@ struct aggregator_options {
     int listen_fd; // a socket that listens already, which we take over (listen.h); 0 = none: `listen` and `port` say where
     // The control token; the others follow from it (tokens.h). NULL = no protection: only on loopback, only in tests.
     const char *token;
+    bool open_view; // our own user's programs on this machine need no token to view (auth.h)
     // Programs of our own user may put points in the form of Dragon's clients, and nothing else is answered: a server beside the
     // job's, with `token` NULL.
     bool only_dragon_points;

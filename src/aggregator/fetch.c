@@ -1,9 +1,9 @@
 #include "aggregator/fetch.h"
 
+#include "ask/copy_wire.h"
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/thread_signals.h"
-#include "wire/copy_wire.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,9 @@
 #include "aggregator/inside.h"
 
-#include "aggregator/routes.h"
+#include "ask/reading.h"
 #include "base/clock.h"
+#include "http/routes.h"
+#include "store/no_recording.h"
 #include "wire/drain.h"
 
 #include <errno.h>
@@ -26,6 +28,7 @@ static const struct {
     {STR("/sonde/v1/query"), native_query, METHOD_POST},
     {STR("/sonde/v1/spans"), native_spans, METHOD_GET},
     {STR("/sonde/v1/annotations"), native_annotations, METHOD_GET},
+    {STR("/sonde/v1/tags"), native_tags, METHOD_GET},
 };
 
 // A folder without a recording in it is a mistake here: nobody is going to write one.
@@ -37,7 +40,7 @@ static int check_any(struct inside *in, const char *path, struct error *e)
     if (!rc) {
         if (!view.count)
             rc = view.unreadable_count ? error_set(e, -EBADMSG, "%s", source_problem(view.unreadable[0]))
-                                       : error_set(e, -ENOENT, "there is no recording (*.sonde) in %s", path);
+                                       : no_recording(path, e);
         sources_close(&view);
     }
     arena_free(&arena);
@@ -82,16 +85,29 @@ void inside_close(struct inside *in)
     free(in);
 }
 
-// Files that cannot be read are missing in the answer, as nodes are that do not answer. NULL: there are none.
-static char *name_unreadable(struct inside *in, struct arena *arena)
+static const char *file_name(const struct source *file)
+{
+    const char *path = source_path(file), *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+// Files that cannot be read are missing in the answer, as nodes are that do not answer; so are damaged
+// blocks that the question came across. NULL: nothing is.
+static char *name_missing(struct inside *in, struct arena *arena)
 {
     struct sources_view view;
     struct buf names = {0};
     if (sources_open(in->sources, arena, &view, NULL) != 0)
         return NULL;
-    for (size_t i = 0; i < view.unreadable_count; i++) {
-        const char *path = source_path(view.unreadable[i]), *name = strrchr(path, '/');
-        buf_printf(&names, "%s%s (unreadable)", i ? ", " : "", name ? name + 1 : path);
+    for (size_t i = 0; i < view.unreadable_count; i++)
+        buf_printf(&names, "%s%s (unreadable: %s)", names.size ? ", " : "", file_name(view.unreadable[i]),
+                   source_problem(view.unreadable[i]));
+    for (size_t i = 0; i < view.count; i++) {
+        struct store_damage damage;
+        store_reader_damage(source_reader(view.files[i]), &damage);
+        if (damage.blocks)
+            buf_printf(&names, "%s%s (%llu blocks are damaged and left out: %s)", names.size ? ", " : "",
+                       file_name(view.files[i]), (unsigned long long)damage.blocks, damage.first);
     }
     sources_close(&view);
     char *text = names.size ? strdup(buf_cstr(&names)) : NULL;
@@ -99,10 +115,9 @@ static char *name_unreadable(struct inside *in, struct arena *arena)
     return text;
 }
 
-void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out,
-                char **missing)
+static struct service make_service(struct inside *in, int64_t timeout_ns)
 {
-    struct service service = {
+    return (struct service){
         .sources = in->sources,
         .drainer = in->drainer,
         .resolve_alias = in->resolve_alias,
@@ -112,6 +127,12 @@ void inside_ask(struct inside *in, struct str target, struct str body, int64_t t
                    .answer_bytes = INSIDE_ANSWER_BYTES},
         .started_ns = clock_monotonic_ns(),
     };
+}
+
+void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out,
+                char **missing)
+{
+    struct service service = make_service(in, timeout_ns);
     struct request r = {
         .method = body.data ? METHOD_POST : METHOD_GET, .body = body, .arrived_ns = clock_monotonic_ns()};
     struct error e = {0};
@@ -127,7 +148,59 @@ void inside_ask(struct inside *in, struct str target, struct str body, int64_t t
         answer_error(out, 404, "a recording cannot be asked this; a running job can", NULL);
     else
         paths[i].handle(&service, &r, out);
-    *missing = name_unreadable(in, &r.arena);
+    *missing = name_missing(in, &r.arena);
     answer_finish(out, &r);
     request_free(&r);
+}
+
+// What the metric of each series says of its values; series of one metric follow each other.
+static int describe(struct reading *d, struct inside_points *out, struct error *e)
+{
+    struct inside_metric known = {0};
+    const struct query_series *before = NULL;
+    out->metrics = arena_array(&out->arena, out->result.count, sizeof *out->metrics);
+    for (size_t i = 0; out->metrics && i < out->result.count; i++) {
+        const struct query_series *s = &out->result.series[i];
+        if (!before || !str_eq(before->metric, s->metric)) {
+            const struct store_metric *m = reading_metric(d, s);
+            known =
+                (struct inside_metric){arena_str(&out->arena, m ? m->unit : STR("")), m && m->kind == STORE_COUNTER};
+            if (!known.unit.data)
+                return error_set(e, -ENOMEM, "no memory for the answer");
+        }
+        out->metrics[i] = known;
+        before = s;
+    }
+    return out->metrics ? 0 : error_set(e, -ENOMEM, "no memory for the answer");
+}
+
+bool inside_query(struct inside *in, struct str body, int64_t timeout_ns, struct inside_points *out,
+                  struct answer *failure)
+{
+    struct service service = make_service(in, timeout_ns);
+    struct request r = {.method = METHOD_POST, .body = body, .arrived_ns = clock_monotonic_ns()};
+    struct query_request request;
+    struct reading d;
+    struct error e = {0};
+    *out = (struct inside_points){0};
+    answer_begin(failure, INSIDE_ANSWER_BYTES);
+    bool good = native_query_open(&service, &r, &request, &d, failure);
+    if (good) {
+        int rc = request.count == 1 ? native_run(&d, &request, 0, &out->arena, &out->result, &e)
+                                    : error_set(&e, -EINVAL, "this is a question of one query");
+        if (!rc)
+            rc = describe(&d, out, &e);
+        reading_close(&d, NULL);
+        if (rc)
+            answer_failure(failure, &e);
+        good = !rc;
+    }
+    if (good)
+        out->missing = name_missing(in, &r.arena);
+    else
+        arena_free(&out->arena);
+    request_free(&r);
+    if (good)
+        answer_free(failure);
+    return good;
 }

@@ -5,7 +5,8 @@
 #define SONDE_AGGREGATOR_INSIDE_H
 
 #include "aggregator/aggregator.h"
-#include "aggregator/respond.h"
+#include "http/respond.h"
+#include "query/query.h"
 
 enum {
     INSIDE_QUERY_BYTES = 1 << 30,  // one query's memory
@@ -20,8 +21,24 @@ int inside_open(const char *const *paths, size_t count, aggregator_alias_fn *res
                 aggregator_alias_at_fn *alias_at, struct inside **out, struct error *e);
 void inside_close(struct inside *in); // NULL is allowed; after all questions
 
-// Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and *missing: the files that cannot be read and so are not in it (NULL: none).
+// Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and *missing:
+// what is not in the answer, files that cannot be read and damaged blocks (NULL: nothing).
 void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out,
                 char **missing);
+
+// A question of one query to /sonde/v1/query, whose answer is not written down: a large one would need
+// twice the memory. The caller frees the arena, in which all of it lies, and `missing`.
+struct inside_points {
+    struct arena arena;
+    struct query_result result;
+    struct inside_metric {
+        struct str unit;
+        bool counter;
+    } * metrics; // of each series
+    char *missing;
+};
+// False: the answer says why not, and is the caller's to free; nothing is in *out.
+bool inside_query(struct inside *in, struct str body, int64_t timeout_ns, struct inside_points *out,
+                  struct answer *failure);
 
 #endif

@@ -1,6 +1,7 @@
 // process.c - the aggregator as a process of its own: what it says to who started it, and what it is told.
 #include "aggregator/aggregator.h"
 #include "aggregator/control.h"
+#include "aggregator/dragon_port.h"
 #include "aggregator/fetch.h"
 #include "aggregator/request_times.h"
 #include "aggregator/told.h"
@@ -14,7 +15,6 @@
 enum {
     LOOK_MS = 200, // at the nodes
     SAY_BYTES_MS = 1000,
-    DRAGON_BYTES = 4 << 20, // of requests of Dragon's programs
 };
 static const int64_t CLOCK_OFFSET_MAX_NS = 10 * INT64_C(1000000);
 
@@ -125,23 +125,6 @@ static void serve(struct process *p)
     fetch_destroy(p->fetch);
 }
 
-// The server for Dragon's programs. Telemetry goes on without it.
-static struct aggregator *start_for_dragon(const struct aggregator_options *job)
-{
-    struct error e = {0};
-    struct aggregator *g = NULL;
-    struct aggregator_options options = {
-        .listen = "127.0.0.1",
-        .listen_fd = job->dragon_fd,
-        .agent_socket = job->agent_socket,
-        .only_dragon_points = true,
-        .limits = {.query_memory_bytes = DRAGON_BYTES, .total_memory_bytes = DRAGON_BYTES, .slow_queries = 1},
-    };
-    if (job->dragon_fd && aggregator_start(&options, &g, &e) != 0)
-        log_warning("programs that import dragon.telemetry cannot write: %s", e.text);
-    return g;
-}
-
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e)
 {
     struct error own = {0};
@@ -163,7 +146,8 @@ int aggregator_run(const struct aggregator_options *options, int control_fd, str
     if (rc) {
         control_say(&p.control, "error %s", own.text);
     } else {
-        struct aggregator *dragon = start_for_dragon(options);
+        struct aggregator *dragon =
+            options->dragon_fd ? dragon_port_start(options->dragon_fd, 0, options->agent_socket) : NULL;
         p.hub = aggregator_hub(g);
         if (p.hub)
             control_say(&p.control, "ready %d %d", aggregator_port(g), hub_port(p.hub));

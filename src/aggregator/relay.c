@@ -1,13 +1,16 @@
 #include "aggregator/relay.h"
 
 #include "aggregator/control.h"
-#include "aggregator/sources.h"
+#include "aggregator/dragon_port.h"
 #include "aggregator/told.h"
+#include "ask/questions.h"
+#include "ask/sources.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own_memory.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { SLACK_BYTES = 2 << 20 }; // that malloc may keep of past answers
@@ -81,7 +84,7 @@ static void close_view(void *user, struct wire_view *view)
 
 static int start(struct relay *r, const struct relay_options *o, struct error *e)
 {
-    struct wire_settings settings = {.job = str_of(o->job)};
+    struct wire_settings settings = {.questions = &ask_questions, .job = str_of(o->job)};
     struct buf socket = {0};
     int rc = sources_create(&o->folder, 1, false, &r->sources, e);
     if (rc == 0)
@@ -169,6 +172,16 @@ static void take_line(void *user, struct str line)
     }
 }
 
+static struct aggregator *start_dragon_port(const struct relay_options *o)
+{
+    char *socket = NULL;
+    if (!o->dragon_port || asprintf(&socket, "%s/agent.sock", o->folder) < 0)
+        return NULL;
+    struct aggregator *g = dragon_port_start(0, o->dragon_port, socket);
+    free(socket);
+    return g;
+}
+
 int relay_run(const struct relay_options *options, int control_fd, struct error *e)
 {
     struct error own = {0};
@@ -183,8 +196,10 @@ int relay_run(const struct relay_options *options, int control_fd, struct error 
             control_say(&r.control, "ready %d", hub_port(r.children));
         else
             control_say(&r.control, "ready");
+        struct aggregator *dragon = start_dragon_port(options);
         while (control_wait(&r.control, -1, take_line, &r))
             ;
+        aggregator_stop(dragon);
     }
     wire_link_destroy(r.link);
     wire_refresher_destroy(r.refresher);

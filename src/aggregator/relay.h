@@ -21,6 +21,7 @@ struct relay_options {
     const char *key_file;   // wire_key_read
     const char *job, *host; // the node's name, as the aggregator calls it
     const char *transport;  // of data (wire_bulk_open); NULL = tcp
+    int dragon_port;        // takes points of Dragon's programs for the folder's agent; 0 = none
 };
 
 // Says "ready" on control_fd, with children "ready PORT" (or "error TEXT"), serves until SIGTERM, SIGINT or the end of control_fd. A parent that is not there yet, or

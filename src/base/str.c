@@ -16,6 +16,44 @@ int str_compare(struct str a, struct str b)
     return (a.size > b.size) - (a.size < b.size);
 }
 
+static bool is_digit(struct str s, size_t at)
+{
+    return at < s.size && s.data[at] >= '0' && s.data[at] <= '9';
+}
+
+// The digits from *at on, without zeros in front; *at is moved behind them.
+static struct str digits_at(struct str s, size_t *at)
+{
+    while (is_digit(s, *at) && s.data[*at] == '0')
+        ++*at;
+    size_t from = *at;
+    while (is_digit(s, *at))
+        ++*at;
+    return str_slice(s, from, *at);
+}
+
+int str_compare_natural(struct str a, struct str b)
+{
+    size_t i = 0, k = 0;
+    while (i < a.size && k < b.size) {
+        if (is_digit(a, i) && is_digit(b, k)) {
+            struct str x = digits_at(a, &i), y = digits_at(b, &k);
+            if (x.size != y.size)
+                return x.size < y.size ? -1 : 1;
+            int order = str_compare(x, y);
+            if (order)
+                return order;
+        } else if (a.data[i] != b.data[k]) {
+            return (unsigned char)a.data[i] < (unsigned char)b.data[k] ? -1 : 1;
+        } else {
+            i++;
+            k++;
+        }
+    }
+    size_t left_a = a.size - i, left_b = b.size - k;
+    return left_a != left_b ? (left_a > left_b) - (left_a < left_b) : str_compare(a, b);
+}
+
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;

@@ -32,6 +32,9 @@ static inline bool str_eq(struct str a, struct str b)
 // Byte-wise order, as memcmp: <0, 0, >0.
 int str_compare(struct str a, struct str b);
 
+// The order for people: runs of digits count as numbers, so n2 stands before n10. 0 only for equal texts.
+int str_compare_natural(struct str a, struct str b);
+
 // ASCII case only.
 bool str_eq_nocase(struct str a, struct str b);
 

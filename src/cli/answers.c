@@ -1,9 +1,9 @@
 #include "cli/answers.h"
 
-#include "aggregator/opentsdb_write.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/columns.h"
+#include "faces/opentsdb/write.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -65,6 +65,52 @@ static void time_text(int64_t t_ns, int digits, bool local, char *out, size_t si
 void answers_local_time(int64_t t_ns, int digits, char *out, size_t size)
 {
     time_text(t_ns, digits, true, out, size);
+}
+
+void answers_utc_time(int64_t t_ns, int digits, char *out, size_t size)
+{
+    time_text(t_ns, digits, false, out, size);
+}
+
+// ---------------------------------------------------------------- the order of points
+
+struct place {
+    int64_t t_ns;
+    size_t series, at;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return (x->series > y->series) - (x->series < y->series);
+}
+
+typedef void take_point(void *user, size_t series, size_t at);
+
+// Calls take with every point. False: no memory.
+static bool each_point(const struct query_result *result, enum answers_order order, take_point *take, void *user)
+{
+    size_t count = 0, n = 0;
+    for (size_t s = 0; s < result->count; s++)
+        count += result->series[s].count;
+    struct place *places = order == ANSWERS_BY_TIME ? malloc((count + 1) * sizeof *places) : NULL;
+    if (order == ANSWERS_BY_TIME && !places)
+        return false;
+    for (size_t s = 0; s < result->count; s++)
+        for (size_t i = 0; i < result->series[s].count; i++) {
+            if (places)
+                places[n++] = (struct place){result->series[s].t_ns[i], s, i};
+            else
+                take(user, s, i);
+        }
+    if (n)
+        qsort(places, n, sizeof *places, by_time);
+    for (size_t i = 0; i < n; i++)
+        take(user, places[i].series, places[i].at);
+    free(places);
+    return true;
 }
 
 // ---------------------------------------------------------------- the table
@@ -140,33 +186,48 @@ static void side_by_side(struct columns *table, const struct query_result *resul
         buf_free(&names[s]);
 }
 
-static void one_below_the_other(struct columns *table, const struct query_result *result, int digits)
+struct lines {
+    struct columns *table;
+    const struct query_result *result;
+    int digits;
+    struct buf name;
+    size_t named; // series + 1
+};
+
+static void add_line(void *user, size_t series, size_t at)
 {
-    static const char *const titles[] = {"time", "series", "value"};
-    columns_titles(table, titles, sizeof titles / sizeof titles[0]);
-    for (size_t s = 0; s < result->count; s++) {
-        const struct query_series *one = &result->series[s];
-        struct buf name = {0};
-        add_name(&name, one);
-        for (size_t i = 0; i < one->count; i++) {
-            char when[64];
-            answers_local_time(one->t_ns[i], digits, when, sizeof when);
-            columns_cell(table, "%s", when);
-            columns_cell(table, "%s", buf_cstr(&name));
-            add_value(table, one->values[i]);
-        }
-        buf_free(&name);
+    struct lines *l = user;
+    const struct query_series *one = &l->result->series[series];
+    char when[64];
+    if (l->named != series + 1) {
+        l->name.size = 0;
+        add_name(&l->name, one);
+        l->named = series + 1;
     }
+    answers_local_time(one->t_ns[at], l->digits, when, sizeof when);
+    columns_cell(l->table, "%s", when);
+    columns_cell(l->table, "%s", buf_cstr(&l->name));
+    add_value(l->table, one->values[at]);
 }
 
-void answers_table(struct buf *out, const struct query_result *result, struct str unit)
+static void one_below_the_other(struct columns *table, const struct query_result *result, int digits,
+                                enum answers_order order)
+{
+    static const char *const titles[] = {"time", "series", "value"};
+    struct lines l = {.table = table, .result = result, .digits = digits};
+    columns_titles(table, titles, sizeof titles / sizeof titles[0]);
+    table->failed |= !each_point(result, order, add_line, &l);
+    buf_free(&l.name);
+}
+
+void answers_table(struct buf *out, const struct query_result *result, struct str unit, enum answers_order order)
 {
     struct columns table = {0};
     int digits = answers_digits(result);
     if (fits(result))
         side_by_side(&table, result, digits);
     else
-        one_below_the_other(&table, result, digits);
+        one_below_the_other(&table, result, digits, order);
     if (unit.size > 0)
         printable_printf(out, "in %.*s", STR_ARG(unit));
     if (unit.size > 0)
@@ -234,7 +295,32 @@ static struct str tag_value(const struct query_series *s, struct str key)
     return (struct str){"", 0};
 }
 
-void answers_csv(struct buf *out, const struct query_result *result)
+struct records {
+    struct buf *out;
+    const struct query_result *result;
+    const struct str *keys;
+    size_t key_count;
+    int digits;
+};
+
+static void add_record(void *user, size_t series, size_t at)
+{
+    struct records *r = user;
+    const struct query_series *one = &r->result->series[series];
+    char when[64], number[NUMBER_TEXT_MAX];
+    add_field(r->out, one->metric);
+    for (size_t k = 0; k < r->key_count; k++) {
+        buf_add_char(r->out, ',');
+        add_field(r->out, tag_value(one, r->keys[k]));
+    }
+    answers_utc_time(one->t_ns[at], r->digits, when, sizeof when);
+    buf_printf(r->out, ",%s,", when);
+    if (!isnan(one->values[at]))
+        buf_add(r->out, number, number_format(number, one->values[at]));
+    buf_add_str(r->out, STR("\r\n"));
+}
+
+void answers_csv(struct buf *out, const struct query_result *result, enum answers_order order)
 {
     size_t key_count;
     struct str *keys = tag_keys(result, &key_count);
@@ -242,29 +328,14 @@ void answers_csv(struct buf *out, const struct query_result *result)
         out->failed = true;
         return;
     }
-    int digits = answers_digits(result);
+    struct records r = {out, result, keys, key_count, answers_digits(result)};
     buf_add_str(out, STR("metric"));
     for (size_t k = 0; k < key_count; k++) {
         buf_add_char(out, ',');
         add_field(out, keys[k]);
     }
     buf_add_str(out, STR(",time,value\r\n"));
-    for (size_t s = 0; s < result->count; s++) {
-        const struct query_series *one = &result->series[s];
-        for (size_t i = 0; i < one->count; i++) {
-            char when[64], number[NUMBER_TEXT_MAX];
-            add_field(out, one->metric);
-            for (size_t k = 0; k < key_count; k++) {
-                buf_add_char(out, ',');
-                add_field(out, tag_value(one, keys[k]));
-            }
-            time_text(one->t_ns[i], digits, false, when, sizeof when);
-            buf_printf(out, ",%s,", when);
-            if (!isnan(one->values[i]))
-                buf_add(out, number, number_format(number, one->values[i]));
-            buf_add_str(out, STR("\r\n"));
-        }
-    }
+    out->failed |= !each_point(result, order, add_record, &r);
     free(keys);
 }
 

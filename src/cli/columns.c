@@ -88,3 +88,27 @@ void columns_write(const struct columns *c, struct buf *out)
         buf_add_str(out, last ? STR("\n") : STR("  "));
     }
 }
+
+static void quote(struct buf *out, struct str s)
+{
+    buf_add_char(out, '"');
+    for (size_t i = 0; i < s.size; i++) {
+        if (s.data[i] == '"')
+            buf_add_char(out, '"');
+        buf_add_char(out, s.data[i]);
+    }
+    buf_add_char(out, '"');
+}
+
+void columns_csv(const struct columns *c, struct buf *out)
+{
+    out->failed |= c->failed || c->text.failed;
+    for (size_t i = 0; i < c->cells && !out->failed; i++) {
+        struct str s = cell(c, i);
+        if (str_find_char(s, ',') >= 0 || str_find_char(s, '"') >= 0) // cells have no line ends
+            quote(out, s);
+        else
+            buf_add_str(out, s);
+        buf_add_str(out, (i + 1) % c->count ? STR(",") : STR("\r\n"));
+    }
+}

@@ -21,6 +21,7 @@ struct columns {
 void columns_titles(struct columns *c, const char *const *titles, size_t count);
 void columns_cell(struct columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void columns_write(const struct columns *c, struct buf *out); // sets out->failed when memory has run out before
+void columns_csv(const struct columns *c, struct buf *out);   // the same cells as RFC 4180 has them; likewise
 void columns_free(struct columns *c);
 
 #endif

@@ -64,9 +64,10 @@ int command_aggregator(const struct options *o)
             .restarts = options_flag(o, OPT_RESTARTS),
             .hub = key_file ? &hub : NULL,
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
+            .open_view = options_flag(o, OPT_OPEN_VIEW),
         };
         status = control_fd >= 0 ? aggregator_run(&aggregator, control_fd, &e)
-                                 : serve_by_hand(&aggregator, options_text(o, OPT_TOKEN_FILE), &e);
+                                 : serve_by_hand(&aggregator, options_text(o, OPT_TOKEN_FILE) || o->auth_key[0], &e);
     }
     explicit_bzero(token, sizeof token);
     // Whoever holds the control socket has been told there.

@@ -1,10 +1,10 @@
 // command_detect.c - who is slower than the others, from a recording or from what a running job has recorded so far.
 //
 // Whatever is asked for becomes samples (round, member, value), which are played to detect.h round by round.
+#include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
 #include "cli/detect_evidence.h"
-#include "cli/question.h"
 
 #include "base/clock.h"
 #include "base/json_writer.h"
@@ -20,7 +20,6 @@
 enum {
     BY_MAX = 8,             // keys of --by
     SAMPLES_MAX = 20000000, // 640 MB of them
-    EXPRESSION_BYTES_MAX = 4096,
 };
 
 struct sample {
@@ -56,7 +55,8 @@ struct work {
     size_t records_capacity;
     size_t rounds;
     struct str metric; // or the span's name
-    int64_t start_ns, end_ns;
+    struct asking_range range;
+    struct sonde_result *result;
     struct evidence *evidence; // by member; NULL: no member is silent
     struct error *e;
     int status;
@@ -149,90 +149,98 @@ static bool add_sample(struct work *w, struct sample s)
 
 // ---------------------------------------------------------------- where values come from
 
-// A metric's name stands for its average by member and round.
-static int parse_what(struct work *w, const char *what, struct query *q)
+// A metric's name stands for its average by member and round. *m: the question.
+static int parse_what(struct work *w, const char *what, const char **m, struct query *q)
 {
-    char expression[EXPRESSION_BYTES_MAX];
-    int size = 0;
+    struct buf text = {0};
     struct str rest = str_of(what), first = str_cut(&rest, ':');
     if (rest.data &&
         query_aggregator_of(first) != QUERY_AGGREGATOR_COUNT) { // an expression; names may have colons, too
         w->by_count = w->o->value[OPT_BY].source == FROM_DEFAULT ? 0 : w->by_count;
+        *m = what;
         return query_parse_m(str_of(what), &w->arena, q, w->e);
     }
-    size = snprintf(expression, sizeof expression, "avg:%lldms-avg:%s{",
-                    (long long)(options_number(w->o, OPT_EVERY) * 1000 + 0.5), what);
-    for (size_t i = 0; i < w->by_count && (size_t)size < sizeof expression; i++)
-        size +=
-            snprintf(expression + size, sizeof expression - (size_t)size, "%s%.*s=*", i ? "," : "", STR_ARG(w->by[i]));
-    if ((size_t)size < sizeof expression)
-        size += snprintf(expression + size, sizeof expression - (size_t)size, "}");
-    if ((size_t)size >= sizeof expression)
-        return error_set(w->e, -EINVAL, "the name is longer than %d bytes", EXPRESSION_BYTES_MAX);
-    char *copy = arena_strdup(&w->arena, str_of(expression)); // the query points into it
-    return copy ? query_parse_m(str_of(copy), &w->arena, q, w->e) : error_set(w->e, -ENOMEM, "no memory");
+    buf_printf(&text, "avg:%lldms-avg:%s{", (long long)(options_number(w->o, OPT_EVERY) * 1000 + 0.5), what);
+    for (size_t i = 0; i < w->by_count; i++)
+        buf_printf(&text, "%s%.*s=*", i ? "," : "", STR_ARG(w->by[i]));
+    buf_add_char(&text, '}');
+    *m = arena_strdup(&w->arena, buf_str(&text)); // the query points into it
+    buf_free(&text);
+    return *m ? query_parse_m(str_of(*m), &w->arena, q, w->e) : error_set(w->e, -ENOMEM, "no memory");
 }
 
-static int take_metric(struct work *w, const struct recordings *r, struct query *q)
+// The client's tags as labels, in the arena; NULL: no memory.
+static struct store_label *labels_of(struct work *w, const struct sonde_tag *tags, size_t count)
 {
-    struct query_result result;
-    struct str asked = q->metric;
+    struct store_label *labels = arena_array(&w->arena, count, sizeof *labels);
+    for (size_t i = 0; labels && i < count; i++)
+        labels[i] = (struct store_label){str_of(tags[i].key), str_of(tags[i].value)};
+    return labels;
+}
+
+static int take_metric(struct work *w, struct asking *a, const char *m, const struct query *q)
+{
+    struct sonde_query query = {
+        .m = m, .start = w->range.start, .start_ns = w->range.start_ns, .end = w->range.end, .end_ns = w->range.end_ns};
     bool groups = w->by_count == 0;
-    question_resolve(r, q);
-    int status = question_range(w->o, r, q, w->e);
-    if (status == 0)
-        status = query_run(q, r->snapshots, r->count, NULL, &w->arena, &result, w->e);
-    if (status == -ENOENT)
-        question_unknown(r, asked, w->e);
-    w->metric = q->metric;
-    w->start_ns = q->start_ns;
-    w->end_ns = q->end_ns;
-    for (size_t i = 0; i < (status == 0 ? result.count : 0) && w->status == 0; i++) {
-        const struct query_series *s = &result.series[i];
-        long member = find_member(w, s->tags, s->tag_count);
+    int status = asking_query(a, q->metric, &query, &w->result, w->e);
+    const struct sonde_series *first = status ? NULL : sonde_result_series(w->result, 0);
+    w->metric = first ? str_of(first->metric) : q->metric;
+    for (size_t i = 0; status == 0 && w->status == 0 && i < sonde_result_count(w->result); i++) {
+        const struct sonde_series *s = sonde_result_series(w->result, i);
+        struct store_label *labels = labels_of(w, s->tags, s->tag_count);
+        if (!labels)
+            return error_set(w->e, -ENOMEM, "no memory");
+        long member = find_member(w, labels, s->tag_count);
         for (size_t k = 0; k < s->count && w->status == 0; k++)
-            add_sample(w, (struct sample){s->t_ns[k], s->t_ns[k], (size_t)member, s->values[k]});
+            add_sample(w, (struct sample){s->time_ns[k], s->time_ns[k], (size_t)member, s->values[k]});
     }
     // The keys of an expression's groups tell recorded series apart, too.
-    for (size_t i = 0; status == 0 && result.count && groups && i < result.series[0].tag_count && i < BY_MAX; i++)
-        w->by[w->by_count++] = result.series[0].tags[i].key;
+    for (size_t i = 0; first && groups && i < first->tag_count && i < BY_MAX; i++)
+        w->by[w->by_count++] = str_of(first->tags[i].key);
+    if (status == 0 && !first)
+        asking_explain_filters(a, q);
     return status < 0 ? status : w->status;
 }
 
-struct span_search {
-    struct work *w;
-    struct str name;
-};
-
-static bool take_span(const struct store_event *event, void *user)
+static int by_end(const void *a, const void *b)
 {
-    struct span_search *search = user;
-    struct work *w = search->w;
-    if (event->kind != STORE_SPAN || store_span_is_unfinished(event) || !str_eq(event->text, search->name))
-        return true;
-    long member = find_member(w, event->labels, event->label_count);
-    if (member < 0)
-        return false;
-    double seconds = (double)(event->end_ns - event->start_ns) / 1e9;
-    return add_sample(w, (struct sample){w->records[member].spans++, event->end_ns, (size_t)member, seconds});
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    int64_t s = asking_number(x, "start_ns"), t = asking_number(y, "start_ns");
+    return (s > t) - (s < t);
 }
 
-static int take_spans(struct work *w, const struct recordings *r, const char *name)
+// Spans that have ended, in order of their start.
+static int take_spans(struct work *w, struct asking *a, const char *name)
 {
-    struct span_search search = {w, str_of(name)};
-    struct query range = {0};
-    int status = question_range(w->o, r, &range, w->e);
-    // All of it: spans may lie where there are no points.
-    if (!options_text(w->o, OPT_START))
-        range.start_ns = INT64_MIN;
-    if (!options_text(w->o, OPT_END))
-        range.end_ns = INT64_MAX;
+    json_t *spans;
+    size_t n = 0;
     w->metric = str_of(name);
-    w->start_ns = range.start_ns;
-    w->end_ns = range.end_ns;
-    for (size_t i = 0; i < r->count && status == 0 && w->status == 0; i++)
-        status = store_events(r->snapshots[i], range.start_ns, range.end_ns, take_span, &search);
-    return status < 0 ? status : w->status;
+    int status = asking_spans(a, &w->range, name, false, &spans, w->e);
+    if (status)
+        return status;
+    json_t **rows = calloc(json_array_size(spans) + 1, sizeof *rows);
+    for (size_t i = 0; rows && i < json_array_size(spans); i++) {
+        json_t *row = json_array_get(spans, i);
+        if (json_object_get(row, "end_ns") && !json_object_get(json_object_get(row, "tags"), STORE_UNFINISHED_TAG))
+            rows[n++] = row;
+    }
+    if (n)
+        qsort(rows, n, sizeof *rows, by_end);
+    for (size_t i = 0; i < n && w->status == 0; i++) {
+        size_t count;
+        struct store_label *labels = asking_labels(json_object_get(rows[i], "tags"), &w->arena, &count);
+        int64_t start_ns = asking_number(rows[i], "start_ns"), end_ns = asking_number(rows[i], "end_ns");
+        long member = labels ? find_member(w, labels, count) : -1;
+        if (member >= 0)
+            add_sample(w, (struct sample){w->records[member].spans++, end_ns, (size_t)member,
+                                          (double)(end_ns - start_ns) / 1e9});
+    }
+    if (!rows)
+        w->status = error_set(w->e, -ENOMEM, "no memory");
+    free(rows);
+    json_decref(spans);
+    return w->status;
 }
 
 // ---------------------------------------------------------------- the rounds
@@ -292,7 +300,7 @@ static void play(struct work *w)
 }
 
 // A member that stopped giving values hangs or has ended: the recordings show which.
-static int conclude(struct work *w, const struct recordings *r)
+static int conclude(struct work *w, struct asking *a)
 {
     size_t members = detect_members(w->detect), silent = 0;
     for (size_t i = 0; i < members; i++)
@@ -300,20 +308,19 @@ static int conclude(struct work *w, const struct recordings *r)
     if (!silent)
         return 0;
     struct evidence_question question = {
-        .recordings = r,
+        .asking = a,
         .detect = w->detect,
         .metric = w->metric,
         .spans = options_flag(w->o, OPT_SPAN),
-        .start_ns = w->start_ns,
-        .end_ns = w->end_ns,
+        .range = w->range,
         .patience_ns = (int64_t)(options_number(w->o, OPT_EVERY) * options_int(w->o, OPT_PERSISTENCE) * NS_PER_S),
         .member_of = known_member,
         .user = w,
     };
     w->evidence = calloc(members, sizeof *w->evidence);
-    int status = w->evidence ? evidence_gather(&question, w->evidence) : -ENOMEM;
+    int status = w->evidence ? evidence_gather(&question, w->evidence, w->e) : error_set(w->e, -ENOMEM, "no memory");
     if (status < 0)
-        return error_set(w->e, status, "no memory");
+        return status;
     for (size_t i = 0; i < members; i++) {
         struct record *record = &w->records[i];
         if (!record->missed)
@@ -428,7 +435,7 @@ static int write_excluded(const struct work *w, const char *path, struct error *
         if (!w->records[i].bad || again)
             continue;
         if (!host.size)
-            log_warning("%.*s carries no tag host: it is not in %s", STR_ARG(detect_name(w->detect, i)), path);
+            log_say("%.*s carries no tag host: it is not in %s", STR_ARG(detect_name(w->detect, i)), path);
         else
             buf_printf(&text, "%.*s\n", STR_ARG(host));
     }
@@ -454,7 +461,7 @@ static int answer(struct work *w)
     else if (w->count)
         answer_table(w, &out);
     else
-        log_warning("no values of %s in this range", w->o->arguments[0]);
+        log_say("no values of %s in this range", w->o->arguments[0]);
     const char *path = options_text(w->o, OPT_EXCLUDE_FILE);
     if (path && write_excluded(w, path, w->e) < 0) {
         buf_free(&out);
@@ -488,35 +495,36 @@ static int read_options(struct work *w)
     return w->detect ? 0 : error_set(w->e, -ENOMEM, "no memory");
 }
 
+static int detect_members_of(struct work *w, struct asking *a, const char *m, const struct query *q)
+{
+    int status = m ? take_metric(w, a, m, q) : take_spans(w, a, w->o->arguments[0]);
+    if (status == 0) {
+        play(w);
+        status = conclude(w, a);
+    }
+    return status < 0 ? command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, w->e) : answer(w);
+}
+
 int command_detect(const struct options *o)
 {
     struct error e = {0};
     struct work w = {.o = o, .e = &e};
-    struct recordings r = {0};
+    struct asking a;
     struct query q = {0};
-    bool spans = options_flag(o, OPT_SPAN), opened = false;
+    const char *m = NULL;
     int code, status = read_options(&w);
-    if (status == 0 && !spans)
-        status = parse_what(&w, o->arguments[0], &q);
-    if (status < 0) {
+    if (status == 0 && !options_flag(o, OPT_SPAN))
+        status = parse_what(&w, o->arguments[0], &m, &q);
+    if (status == 0)
+        status = asking_range(o, &w.range, &e);
+    if (status < 0)
         code = command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
-    } else if (recordings_open(o, o->arguments + 1, (size_t)(o->argument_count - 1), &r, &e) < 0) {
+    else if (asking_open(o, o->arguments + 1, (size_t)(o->argument_count - 1), &a, &e) < 0)
         code = command_failed(EXIT_FAILED, &e);
-    } else {
-        opened = true;
-        if (r.what[0])
-            log_say("%s", r.what);
-        status = spans ? take_spans(&w, &r, o->arguments[0]) : take_metric(&w, &r, &q);
-        if (status == 0) {
-            play(&w);
-            status = conclude(&w, &r);
-        }
-        code = status < 0 ? command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e) : answer(&w);
-        question_report_damage(&r);
-    }
-    if (opened)
-        recordings_close(&r);
+    else
+        code = asking_close(&a, detect_members_of(&w, &a, m, &q));
     detect_destroy(w.detect);
+    sonde_result_free(w.result);
     free(w.samples);
     free(w.records);
     free(w.evidence);

@@ -1,9 +1,11 @@
 // `sonde doctor`: what works on this machine, in words.
 //
-// One row of the table a check. A check says one of three things and, unless it is ok, what to do:
-//   ok       works
-//   no       works less well, or not at all, but level 2 does without
+// One row of the table a check. A check says one of four things, and what to do where something can be
+// done. The answers stand in this order:
 //   missing  level 2 needs it; the exit code becomes 1
+//   no       works less well, or not at all, but level 2 does without
+//   ok       works
+//   absent   hardware and services that this machine does not have; one line for all of them
 #include "cli/colour.h"
 #include "cli/commands.h"
 #include "cli/sources_here.h"
@@ -17,6 +19,7 @@
 #include "launch/runs.h"
 #include "wire/bulk.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -31,7 +34,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum verdict { OK, NO, MISSING };
+enum verdict { MISSING, NO, OK, ABSENT, VERDICTS };
 
 struct finding {
     enum verdict verdict;
@@ -170,8 +173,27 @@ static void check_proc(const struct options *o, struct finding *f)
 
 // ---------------------------------------------------------------- devices
 
+// Whether a display or 3D controller of this vendor is on the PCI bus.
+static bool gpu_on_bus(const char *vendor)
+{
+    struct dirent **entries;
+    int n = scandir("/sys/bus/pci/devices", &entries, NULL, NULL);
+    bool found = false;
+    for (int i = 0; i < n; i++) {
+        char path[320], of[32], class[32];
+        snprintf(path, sizeof path, "/sys/bus/pci/devices/%.255s/vendor", entries[i]->d_name);
+        bool same = !found && first_line(path, of, sizeof of) && strcmp(of, vendor) == 0;
+        snprintf(path, sizeof path, "/sys/bus/pci/devices/%.255s/class", entries[i]->d_name);
+        found |= same && first_line(path, class, sizeof class) && strncmp(class, "0x03", 4) == 0;
+        free(entries[i]);
+    }
+    if (n >= 0)
+        free(entries);
+    return found;
+}
+
 // As the agent would: it starts the vendor's library, or reads /sys, and asks each GPU once.
-static void check_gpus(struct finding *f, const char *source)
+static void check_gpus(struct finding *f, const char *source, const char *vendor)
 {
     struct collect_options options = {.root = "", .level = 3, .folder = "/tmp", .uid = getuid(), .sources = source};
     struct collect *c;
@@ -196,26 +218,26 @@ static void check_gpus(struct finding *f, const char *source)
         find(f, count > 0 ? OK : NO, "%g answer, asked through %.*s%s%.*s", count, STR_ARG(library),
              reason.size ? "; " : "", STR_ARG(reason));
     else
-        find(f, NO, "%.*s: no metrics of such GPUs", STR_ARG(reason));
+        find(f, gpu_on_bus(vendor) ? NO : ABSENT, "%.*s: no metrics of such GPUs", STR_ARG(reason));
     collect_destroy(c);
 }
 
 static void check_nvidia(const struct options *o, struct finding *f)
 {
     (void)o;
-    check_gpus(f, "gpu-nvidia");
+    check_gpus(f, "gpu-nvidia", "0x10de");
 }
 
 static void check_amd(const struct options *o, struct finding *f)
 {
     (void)o;
-    check_gpus(f, "gpu-amd");
+    check_gpus(f, "gpu-amd", "0x1002");
 }
 
 static void check_intel(const struct options *o, struct finding *f)
 {
     (void)o;
-    check_gpus(f, "gpu-intel");
+    check_gpus(f, "gpu-intel", "0x8086");
 }
 
 // ---------------------------------------------------------------- the network
@@ -225,7 +247,7 @@ static void check_fabric(const struct options *o, struct finding *f)
     (void)o;
     char words[300];
     bool found = wire_fabric_describe(words, sizeof words);
-    find(f, found ? OK : NO, "%s", words);
+    find(f, found ? OK : ABSENT, "%s", words);
 }
 
 // ---------------------------------------------------------------- port and folders
@@ -401,19 +423,36 @@ static const struct {
     {"allocation", check_scheduler},
 };
 
-static void write_line(struct buf *out, const char *name, const struct finding *f)
+// What has been found, by verdict.
+struct report {
+    struct buf parts[VERDICTS];
+};
+
+static void add_finding(struct report *r, const char *name, const struct finding *f)
 {
-    static const char *const words[] = {[OK] = "ok", [NO] = "no", [MISSING] = "missing"};
-    static const char *const colours[] = {[OK] = COLOUR_GREEN, [NO] = COLOUR_YELLOW, [MISSING] = COLOUR_RED};
+    static const char *const words[] = {[MISSING] = "missing", [NO] = "no", [OK] = "ok"};
+    static const char *const colours[] = {[MISSING] = COLOUR_RED, [NO] = COLOUR_YELLOW, [OK] = COLOUR_GREEN};
     bool coloured = colour_wanted(STDOUT_FILENO);
+    struct buf *out = &r->parts[f->verdict];
+    if (f->verdict == ABSENT) {
+        buf_printf(out, "%s%s", out->size ? ", " : "", name);
+        return;
+    }
     buf_printf(out, "%s%-8s%s %-16s ", coloured ? colours[f->verdict] : "", words[f->verdict],
                coloured ? COLOUR_OFF : "", name);
     printable_add(out, str_of(f->words));
     buf_add_char(out, '\n');
 }
 
-// A line for the sources of node metrics that work, and one for each that does not, GPUs apart: they have checks of their own.
-static void write_sources(struct buf *out)
+// Whether there is nothing to be done about a source that gives nothing.
+static bool is_absent(const char *reason)
+{
+    return !strstr(reason, strerror(EACCES)) && !strstr(reason, strerror(EPERM));
+}
+
+// A line for the sources of node metrics that work, and one for each that is kept from working, GPUs apart:
+// they have checks of their own.
+static void add_sources(struct report *r)
 {
     static struct source_here sources[SOURCES_HERE_MAX];
     struct finding f = {0};
@@ -422,7 +461,7 @@ static void write_sources(struct buf *out)
     struct buf names = {0};
     if (count < 0) {
         find(&f, MISSING, "%s", e.text);
-        write_line(out, "node metrics", &f);
+        add_finding(r, "node metrics", &f);
         return;
     }
     double share = 0;
@@ -437,31 +476,37 @@ static void write_sources(struct buf *out)
         buf_printf(&names, "; at their rates they take %.2g %% of a core, %.*s %.2g %% of it", 100 * share,
                    STR_ARG(dearest->name), 100 * dearest->core_share);
     find(&f, gives ? OK : MISSING, "%s", gives ? buf_cstr(&names) : "no source gives anything");
-    write_line(out, "node metrics", &f);
+    add_finding(r, "node metrics", &f);
     buf_free(&names);
     for (int i = 0; i < count; i++) {
         if ((sources[i].gives && !sources[i].missing[0]) || str_starts(sources[i].name, STR("gpu-")))
             continue;
         char name[64];
         snprintf(name, sizeof name, "%.*s", STR_ARG(sources[i].name));
-        find(&f, NO, "%s", sources[i].missing);
-        write_line(out, name, &f);
+        find(&f, !sources[i].gives && is_absent(sources[i].missing) ? ABSENT : NO, "%s", sources[i].missing);
+        add_finding(r, name, &f);
     }
 }
 
 int command_doctor(const struct options *o)
 {
+    struct report r = {0};
     struct buf out = {0};
-    int code = EXIT_OK;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         struct finding f = {0};
         checks[i].check(o, &f);
-        if (f.verdict == MISSING)
-            code = EXIT_FAILED;
-        write_line(&out, checks[i].name, &f);
+        add_finding(&r, checks[i].name, &f);
         if (checks[i].check == check_proc)
-            write_sources(&out);
+            add_sources(&r);
     }
+    int code = r.parts[MISSING].size ? EXIT_FAILED : EXIT_OK;
+    for (int verdict = MISSING; verdict <= OK; verdict++)
+        buf_add_str(&out, buf_str(&r.parts[verdict]));
+    if (r.parts[ABSENT].size)
+        buf_printf(&out, "%-8s %-16s %s: not on this machine; sonde metrics says why\n", "absent", "hardware",
+                   buf_cstr(&r.parts[ABSENT]));
+    for (int verdict = MISSING; verdict < VERDICTS; verdict++)
+        buf_free(&r.parts[verdict]);
     int printed = command_print(&out);
     return printed ? printed : code;
 }

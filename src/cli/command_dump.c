@@ -5,7 +5,7 @@
 #include "base/condition.h"
 #include "base/log.h"
 #include "base/printable.h"
-#include "client/http.h"
+#include "client/target.h"
 #include "launch/runs.h"
 #include "launch/summary.h"
 
@@ -69,10 +69,15 @@ static json_t *ask_status(struct http_client *c, struct error *e)
 
 static int open_client(const struct options *o, struct http_client **out, struct error *e)
 {
-    if (options_text(o, OPT_RUN_DIR))
-        setenv("SONDE_RUN_DIR", options_text(o, OPT_RUN_DIR), 1); // where the client looks for jobs
-    return o->argument_count ? http_client_create_for_job(o->arguments[0], out, e)
-                             : http_client_create(NULL, NULL, out, e);
+    const struct target_options where = {.run_dir = options_text(o, OPT_RUN_DIR)};
+    struct target target;
+    *out = NULL;
+    int rc = target_find(o->argument_count ? o->arguments[0] : NULL, NULL, &where, &target, e);
+    if (rc)
+        return rc;
+    *out = target.client;
+    return *out ? 0
+                : error_set(e, -EINVAL, "%s is a recording: only running jobs are dumped; copy its files", target.path);
 }
 
 static int make_body(const struct options *o, const json_t *status, struct buf *out, struct error *e)
@@ -138,7 +143,8 @@ static void show_progress(struct http_client *c)
 static int make_dump(const struct options *o, struct asked *a, struct error *e)
 {
     struct http_client *beside = NULL;
-    bool shown = isatty(STDERR_FILENO) && !options_flag(o, OPT_QUIET) && open_client(o, &beside, e) == 0;
+    bool shown =
+        isatty(STDERR_FILENO) && !options_flag(o, OPT_QUIET) && http_client_create_like(a->client, &beside, e) == 0;
     pthread_t thread;
     int failed = pthread_create(&thread, NULL, ask, a);
     if (failed) {

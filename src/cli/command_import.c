@@ -1,8 +1,10 @@
 #include "cli/commands.h"
 
 #include "base/log.h"
+#include "collect/collect.h"
 #include "launch/folder.h"
 #include "store/import.h"
+#include "store/import_dragon.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +23,39 @@ static void host_of(const char *path, char out[HOST_MAX + 1])
         snprintf(out, HOST_MAX + 1, "imported");
 }
 
+static bool own_metric(struct str name, struct store_metric *m)
+{
+    const struct collect_metric *found = collect_find(name);
+    if (found)
+        *m = found->metric;
+    return found;
+}
+
+static void print_recording(const struct import_dragon_recording *r)
+{
+    if (r->bad)
+        log_warning("%s: %llu rows could not be read and are left out", r->path, (unsigned long long)r->bad);
+    struct buf out = {0};
+    buf_printf(&out, "%s: %llu values in %llu series, %llu rows", r->path, (unsigned long long)r->values,
+               (unsigned long long)r->series, (unsigned long long)r->rows);
+    if (r->repeats)
+        buf_printf(&out, " (%llu replaced by later rows of the same time)", (unsigned long long)r->repeats);
+    buf_printf(&out, ", %llu bytes\n", (unsigned long long)r->file_bytes);
+    command_print(&out);
+}
+
+static int import_databases(const struct options *o, const char *folder, struct error *e)
+{
+    struct import_dragon_options dragon = {.paths = (const char *const *)o->arguments,
+                                           .count = (size_t)o->argument_count,
+                                           .folder = folder,
+                                           .host = options_text(o, OPT_HOST),
+                                           .own_metric = own_metric,
+                                           .made = print_recording};
+    int status = folder_make_all(folder, e);
+    return status ? status : import_dragon(&dragon, e);
+}
+
 int command_import(const struct options *o)
 {
     struct error e;
@@ -30,6 +65,11 @@ int command_import(const struct options *o)
                               (error_set(&e, -EINVAL, "-o DIR is missing: where is the recording to go?"), &e));
     if (given && (strchr(given, '/') || given[0] == '.' || strlen(given) > HOST_MAX))
         return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--host: '%.80s' is no host's name", given), &e));
+    const char *format = options_text(o, OPT_FORMAT);
+    if (strcmp(format, "dragon-sqlite") == 0)
+        return import_databases(o, folder, &e) < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
+    if (o->argument_count > 1)
+        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "%s: one FILE only", format), &e));
     char host[HOST_MAX + 1], path[FOLDER_PATH_MAX];
     if (given)
         snprintf(host, sizeof host, "%s", given);
@@ -40,8 +80,8 @@ int command_import(const struct options *o)
                                                 : folder_make_all(folder, &e);
     struct store_import_stats stats = {0};
     if (status == 0)
-        status = store_import(strcmp(options_text(o, OPT_FORMAT), "wide-csv") == 0 ? IMPORT_WIDE_CSV : IMPORT_DASK,
-                              o->arguments[0], path, str_of(host), &stats, &e);
+        status = store_import(strcmp(format, "wide-csv") == 0 ? IMPORT_WIDE_CSV : IMPORT_DASK, o->arguments[0], path,
+                              str_of(host), &stats, &e);
     if (status < 0)
         return command_failed(EXIT_FAILED, &e);
     if (stats.bad_rows || stats.bad_cells)

@@ -2,8 +2,8 @@
 #include "cli/open_page.h"
 #include "cli/serve.h"
 
-#include "aggregator/tokens.h"
 #include "base/log.h"
+#include "http/tokens.h"
 #include "launch/job.h"
 #include "launch/tunnel.h"
 

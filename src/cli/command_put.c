@@ -1,14 +1,18 @@
 // `sonde put`, `sonde annotate`: lines to the agent's socket, and what it has to say about them.
 #include "cli/commands.h"
 
+#include "base/clock.h"
 #include "base/escape.h"
 #include "base/exchange.h"
+#include "base/json_writer.h"
 #include "base/log.h"
+#include "client/client.h"
 #include "emit/segment.h"
 #include "launch/job.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum {
@@ -110,6 +114,44 @@ int command_put(const struct options *o)
     return send_lines(o, &line, o->argument_count == 0 ? STDIN_FILENO : -1);
 }
 
+// Whether the job is one that only its address leads to.
+static bool is_elsewhere(const struct options *o)
+{
+    const char *url = getenv("SONDE_URL");
+    return url && *url && !options_text(o, OPT_SOCKET) && o->value[OPT_JOB].source != FROM_FLAG;
+}
+
+// The same over HTTP, to the job of SONDE_URL.
+static int post_annotation(const struct options *o)
+{
+    struct error e;
+    struct sonde_client *client;
+    struct http_answer answer = {0};
+    struct buf body = {0};
+    struct json_writer w = json_to(&body);
+    json_begin_object(&w);
+    json_key_i64(&w, "startTime", clock_realtime_ns() / NS_PER_MS);
+    json_key_string(&w, "description", str_of(o->arguments[0]));
+    json_key(&w, STR("custom"));
+    json_begin_object(&w);
+    for (int i = 1; i < o->argument_count; i++) {
+        struct str value = str_of(o->arguments[i]), key = str_cut(&value, '=');
+        json_key(&w, key);
+        json_put_string(&w, value);
+    }
+    json_end_object(&w);
+    json_end_object(&w);
+    const struct sonde_client_options options = {.timeout_ms = PUT_ANSWER_TIMEOUT_MS};
+    int status = client_open(NULL, 0, NULL, &options, &client, &e);
+    if (status == 0) {
+        status = client_ask(client, "/api/annotation", buf_str(&body), 0, &answer, &e);
+        http_answer_free(&answer);
+        sonde_client_close(client);
+    }
+    buf_free(&body);
+    return status < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
+}
+
 int command_annotate(const struct options *o)
 {
     struct error e;
@@ -124,6 +166,10 @@ int command_annotate(const struct options *o)
         }
         buf_printf(&line, " %.*s=", STR_ARG(key));
         escape_word(&line, value);
+    }
+    if (is_elsewhere(o)) {
+        buf_free(&line);
+        return post_annotation(o);
     }
     buf_add_str(&line, STR(" -- "));
     escape_word(&line, str_of(o->arguments[0]));

@@ -30,6 +30,7 @@ int command_relay(const struct options *o)
         .job = options_text(o, OPT_JOB) ? options_text(o, OPT_JOB) : "",
         .host = host ? host : own,
         .transport = options_text(o, OPT_TRANSPORT),
+        .dragon_port = options_int(o, OPT_TSDB_PORT),
     };
     int usage = 0;
     if (!relay.parent_count)

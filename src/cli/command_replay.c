@@ -69,6 +69,7 @@ int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user)
             .tls_key = options_text(o, OPT_TLS_KEY),
             .limits = serve_limits(o),
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
+            .open_view = options_flag(o, OPT_OPEN_VIEW),
             .resolve_alias = serve_other_name,
             .alias_at = collect_alias,
             .describe_run = serve_describe_run,
@@ -78,7 +79,7 @@ int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user)
         if (found.what[0])
             log_line(LOG_INFO, "%s", found.what);
         status = ready ? serve_until_signal(&replay, ready, user, &e)
-                       : serve_by_hand(&replay, options_text(o, OPT_TOKEN_FILE), &e);
+                       : serve_by_hand(&replay, options_text(o, OPT_TOKEN_FILE) || o->auth_key[0], &e);
     }
     recordings_close(&found);
     free(paths);

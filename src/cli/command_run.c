@@ -2,7 +2,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "launch/allocation.h"
-#include "launch/run.h"
+#include "launch/launcher.h"
 #include "wire/bulk.h"
 
 #include <errno.h>
@@ -23,6 +23,11 @@ static int check_together(const struct options *o, struct error *e)
         return error_set(e, -EINVAL, "a dump needs a folder: --dump-dir DIR, an absolute path");
     if (options_int(o, OPT_REMOTE_TUNNEL_PORT) && !options_text(o, OPT_REMOTE_TUNNEL_NODE))
         return error_set(e, -EINVAL, "a tunnel needs another end: --remote-tunnel-node NODE");
+    if (options_flag(o, OPT_OPEN_VIEW) && options_text(o, OPT_REMOTE_TUNNEL_NODE))
+        return error_set(
+            e, -EINVAL,
+            "--view-without-token and --remote-tunnel-node: every user of that node could read; give Grafana "
+            "the URL that sonde token --url prints");
     return wire_transport_check(options_text(o, OPT_TRANSPORT), e);
 }
 
@@ -52,6 +57,7 @@ int command_run(const struct options *o)
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
     struct launch_options launch = {
         .command = o->arguments,
+        .title = options_text(o, OPT_TITLE),
         .level = options_int(o, OPT_LEVEL),
         .rate_s = options_number(o, OPT_RATE),
         .sources = options_text(o, OPT_COLLECT),
@@ -81,6 +87,8 @@ int command_run(const struct options *o)
         .tls_cert = options_text(o, OPT_TLS_CERT),
         .tls_key = options_text(o, OPT_TLS_KEY),
         .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
+        .open_view = options_flag(o, OPT_OPEN_VIEW),
+        .auth_key = o->auth_key,
         .tunnel_node = options_text(o, OPT_REMOTE_TUNNEL_NODE),
         .tunnel_port = options_int(o, OPT_REMOTE_TUNNEL_PORT),
         .dump_node = options_text(o, OPT_DUMP_NODE),
@@ -95,6 +103,7 @@ int command_run(const struct options *o)
                 .hostfile = options_text(o, OPT_HOSTFILE),
                 .remote_sonde = options_text(o, OPT_REMOTE_SONDE),
                 .transport = options_text(o, OPT_TRANSPORT),
+                .dragon_port = dragon_port(o),
                 .strict = options_flag(o, OPT_STRICT),
                 .fanout = options_int(o, OPT_FANOUT),
                 .node_timeout_s = options_number(o, OPT_NODE_TIMEOUT),

@@ -32,6 +32,7 @@ int command_simulate(const struct options *o)
                 .level = 4,
                 .limits = serve_limits(o),
                 .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
+                .open_view = options_flag(o, OPT_OPEN_VIEW),
                 .resolve_alias = serve_other_name,
                 .alias_at = collect_alias,
             },

@@ -1,31 +1,155 @@
+#include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
 
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "base/log.h"
 #include "base/printable.h"
+#include "http/tokens.h"
 #include "launch/job.h"
 #include "launch/job_memory.h"
 #include "launch/summary.h"
 #include "launch/tunnel.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
-enum { COMMAND_SHOWN_MAX = 60 };
+enum {
+    COMMAND_SHOWN_MAX = 60,
+    STATUS_TIMEOUT_MS = 10000,
+};
 
-// The URL with the view token; empty when there is none.
-static void full_url(const struct job *j, char *out, size_t size)
+// A job as it answers over HTTP, for all its nodes; as the files of this machine say where it does not.
+struct shown {
+    struct job job;
+    bool elsewhere;              // it is that of SONDE_URL, and nothing of it is on this machine
+    char url[JOB_URL_MAX + 300]; // with the view token; empty when there is none
+    bool known;                  // what follows
+    struct summary s;
+    json_t *nodes;      // NULL: it does not answer
+    struct buf missing; // nodes, with the reasons
+};
+
+static void full_url(struct shown *j)
 {
     char path[FOLDER_PATH_MAX + 16], control[TOKEN_TEXT_MAX], view[TOKEN_TEXT_MAX];
-    snprintf(path, sizeof path, "%s/token", j->folder);
-    out[0] = 0;
-    if (!j->url[0] || token_read(path, false, control, NULL) != 0)
+    const char *file = getenv("SONDE_TOKEN_FILE");
+    snprintf(path, sizeof path, "%s/token", j->job.folder);
+    if (j->job.folder[0] || !file)
+        file = path;
+    if (!j->job.url[0] || token_read(file, false, control, NULL) != 0)
         return;
     token_of_role(str_of(control), ROLE_VIEW, view);
-    snprintf(out, size, "%s/?token=%s", j->url, view);
+    explicit_bzero(control, sizeof control);
+    snprintf(j->url, sizeof j->url, "%s/?token=%s", j->job.url, view);
 }
+
+// ---------------------------------------------------------------- asking
+
+static int by_time(const void *a, const void *b)
+{
+    int64_t s = asking_number(*(json_t *const *)a, "t_ns"), t = asking_number(*(json_t *const *)b, "t_ns");
+    return (s > t) - (s < t);
+}
+
+// What agents have noted of sources and scripts that fail.
+static void take_failures(struct asking *a, const char *tag, struct summary *s)
+{
+    struct buf path = {0};
+    struct error ignored;
+    json_t *notes = NULL;
+    buf_printf(&path, "/sonde/v1/annotations?limit=0&tag=%s%%3D*", tag);
+    if (asking_list(a, buf_cstr(&path), "annotations", &notes, &ignored) < 0)
+        notes = json_array();
+    size_t count = json_array_size(notes);
+    json_t **rows = calloc(count + 1, sizeof *rows);
+    for (size_t i = 0; rows && i < count; i++)
+        rows[i] = json_array_get(notes, i);
+    if (rows && count)
+        qsort(rows, count, sizeof *rows, by_time);
+    for (size_t i = 0; rows && i < count; i++) {
+        struct arena arena = {0};
+        struct store_event event = {.kind = STORE_ANNOTATION,
+                                    .start_ns = asking_number(rows[i], "t_ns"),
+                                    .text = str_of(asking_text(rows[i], "text"))};
+        size_t labels;
+        event.labels = asking_labels(json_object_get(rows[i], "tags"), &arena, &labels);
+        event.label_count = (uint32_t)labels;
+        summary_add_event(&event, s);
+        arena_free(&arena);
+    }
+    free(rows);
+    json_decref(notes);
+    buf_free(&path);
+}
+
+// Asks the job. False: it does not answer; why, in *e.
+static bool ask_job(struct asking *all, struct shown *j, struct error *e)
+{
+    const char *where = j->job.url;
+    struct asking own = {.o = all->o}, *a = &own;
+    const struct sonde_client_options options = {.timeout_ms = STATUS_TIMEOUT_MS};
+    if (client_open(&where, 1, NULL, &options, &a->client, e) < 0)
+        return false;
+    if (asking_list(a, "/sonde/v1/nodes?points", "nodes", &j->nodes, e) == 0) {
+        for (size_t i = 0; i < json_array_size(j->nodes); i++) {
+            const json_t *n = json_array_get(j->nodes, i);
+            j->s.points += (uint64_t)asking_number(n, "points");
+            j->s.series += (uint64_t)asking_number(n, "series");
+            j->s.dropped += (uint64_t)asking_number(n, "dropped");
+        }
+        take_failures(a, "cut_off", &j->s);
+        take_failures(a, "failing", &j->s);
+        j->known = true;
+    }
+    sonde_client_close(a->client);
+    j->missing = a->missing;
+    asking_missing(all, buf_cstr(&j->missing));
+    return j->known;
+}
+
+// The job that SONDE_URL names, unless it is among those of this machine. It says itself what it is called.
+static int add_elsewhere(struct shown *all, size_t *count, struct error *e)
+{
+    const char *url = getenv("SONDE_URL"), *id = getenv("SONDE_JOB");
+    struct target t;
+    if (!url || !*url)
+        return 0;
+    const struct target_options places = {0};
+    int rc = target_find(NULL, NULL, &places, &t, e);
+    if (rc)
+        return rc;
+    const char *at = t.client ? http_client_url(t.client) : NULL;
+    bool here = !at;
+    for (size_t i = 0; i < *count && at; i++)
+        here |= strcmp(all[i].job.url, at) == 0;
+    if (!here) {
+        struct shown *j = &all[(*count)++];
+        j->elsewhere = true;
+        snprintf(j->job.url, sizeof j->job.url, "%s", at);
+        snprintf(j->job.id, sizeof j->job.id, "%s", id && *id ? id : "");
+    }
+    target_free(&t);
+    return 0;
+}
+
+// What only the job itself knows of one that is elsewhere.
+static void describe_elsewhere(struct shown *j)
+{
+    const json_t *first = json_array_get(j->nodes, 0);
+    if (!j->job.id[0])
+        snprintf(j->job.id, sizeof j->job.id, "%s", asking_text(first, "job"));
+    for (size_t i = 0; i < json_array_size(j->nodes); i++) {
+        int64_t first_ns = asking_number(json_array_get(j->nodes, i), "first_ns");
+        if (first_ns && (!j->job.start_ns || first_ns < j->job.start_ns))
+            j->job.start_ns = first_ns;
+    }
+}
+
+// ---------------------------------------------------------------- JSON
 
 static void write_memory_json(struct json_writer *w, const struct job *j)
 {
@@ -40,32 +164,50 @@ static void write_memory_json(struct json_writer *w, const struct job *j)
     json_end_object(w);
 }
 
-static void write_json(struct buf *out, const struct job *jobs, size_t count)
+static void write_nodes(struct json_writer *w, const json_t *nodes)
+{
+    json_key(w, STR("nodes"));
+    json_begin_array(w);
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const json_t *n = json_array_get(nodes, i);
+        json_begin_object(w);
+        json_key_string(w, "host", str_of(asking_text(n, "host")));
+        json_key_string(w, "state", str_of(asking_text(n, "state")));
+        json_key_i64(w, "points", asking_number(n, "points"));
+        json_key_i64(w, "series", asking_number(n, "series"));
+        json_key_i64(w, "dropped", asking_number(n, "dropped"));
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static void write_json(struct buf *out, const struct shown *all, size_t count)
 {
     struct json_writer w = json_to(out);
     json_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
-        const struct job *j = &jobs[i];
-        struct summary s = {0};
-        char url[JOB_URL_MAX + 300], token_file[FOLDER_PATH_MAX + 16];
-        char tunnel[TUNNEL_LINE_MAX];
-        bool known = summary_add_folder(j->folder, &s, NULL) == 0;
-        full_url(j, url, sizeof url);
+        const struct shown *shown = &all[i];
+        const struct job *j = &shown->job;
+        const struct summary s = shown->s;
+        char token_file[FOLDER_PATH_MAX + 16], tunnel[TUNNEL_LINE_MAX];
+        bool known = shown->known;
         tunnel_line(j, tunnel);
         snprintf(token_file, sizeof token_file, "%s/token", j->folder);
         json_begin_object(&w);
         json_key_string(&w, "job", str_of(j->id));
-        json_key_string(&w, "command", str_of(j->command));
+        json_key_string(&w, "command", str_of(j->command ? j->command : ""));
         json_key_string(&w, "host", str_of(j->host));
         json_key_i64(&w, "pid", j->pid);
         json_key_i64(&w, "level", j->level);
         json_key_i64(&w, "start_ns", j->start_ns);
         json_key_string(&w, "folder", str_of(j->folder));
         json_key_string(&w, "url", str_of(j->url));
-        json_key_string(&w, "url_with_token", str_of(url));
-        json_key_string(&w, "token_file", str_of(token_file));
+        json_key_string(&w, "url_with_token", str_of(shown->url));
+        json_key_string(&w, "token_file", str_of(j->folder[0] ? token_file : ""));
         json_key_string(&w, "tunnel", str_of(tunnel));
         write_memory_json(&w, j);
+        write_nodes(&w, shown->nodes);
+        json_key_string(&w, "missing", buf_str(&shown->missing));
         if (known) {
             json_key_u64(&w, "points", s.points);
             json_key_u64(&w, "series", s.series);
@@ -166,36 +308,42 @@ static void write_tunnel(struct buf *out, const struct job *j)
         buf_printf(out, "%s: to open it on another machine, there first: %s\n", j->id, line);
 }
 
-static void write_table(struct buf *out, const struct job *jobs, size_t count)
+static void command_cell(struct columns *table, const char *command)
 {
-    static const char *const titles[] = {"job", "since", "points", "dropped", "command", "URL"};
+    int shown = COMMAND_SHOWN_MAX;
+    if (strlen(command) <= COMMAND_SHOWN_MAX) {
+        columns_cell(table, "%s", command);
+        return;
+    }
+    while (shown > 0 && ((unsigned char)command[shown] & 0xc0) == 0x80)
+        shown--; // not in the middle of a character
+    columns_cell(table, "%.*s…", shown, command);
+}
+
+static void write_table(struct buf *out, const struct shown *all, size_t count)
+{
+    static const char *const titles[] = {"job", "since", "nodes", "points", "dropped", "command", "URL"};
     struct columns table = {0};
     struct buf notes = {0};
     columns_titles(&table, titles, sizeof titles / sizeof titles[0]);
     for (size_t i = 0; i < count; i++) {
-        const struct job *j = &jobs[i];
-        struct summary s = {0};
-        char url[JOB_URL_MAX + 300], since[32];
-        bool known = summary_add_folder(j->folder, &s, NULL) == 0;
-        full_url(j, url, sizeof url);
-        time_text(j->start_ns, since);
-        write_memory(&notes, j);
-        write_cut_off(&notes, j->id, &s);
-        write_failing(&notes, j->id, &s);
-        write_tunnel(&notes, j);
-        columns_cell(&table, "%s", j->id);
+        const struct shown *j = &all[i];
+        char since[32] = "";
+        if (j->job.start_ns)
+            time_text(j->job.start_ns, since);
+        if (!j->elsewhere)
+            write_memory(&notes, &j->job);
+        write_cut_off(&notes, j->job.id, &j->s);
+        write_failing(&notes, j->job.id, &j->s);
+        if (!j->elsewhere)
+            write_tunnel(&notes, &j->job);
+        columns_cell(&table, "%s", j->job.id);
         columns_cell(&table, "%s", since);
-        add_count(&table, known, s.points);
-        add_count(&table, known, s.dropped);
-        if (strlen(j->command) > COMMAND_SHOWN_MAX) {
-            int shown = COMMAND_SHOWN_MAX;
-            while (shown > 0 && ((unsigned char)j->command[shown] & 0xc0) == 0x80)
-                shown--; // not in the middle of a character
-            columns_cell(&table, "%.*s…", shown, j->command);
-        } else {
-            columns_cell(&table, "%s", j->command);
-        }
-        columns_cell(&table, "%s", url);
+        add_count(&table, j->nodes != NULL, json_array_size(j->nodes));
+        add_count(&table, j->known, j->s.points);
+        add_count(&table, j->known, j->s.dropped);
+        command_cell(&table, j->job.command ? j->job.command : "");
+        columns_cell(&table, "%s", j->url);
     }
     columns_write(&table, out);
     buf_printf(out, "%s", buf_cstr(&notes));
@@ -203,24 +351,69 @@ static void write_table(struct buf *out, const struct job *jobs, size_t count)
     columns_free(&table);
 }
 
+// All jobs: those of this machine, and that of SONDE_URL.
+static int find_jobs(const struct options *o, struct shown **out, size_t *count, struct error *e)
+{
+    char base[FOLDER_PATH_MAX];
+    struct job *jobs = NULL;
+    size_t n = 0;
+    int status = folder_base_path(options_text(o, OPT_RUN_DIR), base, e);
+    if (status == 0)
+        status = job_list(base, false, &jobs, &n, e);
+    if (status < 0)
+        return status;
+    struct shown *all = calloc(n + 1, sizeof *all);
+    for (size_t i = 0; all && i < n; i++) {
+        all[i].job = jobs[i];
+        jobs[i] = (struct job){0};
+    }
+    job_list_free(jobs, n);
+    *out = all;
+    *count = n;
+    return all ? add_elsewhere(all, count, e) : error_set(e, -ENOMEM, "out of memory");
+}
+
+static void free_jobs(struct shown *all, size_t count)
+{
+    for (size_t i = 0; all && i < count; i++) {
+        job_free(&all[i].job);
+        json_decref(all[i].nodes);
+        buf_free(&all[i].missing);
+    }
+    free(all);
+}
+
 int command_status(const struct options *o)
 {
     struct error e;
-    char base[FOLDER_PATH_MAX];
-    struct job *jobs;
-    size_t count;
-    int status = folder_base_path(options_text(o, OPT_RUN_DIR), base, &e);
-    if (status == 0)
-        status = job_list(base, false, &jobs, &count, &e);
-    if (status < 0)
-        return command_failed(EXIT_FAILED, &e);
+    struct shown *all = NULL;
+    size_t count = 0;
+    struct asking a = {.o = o};
     struct buf out = {0};
+    int code = EXIT_OK;
+    log_setup(LOG_ERROR, "sonde");
+    if (find_jobs(o, &all, &count, &e) < 0) {
+        free_jobs(all, count);
+        return command_failed(EXIT_FAILED, &e);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct shown *j = &all[i];
+        full_url(j);
+        bool answers = j->job.url[0] && ask_job(&a, j, &e);
+        if (!answers && j->elsewhere)
+            code = command_failed(EXIT_FAILED, &e);
+        else if (!answers)
+            j->known = summary_add_folder(j->job.folder, &j->s, NULL) == 0;
+        else if (j->elsewhere)
+            describe_elsewhere(j);
+    }
     if (options_flag(o, OPT_JSON))
-        write_json(&out, jobs, count);
+        write_json(&out, all, count);
     else if (count == 0)
         buf_printf(&out, "no job runs here; start one with sonde run\n");
     else
-        write_table(&out, jobs, count);
-    job_list_free(jobs, count);
-    return command_print(&out);
+        write_table(&out, all, count);
+    free_jobs(all, count);
+    int printed = command_print(&out);
+    return asking_close(&a, code ? code : printed);
 }

@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 
-#include "aggregator/tokens.h"
+#include "http/tokens.h"
 #include "launch/job.h"
 
 #include <errno.h>

@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "base/whole.h"
 #include "cli/nearest.h"
+#include "http/secrets.h"
+#include "http/tokens.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,13 +33,30 @@ static bool is_key(const struct option_row *row, struct str key)
            (row->dragon_key[0] && str_eq(key, str_of(row->dragon_key)));
 }
 
-static const struct unused_key *find_unused(struct str key)
+static bool is_file_key(struct str key)
 {
-    for (size_t i = 0; i < unused_key_count; i++) {
-        if (str_eq(key, str_of(unused_keys[i].key)))
-            return &unused_keys[i];
+    for (size_t i = 0; i < file_key_count; i++) {
+        if (str_eq(key, str_of(file_keys[i].key)))
+            return true;
     }
-    return NULL;
+    return false;
+}
+
+// Whoever can read the file, or guess the key, could do with the job what its user can.
+static void take_auth_key(const char *path, size_t line, const char *key, size_t size, struct options *o)
+{
+    struct buf file = {0};
+    struct error e = {0};
+    if (size < TOKEN_FILE_MIN || !token_valid((struct str){key, size}))
+        error_set(&e, -EINVAL, "it has to be %d to %d of A-Z a-z 0-9 - . _ ~ (openssl rand -hex 32 makes one)",
+                  TOKEN_FILE_MIN, TOKEN_MAX);
+    else
+        secrets_read(path, SECRETS_PRIVATE, &file, &e);
+    secrets_free(&file);
+    if (!e.code)
+        memcpy(o->auth_key, key, size + 1);
+    else if (o->command == COMMAND_RUN)
+        log_warning("%s:%zu: auth_key is not used, the job makes its own token: %s", path, line, e.text);
 }
 
 // Files for other versions, and for Dragon, may have keys that we do not know. `sonde run` says so; who only asks a job does not.
@@ -52,8 +71,8 @@ static int unknown_key(const struct options *o, const char *path, size_t line, s
         if (option_rows[id].dragon_key[0])
             nearest_offer(&near, str_of(option_rows[id].dragon_key));
     }
-    for (size_t i = 0; i < unused_key_count; i++)
-        nearest_offer(&near, str_of(unused_keys[i].key));
+    for (size_t i = 0; i < file_key_count; i++)
+        nearest_offer(&near, str_of(file_keys[i].key));
     int shown = key.size > 80 ? 80 : (int)key.size;
     if (near.best.data)
         log_warning("%s:%zu: ignored the unknown key '%.*s'; did you mean %s?", path, line, shown, key.data,
@@ -131,8 +150,8 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
     int id = 0;
     while (id < OPT_COUNT && !is_key(&option_rows[id], name))
         id++;
-    const struct unused_key *unused = id == OPT_COUNT ? find_unused(name) : NULL;
-    if (id == OPT_COUNT && !unused)
+    bool auth_key = id == OPT_COUNT && is_file_key(name);
+    if (id == OPT_COUNT && !auth_key)
         return unknown_key(o, path, line, name);
     bool mapping = id < OPT_COUNT && option_rows[id].type == OPTION_SOURCES && value->type == YAML_MAPPING_NODE;
     bool list = id < OPT_COUNT && option_rows[id].type == OPTION_SCRIPTS && value->type == YAML_SEQUENCE_NODE;
@@ -140,9 +159,8 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
     if (value->type != YAML_SCALAR_NODE && !joins)
         return error_set(e, -EINVAL, "%s:%zu: %.*s takes one value, not a list or a mapping", path, line,
                          STR_ARG(name));
-    if (unused) {
-        if (o->command == COMMAND_RUN)
-            log_warning("%s:%zu: '%s' is not used here: %s", path, line, unused->key, unused->why);
+    if (auth_key) {
+        take_auth_key(path, line, (const char *)value->data.scalar.value, value->data.scalar.length, o);
         return 0;
     }
     if (given[id])

@@ -15,8 +15,8 @@ enum {
 
 struct found {
     uint64_t off_grid;
-    size_t file; // that holds the last value
-    char *open;  // owned: the name of a span that has not ended; NULL: none
+    int64_t node_last_ns; // the newest point of the node that holds the last value; 0: not known
+    char *open;           // owned: the name of a span that has not ended; NULL: none
     int64_t open_ns;
 };
 
@@ -24,69 +24,92 @@ struct search {
     const struct evidence_question *q;
     struct evidence *out;
     struct found *found;
-    size_t file;
-    int status;
+    struct arena arena;
+    json_t *nodes;
+    struct error *e;
 };
 
-static void count_point(struct search *s, size_t member, int64_t t_ns)
+static long member_of(struct search *s, const json_t *row)
+{
+    size_t count;
+    struct store_label *labels = asking_labels(json_object_get(row, "tags"), &s->arena, &count);
+    return labels ? s->q->member_of(s->q->user, labels, count) : -1;
+}
+
+static void add_values(struct search *s, size_t member, uint64_t count, int64_t last_ns, int64_t node_last_ns)
 {
     struct evidence *e = &s->out[member];
-    e->values++;
-    s->found[member].off_grid += t_ns % GRID_NS != 0;
-    if (t_ns >= e->last_ns) {
-        e->last_ns = t_ns;
-        s->found[member].file = s->file;
+    e->values += count;
+    if (count && last_ns >= e->last_ns) {
+        e->last_ns = last_ns;
+        s->found[member].node_last_ns = node_last_ns;
     }
 }
 
-static void count_points(struct search *s, struct store_snapshot *snapshot)
+// Counts the recorded points of each member, where they are.
+static int count_points(struct search *s)
 {
-    uint32_t metric;
-    size_t count = 0;
-    if (!store_metric_find(snapshot, s->q->metric, &metric))
-        return;
-    const uint32_t *series = store_metric_series(snapshot, metric, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct store_series_info info;
-        struct store_run run;
-        long member = store_series_get(snapshot, series[i], &info)
-                          ? s->q->member_of(s->q->user, info.labels, info.label_count)
-                          : -1;
-        struct store_cursor *cursor =
-            member < 0 ? NULL : store_cursor_open(snapshot, series[i], s->q->start_ns, s->q->end_ns);
-        while (cursor && store_cursor_next(cursor, &run) > 0) {
-            const int64_t *t_ns;
-            const double *values;
-            size_t points;
-            if (store_cursor_points(cursor, &t_ns, &values, &points) < 0)
-                break;
-            for (size_t k = 0; k < points; k++)
-                count_point(s, (size_t)member, t_ns[k]);
+    struct buf path = {0}, name = {0};
+    json_t *series;
+    buf_add_str(&name, s->q->metric);
+    buf_printf(&path, "/sonde/v1/series?points&limit=0&grid=%lld", (long long)GRID_NS);
+    client_add_parameter(&path, "match", buf_cstr(&name));
+    asking_add_range(&path, &s->q->range);
+    int status = asking_list(s->q->asking, buf_cstr(&path), "series", &series, s->e);
+    for (size_t i = 0; !status && i < json_array_size(series); i++) {
+        const json_t *row = json_array_get(series, i);
+        long member = member_of(s, row);
+        if (member < 0)
+            continue;
+        add_values(s, (size_t)member, (uint64_t)asking_number(row, "points"), asking_number(row, "last_ns"),
+                   asking_number(row, "node_last_ns"));
+        s->found[member].off_grid += (uint64_t)asking_number(row, "off_grid");
+    }
+    if (!status)
+        json_decref(series);
+    buf_free(&path);
+    buf_free(&name);
+    return status;
+}
+
+static int64_t node_last_ns(const struct search *s, const char *host)
+{
+    int64_t last_ns = 0;
+    for (size_t i = 0; i < json_array_size(s->nodes); i++) {
+        const json_t *node = json_array_get(s->nodes, i);
+        int64_t one_ns = asking_number(node, "last_ns");
+        if (one_ns > last_ns && (!host || strcmp(asking_text(node, "host"), host) == 0))
+            last_ns = one_ns;
+    }
+    return last_ns;
+}
+
+// Without a name: spans that have not ended. With one: those that have.
+static int count_spans(struct search *s, const char *name)
+{
+    json_t *spans;
+    int status = asking_spans(s->q->asking, &s->q->range, name, !name, &spans, s->e);
+    for (size_t i = 0; !status && i < json_array_size(spans); i++) {
+        const json_t *row = json_array_get(spans, i);
+        bool open =
+            !json_object_get(row, "end_ns") || json_object_get(json_object_get(row, "tags"), STORE_UNFINISHED_TAG);
+        long member = open == !name ? member_of(s, row) : -1;
+        if (member < 0)
+            continue;
+        if (name) {
+            add_values(s, (size_t)member, 1, asking_number(row, "end_ns"), node_last_ns(s, asking_text(row, "node")));
+            continue;
         }
-        if (cursor)
-            store_cursor_close(cursor);
+        struct found *f = &s->found[member];
+        free(f->open);
+        f->open = strdup(asking_text(row, "name"));
+        f->open_ns = asking_number(row, "start_ns");
+        if (!f->open)
+            status = error_set(s->e, -ENOMEM, "no memory");
     }
-}
-
-static bool take_span(const struct store_event *event, void *user)
-{
-    struct search *s = user;
-    bool open = store_span_is_unfinished(event), counted = s->q->spans && str_eq(event->text, s->q->metric);
-    if (event->kind != STORE_SPAN || !(open || counted))
-        return true;
-    long member = s->q->member_of(s->q->user, event->labels, event->label_count);
-    if (member < 0)
-        return true;
-    if (!open) {
-        count_point(s, (size_t)member, event->end_ns);
-        return true;
-    }
-    struct found *f = &s->found[member];
-    free(f->open);
-    f->open = strndup(event->text.data, event->text.size);
-    f->open_ns = event->start_ns;
-    s->status = f->open ? s->status : -ENOMEM;
-    return true;
+    if (spans)
+        json_decref(spans);
+    return status;
 }
 
 static void write_text(struct evidence *e, const struct evidence_question *q, const struct found *f, int64_t node_ns,
@@ -118,39 +141,40 @@ static void write_text(struct evidence *e, const struct evidence_question *q, co
 static void judge(struct search *s, size_t members)
 {
     const struct evidence_question *q = s->q;
-    int64_t newest_ns = INT64_MIN, first_ns, last_ns;
+    int64_t newest_ns = node_last_ns(s, NULL);
     uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < q->recordings->count; i++)
-        if (store_time_range(q->recordings->snapshots[i], &first_ns, &last_ns) && last_ns > newest_ns)
-            newest_ns = last_ns;
     for (size_t i = 0; i < members; i++)
         if (detect_verdict_of(q->detect, i)->state != DETECT_SILENT && s->out[i].values < least)
             least = s->out[i].values;
     for (size_t i = 0; i < members; i++) {
-        int64_t node_ns = 0;
+        int64_t last_ns = s->found[i].node_last_ns;
         if (detect_verdict_of(q->detect, i)->state != DETECT_SILENT)
             continue;
-        if (s->out[i].values && store_time_range(q->recordings->snapshots[s->found[i].file], &first_ns, &last_ns) &&
-            newest_ns - last_ns > q->patience_ns)
-            node_ns = last_ns;
-        write_text(&s->out[i], q, &s->found[i], node_ns, least == UINT64_MAX ? 0 : least);
+        bool lost = s->out[i].values && last_ns && newest_ns - last_ns > q->patience_ns;
+        write_text(&s->out[i], q, &s->found[i], lost ? last_ns : 0, least == UINT64_MAX ? 0 : least);
     }
 }
 
-int evidence_gather(const struct evidence_question *q, struct evidence *out)
+int evidence_gather(const struct evidence_question *q, struct evidence *out, struct error *e)
 {
     size_t members = detect_members(q->detect);
-    struct search s = {.q = q, .out = out, .found = calloc(members + 1, sizeof *s.found)};
-    if (!s.found)
-        return -ENOMEM;
-    for (s.file = 0; s.file < q->recordings->count; s.file++) {
-        if (!q->spans)
-            count_points(&s, q->recordings->snapshots[s.file]);
-        store_events(q->recordings->snapshots[s.file], q->start_ns, q->end_ns, take_span, &s);
-    }
-    judge(&s, members);
-    for (size_t i = 0; i < members; i++)
+    struct search s = {.q = q, .out = out, .e = e, .found = calloc(members + 1, sizeof *s.found)};
+    struct buf name = {0};
+    buf_add_str(&name, q->metric);
+    int status = s.found && !name.failed ? 0 : error_set(e, -ENOMEM, "no memory");
+    if (!status)
+        status = asking_list(q->asking, "/sonde/v1/nodes", "nodes", &s.nodes, e);
+    if (!status)
+        status = q->spans ? count_spans(&s, buf_cstr(&name)) : count_points(&s);
+    if (!status)
+        status = count_spans(&s, NULL);
+    if (!status)
+        judge(&s, members);
+    for (size_t i = 0; s.found && i < members; i++)
         free(s.found[i].open);
     free(s.found);
-    return s.status;
+    json_decref(s.nodes);
+    buf_free(&name);
+    arena_free(&s.arena);
+    return status;
 }

@@ -15,7 +15,7 @@
 #ifndef SONDE_CLI_DETECT_EVIDENCE_H
 #define SONDE_CLI_DETECT_EVIDENCE_H
 
-#include "cli/recordings.h"
+#include "cli/asking.h"
 #include "detect/detect.h"
 
 enum { EVIDENCE_TEXT_MAX = 256 };
@@ -28,18 +28,19 @@ struct evidence {
 };
 
 struct evidence_question {
-    const struct recordings *recordings;
+    struct asking *asking;
     const struct detect *detect;
     struct str metric; // or the name of a span
     bool spans;
-    int64_t start_ns, end_ns;
+    struct asking_range range;
     int64_t patience_ns; // a node that sent nothing for so long, while others did, is lost
     // The number of the member that a series or span belongs to, -1: none.
     long (*member_of)(void *user, const struct store_label *labels, size_t count);
     void *user;
 };
 
-// Fills in an entry for every member; those whose state is not silent have no text. 0 or -ENOMEM.
-int evidence_gather(const struct evidence_question *q, struct evidence *out);
+// Fills in an entry for every member; those whose state is not silent have no text. 0, -ENOMEM, or why
+// the job does not answer.
+int evidence_gather(const struct evidence_question *q, struct evidence *out, struct error *e);
 
 #endif

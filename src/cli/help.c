@@ -74,7 +74,7 @@ static void add_option(struct buf *out, const struct option_row *row)
     else
         buf_printf(&left, "      --%s", row->name);
     if (row->argument[0])
-        buf_printf(&left, " %s", row->argument);
+        buf_printf(&left, "%s%s", row->argument[0] == '[' ? "" : " ", row->argument);
     buf_printf(&words, "%s", row->help);
     size_t before = words.size;
     buf_printf(&words, " (");

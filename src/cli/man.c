@@ -173,9 +173,9 @@ void help_markdown(struct buf *out)
                     "option. An unknown key is an error. "
                     "These keys of the Dragon Telemetry Service are accepted and not used:\n\n"
                     "| key | because |\n|---|---|\n");
-    for (size_t i = 0; i < unused_key_count; i++) {
-        buf_printf(out, "| `%s` | ", unused_keys[i].key);
-        add_cell(out, unused_keys[i].why);
+    for (size_t i = 0; i < file_key_count; i++) {
+        buf_printf(out, "| `%s` | ", file_keys[i].key);
+        add_cell(out, file_keys[i].help);
         buf_printf(out, " |\n");
     }
     buf_printf(

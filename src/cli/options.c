@@ -20,10 +20,10 @@ const struct option_row option_rows[OPT_COUNT] = {
                commands, help)                                                                                \
     [OPT_##id] = {name,    letter,      argument, OPTION_##type, least,    most, choices,                     \
                   initial, environment, key,      dragon_key,    commands, help},
-#define UNUSED_KEY(key, why)
+#define FILE_KEY(key, help)
 #include "cli/options.def"
 #undef OPTION
-#undef UNUSED_KEY
+#undef FILE_KEY
 };
 
 #define MANY INT_MAX
@@ -34,12 +34,12 @@ const struct command_row command_rows[COMMAND_COUNT] = {
 #undef COMMAND
 };
 
-const struct unused_key unused_keys[] = {
+const struct file_key file_keys[] = {
 #define OPTION(...)
-#define UNUSED_KEY(key, why) {key, why},
+#define FILE_KEY(key, help) {key, help},
 #include "cli/options.def"
 #undef OPTION
-#undef UNUSED_KEY
+#undef FILE_KEY
 };
 
 // Options of Dragon's launcher, without their dashes, and what `sonde run` has in their place.
@@ -58,7 +58,7 @@ static const struct {
     {"w", "leave it out: sonde run finds Slurm and PBS; --hosts=LIST reaches nodes by ssh"},
     {"wlm", "leave it out: sonde run finds Slurm and PBS; --hosts=LIST reaches nodes by ssh"},
 };
-const size_t unused_key_count = sizeof unused_keys / sizeof unused_keys[0];
+const size_t file_key_count = sizeof file_keys / sizeof file_keys[0];
 
 const struct exit_row exit_rows[] = {
 #define EXIT(id, code, words) {code, words},
@@ -95,6 +95,7 @@ void option_expects(const struct option_row *row, char *out, size_t size)
     case OPTION_SCRIPTS:
         snprintf(out, size, "commands, each after its rate=SECONDS, timeout=SECONDS and name=NAME");
         break;
+    case OPTION_OPTIONAL:
     case OPTION_TEXT:
     case OPTION_PATH:
         snprintf(out, size, "a text of 1 to %d bytes", OPTION_TEXT_MAX);
@@ -186,6 +187,8 @@ static bool parse_value(const struct option_row *row, struct str s, double *numb
         break;
     case OPTION_CHOICE:
         return among(str_of(row->choices), s);
+    case OPTION_OPTIONAL:
+        return true;
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_SOURCES:
@@ -295,6 +298,8 @@ static int parse_long(struct options *o, int argc, char **argv, int *at, struct 
             continue;
         if (row->type == OPTION_FLAG)
             return set_flag_value(o, id, word, shown, value ? value : "true", e);
+        if (row->type == OPTION_OPTIONAL)
+            return set_flag_value(o, id, word, shown, value ? value : "", e);
         if (!value && *at + 1 >= argc)
             return error_set(e, -EINVAL, "%s needs a value: %s=%s", word, word, row->argument);
         return set_flag_value(o, id, word, shown, value ? value : argv[++*at], e);

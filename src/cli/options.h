@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "http/tokens.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -25,10 +26,10 @@ enum command_id {
 
 enum option_id {
 #define OPTION(id, ...) OPT_##id,
-#define UNUSED_KEY(key, why)
+#define FILE_KEY(key, help)
 #include "cli/options.def"
 #undef OPTION
-#undef UNUSED_KEY
+#undef FILE_KEY
     OPT_COUNT
 };
 
@@ -40,6 +41,7 @@ enum exit_code {
 
 enum option_type {
     OPTION_FLAG,
+    OPTION_OPTIONAL, // a text that may be left out, then empty: --name, --name=TEXT
     OPTION_INT,
     OPTION_SECONDS,
     OPTION_SIZE,
@@ -73,16 +75,16 @@ struct exit_row {
     const char *words;
 };
 
-struct unused_key {
-    const char *key, *why;
+struct file_key {
+    const char *key, *help;
 };
 
 extern const struct option_row option_rows[OPT_COUNT];
 extern const struct command_row command_rows[COMMAND_COUNT];
 extern const struct exit_row exit_rows[];
 extern const size_t exit_row_count;
-extern const struct unused_key unused_keys[];
-extern const size_t unused_key_count;
+extern const struct file_key file_keys[];
+extern const size_t file_key_count;
 
 static inline bool option_on(const struct option_row *row, enum command_id command)
 {
@@ -103,6 +105,7 @@ struct options {
     struct option_value value[OPT_COUNT];
     char **arguments; // the words that are no options, moved to argv's beginning; ends with NULL
     int argument_count;
+    char auth_key[TOKEN_TEXT_MAX]; // of the configuration file; "" = none
 };
 
 // Reads argv (argc words after the command's name, then NULL) into *o, and fills in defaults. -EINVAL with

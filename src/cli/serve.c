@@ -14,7 +14,10 @@ enum { QUERY_MEMORY_BYTES = 256 << 20, ADDRESS_MAX = 320 };
 int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error *e)
 {
     const char *path = options_text(o, OPT_TOKEN_FILE);
-    return path ? token_read(path, true, out, e) : token_make(out, e);
+    if (path)
+        return token_read(path, true, out, e);
+    memcpy(out, o->auth_key, TOKEN_TEXT_MAX);
+    return out[0] ? 0 : token_make(out, e);
 }
 
 struct aggregator_limits serve_limits(const struct options *o)

@@ -3,8 +3,8 @@
 #define SONDE_CLI_SERVE_H
 
 #include "aggregator/aggregator.h"
-#include "aggregator/tokens.h"
 #include "cli/options.h"
+#include "http/tokens.h"
 
 // The control token of --token-file (made if there is no file), or a new one.
 int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error *e);

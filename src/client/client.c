@@ -7,47 +7,102 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int sonde_client_open(const char *where, const struct sonde_client_options *options, struct sonde_client **out,
-                      struct sonde_error *error)
+static bool same_job(const struct target *a, const struct target *b)
 {
+    return a->client && b->client && strcmp(http_client_url(a->client), http_client_url(b->client)) == 0;
+}
+
+// Each running job is an origin; the recordings are one together.
+static int open_origins(struct sonde_client *c, struct target *targets, size_t count, struct error *e)
+{
+    struct target *recordings = calloc(count, sizeof *recordings);
+    size_t recorded = 0;
+    c->origins = calloc(count, sizeof(struct origin *));
+    int rc = recordings && c->origins ? 0 : error_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < count && !rc; i++) {
+        bool again = false;
+        for (size_t k = i + 1; k < count; k++)
+            again |= same_job(&targets[i], &targets[k]);
+        if (!targets[i].client)
+            recordings[recorded++] = targets[i];
+        else if (!again && !(rc = origin_open(&targets[i], 1, &c->origins[c->count], e)))
+            c->count++;
+    }
+    if (recorded && !rc && !(rc = origin_open(recordings, recorded, &c->origins[c->count], e)))
+        c->count++;
+    free(recordings);
+    return rc;
+}
+
+int client_open(const char *const *where, size_t count, const struct target_options *options,
+                const struct sonde_client_options *more, struct sonde_client **out, struct error *e)
+{
+    size_t n = count ? count : 1, found = 0;
     struct sonde_client *c = calloc(1, sizeof *c);
+    struct target *targets = calloc(n, sizeof *targets);
+    int rc = c && targets ? 0 : error_set(e, -ENOMEM, "out of memory");
     *out = NULL;
-    log_setup(LOG_ERROR, "sonde"); // what is warned of (files that are left out) is in sonde_result_missing
-    if (!c)
-        return error_set(error_inside(error), -ENOMEM, "out of memory");
-    int rc = origin_open(where, options ? options->token : NULL, &c->origin, error_inside(error));
+    while (!rc && found < n) {
+        rc = target_find(count ? where[found] : NULL, more ? more->token : NULL, options, &targets[found], e);
+        found++;
+    }
+    if (!rc)
+        rc = open_origins(c, targets, n, e);
+    if (!rc && !(c->what = strdup(targets[0].what)))
+        rc = error_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < found; i++)
+        target_free(&targets[i]);
+    free(targets);
     if (rc) {
-        free(c);
+        sonde_client_close(c);
         return rc;
     }
-    if (options) {
-        c->timeout_ms = options->timeout_ms;
-        c->look = (struct origin_look){options->stop, options->user};
+    if (more) {
+        c->timeout_ms = more->timeout_ms;
+        c->look = (struct origin_look){more->stop, more->user};
     }
     *out = c;
     return 0;
+}
+
+int sonde_client_open(const char *where, const struct sonde_client_options *options, struct sonde_client **out,
+                      struct sonde_error *error)
+{
+    log_setup(LOG_ERROR, "sonde"); // what is warned of (files that are left out) is in sonde_result_missing
+    return client_open(&where, where != NULL, NULL, options, out, error_inside(error));
 }
 
 void sonde_client_close(struct sonde_client *c)
 {
     if (!c)
         return;
-    origin_close(c->origin);
+    for (size_t i = 0; i < c->count; i++)
+        origin_close(c->origins[i]);
+    free(c->origins);
+    free(c->what);
     free(c);
 }
 
 const char *sonde_client_name(const struct sonde_client *c)
 {
-    return origin_name(c->origin);
+    return origin_name(c->origins[0]);
 }
 
 // ---------------------------------------------------------------- questions
 
+static int ask_one(struct sonde_client *c, size_t i, const char *path, struct str body, int timeout_ms,
+                   struct http_answer *out, struct error *e)
+{
+    return origin_ask(c->origins[i], path, body, "application/json", timeout_ms ? timeout_ms : c->timeout_ms, &c->look,
+                      out, e);
+}
+
 int client_ask(struct sonde_client *c, const char *path, struct str body, int timeout_ms, struct http_answer *out,
                struct error *e)
 {
-    return origin_ask(c->origin, path, body, "application/json", timeout_ms ? timeout_ms : c->timeout_ms, &c->look, out,
-                      e);
+    if (c->count > 1)
+        return error_set(e, -ENOTSUP, "several running jobs cannot be asked this at once");
+    return ask_one(c, 0, path, body, timeout_ms, out, e);
 }
 
 int sonde_client_ask(struct sonde_client *c, const char *path, const char *body, char **out, size_t *size,
@@ -156,12 +211,14 @@ int client_plan(const struct sonde_query *q, struct buf *out, struct error *e)
 }
 
 // The body of a POST to /sonde/v1/query.
-static int question(const struct sonde_query *q, struct buf *out, struct error *e)
+static int question(const struct sonde_query *q, bool job_tag, struct buf *out, struct error *e)
 {
     struct json_writer w = json_to(out);
     json_begin_object(&w);
     write_time(&w, "start", q->start, q->start_ns, "0");
     write_time(&w, "end", q->end, q->end_ns, NULL);
+    if (job_tag)
+        json_key_bool(&w, "job_tag", true);
     json_key(&w, STR("queries"));
     json_begin_array(&w);
     int rc = client_plan(q, out, e);
@@ -170,18 +227,167 @@ static int question(const struct sonde_query *q, struct buf *out, struct error *
     return rc ? rc : out->failed ? error_set(e, -ENOMEM, "out of memory") : 0;
 }
 
+static int query_one(struct sonde_client *c, size_t i, struct str body, int timeout_ms, struct sonde_result **out,
+                     struct error *e)
+{
+    struct http_answer answer;
+    struct inside_points points;
+    int rc = origin_points(c->origins[i], body, timeout_ms ? timeout_ms : c->timeout_ms, &points, e);
+    if (!rc)
+        return result_of_points(&points, out, e);
+    if (rc == -ENOTSUP)
+        rc = ask_one(c, i, "/sonde/v1/query?format=binary", body, timeout_ms, &answer, e);
+    else
+        return rc;
+    return rc ? rc : result_read(&answer, out, e);
+}
+
+bool client_unknown_metric(const struct error *e)
+{
+    return e->code == -EINVAL && str_starts(str_of(e->text), STR("No such name for 'metrics'"));
+}
+
+// A metric that some of the jobs do not know has no series there.
+static int query_all(struct sonde_client *c, struct str body, int timeout_ms, struct sonde_result **out,
+                     struct error *e)
+{
+    struct sonde_result **parts = calloc(c->count, sizeof(struct sonde_result *));
+    struct error why = {0};
+    size_t n = 0;
+    int rc = parts ? 0 : error_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < c->count && !rc; i++) {
+        if (!query_one(c, i, body, timeout_ms, &parts[n], &why))
+            n++;
+        else if (!client_unknown_metric(&why))
+            rc = why.code;
+    }
+    if (rc || !n) {
+        for (size_t i = 0; i < n; i++)
+            sonde_result_free(parts[i]);
+        if (e && parts)
+            *e = why;
+        rc = rc ? rc : why.code;
+    } else {
+        rc = result_join(parts, n, out, e);
+    }
+    free(parts);
+    return rc;
+}
+
 int client_query(struct sonde_client *c, const struct sonde_query *q, int timeout_ms, struct sonde_result **out,
                  struct error *e)
 {
     struct buf body = {0};
-    struct http_answer answer;
     *out = NULL;
-    int rc = question(q, &body, e);
+    int rc = question(q, c->count > 1, &body, e);
     if (!rc)
-        rc = client_ask(c, "/sonde/v1/query?format=binary", buf_str(&body), timeout_ms, &answer, e);
-    if (!rc)
-        rc = result_read(&answer, out, e);
+        rc = c->count > 1 ? query_all(c, buf_str(&body), timeout_ms, out, e)
+                          : query_one(c, 0, buf_str(&body), timeout_ms, out, e);
     buf_free(&body);
+    return rc;
+}
+
+// ---------------------------------------------------------------- lists
+
+void client_add_parameter(struct buf *path, const char *key, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+    if (!value || !*value)
+        return;
+    buf_printf(path, "%c%s=", buf_str(path).size && str_find_char(buf_str(path), '?') >= 0 ? '&' : '?', key);
+    for (; *value; value++) {
+        if (strchr(plain, *value))
+            buf_add_char(path, *value);
+        else
+            buf_printf(path, "%%%02X", (unsigned char)*value);
+    }
+}
+
+// The digits that text begins with, as a number that only an unsigned one holds. False: they are none.
+static bool large_number(struct str text, size_t *digits, uint64_t *number)
+{
+    *digits = 0;
+    while (*digits < text.size && text.data[*digits] >= '0' && text.data[*digits] <= '9')
+        ++*digits;
+    return *digits >= 19 && str_to_u64(str_slice(text, 0, *digits), number) && *number > INT64_MAX;
+}
+
+// Parses an answer. Ids of spans take 64 bits, and jansson refuses integers above 2^63 - 1: the negative
+// number of the same bits stands for them. NULL: it is no JSON, or there is no memory.
+static json_t *parse(struct str text)
+{
+    struct buf out = {0};
+    size_t kept = 0;
+    bool in_string = false;
+    for (size_t i = 0, digits; i < text.size; i++) {
+        uint64_t number;
+        char c = text.data[i];
+        if (c == '"')
+            in_string = !in_string;
+        else if (in_string && c == '\\')
+            i++;
+        else if (!in_string && c >= '0' && c <= '9') {
+            if (large_number(str_slice(text, i, text.size), &digits, &number)) {
+                buf_add_str(&out, str_slice(text, kept, i));
+                buf_printf(&out, "%lld", (long long)number);
+                kept = i + digits;
+            }
+            i += digits - 1;
+        }
+    }
+    struct str whole = text;
+    if (kept) {
+        buf_add_str(&out, str_slice(text, kept, text.size));
+        whole = buf_str(&out);
+    }
+    json_t *root = out.failed ? NULL : json_loadb(whole.data ? whole.data : "", whole.size, 0, NULL);
+    buf_free(&out);
+    return root;
+}
+
+static int list_one(struct sonde_client *c, size_t i, const char *path, const char *name, json_t *out, char **missing,
+                    struct error *e)
+{
+    struct http_answer answer = {0};
+    int rc = ask_one(c, i, path, (struct str){0}, 0, &answer, e);
+    if (rc)
+        return rc;
+    json_t *root = parse(buf_str(&answer.body));
+    json_t *rows = json_object_get(root, name);
+    if (!json_is_array(rows) || json_array_extend(out, rows) != 0)
+        rc = error_set(e, -EBADMSG, "the answer is no list of %s", name);
+    json_decref(root);
+    if (!rc && answer.missing) {
+        struct buf both = {0};
+        buf_printf(&both, "%s%s%s", *missing ? *missing : "", *missing ? ", " : "", answer.missing);
+        free(*missing);
+        *missing = both.failed ? NULL : strdup(buf_cstr(&both));
+        buf_free(&both);
+    }
+    http_answer_free(&answer);
+    return rc;
+}
+
+int client_list(struct sonde_client *c, const char *path, const char *name, json_t **out, char **missing,
+                struct error *e)
+{
+    struct buf tagged = {0};
+    char *absent = NULL;
+    json_t *rows = json_array();
+    buf_add_str(&tagged, str_of(path));
+    if (c->count > 1)
+        client_add_parameter(&tagged, "job_tag", "1");
+    int rc = rows && !tagged.failed ? 0 : error_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < c->count && !rc; i++)
+        rc = list_one(c, i, buf_cstr(&tagged), name, rows, &absent, e);
+    buf_free(&tagged);
+    if (missing && !rc)
+        *missing = absent;
+    else
+        free(absent);
+    if (rc)
+        json_decref(rows);
+    *out = rc ? NULL : rows;
     return rc;
 }
 

@@ -1,8 +1,8 @@
 #include "client/http.h"
 
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "client/proved.h"
+#include "http/tokens.h"
 #include "launch/job.h"
 
 #include <curl/curl.h>
@@ -21,8 +21,10 @@ enum {
 struct http_client {
     char *url; // without a slash at the end
     char *token;
+    char *certificate;     // of a job on this machine that has one of its own; NULL: none
     bool token_given;      // by the caller, for whatever stands at the address: a tunnel, a proxy
-    bool from_environment; // by SONDE_URL: on other nodes it may not be reached
+    bool from_environment; // by SONDE_URL
+    bool of_job;           // by job.json, or SONDE_URL: on other nodes it may not be reached
     pid_t pid;             // who opened the connection
     CURL *easy;
     CURLM *multi;
@@ -57,18 +59,10 @@ static int take_job(struct http_client *c, const struct job *job, struct error *
     c->url = strdup(job->url);
     if (!c->url)
         return no_memory(e);
+    c->of_job = true;
+    free(c->certificate);
+    c->certificate = job->certificate[0] ? strdup(job->certificate) : NULL;
     return c->token ? 0 : read_token(path, &c->token, e);
-}
-
-static int find_job(struct http_client *c, const char *id, struct error *e)
-{
-    struct job job;
-    int rc = job_find(getenv("SONDE_RUN_DIR"), id, &job, e);
-    if (rc)
-        return rc;
-    rc = take_job(c, &job, e);
-    job_free(&job);
-    return rc;
 }
 
 // The token of the running job that has this address; none is no error: whoever answers there says whether it needs one.
@@ -109,19 +103,30 @@ static int take_url(struct http_client *c, const char *url, struct error *e)
     return c->url ? 0 : no_memory(e);
 }
 
-static int locate(struct http_client *c, const char *url, const char *token, struct error *e)
+static int keep_token(struct http_client *c, const char *token, struct error *e)
 {
-    const char *own = getenv("SONDE_URL"), *id = getenv("SONDE_JOB");
     if (token && *token && !(c->token = strdup(token)))
         return no_memory(e);
-    bool given = url && *url;
     c->token_given = c->token != NULL;
-    if (!given && !(own && *own))
-        return find_job(c, id, e);
-    c->from_environment = !given;
-    int rc = take_url(c, given ? url : own, e);
-    c->token_given |= given && c->token;
+    return 0;
+}
+
+static int locate(struct http_client *c, const char *url, const char *token, struct error *e)
+{
+    const char *own = getenv("SONDE_URL");
+    int rc = keep_token(c, token, e);
+    if (rc)
+        return rc;
+    c->from_environment = !url;
+    rc = take_url(c, url ? url : own ? own : "", e);
+    c->token_given |= url && c->token;
     return rc || c->token ? rc : find_token(c, e);
+}
+
+static int locate_job(struct http_client *c, const struct job *job, const char *token, struct error *e)
+{
+    int rc = keep_token(c, token, e);
+    return rc ? rc : take_job(c, job, e);
 }
 
 // ---------------------------------------------------------------- create, destroy
@@ -158,10 +163,10 @@ int http_client_create(const char *url, const char *token, struct http_client **
     return done(c, c ? locate(c, url, token, e) : -ENOMEM, out);
 }
 
-int http_client_create_for_job(const char *job, struct http_client **out, struct error *e)
+int http_client_create_for(const struct job *job, const char *token, struct http_client **out, struct error *e)
 {
     struct http_client *c = make(e);
-    return done(c, c ? find_job(c, job, e) : -ENOMEM, out);
+    return done(c, c ? locate_job(c, job, token, e) : -ENOMEM, out);
 }
 
 int http_client_create_like(const struct http_client *other, struct http_client **out, struct error *e)
@@ -170,6 +175,8 @@ int http_client_create_like(const struct http_client *other, struct http_client 
     if (!c)
         return done(c, -ENOMEM, out);
     c->from_environment = other->from_environment;
+    c->of_job = other->of_job;
+    c->certificate = other->certificate ? strdup(other->certificate) : NULL;
     c->token_given = other->token_given;
     c->url = strdup(other->url);
     c->token = other->token ? strdup(other->token) : NULL;
@@ -192,6 +199,7 @@ void http_client_destroy(struct http_client *c)
     }
     free(c->url);
     free(c->token);
+    free(c->certificate);
     free(c);
 }
 
@@ -316,7 +324,7 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
         return no_memory(e);
     const char *authorities = getenv("SONDE_CA");
     if (!authorities || !*authorities)
-        authorities = getenv("CURL_CA_BUNDLE");
+        authorities = c->certificate ? c->certificate : getenv("CURL_CA_BUNDLE");
     if (authorities && *authorities)
         curl_easy_setopt(c->easy, CURLOPT_CAINFO, authorities);
     curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, *headers);
@@ -397,7 +405,7 @@ static bool loopback(const char *url)
 static int not_reached(const struct http_client *c, int code, const char *why, struct error *e)
 {
     const char *nodes = getenv("SONDE_NODELIST");
-    bool elsewhere = c->from_environment && loopback(c->url) && nodes && strpbrk(nodes, ",[");
+    bool elsewhere = loopback(c->url) && (c->from_environment ? nodes && strpbrk(nodes, ",[") : c->of_job);
     return error_set(
         e, code, "nobody answers at %s: %s%s", c->url, why,
         elsewhere ? "; a job that listens on loopback answers on its first node only: sonde run --listen 0.0.0.0" : "");

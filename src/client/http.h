@@ -1,14 +1,16 @@
 // http.h - asking a job (or a `sonde replay`) over HTTP: one connection that is kept, one request at a time. Stands on libcurl.
 //
-// Where a job is found, the first that says something:
-//   the caller's URL (with or without ?token=…)     without a token: that of the job, here, which has this address
-//   SONDE_URL, with the token in SONDE_TOKEN_FILE   what `sonde run` gives to its command
-//   the running job SONDE_JOB, else the newest one  job.json and token in its run folder (launch/job.h has the format)
+// Which job is meant is the business of target.h. The client finds the token of an address, the
+// first of these that there is:
+//   the caller's, or the ?token=… of the address
+//   SONDE_TOKEN_FILE, if the address is SONDE_URL     what `sonde run` gives to its command
+//   that of the running job on this machine that has the address (launch/job.h)
 // The client sends a token only to the address that it belongs to, and follows no redirections and no
 // proxies. It sends the token only after the server has proved on the same connection that it knows the
 // token (proved.h), or has shown its certificate (HTTPS).
 //
-// https:// is checked against the certificates that the system trusts, or those in the file SONDE_CA (else CURL_CA_BUNDLE), which may be the job's own.
+// https:// is checked against the certificates that the system trusts, or those in the file SONDE_CA , else the
+// certificate that job.json names for a job on this machine, else those in CURL_CA_BUNDLE.
 //
 // Not thread-safe: one client a thread. After fork() the child's first question opens a connection of its own. Nothing is printed. Answers other
 // than 2xx are errors whose text is the server's message.
@@ -37,10 +39,11 @@ struct http_answer {
     char *missing;   // X-Sonde-Missing, owned; NULL: nobody was missing
 };
 
-// `url`, `token` may be NULL (found as above). -ENOENT: there is no job, in words. Does not connect yet.
+// `url` NULL: SONDE_URL. `token` may be NULL (found as above). Does not connect yet.
 int http_client_create(const char *url, const char *token, struct http_client **out, struct error *e);
-// For the live job of this id alone, through its run folder. -ENOENT: it does not run here.
-int http_client_create_for_job(const char *job, struct http_client **out, struct error *e);
+// For a job that runs on this machine: its address, and the token in its run folder unless `token` is one.
+struct job;
+int http_client_create_for(const struct job *job, const char *token, struct http_client **out, struct error *e);
 // One more connection to the same place.
 int http_client_create_like(const struct http_client *other, struct http_client **out, struct error *e);
 void http_client_destroy(struct http_client *c);          // NULL is allowed

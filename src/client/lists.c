@@ -142,35 +142,17 @@ static int take_list(const struct list *l, json_t *rows, void **out, size_t *cou
 static int ask(struct sonde_client *c, const struct list *l, struct buf *path, void **out, size_t *count,
                struct sonde_error *error)
 {
-    struct http_answer answer = {0};
+    json_t *rows = NULL;
     struct error *e = error_inside(error);
     *out = NULL;
     *count = 0;
-    int rc = path->failed ? error_set(e, -ENOMEM, "out of memory")
-                          : client_ask(c, buf_cstr(path), (struct str){0}, 0, &answer, e);
+    int rc =
+        path->failed ? error_set(e, -ENOMEM, "out of memory") : client_list(c, buf_cstr(path), l->name, &rows, NULL, e);
     buf_free(path);
-    if (rc)
-        return rc;
-    json_t *root = json_loadb(answer.body.data ? answer.body.data : "", answer.body.size, 0, NULL);
-    http_answer_free(&answer);
-    rc = take_list(l, json_object_get(root, l->name), out, count, e);
-    json_decref(root);
+    if (!rc)
+        rc = take_list(l, rows, out, count, e);
+    json_decref(rows);
     return rc;
-}
-
-// "key=value" behind the path, escaped; nothing where there is no value.
-static void add_parameter(struct buf *path, const char *key, const char *value)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
-    if (!value || !*value)
-        return;
-    buf_printf(path, "&%s=", key);
-    for (; *value; value++) {
-        if (strchr(plain, *value))
-            buf_add_char(path, *value);
-        else
-            buf_printf(path, "%%%02X", (unsigned char)*value);
-    }
 }
 
 int sonde_client_nodes(struct sonde_client *c, struct sonde_node **out, size_t *count, struct sonde_error *error)
@@ -184,8 +166,8 @@ int sonde_client_metrics(struct sonde_client *c, const char *part, struct sonde_
                          struct sonde_error *error)
 {
     struct buf path = {0};
-    buf_add_str(&path, STR("/sonde/v1/metrics?"));
-    add_parameter(&path, "q", part);
+    buf_add_str(&path, STR("/sonde/v1/metrics"));
+    client_add_parameter(&path, "q", part);
     return ask(c, &metrics, &path, (void **)out, count, error);
 }
 
@@ -194,7 +176,7 @@ int sonde_client_list(struct sonde_client *c, const char *match, struct sonde_se
 {
     struct buf path = {0};
     buf_add_str(&path, STR("/sonde/v1/series?latest&limit=0"));
-    add_parameter(&path, "match", match);
+    client_add_parameter(&path, "match", match);
     return ask(c, &series, &path, (void **)out, count, error);
 }
 
@@ -203,9 +185,9 @@ static int events(struct sonde_client *c, const struct list *l, const char *name
 {
     struct buf path = {0};
     buf_printf(&path, "/sonde/v1/%s?limit=0", l->name);
-    add_parameter(&path, "name", name);
-    add_parameter(&path, "start", start);
-    add_parameter(&path, "end", end);
+    client_add_parameter(&path, "name", name);
+    client_add_parameter(&path, "start", start);
+    client_add_parameter(&path, "end", end);
     return ask(c, l, &path, (void **)out, count, error);
 }
 

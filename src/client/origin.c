@@ -1,15 +1,12 @@
 #include "client/origin.h"
 
-#include "aggregator/inside.h"
 #include "base/clock.h"
 #include "collect/collect.h"
-#include "launch/runs.h"
 #include "wire/drain.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 struct origin {
     struct http_client *first; // of a job: how others are made; never asked itself
@@ -29,42 +26,19 @@ static struct str other_name(struct str name)
     return known ? known->metric.name : STR("");
 }
 
-static int open_recording(struct origin *o, const char *path, struct error *e)
+static int open_recordings(struct origin *o, const struct target *targets, size_t count, struct error *e)
 {
-    o->path = strdup(path);
-    return o->path ? inside_open(&path, 1, other_name, collect_alias, &o->inside, e)
-                   : error_set(e, -ENOMEM, "out of memory");
+    const char **paths = calloc(count, sizeof *paths);
+    o->path = strdup(targets[0].path);
+    for (size_t i = 0; paths && i < count; i++)
+        paths[i] = targets[i].path;
+    int rc = paths && o->path ? inside_open(paths, count, other_name, collect_alias, &o->inside, e)
+                              : error_set(e, -ENOMEM, "out of memory");
+    free(paths);
+    return rc;
 }
 
-// The recording that is kept of the job.
-static int open_kept(struct origin *o, const char *id, struct error *e)
-{
-    char runs[FOLDER_PATH_MAX], path[FOLDER_PATH_MAX + JOB_ID_MAX + 2];
-    const char *given = getenv("SONDE_RUNS");
-    int rc = strlen(id) > JOB_ID_MAX ? -ENOENT : runs_path(given && *given ? given : NULL, runs, e);
-    if (rc)
-        return rc;
-    snprintf(path, sizeof path, "%s/%s", runs, id);
-    return runs_is_run(path) ? open_recording(o, path, e) : -ENOENT;
-}
-
-static int find(struct origin *o, const char *where, const char *token, struct error *e)
-{
-    struct stat info;
-    if (!where || !*where || strstr(where, "://"))
-        return http_client_create(where, token, &o->first, e);
-    if (stat(where, &info) == 0)
-        return open_recording(o, where, e);
-    int code = errno;
-    if (code != ENOENT || strchr(where, '/'))
-        return error_set(e, -code, "cannot open %.200s: %s", where, strerror(code));
-    int rc = http_client_create_for_job(where, &o->first, e);
-    if (rc == -ENOENT)
-        rc = open_kept(o, where, e);
-    return rc == -ENOENT ? error_set(e, rc, "'%.200s' is no file, no folder, no job and no address", where) : rc;
-}
-
-int origin_open(const char *where, const char *token, struct origin **out, struct error *e)
+int origin_open(struct target *targets, size_t count, struct origin **out, struct error *e)
 {
     struct origin *o = calloc(1, sizeof *o);
     const char *socket = getenv("SONDE_SOCKET");
@@ -72,7 +46,9 @@ int origin_open(const char *where, const char *token, struct origin **out, struc
     if (!o)
         return error_set(e, -ENOMEM, "out of memory");
     o->agent_socket = socket && *socket ? strdup(socket) : NULL;
-    int rc = find(o, where, token, e);
+    o->first = targets[0].client;
+    targets[0].client = NULL;
+    int rc = o->first ? 0 : open_recordings(o, targets, count, e);
     if (rc) {
         origin_close(o);
         return rc;
@@ -164,22 +140,42 @@ int origin_stream(struct origin *o, const char *path, const struct origin_look *
 
 // ---------------------------------------------------------------- a recording
 
-static int ask_recording(struct origin *o, const char *path, struct str body, int timeout_ms, struct http_answer *out,
-                         struct error *e)
+static int64_t patience_ns(int timeout_ms)
 {
-    struct answer answer;
-    inside_ask(o->inside, str_of(path), body,
-               (int64_t)(timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS) * NS_PER_MS, &answer, &out->missing);
-    out->status = answer.status;
-    snprintf(out->type, sizeof out->type, "%s", answer.content_type ? answer.content_type : "");
-    out->body = answer.body;
-    if (answer.status == 200)
+    return (int64_t)(timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS) * NS_PER_MS;
+}
+
+// 0: the answer is in *out. Else why not, as http_ask has it.
+static int take_answer(struct origin *o, struct answer *answer, struct http_answer *out, struct error *e)
+{
+    out->status = answer->status;
+    snprintf(out->type, sizeof out->type, "%s", answer->content_type ? answer->content_type : "");
+    out->body = answer->body;
+    if (answer->status == 200)
         return 0;
     int rc = http_refused(out, o->path, e);
     int status = out->status;
     http_answer_free(out);
     out->status = status;
     return rc;
+}
+
+static int ask_recording(struct origin *o, const char *path, struct str body, int timeout_ms, struct http_answer *out,
+                         struct error *e)
+{
+    struct answer answer;
+    inside_ask(o->inside, str_of(path), body, patience_ns(timeout_ms), &answer, &out->missing);
+    return take_answer(o, &answer, out, e);
+}
+
+int origin_points(struct origin *o, struct str body, int timeout_ms, struct inside_points *out, struct error *e)
+{
+    struct answer answer;
+    struct http_answer refused = {0};
+    if (!o->inside)
+        return -ENOTSUP;
+    return inside_query(o->inside, body, patience_ns(timeout_ms), out, &answer) ? 0
+                                                                                : take_answer(o, &answer, &refused, e);
 }
 
 int origin_ask(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,

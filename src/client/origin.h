@@ -1,9 +1,5 @@
-// origin.h - what is asked: a running job over HTTP, or recordings in this process. Who asks cannot tell them apart.
-//
-//   NULL, ""           the job around us, else the newest that runs here (http.h)
-//   http(s)://…        that address
-//   a path             a recording: one file, or a folder of them, also of several jobs
-//   a word             the id of a running job, else of a recorded one
+// origin.h - one running job, asked over HTTP, or recordings, asked in this process. A caller cannot
+// tell them apart. target.h says which job or recordings a name means.
 //
 // Recordings are answered by the handlers of the HTTP faces themselves (aggregator/inside.h): the same paths, bodies, limits and words.
 //
@@ -11,16 +7,18 @@
 #ifndef SONDE_CLIENT_ORIGIN_H
 #define SONDE_CLIENT_ORIGIN_H
 
-#include "client/http.h"
+#include "aggregator/inside.h"
+#include "client/target.h"
 
 enum { ORIGIN_CONNECTIONS_KEPT = 8 };
 
 struct origin;
 
-// -ENOENT: there is nothing by that name, in words. Of a running job it is not tried yet whether it answers.
-int origin_open(const char *where, const char *token, struct origin **out, struct error *e);
+// Takes over the clients of the targets. Either one job, or any number of recordings. Whether a
+// running job answers is not tried yet.
+int origin_open(struct target *targets, size_t count, struct origin **out, struct error *e);
 void origin_close(struct origin *o);             // NULL is allowed; not while a question is under way
-const char *origin_name(const struct origin *o); // the address, or the path
+const char *origin_name(const struct origin *o); // the address, or the (first) path
 
 // Asked some 20 times a second while a question waits: true cancels it (-ECANCELED). `stop` NULL: nobody.
 struct origin_look {
@@ -31,6 +29,9 @@ struct origin_look {
 // As http_ask. `look` may be NULL.
 int origin_ask(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,
                const struct origin_look *look, struct http_answer *out, struct error *e);
+
+// A question of one query to /sonde/v1/query, of recordings alone: -ENOTSUP, without words, of a job.
+int origin_points(struct origin *o, struct str body, int timeout_ms, struct inside_points *out, struct error *e);
 
 // A stream of a running job, on a connection of its own. `look` may be NULL. -ENOTSUP: a recording has none.
 int origin_stream(struct origin *o, const char *path, const struct origin_look *look, struct http_stream **out,

@@ -1,7 +1,7 @@
 #include "client/proved.h"
 
 #include "base/clock.h"
-#include "wire/server_proof.h"
+#include "http/server_proof.h"
 
 #include <errno.h>
 #include <fcntl.h>

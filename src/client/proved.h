@@ -1,5 +1,5 @@
 // proved.h - a connection to a server that has proved that it knows the client's token
-// (wire/server_proof.h), before the client sends the token.
+// (http/server_proof.h), before the client sends the token.
 #ifndef SONDE_CLIENT_PROVED_H
 #define SONDE_CLIENT_PROVED_H
 

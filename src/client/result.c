@@ -1,9 +1,10 @@
 #include "client/result.h"
 
-#include "aggregator/native_binary.h"
 #include "base/bytes.h"
+#include "faces/native/binary.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int damaged(struct error *e)
@@ -122,15 +123,24 @@ static int read_all(struct sonde_result *r, struct error *e)
     return b.failed || bytes_left(&b) || series != r->count || r->points != points ? damaged(e) : 0;
 }
 
-int result_read(struct http_answer *answer, struct sonde_result **out, struct error *e)
+static struct sonde_result *make(struct error *e)
 {
     struct sonde_result *r = calloc(1, sizeof *r);
+    if (r)
+        atomic_init(&r->uses, 1);
+    else
+        no_memory(e);
+    return r;
+}
+
+int result_read(struct http_answer *answer, struct sonde_result **out, struct error *e)
+{
+    struct sonde_result *r = make(e);
     *out = NULL;
     if (!r) {
         http_answer_free(answer);
-        return no_memory(e);
+        return -ENOMEM;
     }
-    atomic_init(&r->uses, 1);
     r->body = answer->body;
     r->missing = answer->missing;
     answer->body = (struct buf){0};
@@ -141,6 +151,107 @@ int result_read(struct http_answer *answer, struct sonde_result **out, struct er
     else
         *out = r;
     return rc;
+}
+
+// Texts end with a 0 here.
+static int take_series(struct sonde_result *r, const struct query_series *from, const struct inside_metric *metric,
+                       struct sonde_series *out, struct error *e)
+{
+    struct sonde_tag *tags = arena_array(&r->arena, from->tag_count, sizeof *tags);
+    const char **keys = arena_array(&r->arena, from->aggregate_tag_count, sizeof *keys);
+    *out = (struct sonde_series){.metric = arena_strdup(&r->arena, from->metric),
+                                 .unit = arena_strdup(&r->arena, metric->unit),
+                                 .kind = metric->counter ? SONDE_COUNTER : SONDE_GAUGE,
+                                 .tags = tags,
+                                 .tag_count = from->tag_count,
+                                 .aggregate_tags = keys,
+                                 .aggregate_tag_count = from->aggregate_tag_count,
+                                 .source_series = from->source_series,
+                                 .estimated = from->estimated,
+                                 .time_ns = from->t_ns,
+                                 .values = from->values,
+                                 .count = from->count};
+    bool good = tags && keys && out->metric && out->unit;
+    for (size_t i = 0; good && i < from->tag_count; i++) {
+        tags[i] = (struct sonde_tag){arena_strdup(&r->arena, from->tags[i].key),
+                                     arena_strdup(&r->arena, from->tags[i].value)};
+        good = tags[i].key && tags[i].value;
+    }
+    for (size_t i = 0; good && i < from->aggregate_tag_count; i++)
+        good = (keys[i] = arena_strdup(&r->arena, from->aggregate_tags[i])) != NULL;
+    return good ? 0 : no_memory(e);
+}
+
+int result_of_points(struct inside_points *points, struct sonde_result **out, struct error *e)
+{
+    struct sonde_result *r = make(e);
+    int rc = r ? 0 : -ENOMEM;
+    *out = NULL;
+    if (r) {
+        r->arena = points->arena;
+        r->missing = points->missing;
+        r->count = points->result.count;
+        r->points_read = points->result.points_read;
+        r->series = calloc(r->count + 1, sizeof *r->series);
+        rc = r->series ? 0 : no_memory(e);
+    } else {
+        arena_free(&points->arena);
+        free(points->missing);
+    }
+    for (size_t i = 0; !rc && i < r->count; i++) {
+        rc = take_series(r, &points->result.series[i], &points->metrics[i], &r->series[i], e);
+        r->points += r->series[i].count;
+    }
+    if (rc)
+        sonde_result_free(r);
+    else
+        *out = r;
+    return rc;
+}
+
+static bool add_missing(struct sonde_result *r, const char *more)
+{
+    char *both = NULL;
+    if (!more)
+        return true;
+    if (asprintf(&both, "%s%s%s", r->missing ? r->missing : "", r->missing ? ", " : "", more) < 0)
+        return false;
+    free(r->missing);
+    r->missing = both;
+    return true;
+}
+
+int result_join(struct sonde_result **parts, size_t count, struct sonde_result **out, struct error *e)
+{
+    struct sonde_result *r = make(e);
+    size_t series = 0;
+    *out = NULL;
+    for (size_t i = 0; i < count; i++)
+        series += parts[i]->count;
+    if (r) {
+        r->series = calloc(series + 1, sizeof *r->series);
+        r->joined = calloc(count, sizeof(struct sonde_result *));
+    }
+    bool good = r && r->series && r->joined;
+    for (size_t i = 0; good && i < count; i++) {
+        memcpy(r->series + r->count, parts[i]->series, parts[i]->count * sizeof *r->series);
+        r->count += parts[i]->count;
+        r->points += parts[i]->points;
+        r->points_read += parts[i]->points_read;
+        good = add_missing(r, parts[i]->missing);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (good)
+            r->joined[r->joined_count++] = parts[i];
+        else
+            sonde_result_free(parts[i]);
+    }
+    if (!good) {
+        sonde_result_free(r);
+        return no_memory(e);
+    }
+    *out = r;
+    return 0;
 }
 
 void result_narrow(struct sonde_result *r, result_keep_fn *keep, void *user)
@@ -173,6 +284,9 @@ void sonde_result_free(struct sonde_result *r)
     arena_free(&r->arena);
     free(r->series);
     free(r->missing);
+    for (size_t i = 0; i < r->joined_count; i++)
+        sonde_result_free(r->joined[i]);
+    free(r->joined);
     free(r);
 }
 

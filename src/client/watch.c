@@ -147,7 +147,8 @@ static int news(struct sonde_watch *w, int timeout_ms, struct sonde_result **out
     feed_close(w->feed); // a child has its own
     w->feed = NULL;
     int rc = look(w, out, e);
-    if (!rc && w->path && feed_open(w->client->origin, w->path, WATCH_WINDOW_MS, &w->client->look, &w->feed, NULL)) {
+    if (!rc && w->path &&
+        feed_open(w->client->origins[0], w->path, WATCH_WINDOW_MS, &w->client->look, &w->feed, NULL)) {
         free(w->path);
         w->path = NULL;
     }

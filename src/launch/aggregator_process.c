@@ -1,7 +1,7 @@
 #include "launch/aggregator_process.h"
 
-#include "aggregator/listen.h"
 #include "base/log.h"
+#include "http/listen.h"
 #include "launch/run.h"
 
 #include <errno.h>
@@ -88,6 +88,7 @@ int aggregator_process_start(struct aggregator_process *a, const struct aggregat
     if (o->cors)
         child_command_add(&c, "--cors-origin=%s", o->cors);
     child_command_add(&c, "--dragon-compatible=%s", o->dragon_compatible ? "true" : "false");
+    child_command_add(&c, "--view-without-token=%s", o->open_view ? "true" : "false");
     if (o->dump_dir)
         child_command_add(&c, "--dump-dir=%s", o->dump_dir);
     if (o->dump_node)

@@ -1,5 +1,5 @@
 // aggregator_process.h - the aggregator as a child, with what outlives each aggregator: the
-// listening sockets of its HTTP server and its hub, whose ports stay the job's (aggregator/listen.h).
+// listening sockets of its HTTP server and its hub, whose ports stay the job's (http/listen.h).
 //
 // The owner polls child.control, reaps the child, and decides how often a new aggregator is started.
 #ifndef SONDE_LAUNCH_AGGREGATOR_PROCESS_H

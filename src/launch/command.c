@@ -1,7 +1,7 @@
 #include "launch/command.h"
 
 #include "base/str.h"
-#include "launch/run.h"
+#include "launch/codes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -187,6 +187,8 @@ int job_write(const struct job *j, const char *folder, const char *name, struct 
         json_key_string(&w, "record", str_of(j->record));
     if (j->url[0])
         json_key_string(&w, "url", str_of(j->url));
+    if (j->certificate[0] && !j->end_ns)
+        json_key_string(&w, "certificate", str_of(j->certificate));
     if (j->end_ns) {
         json_key_i64(&w, "end_ns", j->end_ns);
         json_key_i64(&w, "exit_code", j->exit_code);
@@ -233,6 +235,7 @@ int job_read(const char *path, struct job *j, struct error *e)
     take_text(root, "host", j->host, sizeof j->host);
     take_text(root, "url", j->url, sizeof j->url);
     take_text(root, "record", j->record, sizeof j->record);
+    take_text(root, "certificate", j->certificate, sizeof j->certificate);
     const char *command = json_string_value(json_object_get(root, "command"));
     j->command = strdup(command ? command : "");
     j->pid = (pid_t)take_number(root, "pid", 0);

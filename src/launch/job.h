@@ -29,12 +29,13 @@ enum job_emitted { JOB_EMITTED_UNKNOWN, JOB_EMITTED_NOTHING, JOB_EMITTED };
 struct job {
     char id[JOB_ID_MAX + 1];
     char host[JOB_HOST_MAX + 1];
-    char folder[FOLDER_PATH_MAX]; // the run folder; empty in a recording
-    char record[FOLDER_PATH_MAX]; // where the recording goes; empty when none is kept
-    char url[JOB_URL_MAX];        // without the token; empty when nobody answers over HTTP
-    char *command;                // owned
-    int64_t start_ns, end_ns;     // end: 0 while it runs
-    pid_t pid;                    // the launcher's
+    char folder[FOLDER_PATH_MAX];      // the run folder; empty in a recording
+    char record[FOLDER_PATH_MAX];      // where the recording goes; empty when none is kept
+    char url[JOB_URL_MAX];             // without the token; empty when nobody answers over HTTP
+    char certificate[FOLDER_PATH_MAX]; // the server's own, which its clients here trust; empty: none
+    char *command;                     // owned
+    int64_t start_ns, end_ns;          // end: 0 while it runs
+    pid_t pid;                         // the launcher's
     int level;
     double rate_s;
     int exit_code; // of the command; -1 while it runs

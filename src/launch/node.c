@@ -1,15 +1,15 @@
 #include "launch/node.h"
 
+#include "ask/copy_wire.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/agent_process.h"
+#include "launch/codes.h"
 #include "launch/job.h"
 #include "launch/node_told.h"
-#include "launch/run.h"
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
-#include "wire/copy_wire.h"
 #include "wire/settings.h"
 
 #include <errno.h>
@@ -88,6 +88,15 @@ static void tell_each(struct node *n, const char *verb, struct str hosts)
     }
 }
 
+// Where the job answers goes into this node's job.json: commands here ask there, not the file of this node.
+static void take_url(struct node *n, struct str url)
+{
+    struct error e;
+    snprintf(n->job.url, sizeof n->job.url, "%.*s", STR_ARG(url));
+    if (n->job.folder[0] && job_write(&n->job, n->job.folder, JOB_FILE, &e) < 0)
+        log_warning("%s", e.text);
+}
+
 static void on_news(void *user, enum told_news news, struct str value)
 {
     struct node *n = user;
@@ -107,6 +116,8 @@ static void on_news(void *user, enum told_news news, struct str value)
         n->dropped = n->ending = true;
     } else if (news == TOLD_COLLECTOR) {
         take_collector(n, value);
+    } else if (news == TOLD_URL) {
+        take_url(n, value);
     }
 }
 
@@ -166,6 +177,7 @@ static void start_relay(struct node *n)
     child_command_add(&c, "--job=%s", n->job.id);
     if (n->told.transport[0])
         child_command_add(&c, "--transport=%s", n->told.transport);
+    child_command_add(&c, "--tsdb-server-port=%d", atoi(n->told.dragon_port)); // 0: none
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--");
     child_command_add(&c, "%s", n->job.folder);

@@ -7,6 +7,7 @@
 //   folder /tmp/sonde-1000/4711    the run folder, of the same path on every node
 //   token 0123…             goes into FOLDER/token
 //   key 0123…               of the aggregator's hub, in hexadecimal; goes into FOLDER/key
+//   dragon-port 4243        the relay's --tsdb-server-port
 //   transport auto          how data travel to the aggregator: the relay's --transport
 //   name n2                 how the launcher calls this node, and so does the aggregator
 //   record /home/u/runs/4711       where the recording goes at the end; none is kept without it
@@ -16,6 +17,7 @@
 //   orphan-ms 120000        how long the launcher may be silent (a partition) before it is taken for dead
 //   stop-ms 10000           how long the agent may take to end
 //   hosts n1,n2,n3          goes into FOLDER/hostfile; may come again later
+//   url URL                 where the job answers over HTTP, for job.json; may come later, and again
 //   go                      that was all
 //   children n4,n5          these nodes connect to this one, whose relay merges what they answer; may come again, with all of them
 //   parent ADDRESS PORT ADDRESS PORT   who asks this node listens there: a relay, then who can stand in for it; the relay is started; may come before or after "go", and again

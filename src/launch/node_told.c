@@ -16,9 +16,17 @@ static const struct {
     struct str verb;
     size_t at, size;
 } texts[] = {
-    TEXT("job", job),       TEXT("folder", folder),  TEXT("token", token),
-    TEXT("key", key),       TEXT("name", name),      TEXT("transport", transport),
-    TEXT("record", record), TEXT("parent", parents), TEXT("finish", mark),
+    TEXT("job", job),
+    TEXT("folder", folder),
+    TEXT("token", token),
+    TEXT("key", key),
+    TEXT("name", name),
+    TEXT("transport", transport),
+    TEXT("record", record),
+    TEXT("parent", parents),
+    TEXT("finish", mark),
+    TEXT("url", url),
+    TEXT("dragon-port", dragon_port),
 };
 
 #define PLACE(verb, member)                                    \
@@ -38,6 +46,7 @@ static const struct {
     {{"parent", 6}, TOLD_PARENT}, {{"children", 8}, TOLD_CHILDREN},
     {{"hosts", 5}, TOLD_HOSTS},   {{"finish", 6}, TOLD_FINISH},
     {{"drop", 4}, TOLD_DROP},     {{COLLECTOR_VERB, sizeof COLLECTOR_VERB - 1}, TOLD_COLLECTOR},
+    {{"url", 3}, TOLD_URL},
 };
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])

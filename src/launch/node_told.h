@@ -22,7 +22,7 @@ enum {
 struct told {
     // Empty until they are told.
     char job[JOB_ID_MAX + 1], folder[FOLDER_PATH_MAX], token[256], key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1],
-        transport[WIRE_WAY_MAX], record[FOLDER_PATH_MAX], mark[80];
+        transport[WIRE_WAY_MAX], dragon_port[8], record[FOLDER_PATH_MAX], mark[80], url[JOB_URL_MAX];
     char parents[TOLD_PARENTS_MAX];      // "ADDRESS PORT ADDRESS PORT"
     char *command, *hosts, *children;    // owned; NULL until they are told
     char *arguments[TOLD_ARGUMENTS_MAX]; // owned
@@ -41,6 +41,7 @@ enum told_news {
     TOLD_FINISH,
     TOLD_DROP,
     TOLD_COLLECTOR,
+    TOLD_URL,
 };
 
 // `value` is what stands behind the verb; what was told of it before is still in its place.

@@ -422,6 +422,7 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
         .command = job->command,
         .record = job->record[0] ? job->record : NULL,
         .transport = n->o->transport,
+        .dragon_port = n->o->dragon_port,
         .agent_arguments = agent_arguments,
         .wanted = wanted,
         .node_timeout_ms = (int64_t)(n->o->node_timeout_s * 1000),
@@ -434,6 +435,12 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
     if (status == 0)
         start_missing(n);
     return status;
+}
+
+void nodes_tell_url(struct nodes *n, const char *url)
+{
+    if (n->placement)
+        placement_tell_url(n->placement, url);
 }
 
 void nodes_tell_collector(struct nodes *n, const char *wanted)

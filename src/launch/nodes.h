@@ -22,6 +22,7 @@ struct nodes_options {
     const char *hosts, *hostfile; // of --hosts, --hostfile; NULL
     const char *remote_sonde;     // NULL = our own path
     const char *transport;        // of nodes' data to the aggregator (wire/bulk.h)
+    int dragon_port;              // of each node, for programs of Dragon; 0 = none
     bool strict;                  // a node that does not come up ends the run before it begins
     double node_timeout_s, stop_timeout_s;
     int fanout; // more nodes than that are asked through each other (wire/tree.h); 0 = WIRE_FANOUT_DEFAULT
@@ -39,6 +40,9 @@ void nodes_close(struct nodes *n);
 // are started later, too) outlive it. `key` is the job's for the aggregator's hub, in hexadecimal.
 int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
                 const char *const *agent_arguments, const struct wanted *wanted, struct error *e);
+
+// Tells all other nodes where the job answers over HTTP.
+void nodes_tell_url(struct nodes *n, const char *url);
 
 // A collector is wanted, or no more (wire/collector_line.h): for all other nodes that run.
 void nodes_tell_collector(struct nodes *n, const char *wanted);

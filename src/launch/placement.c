@@ -50,6 +50,7 @@ struct placement {
     int64_t tick_ms, beat_ms, beaten_ns;
     char *told;  // owned: what every node is told first, without its hosts
     char *hosts; // owned: the newest list
+    char *url;   // owned; NULL: nobody answers yet
 };
 
 // epoll's user data: the node and which of its descriptors.
@@ -230,6 +231,7 @@ static char *make_told(const struct placement_options *o, int64_t beat_ms)
     add_line(&text, "token", o->token);
     add_line(&text, "key", o->key);
     add_line(&text, "transport", o->transport);
+    buf_printf(&text, "dragon-port %d\n", o->dragon_port);
     add_line(&text, "command", o->command);
     if (o->record)
         add_line(&text, "record", o->record);
@@ -319,6 +321,8 @@ static void start_one(struct node_process *n)
         channel_send(&n->channel, str_of(p->hosts));
         channel_send(&n->channel, STR("\n"));
     }
+    if (p->url)
+        send_line(n, "url", p->url);
     wanted_tell(p->o.wanted, tell_wanted, n);
     send_text(n, STR("go\n"));
 }
@@ -363,6 +367,18 @@ void placement_tell_hosts(struct placement *p, const char *hosts)
         channel_send(&n->channel, str_of(hosts));
         send_text(n, STR("\n"));
     }
+}
+
+void placement_tell_url(struct placement *p, const char *url)
+{
+    char *copy = p->url && strcmp(p->url, url) == 0 ? NULL : strdup(url);
+    if (!copy)
+        return;
+    free(p->url);
+    p->url = copy;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->nodes[i].state == NODE_STARTING || p->nodes[i].state == NODE_UP || p->nodes[i].state == NODE_SILENT)
+            send_line(&p->nodes[i], "url", url);
 }
 
 void placement_tell_collector(struct placement *p, const char *wanted)
@@ -601,6 +617,7 @@ void placement_destroy(struct placement *p)
     free(p->nodes);
     free(p->told);
     free(p->hosts);
+    free(p->url);
     free(p);
 }
 

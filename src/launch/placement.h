@@ -65,6 +65,7 @@ struct placement_options {
     const char *program;                              // `sonde` on the other nodes
     const char *job, *folder, *token, *key, *command; // key: hexadecimal
     const char *transport;                            // of data: --transport of the relays
+    int dragon_port;                                  // of each node, for programs of Dragon; 0 = none
     const char *record;                               // where recordings go; NULL: none are kept
     const char *const *agent_arguments;               // NULL at their end
     const struct wanted *wanted;                      // collectors that a node is told when it is started
@@ -94,6 +95,9 @@ bool placement_owns(const struct placement *p, pid_t pid);
 // commas) goes into the node's hostfile; placement_tell_hosts sends another to all that are up.
 void placement_start(struct placement *p, size_t node, const char *hosts);
 void placement_tell_hosts(struct placement *p, const char *hosts);
+
+// Tells all nodes, also those that are started later, where the job answers over HTTP.
+void placement_tell_url(struct placement *p, const char *url);
 
 // Told to the node when it runs, and each time when it is started: "ADDRESS PORT ADDRESS PORT", who asks it, the one to be preferred first; and the nodes that it
 // takes in, separated by commas. Nothing is said twice.

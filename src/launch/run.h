@@ -1,20 +1,8 @@
-// run.h - the life of a job: what `sonde run` does.
-//
-//   nodes found ─▶ folders checked and made ─▶ agent, aggregator and the agents of the other nodes started, side by side ─▶ all ready
-//   ─▶ the command ─▶ it ends (and may be started again: restart.h) ─▶ agents and aggregator end ─▶ summary ─▶ recording kept ─▶ run folder removed
-//
-// With other nodes the aggregator listens for them (its hub): each has a `sonde relay`, which is told where by its `sonde node` and knows the job's key.
-// Once it is ready, the aggregator may say on its control descriptor: "reboot HOST,HOST" (start the command again without these nodes; the list may be empty), and
-// "collector …" (wire/collector_line.h): handed on to all agents, and kept for those that come later.
-//
-// A failure of telemetry never stops the command: one line says what failed and what is lost, and the
-// command runs with the remaining telemetry, or without any (plain.h). With --strict the command does
-// not run then. After a wrong option it does not run either, because the user can mend that. The
-// launcher replaces an agent that dies, and the new one appends to the same file.
+// run.h - the options of a run.
 #ifndef SONDE_LAUNCH_RUN_H
 #define SONDE_LAUNCH_RUN_H
 
-#include "base/error.h"
+#include "launch/codes.h"
 #include "launch/nodes.h"
 #include "launch/runs.h"
 
@@ -23,6 +11,7 @@
 
 struct launch_options {
     char *const *command; // ends with NULL, not empty
+    const char *title;    // what people are shown in its place; NULL: the command
     int level;            // 0..4; 0: the command and nothing else
     double rate_s;
     const char *scripts; // commands that print points, one a line (agent/scripts.h); they run where we do; NULL = none
@@ -40,6 +29,8 @@ struct launch_options {
     bool keep; // the recording is never removed to make room
     bool no_record;
     bool dragon_compatible;
+    bool open_view;                   // over HTTP, our own user's programs on this machine need no token to view
+    const char *auth_key;             // the control token that the configuration file holds; "" = none
     bool open_hub;                    // nodes that we do not start may join; the command is told the port
     const char *tunnel_node;          // whose port leads to the HTTP server (tunnel.h); NULL = none
     int tunnel_port;                  // 0 = the server's own
@@ -56,19 +47,5 @@ struct launch_options {
     double stop_timeout_s;
     struct nodes_options nodes;
 };
-
-enum {
-    LAUNCH_START_TIMEOUT_MS = 10000, // for agent and aggregator to say "ready"
-    LAUNCH_GAVE_UP = 1,              // the command was stopped and cannot be started again
-    LAUNCH_FAILED = 1,               // --strict, and telemetry cannot start
-    LAUNCH_WRONG_OPTION = 2,
-    LAUNCH_NOT_EXECUTABLE = 126,
-    LAUNCH_NOT_FOUND = 127,
-    LAUNCH_SIGNALLED = 128,
-};
-
-// Returns the command's exit code. LAUNCH_FAILED, LAUNCH_WRONG_OPTION: nothing was started, and e says
-// why. e->code is 0 if there is no message.
-int launch_run(const struct launch_options *options, struct error *e);
 
 #endif

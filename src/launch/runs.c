@@ -2,7 +2,7 @@
 
 #include "base/atomic_file.h"
 #include "base/clock.h"
-#include "launch/run.h"
+#include "launch/codes.h"
 #include "store/read.h"
 
 #include <dirent.h>

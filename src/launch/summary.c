@@ -183,6 +183,11 @@ static bool take_event(const struct store_event *event, void *user)
     return true;
 }
 
+void summary_add_event(const struct store_event *event, struct summary *out)
+{
+    take_event(event, out);
+}
+
 int summary_add_file(const char *path, struct summary *out, struct error *e)
 {
     struct store_reader *reader;

@@ -50,6 +50,11 @@ int summary_add_file(const char *path, struct summary *out, struct error *e);
 // one.
 int summary_add_folder(const char *folder, struct summary *out, struct error *e);
 
+// Adds what an annotation of the agent says of a source or script that fails, or works again. In order
+// of their times.
+struct store_event;
+void summary_add_event(const struct store_event *event, struct summary *out);
+
 // "3.2 s", "4 min 10 s", "2 h 3 min"
 void summary_duration_text(int64_t ns, char *out, size_t size);
 // "1.5 GiB"

@@ -32,7 +32,7 @@ void query_context_end(struct query_context *c)
 {
     arena_free(&c->plan);
     arena_free(&c->group);
-    query_unreserve(&c->reservation, c->result->used_bytes - c->result_before);
+    reservation_shrink(&c->reservation, c->result->used_bytes - c->result_before);
     c->result->limit_bytes = c->result_limit;
 }
 
@@ -51,7 +51,7 @@ int query_hold(struct query_context *c, size_t bytes)
 {
     if (bytes > memory_left(c))
         return query_memory_limit(c);
-    return query_reserve(&c->reservation, memory_used(c) + bytes, c->e);
+    return reservation_grow(&c->reservation, memory_used(c) + bytes, c->e);
 }
 
 int query_memory_limit(struct query_context *c)
@@ -71,7 +71,7 @@ void *query_alloc(struct query_context *c, struct arena *arena, size_t count, si
     void *p = arena_array(arena, count, size);
     if (p) {
         // Arenas take memory by the chunk: reserved when it is there, as untouched memory costs nothing yet.
-        int r = query_reserve(&c->reservation, memory_used(c), c->e);
+        int r = reservation_grow(&c->reservation, memory_used(c), c->e);
         c->alloc_error = r ? r : c->alloc_error;
         return r ? NULL : p;
     }

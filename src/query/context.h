@@ -6,8 +6,8 @@
 #ifndef SONDE_QUERY_CONTEXT_H
 #define SONDE_QUERY_CONTEXT_H
 
+#include "base/reservation.h"
 #include "query/query.h"
-#include "query/reservation.h"
 
 #include <errno.h>
 
@@ -30,8 +30,8 @@ struct query_context {
     uint64_t series_max, points_max;
     size_t exact_max;
     int64_t deadline_ns;
-    const struct query_watch *watch;
-    struct query_reservation reservation; // with `watch`
+    const struct work_watch *watch;
+    struct reservation reservation; // with `watch`
     struct query_cache *cache;
     const uint64_t *store_ids;
     uint64_t points_read, points_from_summaries, series_read;

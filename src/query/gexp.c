@@ -1,6 +1,6 @@
 // gexp.c - the parser, and the table of functions that says what each takes.
 #include "query/duration.h"
-#include "query/gexp_tree.h"
+#include "query/gexp_internal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // gexp_run.c - the functions, each from a set of series to another.
 #include "base/clock.h"
-#include "query/gexp_tree.h"
+#include "query/gexp_internal.h"
 
 #include <errno.h>
 #include <math.h>

@@ -18,6 +18,52 @@ static bool find_metric(struct query_listing *l)
     return false;
 }
 
+static void count_off_grid(struct store_cursor *cursor, int64_t grid_ns, struct query_listed_points *out)
+{
+    const int64_t *t_ns;
+    const double *values;
+    size_t count;
+    if (store_cursor_points(cursor, &t_ns, &values, &count) < 0)
+        return; // damaged: the store counts it
+    for (size_t i = 0; i < count; i++)
+        out->off_grid += t_ns[i] % grid_ns != 0;
+}
+
+static void count_points(struct store_snapshot *store, uint32_t id, const struct query_series_filter *f,
+                         struct query_listed_points *out)
+{
+    struct store_cursor *cursor = store_cursor_open(store, id, f->points_from_ns, f->points_to_ns);
+    struct store_run run;
+    int64_t first_ns;
+    while (cursor && store_cursor_next(cursor, &run) > 0) {
+        if (!out->count)
+            out->first_ns = run.first_ns;
+        out->last_ns = run.last_ns;
+        out->count += run.count;
+        if (f->grid_ns)
+            count_off_grid(cursor, f->grid_ns, out);
+    }
+    if (cursor)
+        store_cursor_close(cursor);
+    if (!store_time_range(store, &first_ns, &out->node_last_ns))
+        out->node_last_ns = out->last_ns;
+}
+
+void query_listed_merge(struct query_listed_points *into, const struct query_listed_points *more)
+{
+    if (!more->count)
+        return;
+    struct query_listed_points both = *into;
+    both.first_ns = into->count && into->first_ns < more->first_ns ? into->first_ns : more->first_ns;
+    if (!into->count || more->last_ns >= into->last_ns) {
+        both.last_ns = more->last_ns;
+        both.node_last_ns = more->node_last_ns;
+    }
+    both.count += more->count;
+    both.off_grid += more->off_grid;
+    *into = both;
+}
+
 static bool take(struct query_listing *l, const struct store_metric *metric, uint32_t id, struct query_listed *out)
 {
     const struct query_series_filter *f = l->filter;
@@ -33,6 +79,8 @@ static bool take(struct query_listing *l, const struct store_metric *metric, uin
     *out = (struct query_listed){.metric = metric, .id = id, .labels = s.labels, .label_count = s.label_count};
     if (f->latest)
         out->has_point = store_point_before(store, id, INT64_MAX, &out->t_ns, &out->value);
+    if (f->points)
+        count_points(store, id, f, &out->points);
     return !f->latest || (out->has_point && out->t_ns >= f->from_ns);
 }
 

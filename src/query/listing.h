@@ -13,6 +13,15 @@ struct query_series_filter {
     bool latest;     // with the latest point
     int64_t from_ns; // with `latest`: only series with a point at or after it
     size_t most;     // of the list; 0: as many as the asked one gives at all
+    bool points;     // with the figures of query_listed_points, of the points in the range
+    int64_t points_from_ns, points_to_ns;
+    int64_t grid_ns; // with `points`: also how many do not lie on whole multiples of it; 0: not
+};
+
+struct query_listed_points {
+    uint64_t count, off_grid;
+    int64_t first_ns, last_ns; // where count > 0
+    int64_t node_last_ns;      // the last point of any series in the file that has last_ns
 };
 
 struct query_listed {
@@ -23,6 +32,7 @@ struct query_listed {
     bool has_point; // with `latest`; without it always false
     int64_t t_ns;
     double value;
+    struct query_listed_points points; // zeros unless they were asked for
 };
 
 struct query_listing {
@@ -38,6 +48,9 @@ struct query_listing {
 
 // The next series that matches: 1; *out is valid until the next call. 0: there are no more. -EAGAIN: QUERY_LISTING_LOOKS series did not match; time to look at a clock.
 int query_listing_next(struct query_listing *l, struct query_listed *out);
+
+// Adds what another file has of the same series.
+void query_listed_merge(struct query_listed_points *into, const struct query_listed_points *more);
 
 // By metric, then by labels.
 int query_listed_compare(const void *left, const void *right);

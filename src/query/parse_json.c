@@ -21,7 +21,7 @@ struct parser {
     int64_t now_ns;
     struct str time_zone;
     bool calendar;
-    bool dragon_compatible;
+    bool dragon_compatible, named_times;
 };
 
 static int bad(const struct parser *p, const char *what)
@@ -298,6 +298,11 @@ static int parse_query(const struct parser *p, json_t *json, struct query *q)
     return r ? r : parse_spans(p, json, q);
 }
 
+static bool is_named_time(const struct parser *p, const json_t *value, struct str name)
+{
+    return p->named_times && json_is_string(value) && str_eq(view(value), name);
+}
+
 static int parse_body(struct parser *p, json_t *body, struct query_request *out)
 {
     if (!json_is_object(body))
@@ -309,13 +314,16 @@ static int parse_body(struct parser *p, json_t *body, struct query_request *out)
     p->calendar = flag(body, "useCalendar");
     if (!member(body, "start"))
         return bad(p, "Missing start time");
-    r = time_member(p, body, "start", &start_ns);
     json_t *end = member(body, "end");
-    if (r == 0 && end && !(json_is_string(end) && json_string_length(end) == 0))
+    bool from_first = is_named_time(p, member(body, "start"), STR("first"));
+    bool to_last = is_named_time(p, end, STR("last"));
+    if (!from_first)
+        r = time_member(p, body, "start", &start_ns);
+    if (r == 0 && end && !to_last && !(json_is_string(end) && json_string_length(end) == 0))
         r = time_member(p, body, "end", &end_ns);
     if (r)
         return r;
-    if (end_ns < start_ns)
+    if (end_ns < start_ns && !from_first && !to_last)
         return bad(p, "The end of the time range lies before its start");
     json_t *queries = member(body, "queries");
     size_t count = json_array_size(queries);
@@ -343,6 +351,10 @@ static int parse_body(struct parser *p, json_t *body, struct query_request *out)
         .global_annotations = flag(body, "globalAnnotations"),
         .delete_requested = flag(body, "delete"),
         .dragon_compatible = p->dragon_compatible,
+        .named_times = p->named_times,
+        .from_first = from_first,
+        .to_last = to_last,
+        .job_tag = p->named_times && flag(body, "job_tag"),
     };
     return r;
 }
@@ -373,7 +385,11 @@ static bool too_deep(struct str body)
 
 int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struct query_request *out, struct error *e)
 {
-    struct parser p = {.arena = arena, .e = e, .now_ns = now_ns, .dragon_compatible = out->dragon_compatible};
+    struct parser p = {.arena = arena,
+                       .e = e,
+                       .now_ns = now_ns,
+                       .dragon_compatible = out->dragon_compatible,
+                       .named_times = out->named_times};
     if (body.size > BODY_BYTES_MAX)
         return error_set(e, -EINVAL, "A query's JSON may have %d bytes, not %zu", BODY_BYTES_MAX, body.size);
     if (too_deep(body))

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/reservation.h"
 #include "store/read.h"
 
 enum query_aggregator {
@@ -146,29 +147,25 @@ struct query_request {
     bool no_annotations, global_annotations, delete_requested;
     bool
         dragon_compatible; // a wildcard filter groups, whatever its groupBy says. Not in the body: the caller sets it before parsing
+    // Not in the body either: "first" and "last" may stand for times, and set the two flags below. The
+    // caller, who knows the data, fills in start_ns and end_ns then.
+    bool named_times;
+    bool from_first, to_last;
+    bool job_tag; // every series carries the tag job
 };
-// Reads *out for dragon_compatible, so it must be initialised. -EINVAL with the reason.
+// Reads *out for dragon_compatible and named_times, so it must be initialised. -EINVAL with the reason.
 int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struct query_request *out, struct error *e);
-
-// The caller of a query can end it, and bounds the memory of several together. `look` and `hold` return 0, or a
-// negative errno and the reason, with which the query then fails.
-struct query_watch {
-    int (*look)(void *user, struct error *e);               // between blocks of points, some µs of work apart
-    int (*hold)(void *user, size_t bytes, struct error *e); // the query uses so many bytes more
-    void (*release)(void *user, size_t bytes);              // it uses so many fewer
-    void *user;
-};
 
 struct query_cache;
 
 struct query_limits {
-    size_t memory_bytes;             // 0 = 256 MiB
-    uint64_t series_max;             // 0 = 1,000,000 matched series
-    uint64_t points_max;             // 0 = 100,000,000 points read
-    size_t exact_max;                // 0 = 4096: quantiles of more series than that at once are estimated (sketch.h)
-    int64_t deadline_ns;             // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
-    const struct query_watch *watch; // NULL = nobody
-    struct query_cache *cache;       // NULL = none
+    size_t memory_bytes;            // 0 = 256 MiB
+    uint64_t series_max;            // 0 = 1,000,000 matched series
+    uint64_t points_max;            // 0 = 100,000,000 points read
+    size_t exact_max;               // 0 = 4096: quantiles of more series than that at once are estimated (sketch.h)
+    int64_t deadline_ns;            // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
+    const struct work_watch *watch; // looked at between blocks of points; NULL = nobody
+    struct query_cache *cache;      // NULL = none
     // What `cache` knows stores[i] by: a number below 2^63 that no other file ever has; 0 where points may still be
     // added: only what is sealed is kept then. NULL: nothing is.
     const uint64_t *store_ids;

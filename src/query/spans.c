@@ -251,10 +251,20 @@ static int compare_values(const void *a, const void *b)
     return (x->t_ns > y->t_ns) - (x->t_ns < y->t_ns);
 }
 
+// By the time of the first span, then by tags as people sort them.
 static int compare_series(const void *a, const void *b)
 {
     const struct query_series *x = a, *y = b;
-    return query_labels_compare(x->tags, x->tag_count, y->tags, y->tag_count);
+    if (x->t_ns[0] != y->t_ns[0])
+        return x->t_ns[0] < y->t_ns[0] ? -1 : 1;
+    for (size_t i = 0; i < x->tag_count && i < y->tag_count; i++) {
+        int order = str_compare(x->tags[i].key, y->tags[i].key);
+        if (!order)
+            order = str_compare_natural(x->tags[i].value, y->tags[i].value);
+        if (order)
+            return order;
+    }
+    return (x->tag_count > y->tag_count) - (x->tag_count < y->tag_count);
 }
 
 // Of several values of a series at one time (spans that cannot be told apart) one is kept.

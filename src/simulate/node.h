@@ -2,8 +2,8 @@
 #ifndef SONDE_SIMULATE_NODE_H
 #define SONDE_SIMULATE_NODE_H
 
+#include "ask/question.h"
 #include "simulate/values.h"
-#include "wire/question.h"
 
 enum {
     SIMULATED_HOST_MAX = 16,

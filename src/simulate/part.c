@@ -1,6 +1,7 @@
 #include "simulate/part.h"
 
 #include "aggregator/control.h"
+#include "ask/questions.h"
 #include "base/clock.h"
 #include "wire/link.h"
 #include "wire/tree.h"
@@ -124,7 +125,7 @@ static int start(struct part *p, struct error *e)
 {
     const struct part_options *o = p->o;
     size_t share = o->nodes / o->parts + 1;
-    p->settings = (struct wire_settings){.job = str_of(o->job)};
+    p->settings = (struct wire_settings){.questions = &ask_questions, .job = str_of(o->job)};
     memcpy(p->settings.key, o->key, sizeof p->settings.key);
     p->members = calloc(share, sizeof *p->members);
     p->row = calloc(o->metrics->count, sizeof *p->row);

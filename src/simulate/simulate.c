@@ -1,8 +1,8 @@
 #include "simulate/simulate.h"
 
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "http/tokens.h"
 #include "launch/command.h"
 #include "launch/folder.h"
 #include "launch/run.h"

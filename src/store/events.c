@@ -158,6 +158,7 @@ static int note(struct search *x, const struct found *f)
 static bool is_wanted(const struct store_events_wanted *w, const struct store_event *event)
 {
     return (!w->kinds || w->kinds >> event->kind & 1) && (!w->name.size || str_eq(w->name, event->text)) &&
+           (!w->unfinished || (event->kind == STORE_SPAN && store_span_is_unfinished(event))) &&
            event->start_ns <= w->to_ns && event->end_ns >= w->from_ns;
 }
 

@@ -81,12 +81,20 @@ uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment
     return crc32c(crc, table, sb->table_count * sizeof *table);
 }
 
+static const char sqlite_magic[] = "SQLite format 3";
+
 int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path, struct error *e)
 {
     // The magic is written last (store.c, create).
     static const uint8_t nothing[sizeof sb->magic];
     if (file_bytes <= LAYOUT_HEADER_BYTES && !memcmp(sb->magic, nothing, sizeof nothing))
         return error_set(e, -ENODATA, "%s: not a sonde file yet: it is being made, or its maker was killed", path);
+    if (!memcmp(sb->magic, sqlite_magic, sizeof sb->magic))
+        return error_set(
+            e, -EINVAL,
+            "%s: not a sonde file but an SQLite database; if Dragon's telemetry wrote it, make a recording of "
+            "it: sonde import --format dragon-sqlite -o DIR %s",
+            path, path);
     if (file_bytes < LAYOUT_HEADER_BYTES || memcmp(sb->magic, LAYOUT_MAGIC, sizeof sb->magic)) {
         uint32_t magic;
         memcpy(&magic, sb->magic, sizeof magic);

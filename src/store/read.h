@@ -127,6 +127,7 @@ struct store_events_wanted {
     int64_t from_ns, to_ns;
     unsigned kinds;  // a bit (1 << kind) for each; 0: all. Blocks without such events are read only once
     struct str name; // the text of an event; empty: any
+    bool unfinished; // only spans without an end of their own (store_span_is_unfinished)
     size_t most;     // the earliest ones; then memory is in proportion to them, not to the range. 0: all
 };
 int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted, store_event_fn *each,

@@ -288,21 +288,12 @@ static bool is_reached(void *user, struct str host)
     return true;
 }
 
-// What of the request this node needs, or those behind it.
-static int narrow(const struct asking *a, const struct asking_options *o, const struct node *n, struct buf *out)
-{
-    const struct wire_question_row *row = wire_question_row(o->question);
-    struct reached r = {a->hub, n};
-    if (row && row->narrow)
-        return row->narrow(o->request, is_reached, &r, out);
-    buf_add_str(out, o->request);
-    return 0;
-}
-
 static int write_ask(const struct asking *a, const struct asking_options *o, const struct node *n, struct buf *out)
 {
     struct buf request = {0};
-    int r = narrow(a, o, n, &request);
+    struct reached reached = {a->hub, n};
+    // What of the request this node needs, or those behind it.
+    int r = a->hub->settings.questions->narrow(o->question, o->request, is_reached, &reached, &request);
     struct wire_ask ask = {.question = (uint8_t)o->question,
                            .credit = a->credit,
                            .remaining_ms = o->remaining_ms,
@@ -377,7 +368,7 @@ static void name_absent(struct asking *a, const struct asking_options *o)
 static int choose(struct asking *a, const struct asking_options *o)
 {
     struct map wanted = {0};
-    struct wire_about about;
+    const struct wire_questions *questions = a->hub->settings.questions;
     int r = 0;
     a->may = calloc(a->hub->node_count + 1, sizeof *a->may);
     if (!a->may)
@@ -385,9 +376,9 @@ static int choose(struct asking *a, const struct asking_options *o)
     a->may_count = a->hub->node_count;
     for (size_t i = 0; i < o->host_count && r == 0; i++)
         r = map_add(&wanted, o->hosts[i], NULL) ? 0 : -ENOMEM;
-    wire_about_read(&about, o->question, o->request);
-    holders_choose(a->hub, &about, a->may);
-    wire_about_free(&about);
+    struct wire_about *about = questions->about(o->question, o->request);
+    holders_choose(a->hub, about, a->may);
+    questions->about_end(about);
     for (size_t i = 0; i < a->may_count; i++)
         a->may[i] &= is_in(&wanted, a->hub->nodes[i]->host);
     for (struct peer *p = a->hub->peers; p; p = p->next) {

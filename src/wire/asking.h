@@ -13,7 +13,7 @@ struct asking_events {
 };
 
 struct asking_options {
-    enum wire_question question;
+    unsigned question;
     struct str request;
     const struct str *hosts; // as in struct hub_ask
     size_t host_count;

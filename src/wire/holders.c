@@ -103,10 +103,10 @@ void holders_choose(struct hub *h, const struct wire_about *about, bool *may)
 {
     bool all_relays = false;
     for (struct peer *p = h->peers; p; p = p->next)
-        p->chosen = about->everybody || !p->has_told || p->node->knows_too_many;
+        p->chosen = !about || !p->has_told || p->node->knows_too_many;
     for (size_t i = 0; i < h->node_count; i++) {
         struct node *n = h->nodes[i];
-        may[i] = !n->excluded && wire_about_concerns(about, n->host, &n->held);
+        may[i] = !n->excluded && (!about || h->settings.questions->concerns(about, n->host, &n->held));
         if (!may[i])
             continue;
         choose_way(h, n);

@@ -8,7 +8,6 @@
 #ifndef SONDE_WIRE_HOLDERS_H
 #define SONDE_WIRE_HOLDERS_H
 
-#include "wire/about.h"
 #include "wire/hub.h"
 
 struct peer;
@@ -29,7 +28,7 @@ void holders_each(struct hub *h, const struct holders_listener *each);
 void holders_changed(struct hub *h, const struct node *n);
 bool holders_take(struct peer *p, struct str payload, const char **why);
 
-// Marks the peers that are to be asked (`chosen`). may[i] (h->node_count of them): whether node i can have it.
+// Marks the peers that are to be asked (`chosen`); NULL: all. may[i] (h->node_count of them): whether node i can have it.
 void holders_choose(struct hub *h, const struct wire_about *about, bool *may);
 
 #endif

@@ -9,10 +9,9 @@
 #ifndef SONDE_WIRE_HUB_H
 #define SONDE_WIRE_HUB_H
 
-#include "query/query.h"
 #include "wire/bulk.h"
 #include "wire/messages.h"
-#include "wire/question.h"
+#include "wire/questions.h"
 #include "wire/settings.h"
 
 #include <stdatomic.h>
@@ -97,13 +96,13 @@ void hub_get_stats(struct hub *h, struct hub_stats *out);
 // Who is left out so is not missing, whether it is connected or not.
 
 struct hub_ask {
-    enum wire_question question;
+    unsigned question;
     struct str request;      // as the question's encoder wrote it
     const struct str *hosts; // only these nodes; 0: all
     size_t host_count;
     int64_t deadline_ns;       // CLOCK_MONOTONIC; 0: HUB_DEADLINE_DEFAULT_MS from now
     const atomic_bool *cancel; // may be NULL; looked at some 50 times a second
-    const struct query_watch *
+    const struct work_watch *
         watch; // its look likewise, in the asking thread; what it returns is what hub_ask returns. Its hold, of hub_ask_all: the
     // list that grows, and our own answer. May be NULL
     // In the asking thread. `begun` (may be NULL): all nodes have been asked; time to answer for oneself. `record`: as each comes, in no order of
@@ -118,29 +117,5 @@ struct hub_ask {
 // not answer. 0 also when nodes are missing. -ECANCELED: the caller's flag; -E2BIG: the request is too long; -ENOMEM; what `begun` or `record` returned.
 int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena, const struct wire_missing **missing,
             size_t *missing_count, struct error *e);
-
-// The same, our own stores included. What the questions' own functions (query_wire.h, lists_wire.h) stand on.
-struct hub_where {
-    const struct str *hosts; // as in struct hub_ask
-    size_t host_count;
-    int64_t deadline_ns;
-    const atomic_bool *cancel;
-    const struct query_watch *watch;
-    const struct wire_view *local; // our own stores, answered in the asking thread while the nodes answer; may be NULL
-    int64_t
-        local_deadline_ns; // for those; past it: -ETIMEDOUT. 0: they have as long as the nodes, and are named as missing past it
-};
-struct hub_absent {
-    const struct wire_missing *nodes;
-    size_t count;
-};
-typedef int hub_record_fn(void *user, struct str host, struct str record, struct error *e);
-// Our own answer alone: question, request, deadline (not 0), watch and user of `ask` count. -ETIMEDOUT: the deadline; else what `record` or the watch returned.
-int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, struct str host, hub_record_fn *record,
-                    struct error *e);
-// `record` gets each record, with the host that it comes from (for our own: hub_host), and returns what hub_ask's returns. When our own answer is late
-// we are in *absent ourselves.
-int hub_ask_all(struct hub *h, enum wire_question question, struct str request, const struct hub_where *where,
-                hub_record_fn *record, void *user, struct arena *arena, struct hub_absent *absent, struct error *e);
 
 #endif

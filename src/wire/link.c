@@ -7,7 +7,6 @@
 
 #include "wire/asking.h"
 #include "wire/drain.h"
-#include "wire/query_wire.h"
 #include "wire/session.h"
 #include "wire/telling.h"
 
@@ -33,8 +32,8 @@ struct run {
     uint32_t id, credit;
     char *request;
     struct wire_view view;
-    struct wire_answer answer;
-    struct query_watch watch;    // of both the answer and the gather
+    struct wire_answer *answer;  // NULL: none is being made
+    struct work_watch watch;     // of both the answer and the gather
     size_t held_bytes;           // of the account
     struct wire_refresh refresh; // before our own answer is begun, while `refreshing`
     unsigned question;
@@ -43,14 +42,11 @@ struct run {
     bool refreshing, view_is_open, answering, children_done;
     struct asking *children;
     int64_t children_deadline_ns;
-    struct arena arena; // the gather's
-    struct query query;
-    struct query_limits limits;
-    struct query_gather *gather; // at a relay
-    bool gathered;               // all of it is in `out`
-    struct buf out;              // records, each behind its size
-    size_t sent;                 // of out
-    struct query_reservation out_reservation;
+    struct wire_gather *gather; // at a relay
+    bool gathered;              // all of it is in `out`
+    struct buf out;             // records, each behind its size
+    size_t sent;                // of out
+    struct reservation out_reservation;
     struct buf missing; // payload of MISSING
     struct error error; // code 0: none
 };
@@ -99,9 +95,8 @@ static void free_run(struct run *r)
         r->next->at = r->at;
     if (r->children)
         asking_end(r->children, WIRE_LATE);
-    query_gather_destroy(r->gather);
-    arena_free(&r->arena);
-    wire_answer_end(&r->answer);
+    l->settings.questions->gather_end(r->gather);
+    l->settings.questions->answer_end(r->answer);
     if (r->view_is_open)
         l->source.close(l->source.user, &r->view);
     buf_free(&r->out);
@@ -200,11 +195,12 @@ static void step_own(struct run *r)
     struct error e = {0};
     size_t at = r->out.size;
     buf_u32(&r->out, 0);
-    int more = wire_answer_step(&r->answer, &r->out, &e);
+    const struct wire_questions *questions = r->link->settings.questions;
+    int more = questions->answer_step(r->answer, &r->out, &e);
     if (more > 0 && r->out.failed)
         more = error_set(&e, -ENOMEM, "no memory for an answer");
     if (more > 0 && r->gather) {
-        int failed = query_gather_take(r->gather, str_slice(buf_str(&r->out), at + SIZE_BYTES, r->out.size), &e);
+        int failed = questions->gather_take(r->gather, str_slice(buf_str(&r->out), at + SIZE_BYTES, r->out.size), &e);
         more = failed ? failed : more;
     }
     if (more <= 0 || r->gather)
@@ -222,7 +218,7 @@ static bool step_gathered(struct run *r)
 {
     size_t at = r->out.size;
     buf_u32(&r->out, 0);
-    int more = query_gather_record(r->gather, &r->out, &r->error);
+    int more = r->link->settings.questions->gather_step(r->gather, &r->out, &r->error);
     if (more > 0)
         put_size(&r->out, at);
     else
@@ -269,7 +265,7 @@ static bool make_record(struct run *r)
     if (r->out.failed)
         error_set(&r->error, -ENOMEM, "no memory for an answer");
     else
-        query_reserve(&r->out_reservation, r->out.capacity, &r->error);
+        reservation_grow(&r->out_reservation, r->out.capacity, &r->error);
     return true;
 }
 
@@ -310,7 +306,7 @@ static void on_child_record(void *user, struct str host, struct str record)
     if (r->error.code)
         return;
     if (r->gather) {
-        int failed = query_gather_take(r->gather, record, &e);
+        int failed = r->link->settings.questions->gather_take(r->gather, record, &e);
         if (failed == -EBADMSG)
             add_missing(r, &(struct wire_missing){host, WIRE_ERROR, STR("its answer is damaged")});
         else if (failed)
@@ -356,7 +352,7 @@ static void ask_children(struct run *r, const struct wire_ask *ask)
     struct wire_link *l = r->link;
     uint32_t remaining_ms = ask->remaining_ms - ask->remaining_ms / CHILDREN_SHARE;
     r->children_deadline_ns = clock_monotonic_ns() + remaining_ms * (int64_t)NS_PER_MS;
-    struct asking_options o = {.question = (enum wire_question)ask->question,
+    struct asking_options o = {.question = ask->question,
                                .request = ask->request,
                                .hosts = ask->hosts,
                                .host_count = ask->host_count,
@@ -370,15 +366,6 @@ static void ask_children(struct run *r, const struct wire_ask *ask)
     else
         r->children_done = left == 0;
     uv_timer_start(l->children_timer, on_children_tick, CHILDREN_TICK_MS, CHILDREN_TICK_MS);
-}
-
-static void start_gathering(struct run *r, struct str request)
-{
-    struct error *e = &r->error;
-    if (query_plan_read(request, &r->arena, &r->query, &r->limits, e))
-        return;
-    r->limits.watch = &r->watch;
-    query_gather_create(&r->query, &r->limits, &r->arena, &r->gather, e);
 }
 
 // ---- frames ----
@@ -410,8 +397,8 @@ static void start_own(struct run *r)
     if (!failed)
         wire_telling_look_at(&l->telling, &r->view);
     if (!failed)
-        failed = wire_answer_begin(&r->answer, r->question, r->own_request, &r->view, l->host, r->deadline_ns,
-                                   &r->watch, &e);
+        failed = l->settings.questions->answer(&r->answer, r->question, r->own_request, &r->view, l->host,
+                                               r->deadline_ns, &r->watch, &e);
     r->answering = failed == 0;
     if (failed)
         own_part_failed(r, &e);
@@ -429,7 +416,7 @@ static void on_refreshed(struct wire_refresh *refresh)
 static void prepare_own(struct run *r)
 {
     struct wire_link *l = r->link;
-    if (!l->refresher || !drain_reaches(wire_question_until(r->question, r->own_request))) {
+    if (!l->refresher || !drain_reaches(l->settings.questions->until(r->question, r->own_request))) {
         start_own(r);
         return;
     }
@@ -459,7 +446,7 @@ static void start_run(struct wire_link *l, uint32_t id, const struct wire_ask *a
                       .question = ask->question,
                       .own_request = kept,
                       .deadline_ns = clock_monotonic_ns() + ask->remaining_ms * (int64_t)NS_PER_MS};
-    r->watch = (struct query_watch){look_at_run, hold_for_run, release_for_run, r};
+    r->watch = (struct work_watch){look_at_run, hold_for_run, release_for_run, r};
     r->out_reservation.watch = &r->watch;
     r->next = l->runs;
     r->at = &l->runs;
@@ -467,14 +454,14 @@ static void start_run(struct wire_link *l, uint32_t id, const struct wire_ask *a
         r->next->at = &r->next;
     l->runs = r;
     l->stats.running++;
-    const struct wire_question_row *row = wire_question_row(ask->question);
-    if (!row)
+    bool merged, known = l->settings.questions->known(ask->question, &merged);
+    if (!known)
         error_set(&r->error, -ENOSYS, "this node does not know question %d", ask->question);
-    if (row && l->children && row->merged)
-        start_gathering(r, kept);
-    if (row && l->children && !r->error.code)
+    if (known && l->children && merged)
+        l->settings.questions->gather(&r->gather, ask->question, kept, &r->watch, &r->error);
+    if (known && l->children && !r->error.code)
         ask_children(r, ask);
-    if (row && !r->error.code && is_for_us(l, ask))
+    if (known && !r->error.code && is_for_us(l, ask))
         prepare_own(r);
     wire_loop_work(l->loop, &r->work);
 }
@@ -701,7 +688,7 @@ static void start(void *user)
     uv_timer_init(wire_loop_uv(l->loop), l->timer);
     uv_timer_init(wire_loop_uv(l->loop), l->children_timer);
     l->timer->data = l->children_timer->data = l;
-    wire_telling_begin(&l->telling, l->host, &l->source, l->children);
+    wire_telling_begin(&l->telling, l->host, l->settings.questions, &l->source, l->children);
     connect_now(l);
     arm(l);
 }

@@ -19,9 +19,12 @@ struct wire_clock {
     void *user;
 };
 
+struct wire_questions;
+
 struct wire_settings {
     uint8_t key[WIRE_KEY_BYTES];
-    struct str job; // a connection of another job is refused
+    const struct wire_questions *questions; // that nodes are asked (questions.h)
+    struct str job;                         // a connection of another job is refused
     // 0 = the default. A parent's heartbeat and dead times hold for both ends: it says them when it takes a node in.
     unsigned heartbeat_ms; // 1000: so often the parent pings
     unsigned dead_ms;      // 10000: so long nothing was heard: the other end is gone

@@ -45,43 +45,16 @@ static void add_one(void *user, struct str host, const struct wire_held *held)
 
 // ---- our own store ----
 
-// Series are only ever added; a file that takes another's place has another reader.
-static uint64_t identity_of(const struct wire_view *view)
-{
-    uint64_t sum = view->count + 1; // 0: nothing was seen so far
-    for (size_t i = 0; i < view->count; i++) {
-        uint64_t reader = view->readers ? (uint64_t)(uintptr_t)view->readers[i] : 0;
-        sum = sum * UINT64_C(0x9e3779b97f4a7c15) + reader;
-        sum = sum * UINT64_C(0x9e3779b97f4a7c15) + store_series_count(view->stores[i]);
-    }
-    return sum;
-}
-
-static void take_store(struct wire_held *held, struct str own, struct store_snapshot *store)
-{
-    size_t count, carried = 0;
-    const struct str *hosts = store_label_values(store, STR("host"), &count);
-    for (size_t i = 0; i < count; i++) {
-        size_t series;
-        store_label_series(store, STR("host"), hosts[i], &series);
-        carried += series;
-        if (!str_eq(hosts[i], own))
-            wire_held_add(held, hosts[i]);
-    }
-    held->without |= carried < store_series_count(store);
-}
-
 // Whether there is something new.
 static bool learn(struct wire_telling *t, const struct wire_view *view)
 {
-    uint64_t identity = identity_of(view);
+    uint64_t identity = t->questions->identity(view);
     if (t->own.any || identity == t->seen)
         return false;
     t->seen = identity;
     struct wire_held before = t->own;
     t->own.known = true;
-    for (size_t i = 0; i < view->count; i++)
-        take_store(&t->own, t->host, view->stores[i]);
+    t->questions->hosts(view, t->host, &t->own);
     return !before.known || t->own.any || t->own.count != before.count || t->own.without != before.without;
 }
 
@@ -109,9 +82,10 @@ void wire_telling_look(struct wire_telling *t)
 
 // ---- life ----
 
-void wire_telling_begin(struct wire_telling *t, struct str host, const struct wire_source *source, struct hub *children)
+void wire_telling_begin(struct wire_telling *t, struct str host, const struct wire_questions *questions,
+                        const struct wire_source *source, struct hub *children)
 {
-    *t = (struct wire_telling){.host = host, .source = source, .children = children};
+    *t = (struct wire_telling){.host = host, .questions = questions, .source = source, .children = children};
     if (children)
         holders_listen(children, &(struct holders_listener){tell_one, t});
 }

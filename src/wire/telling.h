@@ -11,7 +11,8 @@
 #include "wire/session.h"
 
 struct wire_telling {
-    struct str host;                  // our own name
+    struct str host; // our own name
+    const struct wire_questions *questions;
     const struct wire_source *source; // our store
     struct hub *children;             // NULL: none
     struct wire_session *session;     // NULL: there is nobody to tell
@@ -20,8 +21,8 @@ struct wire_telling {
     struct buf out; // of the frame in hand
 };
 
-void wire_telling_begin(struct wire_telling *t, struct str host, const struct wire_source *source,
-                        struct hub *children);
+void wire_telling_begin(struct wire_telling *t, struct str host, const struct wire_questions *questions,
+                        const struct wire_source *source, struct hub *children);
 void wire_telling_end(struct wire_telling *t);
 
 // The parent has taken us in, over a connection on which HOSTS may be said; or that is over.

@@ -38,7 +38,7 @@ def free_port():
 
 
 def server_proof(path, address, tokens):
-    """What a server that knows the tokens answers a client that asks for a proof: src/wire/server_proof.h. `address`: its end of the connection."""
+    """What a server that knows the tokens answers a client that asks for a proof: src/http/server_proof.h. `address`: its end of the connection."""
     text = f"sonde server proof\n{path.partition('nonce=')[2]}{address}".encode()
     return "\n".join([address, *(hmac.new(token.encode(), text, "sha256").hexdigest() for token in tokens), ""]).encode()
 

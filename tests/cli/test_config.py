@@ -1,6 +1,8 @@
 """The configuration file: both families of keys, their order, and what is said of mistakes."""
 
 import json
+import sys
+import textwrap
 import urllib.error
 import urllib.request
 
@@ -99,6 +101,50 @@ class Config(Place):
         self.assertTrue(result.stdout.startswith(str(elsewhere)), result.stdout)
         self.assertEqual(self.recordings(), [])
         self.nothing_left_in(elsewhere)
+
+    def test_dragons_key(self):
+        """auth_key is the job's token: clients change it for one, and may then do what Dragon's clients may."""
+        key = "k" * 40
+        path = self.write(f"auth_key: {key}\n")
+        path.chmod(0o600)
+        ask = textwrap.dedent("""
+            import json, os, sys, urllib.error, urllib.request
+            def ask(path, data=None, token=None):
+                headers = {"Authorization": "Bearer " + token.encode().decode("latin-1")} if token else {}
+                try:
+                    with urllib.request.urlopen(urllib.request.Request(os.environ["SONDE_URL"] + path, data, headers)) as answer:
+                        return [answer.status, json.load(answer)]
+                except urllib.error.HTTPError as error:
+                    return [error.code, json.load(error)]
+            key = sys.argv[1]
+            print(json.dumps(ask("/api/token", json.dumps({"auth_key": key}).encode())))
+            print(ask("/api/aggregators")[0], ask("/api/aggregators", token=key)[0], ask("/api/reboot", b"hostnames=a", key)[0])
+        """)
+        done = self.sonde("run", "-q", "-l", "1", "--no-record", "--config", path, "--", sys.executable, "-c", ask, key)
+        self.assertEqual((done.stdout.splitlines(), done.stderr), ([f'[200, {{"access_token": "Bearer {key}"}}]', "401 200 501"], ""))
+        for text, mode, words in ((f"auth_key: {key}", 0o644, "can be opened by other users"), ("auth_key: short", 0o600, "it has to be 32 to 255 of"), (f"auth_key: {'ü' * 40}", 0o600, "it has to be 32 to 255 of")):
+            path = self.write(f"\n{text}\n")
+            path.chmod(mode)
+            done = self.sonde("run", "-q", "-l", "1", "--no-record", "--config", path, "--", sys.executable, "-c", ask, text[10:])
+            self.assertEqual((done.stdout.splitlines(), done.stderr.count("\n")), (['[400, {"msg": "Bad auth_key"}]', "401 401 401"], 1), done.stderr)
+            self.assertIn(f"{path}:2: auth_key is not used, the job makes its own token: ", done.stderr)
+            self.assertIn(words, done.stderr)
+        fixed = self.root / "fixed"
+        done = self.sonde("run", "-q", "-l", "1", "--no-record", "--config", path, "--token-file", fixed, "--", "sh", "-c", "cat $SONDE_TOKEN_FILE")
+        self.assertEqual(done.stdout, fixed.read_text())
+
+    def test_reading_without_a_token(self):
+        """As Grafana with Dragon's data source; through a tunnel that every user of another node reaches it is refused."""
+        path = self.write("view_without_token: true\n")
+        ask = textwrap.dedent("""
+            import os, urllib.error, urllib.request
+            for path, data in (("/api/suggest", None), ("/api/put", b"{}")):
+                try: print(urllib.request.urlopen(os.environ["SONDE_URL"] + path, data).status)
+                except urllib.error.HTTPError as error: print(error.code)
+        """)
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--no-record", "--config", path, "--", sys.executable, "-c", ask).stdout, "200\n403\n")
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--no-record", "--", sys.executable, "-c", ask).stdout, "401\n401\n")
+        self.one_line(self.sonde("run", "--config", path, "--remote-tunnel-node", "login", "--", "true"), 2, "--view-without-token and --remote-tunnel-node", "sonde token --url")
 
     def test_mistakes(self):
         self.refused("rate: fast\n", ":1: rate: 'fast' is not seconds")

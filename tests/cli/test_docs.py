@@ -61,7 +61,7 @@ class Architecture(unittest.TestCase):
         for name in set(re.findall(r"`((?:src|tests|bindings|bench|include|docs|tools|grafana|examples|\.ci)/[^`]*)`", ARCHITECTURE)):
             self.assertTrue((ROOT / name.removesuffix("/X")).exists(), f"docs/architecture.md names {name}")
         for name in set(re.findall(r"`([a-z_]+\.(?:h|c|def))`", ARCHITECTURE)):
-            self.assertTrue(list(ROOT.glob(f"src/*/{name}")) + list(ROOT.glob(f"include/{name}")), f"docs/architecture.md names {name}")
+            self.assertTrue(list(ROOT.glob(f"src/**/{name}")) + list(ROOT.glob(f"include/{name}")), f"docs/architecture.md names {name}")
 
     def test_a_contract_lies_in_its_folder(self):
         for folder, contract in re.findall(r"^\| `([^`]+)` \| [^|]* \| ([^|]*) \|$", ARCHITECTURE, re.M):

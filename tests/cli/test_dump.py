@@ -55,6 +55,21 @@ class Dump(Place):
         self.assertEqual((answer["job"], answer["missing"]), ("one", []))
         self.assertIn("later", self.names(self.root / "copies"))
 
+    def test_a_node_that_is_this_one_needs_no_ssh(self):
+        """As Dragon's configuration files name it."""
+        (self.root / "bin").mkdir()
+        (self.root / "bin" / "ssh").write_text("#!/bin/sh\nexit 77\n")
+        (self.root / "bin" / "ssh").chmod(0o755)
+        self.env["PATH"] = f"{self.root}/bin:{self.env['PATH']}"
+        folder = self.root / "to"
+        folder.mkdir()
+        for name in (socket.gethostname(), "localhost", socket.gethostname().split(".")[0]):
+            config = self.root / "telemetry.yaml"
+            config.write_text(f"dump_node: {name}\ndump_dir: {folder}\n")
+            done = self.sonde("run", "-q", "-l", "1", "--no-record", "--config", config, "--", "sh", "-c", "sonde put x 1 && sonde dump --json")
+            self.assertEqual(done.returncode, 0, (name, done.stderr))
+            self.assertEqual([f["state"] for f in json.loads(done.stdout)["files"]], ["copied"], name)
+
     def test_a_second_one_moves_what_is_new(self):
         """And holds what a fresh one holds; a third one, over a file that was damaged, does, too."""
         path = self.root / "copies" / f"{socket.gethostname().split('.')[0]}.sonde"

@@ -174,7 +174,7 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         self.one_line(self.sonde("query", "sum:xyzzy", "known"), 1, "no metric 'xyzzy'", "--list")
         self.one_line(self.sonde("query", "summ:loss", "known"), 2, "summ")
         self.one_line(self.sonde("query"), 2, "an expression is missing")
-        self.one_line(self.sonde("query", "sum:loss", "nojob"), 1, "'nojob' is no file, no folder and no job")
+        self.one_line(self.sonde("query", "sum:loss", "nojob"), 1, "'nojob' is no file, no folder, no job and no address", "recorded: known")
         self.one_line(self.sonde("query", "sum:loss", self.tmp), 1, "no recording", str(self.tmp))
         self.one_line(self.sonde("query", "sum:loss", "--job", "17"), 1, "no job 17")
         self.one_line(self.sonde("query", "sum:loss", "known", "--csv", "--json"), 2, "contradict")
@@ -299,9 +299,13 @@ class Machine(Place):
     def test_doctor(self):
         result = self.sonde("doctor")
         lines = result.stdout.splitlines()
-        self.assertGreaterEqual(len(lines), 14)
+        self.assertGreaterEqual(len(lines), 8)
+        order = ["missing", "no", "ok", "absent"]
         for line in lines:
-            self.assertRegex(line, r"^(ok|no|missing) {1,7} \S")
+            self.assertRegex(line, r"^(ok|no|missing|absent) {1,7} \S")
+        verdicts = [line.split()[0] for line in lines]
+        self.assertEqual(verdicts, sorted(verdicts, key=order.index))
+        self.assertLessEqual(verdicts.count("absent"), 1)
         self.assertEqual(result.returncode, 1 if any(line.startswith("missing") for line in lines) else 0)
         self.nothing_left()
 
@@ -311,24 +315,24 @@ class Machine(Place):
         missing = {row["source"]: row["missing"] for row in rows if row["missing"]}
         self.assertEqual([name for name in ("cpu", "load", "memory", "sonde") if name in missing], [])
         table, doctor = self.sonde("metrics").stdout, self.sonde("doctor").stdout
-        self.assertRegex(doctor, r"\nok +node metrics +.*\bcpu, memory\b")
+        self.assertRegex(doctor, r"(?m)^ok +node metrics +.*\bcpu, memory\b")
         for source, why in missing.items():
             if source != "gpu":
                 self.assertRegex(table, rf"\n  {source} +{re.escape(why)}\n")
-                self.assertRegex(doctor, rf"\nno +{source} +{re.escape(why)}\n")
+                self.assertRegex(doctor, rf"(?m)^(no +{source} +{re.escape(why)}|absent +hardware +.*\b{source}\b.*)$")
         if not os.path.isdir("/proc/fs/lustre") and not os.path.isdir("/sys/fs/lustre"):
             self.assertIn("Lustre", missing["lustre"])
 
     def test_doctor_finds_what_is_missing(self):
         result = self.sonde("doctor", env={"TMPDIR": "/nowhere"})
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, r"missing +run folder +.*/nowhere.*TMPDIR")
+        self.assertRegex(result.stdout, r"\Amissing +run folder +.*/nowhere.*TMPDIR")
         result = self.sonde("doctor", env={"SONDE_RUNS": "/proc/x"})
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, r"missing +recordings +/proc/x")
+        self.assertRegex(result.stdout, r"\Amissing +recordings +/proc/x")
         result = self.sonde("doctor", env={"SONDE_SOCKET": "/nowhere/job/agent.sock"})
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, r"missing +job +/nowhere/job is not here.*bind")
+        self.assertRegex(result.stdout, r"\Amissing +job +/nowhere/job is not here.*bind")
 
     def test_metrics(self):
         text = self.sonde("metrics").stdout

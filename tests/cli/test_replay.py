@@ -74,7 +74,7 @@ class Replay(Place):
         self.end(process)
 
     def test_mistakes(self):
-        self.one_line(self.sonde("replay", "three"), 1, "'three' is no file, no folder and no job")
+        self.one_line(self.sonde("replay", "three"), 1, "'three' is no file, no folder, no job and no address")
         self.one_line(self.sonde("replay", self.tmp), 1, "no recording")
         self.one_line(self.sonde("replay", "one", "--as-if-then"), 2, "--as-if-then")
 

@@ -2,7 +2,7 @@
 //
 //   ask URL|- TOKEN|- WHAT PATH [BODY]…     WHAT: get, post, twice (the second time in a child), cancel (at once), follow, follow3 (stops after three pieces), quiet (how it looks when nothing comes)
 #include "base/json_writer.h"
-#include "client/http.h"
+#include "client/target.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -64,7 +64,10 @@ int main(int argc, char **argv)
     const char *url = strcmp(argv[1], "-") ? argv[1] : NULL, *token = strcmp(argv[2], "-") ? argv[2] : NULL,
                *what = argv[3];
     const char *job = url && !strncmp(url, "job:", 4) ? url + 4 : NULL;
-    int rc = job ? http_client_create_for_job(job, &c, &e) : http_client_create(url, token, &c, &e);
+    struct target target = {0};
+    int rc = url && !job ? http_client_create(url, token, &c, &e) : target_find(job, token, NULL, &target, &e);
+    if (!url || job)
+        c = target.client;
     if (rc) {
         say(rc, &a, &e, c);
         return 0;

@@ -17,6 +17,7 @@ import time
 import unittest
 import urllib.parse
 
+from asks import Asks
 from dumps import Dumps
 import side_by_side
 from lab import Lab, skip_if, until, why_not
@@ -108,7 +109,7 @@ def moves_no_data(why):
     return unittest.skipIf(TRANSPORT != "tcp" and "LAB_ALL" not in os.environ, f"moves no data: {why}")
 
 
-class Cluster(Dumps, unittest.TestCase):
+class Cluster(Asks, Dumps, unittest.TestCase):
     maxDiff = None
     hosts = HOSTS
     lab = property(lambda self: lab)

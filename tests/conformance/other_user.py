@@ -32,12 +32,12 @@ _HOLD = """
 asked = json.loads(sys.stdin.readline())
 held = []
 for _ in range(asked["count"]):
-    s = socket.create_connection(("127.0.0.1", asked["port"]), timeout=60)
     try:
+        s = socket.create_connection(("127.0.0.1", asked["port"]), timeout=60)
+        held.append(s)
         s.sendall(asked["bytes"].encode())
     except ConnectionError:
-        pass  # ended already, for one that came later
-    held.append(s)
+        pass  # ended already, for one that came later, or because it came too fast
 print("held", flush=True)
 sys.stdin.read()
 """

@@ -4,9 +4,9 @@
 //
 // Standard output is the control descriptor: "ready PORT" or "error TEXT" appears there, and closing its other end ends the server.
 #include "aggregator/aggregator.h"
-#include "aggregator/tokens.h"
 #include "base/clock.h"
 #include "collect/collect.h"
+#include "http/tokens.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +86,8 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
         o->replay = atoi(value);
     else if (str_eq(name, STR("now")))
         o->as_if_now = atoi(value);
+    else if (str_eq(name, STR("open_view")))
+        o->open_view = atoi(value);
     else if (str_eq(name, STR("dragon")))
         o->dragon_compatible = atoi(value);
     else if (str_eq(name, STR("alias"))) {

@@ -287,8 +287,8 @@ class PerSpan(Case):
     def test_of_all_nodes(self):
         """The span of a driver is about every node; one that goes on counts up to the end of the range, which is inclusive; an empty one has no value."""
         got = self.values({"metric": "memory", "aggregator": "none", "downsample": "0all-max", "spans": {"name": "job"}})
-        self.assertEqual(got, [({"host": "a", "phase": "test"}, [(50, 98)]), ({"host": "a", "phase": "train"}, [(0, 49)]),
-                               ({"host": "b", "phase": "test"}, [(50, 198)]), ({"host": "b", "phase": "train"}, [(0, 149)])])
+        self.assertEqual(got, [({"host": "a", "phase": "train"}, [(0, 49)]), ({"host": "b", "phase": "train"}, [(0, 149)]),
+                               ({"host": "a", "phase": "test"}, [(50, 98)]), ({"host": "b", "phase": "test"}, [(50, 198)])])
         [series] = self.ask({"m": "sum:0all-max:memory", "spans": {"name": "job", "tags": {"phase": "train"}}})["series"]
         self.assertEqual((series["tags"], series["aggregate_tags"], series["values"], series["source_series"]), ({"phase": "train"}, ["host"], [198], 2))
 

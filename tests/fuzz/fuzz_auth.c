@@ -2,7 +2,7 @@
 // $S stand for the control, write and view token and for an open session's id, so that inputs can
 // hold them. Whatever the rest is, a role comes from the token or session that is there, and from
 // no other place, and none of them goes out again.
-#include "aggregator/auth.h"
+#include "http/auth.h"
 
 #include <stdlib.h>
 

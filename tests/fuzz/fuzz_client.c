@@ -1,8 +1,8 @@
 // Who asks a server that means no good: the lists and peaks of sonde_client.h. The input is what it answers, question by question: u8 what is wrong, u16 size, bytes.
 // fuzz_client_result has the columns of a single answer.
-#include "aggregator/native_binary.h"
 #include "base/bytes.h"
 #include "client/origin.h"
+#include "faces/native/binary.h"
 #include "sonde_client.h"
 
 #include <errno.h>
@@ -14,9 +14,22 @@ static struct bytes answers;
 
 // ---- in the place of origin.c ----
 
-int origin_open(const char *where, const char *token, struct origin **out, struct error *e)
+int target_find(const char *where, const char *token, const struct target_options *options, struct target *out,
+                struct error *e)
 {
-    (void)where, (void)token, (void)e;
+    (void)where, (void)token, (void)options, (void)e;
+    *out = (struct target){.kind = TARGET_JOB};
+    return 0;
+}
+
+void target_free(struct target *t)
+{
+    (void)t;
+}
+
+int origin_open(struct target *targets, size_t count, struct origin **out, struct error *e)
+{
+    (void)targets, (void)count, (void)e;
     *out = (struct origin *)&answers;
     return 0;
 }
@@ -30,6 +43,12 @@ const char *origin_name(const struct origin *o)
 {
     (void)o;
     return "nowhere";
+}
+
+int origin_points(struct origin *o, struct str body, int timeout_ms, struct inside_points *out, struct error *e)
+{
+    (void)o, (void)body, (void)timeout_ms, (void)out, (void)e;
+    return -ENOTSUP;
 }
 
 int origin_ask(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,

@@ -1,7 +1,7 @@
 // An answer in columns from a server that means no good: refused or usable, as series and as an Arrow table.
-#include "aggregator/native_binary.h"
 #include "client/arrow_interface.h"
 #include "client/result.h"
+#include "faces/native/binary.h"
 
 #include <stdlib.h>
 

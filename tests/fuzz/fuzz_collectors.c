@@ -1,8 +1,8 @@
 // Commands that are asked for. A body, by HTTP: what comes of it is one line, from which the agent takes just what was asked for. And any bytes as such a line, and as scripts: taken
 // apart or refused in words.
 #include "agent/collectors.h"
-#include "aggregator/json_body.h"
-#include "aggregator/routes.h"
+#include "http/json_body.h"
+#include "http/routes.h"
 #include "wire/collector_line.h"
 
 #include <stdlib.h>

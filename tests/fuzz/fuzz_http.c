@@ -3,7 +3,7 @@
 // routes answers 200. With a first byte of 'T' behind a token: the same for a client that may view
 // (then any answer will do).
 #include "aggregator/aggregator.h"
-#include "aggregator/tokens.h"
+#include "http/tokens.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 // Bodies of points and annotations: any bytes give lines that the agent's parser can take apart, or words.
-#include "aggregator/put.h"
+#include "faces/opentsdb/put.h"
 #include "ingest/lines_parse.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // A request, taken apart: the first line is the address, the second the headers that hold lists, the rest a body, which may be compressed. Then what handlers do with parameters and
 // small bodies: any bytes give what the headers promise, or words.
-#include "aggregator/json_body.h"
-#include "aggregator/routes.h"
-#include "aggregator/series_list.h"
+#include "ask/series_list.h"
+#include "http/json_body.h"
+#include "http/routes.h"
 
 #include <stdlib.h>
 

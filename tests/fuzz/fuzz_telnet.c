@@ -1,5 +1,5 @@
 // Bytes on a telnet connection, in two pieces, and the agent's words: nothing but whole put lines of an admitted client goes on to the agent.
-#include "aggregator/telnet.h"
+#include "faces/opentsdb/telnet.h"
 
 #include <stdlib.h>
 

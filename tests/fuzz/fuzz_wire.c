@@ -1,16 +1,16 @@
 // What comes from other machines: bytes of a stranger to a hub and to a link, payloads of messages, plans, partial results, lists.
 //
 // The first byte says which.
+#include "ask/about.h"
+#include "ask/copy_sums.h"
+#include "ask/copy_wire.h"
+#include "ask/lists_wire.h"
+#include "ask/recent_wire.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/store.h"
-#include "wire/about.h"
-#include "wire/copy_sums.h"
-#include "wire/copy_wire.h"
 #include "wire/fetches.h"
 #include "wire/handshake.h"
-#include "wire/lists_wire.h"
-#include "wire/recent_wire.h"
 #include "wire/session.h"
 
 #include <errno.h>

@@ -8,10 +8,21 @@ import time
 
 import dragon  # noqa: F401: the start method
 
-from sonde import AnalysisClient, Telemetry
+import sonde
+from dragon.native.machine import Node, System
+from sonde import AnalysisClient, CollectorGroup, Telemetry
 
 TASKS = 16
 SETTLE_S = 30.0
+
+
+class Count(CollectorGroup):
+    @staticmethod
+    def collector_test(collector_args):
+        (counter,) = collector_args
+        with counter.get_lock():
+            counter.value += 1
+        return 8
 
 
 def work(number):
@@ -33,9 +44,18 @@ def main():
         found = client.get_data(["in_pool", "outside"], tags=None)
     by_task = {series["tags"]["task"]: list(series["dps"].values()) for series in client.get_data("in_pool", tags="task")}
     assert by_task == {number: [number / 2] for number in range(TASKS)}, by_task
-    policies = __import__("sonde").CollectorGroup("m").generate_policies()
+    huid = System().nodes[0]
+    assert sonde._analysis._hosts_of([huid]) == Node(huid).hostname, huid
+    policies = CollectorGroup("m").generate_policies()
     assert len(policies) == 1, policies
-    print(f"level {telemetry.level}, {len(found)} series", flush=True)
+    counter = mp.Value("i", 0)
+    group = Count("counted", collection_rate=0.1, collector_args=(counter,))
+    group.start()
+    while counter.value < 3 and time.monotonic() < deadline:
+        pass
+    group.stop()
+    assert counter.value >= 3, counter.value
+    print(f"level {telemetry.level}, {len(found)} series, counted", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ try:
     import pyarrow
 except ImportError:
     pyarrow = None
+try:
+    import pandas
+except ImportError:
+    pandas = None
 
 sys.path[:0] = [os.environ["PLACE"], os.environ["PACKAGE"]]
 from place import SONDE, Place, main, server_proof, until  # noqa: E402
@@ -54,6 +58,61 @@ class Asking(Place):
         """A job that waits; its address."""
         self.start("run", "--quiet", *(options or ("-l", "1", "--no-record")), "--", "sleep", "600")
         return self.job()["url"]
+
+
+class Found(Asking):
+    """Whom a client asks that is told nothing."""
+
+    def test_after_the_job_its_recording(self):
+        with self.assertRaises(sonde.ClientError) as nothing, sonde.AnalysisClient():
+            pass
+        self.assertEqual(nothing.exception.errno, errno.ENOENT)
+        for job in ("first", "second"):
+            self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", job, "1", env={"SONDE_JOB": job})
+        with sonde.AnalysisClient() as client:
+            self.assertEqual([list(series.values) for series in client.query("second")], [[1.0]])
+        os.environ["SONDE_JOB"] = "first"
+        with sonde.AnalysisClient() as client:
+            self.assertEqual([list(series.values) for series in client.query("first")], [[1.0]])
+
+    def test_a_job_is_asked_first(self):
+        self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", "past", "1")
+        url = self.start_job()
+        with sonde.AnalysisClient() as client:
+            self.assertIn(url, repr(client))
+
+
+class Pandas(Asking):
+    RECORD = "put loss 1700000000 1 rank=0\nput loss 1700000001 2 rank=0\nput loss 1700000000 3 rank=1 time=x\n"
+    ASK = """
+        import sys
+        for name in sys.argv[1:]:
+            sys.modules[name] = None  # as if it were not installed
+        import sonde
+        with sonde.AnalysisClient("known") as client:
+            table = client.frame("loss").to_pandas()
+            print(table.drop(columns="host").to_csv(index=False), end="")
+            print([str(kind) for kind in table.dtypes][:2], len(client.frame("loss", start=1_800_000_000).to_pandas()))
+    """
+
+    def table(self, *without):
+        self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", stdin=self.RECORD, env={"SONDE_JOB": "known"})
+        return subprocess.run([sys.executable, "-c", textwrap.dedent(self.ASK), *without], env=self.env, capture_output=True, text=True)
+
+    @unittest.skipIf(pandas is None, "no pandas here")
+    def test_without_pyarrow(self):
+        for without in (["pyarrow"], [] if pyarrow else ["pyarrow"]):
+            answer = self.table(*without)
+            self.assertEqual(answer.stdout, """\
+time,value,metric,rank,tag.time
+2023-11-14 22:13:20+00:00,1.0,loss,0,
+2023-11-14 22:13:21+00:00,2.0,loss,0,
+2023-11-14 22:13:20+00:00,3.0,loss,1,x
+['datetime64[ns, UTC]', 'float64'] 0
+""", answer.stderr)
+
+    def test_without_pandas(self):
+        self.assertIn("to_pandas() needs pandas: pip install pandas", self.table("pandas").stderr)
 
 
 class Dragon(Asking):

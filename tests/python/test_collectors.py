@@ -105,6 +105,90 @@ class Groups(Program):
         """))
         self.assertEqual(((self.root / "run").read_text(), set(self.values("sum"))), ("x", {5}))
 
+    def test_values_and_arrays_of_multiprocessing(self):
+        """The program and its collectors read and write the same ones, with their lock; the count of calls is that of the points."""
+        said = self.collect("""
+            counter, raw, array, text = mp.Value("i", 0), mp.RawValue("d", 0.5), mp.Array("d", [1, 2, 3]), mp.Array("c", b"abc")
+            groups = [Count(name, collection_rate=0.05, collector_args={"all": (counter, raw, [array, text])}) for name in ("one", "two")]
+            for g in groups: g.start()
+            await_points({"one": 3, "two": 3})
+            raw.value = 7.5
+            await_points({"one": 3, "two": 3}, distinct=True)
+            for g in groups: g.stop()
+            client = sonde.AnalysisClient()
+            client.connect()
+            def calls(): return sum(len(s) for m in ("one", "two") for s in client.query(metric=m))
+            end = time.monotonic() + 60
+            while calls() != counter.value: assert time.monotonic() < end, (calls(), counter.value)
+            print(list(array), text.value)
+        """, classes=inspect.cleandoc("""
+            import multiprocessing as mp
+            class Count(sonde.CollectorGroup):
+                @staticmethod
+                def collector_test(collector_args):
+                    counter, raw, (array, text) = collector_args["all"]
+                    with counter.get_lock():
+                        counter.value += 1
+                        count = counter.value
+                    array[0], array[1:] = count, [len(array), sum(array[1:3])]
+                    assert list(array)[1] == 3 and text.raw == b"abc" and text.get_obj()[0] == b"a", list(array)
+                    text[0] = b"x"; text[0] = b"a"
+                    try: array[3]
+                    except IndexError: pass
+                    else: raise AssertionError
+                    with array: text.value = b"abc"
+                    return count + raw.value
+        """))
+        self.assertRegex(said, r"\[\d+\.0, 3\.0, \d+\.0\] b'abc'")
+        self.assertLessEqual({v % 1 for v in self.values("one") + self.values("two")}, {0.5})
+        self.assertEqual(len({v for v in self.values("one") + self.values("two") if v < 7}), len([v for v in self.values("one") + self.values("two") if v < 7]))
+
+    def test_a_start_method_that_only_the_program_has(self):
+        """As Dragon's, which it has registered."""
+        self.collect("""
+            import multiprocessing.context
+            class Own(multiprocessing.context.BaseContext): _name = "own"
+            multiprocessing.context._concrete_contexts["own"] = Own()
+            multiprocessing.set_start_method("own")
+            Pid("pid", collection_rate=0.05).start()
+            await_points({"pid": 2})
+        """)
+
+    def test_shared_values_need_the_key(self):
+        """Without it a client learns and changes nothing, nor does a program that takes the port deceive a collector."""
+        import socket
+        import threading
+        from multiprocessing import Value
+
+        from sonde import _shared
+        value = Value("i", 5)
+        server = _shared.Server(["n1"])
+        (addresses, port, key), number = server.told(), server.add(value)
+        self.assertEqual(server._listening.getsockname()[0], "127.0.0.1")
+        for wrong in (b"", bytes(32), key[:-1]):
+            self.assertRaises(ConnectionError, getattr, _shared.Shared((["127.0.0.1"], port, wrong), number), "value")
+        for lines in (b'[0,"set attribute","value",7]\n' * 3, b'"x"\n"y"\n[0,"set attribute","value",7]\n', b"\n", b"x" * 1000 + b"\n"):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(lines)
+                client.shutdown(socket.SHUT_WR)
+                with client.makefile("rb") as answers:
+                    self.assertEqual(len(answers.read().splitlines()), 1)  # the nonce
+        good = _shared.Shared((["127.0.0.1"], port, key), number)
+        self.assertEqual(good.value, 5)
+        self.assertRaises(AttributeError, good._ask, "attribute", "__class__")
+        good.get_lock().acquire()
+        good._line.close()
+        good.__dict__["_line"] = None
+        self.assertTrue(good.get_lock().acquire(True, 60))  # the broken connection has let go of it
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            def deceive():
+                connection = other.accept()[0]
+                connection.sendall(b'"nonce"\n"proof"\n[true, 99]\n')
+                connection.recv(1000)
+                connection.close()
+            threading.Thread(target=deceive).start()
+            self.assertRaises(ConnectionError, getattr, _shared.Shared((["127.0.0.1"], other.getsockname()[1], key), number), "value")
+
     def test_level_0(self):
         self.assertEqual(self.collect("g = Pid()\ng.start()\ng.stop()\nprint('well')", level=0), "well\n")
 

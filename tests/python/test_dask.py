@@ -1,12 +1,17 @@
 """sonde.dask on real clusters of the Dask that is in PYTHONPATH: the oldest and the newest that are supported. GPUs are played by the fake NVML."""
 
 import asyncio
+import base64
+import collections
 import contextlib
 import functools
+import gzip
 import importlib.util
 import json
 import os
 import pathlib
+import random
+import re
 import signal
 import subprocess
 import sys
@@ -29,7 +34,7 @@ from distributed import Client, LocalCluster, Nanny, wait  # noqa: E402
 import dask.config  # noqa: E402
 
 from sonde._client import Connection  # noqa: E402
-from sonde.dask import Monitor, _csv, _jobs, _settings, _store, custom_metric  # noqa: E402
+from sonde.dask import Monitor, _csv, _figures, _jobs, _keys, _settings, _store, custom_metric  # noqa: E402
 
 # A busy machine is no fault: neither that a connection takes its time, nor that a worker is not back after 15 s (LocalCluster closes its nanny then: a
 # restart that is under way 15 s after a kill loses that worker for good).
@@ -89,6 +94,29 @@ def memory_and_disk(dask_worker):
     return dask_worker.data.fast.total_weight, dask_worker.data.spilled_total.disk
 
 
+def transfers(dask_worker):
+    """Seconds of the transfers that are over, of Dask's own records."""
+    return tuple(sum(one["duration"] for one in log) for log in (dask_worker.transfer_incoming_log, dask_worker.transfer_outgoing_log))
+
+
+def disk_seconds(dask_worker):
+    """What spilling has taken, where this version of Dask counts it."""
+    data = dask_worker.data
+    if hasattr(data, "cumulative_metrics"):
+        return data.cumulative_metrics["disk-write", "seconds"], data.cumulative_metrics["disk-read", "seconds"]
+    slow = data._slow_uncached.metrics
+    return slow.write_time_total, slow.read_time_total
+
+
+def stepped(number):
+    """A task with spans of its own, as its author writes them."""
+    import sonde
+
+    with sonde.span("step", number=number), sonde.span("part"):
+        time.sleep(0.02)
+    return number
+
+
 def leak(megabytes):
     sys.modules["__main__"].leaked = bytearray(os.urandom(1 << 20) * megabytes)
 
@@ -101,6 +129,11 @@ def in_transfer(incoming, outgoing, dask_worker):
 def executing(dask_worker):
     """How many tasks the monitor's part of a worker takes for executing."""
     return len(dask_worker.plugins[_settings.PLUGIN].tasks)
+
+
+def data_of(path):
+    """What a report holds."""
+    return json.loads(gzip.decompress(base64.b64decode(re.search(r'id="data">([\w+/=]*)<', pathlib.Path(path).read_text())[1])))
 
 
 @functools.cache
@@ -275,6 +308,20 @@ class Counting(unittest.TestCase):
         self.assertLessEqual(len(jobs._heap), 2)
 
 
+class Prefixes(unittest.TestCase):
+    def test_as_dask_counts_them(self):
+        from dask.utils import key_split
+
+        r = random.Random(5)
+        parts = ["a", "b", "x-", "-", "abcdefab", "<", "m.n", "('", "',", "_", "é", "1", "0f", " ", ">", "deadbeef", "zz", "(", ")", '"', "abcdefab12345678" * 2]
+        for _ in range(20_000):
+            text = "".join(r.choice(parts) for _ in range(r.randrange(7)))
+            for key in (text, (text, 1), text.encode()):
+                self.assertEqual(_keys.prefix(key), key_split(key), repr(key))
+        for key in (None, 5, 1.5):
+            self.assertEqual(_keys.prefix(key), key_split(key))
+
+
 class Questions(unittest.TestCase):
     """What is asked of a store whose nodes are late."""
 
@@ -418,6 +465,7 @@ class Recording(Clusters):
             client.submit(sleep, 0.2, pure=False).result()
             monitor.clear_metrics()
             client.gather(client.map(sleep, [0.3, 0.31, 0.32]))
+            client.gather(client.map(stepped, range(3)))
             monitor.stop()
             client.submit(sleep, 0.1, pure=False).result()
             monitor.start()
@@ -430,6 +478,7 @@ class Recording(Clusters):
             files = monitor.to_csv(self.root / "live", identity=True)
             peaks = {metric: monitor.get_peaks(metric, per_dag=True) for metric in ("compute-util", "rss", "broken, at times")}
             extremes, successful, errors = monitor.task_extremes(), monitor.successful_jobs(), monitor.errors()
+            prefixes, written = monitor.task_prefixes(), monitor.report(self.root / "live.html")
             address, job = client.scheduler.address, monitor.where()["job"]
             monitor.shutdown()
         self.assertTrue(len(files) == 3 and all(peaks["compute-util"]) and errors)
@@ -442,6 +491,14 @@ class Recording(Clusters):
         self.assertEqual([pathlib.Path(file).read_text() for file in again], [pathlib.Path(file).read_text() for file in files])
         self.assertEqual({metric: recorded.get_peaks(metric, per_dag=True) for metric in peaks}, peaks)
         self.assertEqual((recorded.task_extremes(), recorded.successful_jobs(), recorded.errors()), (extremes, successful, errors))
+        self.assertEqual([(one["prefix"], one["count"], one["errors"], one["unfinished"]) for one in prefixes if one["prefix"] != "stepped"], [("sleep", 7, 0, 0), ("fail", 1, 1, 0)])
+        self.assertEqual(recorded.task_prefixes(), prefixes)
+        data = data_of(written)
+        self.assertEqual(data_of(recorded.report(self.root / "again.html")), data | {"title": job})
+        self.assertEqual((data["cluster"], [one["name"] for one in data["workers"]]), (address, ["0", "1", "2"]))
+        [step, part] = [[place for place, name in enumerate(data["inner"]["name"]) if name == wanted] for wanted in ("step", "part")]
+        self.assertEqual((len(step), [data["inner"]["parent"][place] for place in part]), (3, step))
+        self.assertEqual({data["tasks"]["key"][data["inner"]["task"][place]].split("-")[0] for place in step}, {"stepped"})
         before = self.recordings()
         self.sonde("run", "--quiet", "-l", 2, "--", "true", env=dict(os.environ))
         [other] = set(self.recordings()) - set(before)
@@ -499,12 +556,17 @@ class Recording(Clusters):
         limits = {"target": 0.5, "spill": False, "pause": False, "terminate": False}  # of this process, which has other things in memory, too
         with dask.config.set({f"distributed.worker.memory.{name}": value for name, value in limits.items()}):
             with self.cluster(1, processes=False, memory_limit=64 << 20) as (_, client):
-                with Monitor(client, tracking=["managed", "spilled"], polling_interval=INTERVAL_MS) as monitor:
+                with Monitor(client, tracking=["managed", "spilled", "spill-time", "unspill-time"], polling_interval=INTERVAL_MS) as monitor:
                     held = client.map(bytes, [(10 << 20) + i for i in range(8)], pure=False)
                     wait(held)
                     [(in_memory, on_disk)] = client.run(memory_and_disk).values()
                     self.assertGreater(on_disk, 40 << 20)
-                    until(lambda: self.csv(monitor)[0].rows[-1][3:] == [[in_memory], [on_disk]], f"managed is {in_memory} and spilled {on_disk}")
+                    until(lambda: self.csv(monitor)[0].rows[-1][3:5] == [[in_memory], [on_disk]], f"managed is {in_memory} and spilled {on_disk}")
+                    if distributed.__version__ > "2023":  # 2022.12 cannot read what it spilled with today's zict
+                        self.assertEqual(len(held[0].result()), 10 << 20)
+                    [(written, read)] = client.run(disk_seconds).values()
+                    self.assertGreater(written, 0)
+                    until(lambda: [round(cell[0], 9) for cell in self.csv(monitor)[0].rows[-1][5:]] == [round(written, 9), round(read, 9)], f"{written} s and {read} s")
 
     def test_what_a_worker_says_of_itself(self):
         tracking = ["managed", "unmanaged", "transfer-in", "transfer-out", "event-loop", "gil"]
@@ -526,6 +588,43 @@ class Recording(Clusters):
             monitor.stop()
             if importlib.util.find_spec("gilknocker") is None:
                 self.assertEqual([cell for cell in self.column(self.csv(monitor)[0], "gil") if cell], [])  # missing, never 0
+
+    def test_what_transfers_take(self):
+        """In seconds since the monitor came, of Dask's own records."""
+        with self.cluster(2, processes=False) as (_, client):
+            addresses = list(client.scheduler_info()["workers"])
+
+            def move(count):
+                moved = [client.submit(bytes, (1 << 20) + i, workers=[addresses[0]], pure=False) for i in range(count)]
+                wait([client.submit(len, one, workers=[addresses[1]], pure=False) for one in moved])
+
+            move(1)
+            before = until(lambda: (now := client.run(transfers))[addresses[0]][1] and now[addresses[1]][0] and now, "a transfer that does not count")
+            with Monitor(client, tracking=["transfer-in-time", "transfer-out-time"], polling_interval=INTERVAL_MS) as monitor:
+                move(5)
+
+                def agrees():
+                    now = client.run(transfers)
+                    wanted = {(address, round(b - a, 6)) for address in addresses for a, b in zip(before[address], now[address])}
+                    rows = [dict(zip(one.columns, one.rows[-1])) for one in self.csv(monitor, identity=True) if one.rows]
+                    found = {(row["worker-address"], round(value, 6)) for row in rows for name in ("transfer-in-time", "transfer-out-time") for value in row[name]}
+                    return found == wanted and max(value for _, value in found) > 0
+
+                until(agrees, f"what Dask's records say beyond {before}")
+
+    def test_a_log_of_transfers_that_overflows(self):
+        """A sum that would be too small is missing."""
+        log = collections.deque([{"duration": 1.0}], maxlen=3)
+        time_of = _figures.TransferTime(log)
+        self.assertEqual(time_of.look(), 0)
+        log.extend({"duration": float(i)} for i in (2, 3))
+        self.assertEqual((time_of.look(), time_of.look()), (5, 5))
+        log.extend({"duration": float(i)} for i in (4, 5))
+        self.assertEqual(time_of.look(), 14)
+        log.extend({"duration": 1.0} for _ in range(3))
+        self.assertEqual([time_of.look(), time_of.look()], [None, None])
+        self.assertIsNone(_figures.TransferTime(None).look())
+        self.assertEqual(_figures.spill_seconds({}), (None, None))
 
     def test_nothing_is_kept_of_tasks_that_are_gone(self):
         with self.cluster(2) as (cluster, client), Monitor(client, tracking=["tasks"], polling_interval=INTERVAL_MS):

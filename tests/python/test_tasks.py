@@ -73,6 +73,45 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         good = [(f"a-{key}", None, None) for key in ("given.up", "good", "seceded", "twice", "twice", "wanted.again")]
         self.assertEqual(found, sorted([*good, ("a-failed", "1", None), ("a-open", None, "1")]))
 
+    def test_bytes_of_results(self):
+        """What Dask says of a task that has ended well; where it says nothing, nothing."""
+        self.run_it("""
+            from sonde._emit import TaskSpans
+            class State: pass
+            known = {f"a-{name}": State() for name in ("none", "some", "huge", "odd", "failed", "silent")}
+            for name, nbytes in (("none", None), ("some", 0), ("huge", 2**63 - 1), ("odd", 2**70), ("failed", 5)):
+                known[f"a-{name}"].nbytes = nbytes
+            tasks = TaskSpans("0", "c", str, known)
+            for key in (*known, "a-unknown"):
+                tasks(key, "ready", "executing")
+                tasks(key, "executing", "error" if key == "a-failed" else "memory")
+        """)
+        found = {dict(e.labels)["key"]: dict(e.labels).get("nbytes") for e in self.spans("dask_task")}
+        self.assertEqual(found, {"a-some": "0", "a-huge": str(2**63 - 1), **dict.fromkeys(("a-none", "a-odd", "a-failed", "a-silent", "a-unknown"))})
+
+    def test_spans_within_a_task(self):
+        self.run_it("""
+            import sonde
+            from sonde import _span
+            from sonde._emit import TaskSpans
+            tasks = TaskSpans("0", "c", str)
+            tasks("a-1", "ready", "executing")
+            for key in ("a-1", "a-2"):
+                _span.task_span = lambda: tasks.span(key)
+                with sonde.span("outer", key=key), sonde.span("inner", key=key):
+                    pass
+            try: tasks.span("a-1").close(None)  # which is not its owner's
+            except TypeError: pass
+            else: raise SystemExit("it was closed")
+            tasks("a-1", "executing", "memory")
+        """)
+        [task] = self.spans("dask_task")
+        outer = {dict(e.labels)["key"]: e for e in self.spans("outer")}
+        inner = {dict(e.labels)["key"]: e for e in self.spans("inner")}
+        self.assertEqual({key: one.parent for key, one in outer.items()}, {"a-1": task.id, "a-2": 0})
+        self.assertEqual({key: one.parent for key, one in inner.items()}, {key: one.id for key, one in outer.items()})
+        self.assertNotIn("unfinished", dict(task.labels))
+
     def test_close_ends_what_executes(self):
         self.run_it("""
             from sonde._emit import TaskSpans

@@ -68,6 +68,17 @@ class AddData(Program):
         self.assertEqual(sorted(v[0] for v in self.series("tagged").values()), [4, 5])
         self.assertEqual((self.values("always"), self.series("third")), ([6], {}))
 
+    def test_level_under_dragons_launcher(self):
+        """That for several nodes sets the variable to its own level, 0; programs and their children find the run's."""
+        out = self.run_it("""
+            import os, subprocess
+            os.environ["DRAGON_TELEMETRY_LEVEL"] = "0"
+            import sonde
+            print(sonde.Telemetry().level, flush=True)
+            subprocess.run(["printenv", "DRAGON_TELEMETRY_LEVEL"])
+        """, level=2)
+        self.assertEqual(out, "2\n2\n")
+
     def test_level_3(self):
         self.assertEqual(self.run_it(self.TEXT, level=3), "3\n")
         self.assertEqual((self.values("third"), self.definition("third")["level"]), ([7], 3))

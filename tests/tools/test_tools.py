@@ -130,5 +130,130 @@ class Make(Tools):
         self.assertIn("make BUILD=", done.stderr)
 
 
+class Layering(Tools):
+    """Each test makes one mistake in a copy of the sources and docs."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tree = pathlib.Path(tempfile.mkdtemp(prefix="sonde layering "))
+        cls.addClassCleanup(shutil.rmtree, cls.tree)
+        for name in ("src", "include", "docs"):
+            shutil.copytree(PROJECT / name, cls.tree / name)
+
+    def change(self, name, change):
+        path = self.tree / name
+        before = path.read_text()
+        self.addCleanup(path.write_text, before)
+        path.write_text(change(before))
+
+    def add_include(self, name, header):
+        self.change(name, lambda text: f'#include "{header}"\n{text}')
+
+    def check(self):
+        return self.run_it(PROJECT / "tools/layering", self.tree)
+
+    def fails(self, *texts):
+        done = self.check()
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for text in texts:
+            self.assertIn(text, done.stderr)
+
+    def test_the_tree(self):
+        done = self.check()
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_an_upward_include(self):
+        self.add_include("src/store/seal.c", "query/query.h")
+        self.fails(
+            "src/store/seal.c:1: upward include of query/query.h: store may include base",
+            "docs/architecture.md:",
+        )
+
+    def test_an_include_of_a_neighbour(self):
+        self.add_include("src/faces/web/page.c", "faces/opentsdb/write.h")
+        self.fails("src/faces/web/page.c:1: undeclared include of faces/opentsdb/write.h")
+
+    def test_a_header_that_only_others_of_its_folder_may_be(self):
+        """ingest shares emit/segment.h, nothing else of emit."""
+        self.add_include("src/ingest/rings.c", "emit/ring.h")
+        self.fails("src/ingest/rings.c:1: undeclared include of emit/ring.h")
+
+    def test_a_new_folder(self):
+        self.addCleanup(shutil.rmtree, self.tree / "src/later")
+        (self.tree / "src/later").mkdir()
+        (self.tree / "src/later/later.c").write_text('#include "base/str.h"\n')
+        self.fails("later has no row in the table of docs/architecture.md")
+
+    def test_a_table_that_points_up(self):
+        row = "| `store` | `base` |"
+        self.change("docs/architecture.md", lambda text: text.replace(row, "| `store` | `query` |"))
+        self.fails("store may not include query: no row above names it")
+
+    def test_a_circle(self):
+        self.add_include("src/base/bytes.h", "base/map.h")
+        self.add_include("src/base/map.c", "base/bytes.h")
+        self.fails(
+            "src/base: bytes, map include one another",
+            "src/base/bytes.h:1 includes map",
+            "src/base/map.c:1 includes bytes",
+        )
+
+    def test_a_circle_that_is_mended(self):
+        circle = "| `base` | `bytes`, `map` | mended |\n"
+        row = "| `cli` | `commands`"
+        self.change("docs/architecture.md", lambda text: text.replace(row, circle + row))
+        self.fails("bytes, map of base are not one circle any more")
+
+    def test_an_exception_that_is_mended(self):
+        head = "| file | includes | reason |\n|---|---|---|\n"
+        row = "| `store/seal.c` | `query/query.h` | mended |\n"
+        self.change("docs/architecture.md", lambda text: text.replace(head, head + row))
+        self.fails("store/seal.c does not include query/query.h any more")
+
+
+class Columns(Tools):
+    WIDE = "a sentence of short words " * 4
+
+    def check(self, *arguments):
+        self.run_it("git", "init", "--quiet")
+        self.run_it("git", "add", "-A")
+        return self.run_it(PROJECT / "tools/columns", self.root, *arguments)
+
+    def test_one_more_wide_line(self):
+        for name, text in (
+            ("src/base/str.c", f"int a; // {self.WIDE}\n"),
+            ("docs/page.md", f"text\n{self.WIDE}\n"),
+            ("tools/new.py", f'"""{self.WIDE}"""\n'),
+            ("tools/new.sh", f"true # {self.WIDE}\n"),
+        ):
+            with self.subTest(name):
+                folder = pathlib.PurePath(name).parent
+                self.write(name, text)
+                self.write("tools/columns.most", f"{folder} 1\n")
+                self.assertEqual(self.check().returncode, 0)
+                self.write(name, text + text.replace("text\n", ""))
+                done = self.check()
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f"{folder}: 2 lines are wider than 100 columns", done.stderr)
+                (self.root / name).unlink()
+
+    def test_what_cannot_be_wrapped(self):
+        link = "https://sonde.example/" + "x" * 100
+        cells = "| " + "a cell of a table | " * 8
+        block = "```\n" + "code in a block " * 10 + "\n```"
+        self.write("docs/page.md", f"{link}\n\n{cells}\n\n{block}\n")
+        self.write("src/a.c", 'char text[] = "' + "words // of a string " * 8 + '";\n')
+        done = self.check()
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_numbers_only_fall(self):
+        self.write("docs/page.md", f"{self.WIDE}\n{self.WIDE}\n")
+        for before, status, after in ((3, 0, 2), (1, 1, 1)):
+            self.write("tools/columns.most", f"docs {before}\n")
+            self.assertEqual(self.check("--update").returncode, status)
+            left = (self.root / "tools/columns.most").read_text()
+            self.assertEqual(left, f"docs {after}\n")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -84,7 +84,7 @@ class AnalysisClient:
                 print(series.tags["host"], list(series))
 
     `where` is the address of a job, the id of a running or recorded one, or the path of a recording (a file, or a folder of them); without it the job around this
-    program, else the newest that runs here. `timeout` (seconds, a minute) is for each question. Threads may share a client, and forked children may go on with it.
+    program, else the newest that runs here, else the newest recording. `timeout` (seconds, a minute) is for each question. Threads may share a client, and forked children may go on with it.
     """
 
     def __init__(self, where: Union[str, "os.PathLike[str]", None] = None, *, token: Optional[str] = None, timeout: Optional[float] = None) -> None:

@@ -5,7 +5,9 @@ silence means that it hangs, and then the agent ends it. What the function print
 """
 
 import base64
+import io
 import math
+import multiprocessing
 import os
 import pickle
 import sys
@@ -15,6 +17,7 @@ import zlib
 from multiprocessing import spawn
 from typing import Any, Callable, TextIO
 
+from ._shared import Shared
 from .collector import CollectorGroup
 
 
@@ -46,12 +49,25 @@ class Reporter:
         print(f"annotate script={self._name}{self._tags} failing={failing} -- {text}", file=self._points, flush=True)
 
 
+class Unpickler(pickle.Unpickler):
+    """Of class and arguments; values and arrays of the program's multiprocessing become Shared objects."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        super().__init__(io.BytesIO(told["group"]))
+        self._shared = told["shared"]
+
+    def persistent_load(self, number: int) -> Shared:
+        return Shared(self._shared, number)
+
+
 def _told() -> dict[str, Any]:
     told: dict[str, Any] = pickle.loads(zlib.decompress(base64.b64decode(sys.stdin.buffer.read())))
     prepare = told["prepare"]
     for folder in ("dir", "orig_dir"):
         if not os.path.isdir(prepare.get(folder) or "/"):  # of another node
             prepare.pop(folder)
+    if prepare.get("start_method") not in multiprocessing.get_all_start_methods():  # Dragon's, outside of its runtime
+        prepare.pop("start_method", None)
     spawn.prepare(prepare)
     return told
 
@@ -82,6 +98,6 @@ def main() -> None:
     os.environ["SONDE_LEVEL"] = "0"  # a program's file that is run here, for its class, starts no collectors
     told = _told()
     group: type[CollectorGroup]
-    group, arguments = pickle.loads(told["group"])
+    group, arguments = Unpickler(told).load()
     print(file=points, flush=True)  # the time for what has been imported is over
     run(group.collector_test, arguments, told, points)

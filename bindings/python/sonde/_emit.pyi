@@ -102,15 +102,18 @@ class Watch:
 
 @final
 class TaskSpans:
-    """TaskSpans(worker, cluster, text): a span `dask_task` with the tags key, worker and cluster for each task that executes. text(key) is asked for the text of keys that are not
-    plain."""
+    """TaskSpans(worker, cluster, text, tasks=None): a span `dask_task` with the tags key, worker and cluster for each task that executes. text(key) is asked for
+    the text of keys that are not plain. `tasks` is Dask's dictionary of them: a span gets the bytes of the result as the tag nbytes."""
 
-    def __new__(cls, worker: str, cluster: str, text: Callable[[Any], str]) -> "TaskSpans": ...
+    def __new__(cls, worker: str, cluster: str, text: Callable[[Any], str], tasks: Optional[dict[Any, Any]] = None) -> "TaskSpans": ...
     def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
         """A task is in another state now; more is passed over."""
 
     def close(self) -> None:
         """Ends the spans of all tasks that execute."""
+
+    def span(self, key: Hashable, /) -> Optional[OpenSpan]:
+        """The span of a task that executes, as open_span()'s parent; None: it does not."""
 
     def __len__(self) -> int:
         """How many execute."""

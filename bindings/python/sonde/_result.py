@@ -54,8 +54,38 @@ class Frame:
         return importlib.import_module("pyarrow").RecordBatchReader.from_stream(self).read_all()
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame, by way of pyarrow."""
+        """A pandas.DataFrame. Without pyarrow it is made of NumPy's arrays, which pandas brings along: the same columns."""
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise ImportError("to_pandas() needs pandas: pip install pandas (with pyarrow it copies less)") from error
+        try:
+            importlib.import_module("pyarrow")
+        except ImportError:
+            return self._columns(pandas)
         return self.to_arrow().to_pandas()
+
+    def _columns(self, pandas: Any) -> Any:
+        """As the Arrow table has them: time, value, metric, and each tag by its key, or `tag.KEY` where a column has that name."""
+        numpy = importlib.import_module("numpy")
+        series = [Series(self._result, i) for i in range(len(self._result))]
+        counts = numpy.array([one.count for one in series], dtype="i8")
+
+        def joined(pieces: list[Any], kind: str) -> Any:
+            return numpy.concatenate(pieces) if pieces else numpy.array([], dtype=kind)
+
+        def repeated(words: list[Optional[str]]) -> Any:
+            return pandas.Categorical(numpy.repeat(numpy.array(words, dtype=object), counts))
+
+        times = joined([numpy.frombuffer(one.times, dtype="i8") for one in series], "i8")
+        columns = {
+            "time": pandas.to_datetime(times, unit="ns", utc=True),
+            "value": joined([numpy.frombuffer(one.values, dtype="f8") for one in series], "f8"),
+            "metric": repeated([one.metric for one in series]),
+        }
+        for key in sorted({key for one in series for key in one.tags}):
+            columns[f"tag.{key}" if key in ("time", "value", "metric") else key] = repeated([one.tags.get(key) for one in series])
+        return pandas.DataFrame(columns)
 
     def to_polars(self) -> Any:
         """A polars.DataFrame."""

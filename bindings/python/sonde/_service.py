@@ -12,6 +12,7 @@ import atexit
 import json
 import os
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from typing import Any, Optional, Union
 
 START_TIMEOUT_S = 60.0  # until the agents serve; `sonde run` gives up on a node after 10 s
 STOP_TIMEOUT_S = 60.0  # until the recording is in its place
+_TITLE_MAX = 1000  # characters
 _ENVIRONMENT_MAX = 4 << 20  # bytes that the waiting command may say
 
 _lock = threading.Lock()
@@ -40,6 +42,16 @@ def command() -> str:
     if found is None:
         raise RuntimeError(f"the command sonde is neither in PATH nor at {beside}")
     return found
+
+
+def _title() -> str:
+    """What `sonde status` shows: the notebook, else the program that uses the library."""
+    notebook = os.environ.get("JPY_SESSION_NAME") or getattr(sys.modules.get("__main__"), "__vsc_ipynb_file__", None)
+    if notebook:
+        return f"notebook {notebook}"[:_TITLE_MAX]
+    if "ipykernel" in sys.modules:
+        return f"notebook in {os.getcwd()}"[:_TITLE_MAX]
+    return shlex.join(getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv])[:_TITLE_MAX]
 
 
 class Service:
@@ -68,7 +80,7 @@ class Service:
             program = getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv]
             # A session of its own: what a terminal sends to this process' group (Ctrl-C) is for this process to take or not.
             self._process = subprocess.Popen(
-                [*words, "--", "/bin/sh", "-c", _WAIT, *program],
+                [*words, f"--title={_title()}", "--", "/bin/sh", "-c", _WAIT, *program],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
                 env={name: value for name, value in os.environ.items() if name not in without},
             )  # fmt: skip

@@ -15,6 +15,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _current: ContextVar[Optional[OpenSpan]] = ContextVar("sonde_span", default=None)
 
 
+def _no_task() -> Optional[OpenSpan]:
+    return None
+
+
+# What a span is part of that has none around it: sonde.dask sets it on workers, to the task that the thread executes.
+task_span: Callable[[], Optional[OpenSpan]] = _no_task
+
+
 class span:
     """A named stretch of time with tags; everything else can be asked for by it ("peak memory per epoch").
 
@@ -40,7 +48,7 @@ class span:
 
     def __enter__(self) -> "span":
         if level():
-            opened = open_span(self._name, self._tags, _current.get())
+            opened = open_span(self._name, self._tags, _current.get() or task_span())
             self._open.append((opened, _current.set(opened)))
         return self
 

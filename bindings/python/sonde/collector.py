@@ -18,6 +18,7 @@ import base64
 import dataclasses
 import importlib
 import importlib.util
+import io
 import itertools
 import json
 import os
@@ -31,7 +32,7 @@ import zlib
 from multiprocessing import spawn
 from typing import Any, Optional
 
-from . import _emit
+from . import _emit, _shared
 from ._analysis import AnalysisClient
 from ._client import Connection
 
@@ -45,10 +46,25 @@ _lock = threading.Lock()
 _taken: set[str] = set()  # names of the groups that this process has running
 
 
-def _pickled(group: type, arguments: Any) -> bytes:
+def _pickled(group: type, arguments: Any) -> tuple[bytes, Optional[_shared.Told]]:
+    """Class and arguments, and where the collectors find values and arrays of multiprocessing among them."""
+    base: Any = pickle.Pickler
     if group.__module__ == "__main__" and importlib.util.find_spec("cloudpickle") is not None:
-        return bytes(importlib.import_module("cloudpickle").dumps((group, arguments)))
-    return pickle.dumps((group, arguments))
+        base = importlib.import_module("cloudpickle").Pickler
+    told: Optional[_shared.Told] = None
+
+    class Pickler(base):  # type: ignore[misc]
+        def persistent_id(self, thing: Any) -> Optional[int]:
+            nonlocal told
+            if not _shared.is_shared(thing):
+                return None
+            server = _shared.server(job_nodes())
+            told = server.told()
+            return server.add(thing)
+
+    out = io.BytesIO()
+    Pickler(out).dump((group, arguments))
+    return out.getvalue(), told
 
 
 def _preparation(group: type) -> dict[str, Any]:
@@ -130,9 +146,11 @@ class CollectorGroup:
         if not 0 < self.collection_timeout <= _TIMEOUT_MAX_S:
             raise ValueError(f"a collection timeout of {self.collection_timeout} s is not between 0 and {_TIMEOUT_MAX_S:g}")
         group = type(self)
+        pickled, shared = _pickled(group, self.collector_args)
         told = {
             "prepare": _preparation(group),
-            "group": _pickled(group, self.collector_args),
+            "group": pickled,
+            "shared": shared,
             "metric": _emit.storable_name(self.metric_name),
             "rate_s": float(self.collection_rate),
         }

@@ -73,7 +73,7 @@ class Telemetry(_emit.Sieve):
                 pass
         if self.level:
             self._wait()
-            os.environ.setdefault(_LEVEL, str(self.level))
+            os.environ[_LEVEL] = str(self.level)  # Dragon's launcher for several nodes has set it to its own, 0
 
     def _wait(self) -> None:
         deadline = time.monotonic() + (_WAIT_S if self._timeout is None else self._timeout)

@@ -254,7 +254,10 @@ static void test_what_cannot_be_read_is_missing(void **state)
     struct sonde_client *c = open_it(p->folder);
     struct sonde_result *r = ask(c, (struct sonde_query){.metric = "loss"});
     assert_int_equal(sonde_result_count(r), 2);
-    assert_string_equal(sonde_result_missing(r), "torn.sonde (unreadable)");
+    char expected[256];
+    snprintf(expected, sizeof expected, "torn.sonde (unreadable: %s: not a sonde file (5000 bytes, magic 0x78787878))",
+             path);
+    assert_string_equal(sonde_result_missing(r), expected);
     sonde_result_free(r);
     sonde_client_close(c);
     unlink(path);

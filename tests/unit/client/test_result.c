@@ -1,8 +1,8 @@
 // An answer in columns: read as it is, and refused however it is cut or changed.
-#include "aggregator/native_binary.h"
 #include "base/bytes.h"
 #include "client/arrow_interface.h"
 #include "client/result.h"
+#include "faces/native/binary.h"
 #include "unit/test.h"
 
 #include <errno.h>

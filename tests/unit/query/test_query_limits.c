@@ -88,7 +88,7 @@ static void release(void *user, size_t bytes)
 
 static struct asked ask_watched(struct world *w, const char *m, struct watching *watching)
 {
-    struct query_watch watch = {look, hold, release, watching};
+    struct work_watch watch = {look, hold, release, watching};
     return ask_with(w, m, T, T + 20000, &(struct query_limits){.watch = &watch});
 }
 

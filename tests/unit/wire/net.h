@@ -2,10 +2,11 @@
 #ifndef SONDE_TESTS_WIRE_NET_H
 #define SONDE_TESTS_WIRE_NET_H
 
+#include "ask/query_wire.h"
+#include "ask/questions.h"
 #include "base/clock.h"
 #include "unit/test.h"
 #include "wire/link.h"
-#include "wire/query_wire.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ static const int64_t NET_PATIENCE_NS = 60 * INT64_C(1000000000);
 
 static inline struct wire_settings net_settings(void)
 {
-    struct wire_settings s = {.job = STR("job-1"), .retry_ms = 10, .retry_max_ms = 100};
+    struct wire_settings s = {.questions = &ask_questions, .job = STR("job-1"), .retry_ms = 10, .retry_max_ms = 100};
     for (int i = 0; i < WIRE_KEY_BYTES; i++)
         s.key[i] = (uint8_t)(i * 7 + 1);
     return s;

@@ -1,8 +1,8 @@
 // Data of nodes, over every transport: answers are whole and the same, whatever happens to the way that they take.
+#include "ask/copy_wire.h"
 #include "base/hash.h"
 #include "store/store.h"
 #include "unit/wire/net.h"
-#include "wire/copy_wire.h"
 #include "wire/fetches.h"
 #include "wire/handshake.h"
 #include "wire/window.h"

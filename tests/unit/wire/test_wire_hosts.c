@@ -1,9 +1,9 @@
 // A question about some hosts goes only to nodes that can have them, as they have told; and what is there is always found.
+#include "ask/lists_wire.h"
+#include "ask/recent_wire.h"
 #include "store/store.h"
 #include "unit/wire/net.h"
 #include "wire/held.h"
-#include "wire/lists_wire.h"
-#include "wire/recent_wire.h"
 #include "wire/session.h"
 
 enum { NODES = 3, MANY = WIRE_HELD_MAX + 1 };

@@ -2,10 +2,10 @@
 #ifndef SONDE_TESTS_WIRE_WORLD_H
 #define SONDE_TESTS_WIRE_WORLD_H
 
+#include "ask/copy_wire.h"
 #include "proxy.h"
 #include "store/store.h"
 #include "unit/wire/net.h"
-#include "wire/copy_wire.h"
 
 enum { WORLD_SERIES = 4 };
 

@@ -21,14 +21,22 @@ those that live, and the same data are what Grafana, `sonde query` and recording
     _store       questions over HTTP      _rows, _peaks   what is made of the answers
     _csv, _keys  the files                _monitor        what clients hold
     _lives       a worker's coming and going                  _recording      the same of a cluster that has ended
+    _tasks       the tasks, and sums of them by prefix        _report         the HTML file of them (report.html)
+    _figures     what Dask says of a worker
 """
 
-from typing import Any
+import os
+from typing import Any, Optional, Union
 
 from ._handles import custom_metric
 from ._monitor import Monitor
 
-__all__ = ["Monitor", "custom_metric", "dask_setup"]
+__all__ = ["Monitor", "custom_metric", "dask_setup", "report"]
+
+
+def report(recording: "Union[str, os.PathLike[str]]", path: "Union[str, os.PathLike[str]]", cluster: Optional[str] = None) -> str:
+    """Writes the report of a cluster that has ended: one HTML file. `recording` is a path or the id of a job. Its path."""
+    return Monitor.from_recording(recording, cluster).report(path)
 
 
 async def dask_setup(server: Any) -> None:

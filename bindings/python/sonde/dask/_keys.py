@@ -94,3 +94,24 @@ def read(cell: str) -> list[Any]:
         keys.append(key)
         at = end + len(", ")
     return keys
+
+
+_HASH = re.compile("[a-f0-9]{32}")
+
+
+def prefix(key: Any) -> str:
+    """The prefix of a key as Dask counts it (dask.utils.key_split), without Dask: `inc` of `inc-0123abcd`, `sum` of `('sum-3f', 0)`."""
+    while isinstance(key, tuple):
+        key = key[0] if key else None
+    text = key.decode(errors="replace") if isinstance(key, bytes) else key
+    first, *words = text.split("-") if isinstance(text, str) else [""]
+    found = first if first[:1].isalpha() else first.split(",")[0].strip("_'()\"")
+    for word in words:
+        if not word.isalpha() or (len(word) == 8 and word[0] in "abcdef"):
+            break
+        found += "-" + word
+    if not first or not found:
+        return "Other"
+    if len(found) == 32 and _HASH.fullmatch(found):
+        return "data"
+    return (found.strip("<>").split() or ["Other"])[0].split(".")[-1] if found.startswith("<") else found

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
-from . import _csv, _tables
+from . import _csv, _report, _tables, _tasks
 from ._recording import Recorded
 from ._rows import Rows
 from ._settings import Settings, check
@@ -152,6 +152,21 @@ class Monitor:
 
     async def _task_extremes(self, metric: str) -> list[dict[str, Any]]:
         return (await self._recorded()).task_extremes(metric)
+
+    def task_prefixes(self) -> Any:
+        """A row for each prefix of task keys, that with the most time first: a dictionary of prefix, count, seconds (their sum), mean, p95, nbytes (of all results), errors and
+        unfinished (tasks without an end of their own, which the times leave out). Tasks need not be tracked."""
+        return self._run(self._task_prefixes)
+
+    async def _task_prefixes(self) -> list[dict[str, Any]]:
+        return _tasks.by_prefix((await self._on_scheduler("ask", method="tasks", arguments={}))["tasks"])
+
+    def report(self, path: Path) -> Any:
+        """Writes one HTML file that needs nothing else: the tasks of each worker's threads by time, and where the time went. Its path."""
+        return self._run(self._report, path)
+
+    async def _report(self, path: Path) -> str:
+        return _report.write(path, await self._on_scheduler("ask", method="tasks", arguments={}), (await self._on_scheduler("ask", method="where", arguments={}))["job"])
 
     def successful_jobs(self) -> Any:
         """The numbers of the jobs all of whose dags have ended, and none with an error."""

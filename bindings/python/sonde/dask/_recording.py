@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Optional, Union
 
 from .._client import Connection
-from . import _csv, _tables
+from . import _csv, _report, _tables, _tasks
 from ._lives import Life
 from ._peaks import peaks
 from ._rows import Rows, gather
@@ -107,6 +107,17 @@ class Recorded:
     def task_extremes(self, metric: str = "rss") -> list[dict[str, Any]]:
         """As Monitor.task_extremes()."""
         return self._rows().task_extremes(metric)
+
+    def _gathered(self) -> dict[str, Any]:
+        return _tasks.gather(self._store, self.settings, self._periods, self._lives, self._attached_ns)
+
+    def task_prefixes(self) -> list[dict[str, Any]]:
+        """As Monitor.task_prefixes()."""
+        return _tasks.by_prefix(self._gathered()["tasks"])
+
+    def report(self, path: Path) -> str:
+        """As Monitor.report()."""
+        return _report.write(path, self._gathered(), os.path.basename(os.path.abspath(self._where)))
 
     def successful_jobs(self) -> list[int]:
         """As Monitor.successful_jobs()."""

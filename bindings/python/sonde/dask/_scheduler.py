@@ -400,6 +400,16 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
 
         return gather(self.store, self.settings, self._periods(), list(self.lives), self.attached_ns)
 
+    async def tasks(self) -> dict[str, Any]:
+        """All that Monitor.task_prefixes() and report() are made of."""
+        await self.settle()
+        return await asyncio.get_running_loop().run_in_executor(None, self._tasks)
+
+    def _tasks(self) -> dict[str, Any]:
+        from ._tasks import gather
+
+        return gather(self.store, self.settings, self._periods(), list(self.lives), self.attached_ns)
+
     async def peaks(self, **asked: Any) -> list[Any]:
         self._cut()
         await self.settle()

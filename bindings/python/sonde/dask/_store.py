@@ -79,6 +79,12 @@ class Store:
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/spans?{asked}")["spans"]
         return found
 
+    def all_spans(self, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
+        """Of all names and clusters."""
+        asked = urllib.parse.urlencode({"start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "limit": 0})
+        found: list[dict[str, Any]] = self._ask(f"/sonde/v1/spans?{asked}")["spans"]
+        return found
+
     def annotations(self, start_ns: int, end_ns: int, kind: str) -> list[dict[str, Any]]:
         asked = urllib.parse.urlencode({"start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "tag": f"kind={kind}", "limit": 0})
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/annotations?{asked}")["annotations"]

@@ -22,7 +22,7 @@ from ._rows import IDENTITY, Rows
 from ._settings import KINDS
 
 WORKER = "worker"
-_BYTES = frozenset(("total-mem", "rss", "managed", "spilled"))
+_BYTES = frozenset(("total-mem", "rss", "managed", "spilled", "unmanaged", "transfer-in", "transfer-out"))
 _OF_ROWS: dict[str, str] = {
     **dict.fromkeys(("job", "dag", "pid"), "int64"),
     **dict.fromkeys(("timestamp", "time"), "float64"),

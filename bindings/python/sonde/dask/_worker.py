@@ -15,17 +15,19 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from distributed.diagnostics.plugin import WorkerPlugin  # type: ignore[import]
+from distributed.worker import get_worker  # type: ignore[import]
 
 import sonde
-from sonde._emit import TaskSpans, Watch
+from sonde import _span
+from sonde._emit import OpenSpan, TaskSpans, Watch
 
 from . import _keys
+from ._figures import Figures
 from ._node import dismiss, join
 from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
 END = "sonde_end"  # what the scheduler calls
-OF_KERNEL = ("cpu", "rss")  # what a worker says of itself, by who knows it; in the order of the values
-OF_DASK = ("managed", "spilled", "unmanaged", "transfer-in", "transfer-out", "event-loop", "gil", "network-read", "network-write")
+OF_KERNEL = ("cpu", "rss")  # what the kernel knows of the process, in the order of the values; Dask knows the rest (`_figures`)
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
 ERRORS_MAX = 100  # that are told apart
 
@@ -36,6 +38,16 @@ def key_text(key: Any) -> str:
     if len(text.encode()) > KEY_MAX_BYTES:
         text = text.encode()[: KEY_MAX_BYTES - 3].decode(errors="ignore") + "…"
     return text
+
+
+def task_span() -> Optional[OpenSpan]:
+    """The span of the task that this thread executes: spans that the task opens are part of it."""
+    try:
+        worker = get_worker()
+    except ValueError:
+        return None  # no worker in this process any more
+    key, part = worker.active_threads.get(threading.get_ident()), worker.plugins.get(PLUGIN)
+    return None if key is None or part is None or part.tasks is None else part.tasks.span(key)
 
 
 class WorkerPart(WorkerPlugin):  # type: ignore[misc]
@@ -65,7 +77,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.marks = sonde.gauge(MARK, tags=self.tags)
         worker.handlers[MARK] = self.mark
         worker.handlers[END] = self.end
-        self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text)  # which is what Dask calls
+        self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text, worker.state.tasks)  # which is what Dask calls
+        _span.task_span = task_span
         for key, state in list(worker.state.tasks.items()):
             self.tasks(key, "", state.state)
         for measure in self._questions():
@@ -112,29 +125,20 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
                 found.append(Custom(function, self.worker, handles, self.tags))
         return found
 
-    def _gauges(self, names: Sequence[str]) -> sonde.Group:
-        return sonde.group([sonde.gauge(KINDS[name][1], tags=self.tags) for name in names])
+    def _metrics(self, names: Sequence[str]) -> sonde.Group:
+        known = [KINDS[name][1] for name in names]
+        return sonde.group([(sonde.counter if metric.endswith("_total") else sonde.gauge)(metric, tags=self.tags) for metric in known])
 
     def _watch(self) -> None:
         """What the kernel knows of this process is measured by a thread that needs no interpreter."""
-        self.watch = Watch(self._gauges(OF_KERNEL), self.settings.interval_ms)
+        self.watch = Watch(self._metrics(OF_KERNEL), self.settings.interval_ms)
 
     def _own_figures(self) -> Callable[[int], None]:
         """What only Dask knows."""
-        worker, group = self.worker, self._gauges(OF_DASK)
+        figures, group = Figures(self.worker), self._metrics(Figures.names)
 
         def measure(instant_ns: int) -> None:
-            monitor = worker.monitor.recent() if worker.monitor.count else {}
-            # Bytes that the spilled data would take in memory, which state.nbytes contains, and those that they take on disk.
-            of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))  # a worker that does not spill has none
-            managed = max(0, worker.state.nbytes - of_memory)
-            unmanaged = max(0, worker.monitor.proc.memory_info().rss - managed)
-            contention = monitor.get("gil_contention")  # of 1; where gilknocker is installed
-            group(
-                managed, on_disk, unmanaged, worker.state.transfer_incoming_bytes, worker.transfer_outgoing_bytes,
-                getattr(worker, "_tick_interval_observed", None), None if contention is None else contention * 100,
-                monitor.get("host_net_io.read_bps"), monitor.get("host_net_io.write_bps"), time_ns=instant_ns,
-            )  # fmt: skip
+            group(*figures(), time_ns=instant_ns)
 
         return measure
 

@@ -1,0 +1,112 @@
+#include "ask/about.h"
+
+#include "ask/question.h"
+#include "query/labels.h"
+
+static const struct str HOST = {"host", 4};
+
+static struct wire_want *add_want(struct wire_about *a)
+{
+    a->everybody |= a->count == WIRE_ABOUT_WANTS_MAX;
+    return a->everybody ? NULL : &a->wants[a->count++];
+}
+
+bool wire_about_any_host(const struct query_filter *filters, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(filters[i].key, HOST))
+            return true;
+    return false;
+}
+
+static bool is_long_pattern(const struct query_filter *f)
+{
+    return (f->kind == QUERY_WILDCARD || f->kind == QUERY_IWILDCARD) && f->text.size > WIRE_ABOUT_PATTERN_MAX;
+}
+
+void wire_about_filters(struct wire_about *a, const struct query_filter *filters, size_t count)
+{
+    struct wire_want *want = add_want(a);
+    if (!want || !wire_about_any_host(filters, count)) {
+        a->everybody = true;
+        return;
+    }
+    want->matchers = arena_array(&a->arena, count, sizeof *want->matchers);
+    for (size_t i = 0; i < count && !a->everybody; i++) {
+        if (!str_eq(filters[i].key, HOST))
+            continue;
+        if (!want->matchers || is_long_pattern(&filters[i]) ||
+            query_matcher_init(&want->matchers[want->matcher_count], &filters[i], NULL) != 0)
+            a->everybody = true;
+        else
+            want->matcher_count++;
+    }
+}
+
+void wire_about_tags(struct wire_about *a, const struct store_label *tags, size_t count)
+{
+    struct wire_want *want = add_want(a);
+    bool any = false;
+    for (size_t i = 0; i < count; i++)
+        any |= str_eq(tags[i].key, HOST);
+    if (want && any) {
+        want->tags = tags;
+        want->tag_count = count;
+    } else {
+        a->everybody = true;
+    }
+}
+
+void wire_about_read(struct wire_about *a, unsigned question, struct str request)
+{
+    const struct wire_question_row *row = wire_question_row(question);
+    *a = (struct wire_about){.arena = arena_limited(WIRE_ABOUT_MEMORY)};
+    if (!row || !row->about || row->about(a, request) != 0)
+        a->everybody = true;
+}
+
+void wire_about_free(struct wire_about *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        for (size_t k = 0; k < a->wants[i].matcher_count; k++)
+            query_matcher_fini(&a->wants[i].matchers[k]);
+    arena_free(&a->arena);
+}
+
+// ---- one value ----
+
+static bool lets_through(const struct wire_want *want, struct str value)
+{
+    for (size_t i = 0; i < want->matcher_count; i++)
+        if (!query_matcher_test(&want->matchers[i], value))
+            return false;
+    const struct store_label label = {HOST, value};
+    const struct store_series_info series = {.labels = &label, .label_count = 1};
+    for (size_t i = 0; i < want->tag_count; i++)
+        if (str_eq(want->tags[i].key, HOST) && !query_labels_carry(&series, &want->tags[i], 1))
+            return false;
+    return true;
+}
+
+static bool lets_through_without(const struct wire_want *want)
+{
+    for (size_t i = 0; i < want->matcher_count; i++)
+        if (!query_filter_passes_without_key(want->matchers[i].filter->kind))
+            return false;
+    return want->tag_count == 0;
+}
+
+bool wire_about_concerns(const struct wire_about *a, struct str node, const struct wire_held *held)
+{
+    if (a->everybody || !held->known || held->any)
+        return true;
+    for (size_t w = 0; w < a->count; w++) {
+        const struct wire_want *want = &a->wants[w];
+        if (lets_through(want, node) || (held->without && lets_through_without(want)))
+            return true;
+        for (size_t i = 0; i < held->count; i++)
+            if (lets_through(want, held->values[i]))
+                return true;
+    }
+    return false;
+}

@@ -1,0 +1,322 @@
+// copy_sums.c - dividing time into slices, and summing up what lies in them.
+#include "ask/copy_sums.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    SAMPLES_MAX = 16384,   // time stamps that the ends are chosen from: 64 a slice
+    SERIES_COST = 64,      // points that opening a series is like
+    STEP_SERIES = 1 << 16, // definitions in a step
+};
+
+enum stage { DEFINITIONS, POINTS, EVENTS, DONE };
+
+// ---- hashes ----
+
+uint64_t wire_copy_series_hash(uint64_t name, const struct store_label *labels, size_t count)
+{
+    uint64_t h = hash_u64(name + count);
+    for (size_t i = 0; i < count; i++) {
+        h = hash_bytes(labels[i].key.data, labels[i].key.size, h);
+        h = hash_bytes(labels[i].value.data, labels[i].value.size, h);
+    }
+    return h;
+}
+
+static uint64_t metric_hash(const struct store_metric *m, uint64_t h)
+{
+    h = hash_bytes(m->name.data, m->name.size, h + (uint64_t)m->kind * 256 + m->level);
+    h = hash_bytes(m->unit.data, m->unit.size, h);
+    return hash_bytes(m->help.data, m->help.size, h);
+}
+
+uint64_t wire_copy_event_hash(const struct store_event *event)
+{
+    uint64_t numbers[] = {(uint64_t)event->start_ns, (uint64_t)event->end_ns, event->id, event->parent,
+                          (uint64_t)event->kind};
+    uint64_t h = hash_bytes(numbers, sizeof numbers, 0);
+    return wire_copy_series_hash(h + wire_copy_name_hash(event->text), event->labels, event->label_count);
+}
+
+// ---- slices ----
+
+uint32_t wire_copy_slice(const struct wire_copy_sums *sums, int64_t t_ns)
+{
+    uint32_t low = 0, high = sums->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (sums->ends[middle] < t_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool newest(const struct store_event *event, void *user)
+{
+    int64_t *last_ns = user;
+    if (event->start_ns > *last_ns)
+        *last_ns = event->start_ns;
+    return true;
+}
+
+// Every `every`-th time stamp of each series, up to SAMPLES_MAX; or, with `times` NULL, only counts them. *last_ns is the greatest.
+static int sample(struct store_snapshot *store, int64_t from_ns, int64_t to_ns, uint64_t every, int64_t *times,
+                  uint64_t *count, int64_t *last_ns)
+{
+    uint64_t seen = 0;
+    int r = 0;
+    *count = 0;
+    for (uint32_t series = 0; series < store_series_count(store) && r >= 0; series++) {
+        struct store_cursor *c = store_cursor_open(store, series, from_ns, to_ns);
+        struct store_run run;
+        if (!c)
+            return -ENOMEM;
+        while ((r = store_cursor_next(c, &run)) > 0) {
+            const int64_t *t = NULL;
+            const double *v;
+            size_t n = run.count;
+            if (times && (r = store_cursor_points(c, &t, &v, &n)) < 0)
+                break;
+            if (n && run.last_ns > *last_ns)
+                *last_ns = run.last_ns;
+            uint64_t first = (every - seen % every) % every;
+            for (uint64_t i = first; times && i < n && *count < SAMPLES_MAX; i += every)
+                times[(*count)++] = t[i];
+            seen += n;
+        }
+        store_cursor_close(c);
+    }
+    if (!times)
+        *count = seen;
+    return r < 0 ? r : 0;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns, uint32_t slices_max,
+                          struct wire_copy_sums *out)
+{
+    uint64_t total, sampled = 0;
+    int64_t last_ns = INT64_MIN;
+    *out = (struct wire_copy_sums){0};
+    int64_t *times = malloc(SAMPLES_MAX * sizeof *times);
+    int r = times ? sample(store, from_ns, to_ns, 1, NULL, &total, &last_ns) : -ENOMEM;
+    if (r == 0)
+        r = sample(store, from_ns, to_ns, total / SAMPLES_MAX + 1, times, &sampled, &last_ns);
+    if (r == 0)
+        r = store_events(store, from_ns, to_ns, newest, &last_ns);
+    if (r == 0 && sampled)
+        qsort(times, sampled, sizeof *times, compare_times);
+    uint64_t slices = r ? 0 : total / WIRE_COPY_SLICE_POINTS + 1;
+    if (slices > slices_max)
+        slices = slices_max;
+    for (uint64_t i = 1; i < slices && sampled; i++) {
+        int64_t end = times[i * sampled / slices];
+        if ((out->count == 0 || end > out->ends[out->count - 1]) && end < last_ns)
+            out->ends[out->count++] = end;
+    }
+    if (slices && last_ns > INT64_MIN)
+        out->ends[out->count++] = last_ns;
+    free(times);
+    return r;
+}
+
+// ---- looking ----
+
+void wire_copy_look_begin(struct wire_copy_look *l, struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
+                          uint32_t metrics, uint32_t series, struct wire_copy_sums *sums)
+{
+    *l = (struct wire_copy_look){.store = store,
+                                 .from_ns = from_ns,
+                                 .to_ns = to_ns,
+                                 .sums = sums,
+                                 .metrics = metrics,
+                                 .series = series,
+                                 .stage = DEFINITIONS};
+    sums->metrics = metrics;
+    sums->series = series;
+    sums->definitions = 0;
+    for (uint32_t i = 0; i <= sums->count; i++)
+        sums->points[i] = sums->events[i] = sums->point_count[i] = sums->event_count[i] = 0;
+}
+
+uint64_t wire_copy_series_hash_of(const struct store_snapshot *store, uint32_t series)
+{
+    struct store_series_info info;
+    if (!store_series_get(store, series, &info))
+        return 0;
+    return wire_copy_series_hash(wire_copy_name_hash(store_metric_get(store, info.metric)->name), info.labels,
+                                 info.label_count);
+}
+
+// Metrics are few, series may be millions.
+static void look_at_definitions(struct wire_copy_look *l)
+{
+    uint64_t h = l->sums->definitions;
+    if (l->next == 0)
+        for (uint32_t i = 0; i < l->metrics; i++)
+            h = metric_hash(store_metric_get(l->store, i), h);
+    uint32_t until = l->series - l->next > STEP_SERIES ? l->next + STEP_SERIES : l->series;
+    for (; l->next < until; l->next++)
+        h = hash_u64(h + wire_copy_series_hash_of(l->store, l->next));
+    l->sums->definitions = h;
+    if (l->next < l->series)
+        return;
+    l->stage = POINTS;
+    l->next = 0;
+}
+
+static void add_points(struct wire_copy_sums *sums, uint64_t key, const int64_t *t, const double *v, size_t count)
+{
+    uint32_t slice = count ? wire_copy_slice(sums, t[0]) : 0;
+    for (size_t i = 0; i < count; i++) {
+        while (slice < sums->count && t[i] > sums->ends[slice])
+            slice++;
+        sums->points[slice] += wire_copy_point_hash(key, t[i], v[i]);
+        sums->point_count[slice]++;
+    }
+}
+
+static int look_at_points(struct wire_copy_look *l)
+{
+    for (uint64_t seen = 0; seen < WIRE_COPY_LOOK_POINTS; seen += SERIES_COST) {
+        if (!l->cursor) {
+            if (l->next >= store_series_count(l->store)) {
+                l->stage = EVENTS;
+                return 0;
+            }
+            l->cursor = store_cursor_open(l->store, l->next, l->from_ns, l->to_ns);
+            l->key = wire_copy_series_hash_of(l->store, l->next++);
+        }
+        struct store_run run;
+        const int64_t *t;
+        const double *v;
+        size_t n = 0;
+        int r = l->cursor ? store_cursor_next(l->cursor, &run) : -ENOMEM;
+        if (r > 0)
+            r = store_cursor_points(l->cursor, &t, &v, &n);
+        else if (r == 0)
+            wire_copy_look_end(l);
+        if (r < 0)
+            return r;
+        if (n)
+            add_points(l->sums, l->key, t, v, n);
+        seen += n;
+    }
+    return 0;
+}
+
+static bool add_event(const struct store_event *event, void *user)
+{
+    struct wire_copy_sums *sums = user;
+    uint32_t slice = wire_copy_slice(sums, event->start_ns);
+    sums->events[slice] += wire_copy_event_hash(event);
+    sums->event_count[slice]++;
+    return true;
+}
+
+int wire_copy_look_step(struct wire_copy_look *l)
+{
+    int r = 0;
+    if (l->stage == DEFINITIONS) {
+        look_at_definitions(l);
+    } else if (l->stage == POINTS) {
+        r = look_at_points(l);
+    } else if (l->stage == EVENTS) {
+        r = store_events(l->store, l->from_ns, l->to_ns, add_event, l->sums);
+        l->stage = DONE;
+    }
+    return r ? r : l->stage != DONE;
+}
+
+void wire_copy_look_end(struct wire_copy_look *l)
+{
+    store_cursor_close(l->cursor);
+    l->cursor = NULL;
+}
+
+// ---- on the wire ----
+
+void wire_copy_sums_write(const struct wire_copy_sums *sums, struct buf *out)
+{
+    buf_varint(out, sums->metrics);
+    buf_varint(out, sums->series);
+    buf_u64(out, sums->definitions);
+    buf_varint(out, sums->count);
+    for (uint32_t i = 0; i < sums->count; i++) {
+        buf_varint(out, i ? (uint64_t)sums->ends[i] - (uint64_t)sums->ends[i - 1] : zigzag(sums->ends[0]));
+        buf_u64(out, sums->points[i]);
+        buf_u64(out, sums->events[i]);
+    }
+}
+
+int wire_copy_sums_read(struct str text, struct wire_copy_sums *out)
+{
+    struct bytes b = bytes_of(text.data, text.size);
+    uint64_t metrics = bytes_varint(&b), series = bytes_varint(&b), definitions = bytes_u64(&b),
+             count = bytes_varint(&b);
+    if (b.failed || metrics > UINT32_MAX || series > UINT32_MAX || count > WIRE_COPY_SLICES_MAX)
+        return -EBADMSG;
+    out->metrics = (uint32_t)metrics;
+    out->series = (uint32_t)series;
+    out->definitions = definitions;
+    out->count = (uint32_t)count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t more = bytes_varint(&b);
+        out->ends[i] = i ? (int64_t)((uint64_t)out->ends[i - 1] + more) : unzigzag(more);
+        out->points[i] = bytes_u64(&b);
+        out->events[i] = bytes_u64(&b);
+        if (b.failed || (i && out->ends[i] <= out->ends[i - 1]))
+            return -EBADMSG;
+    }
+    return bytes_left(&b) ? -EBADMSG : 0;
+}
+
+// ---- what is the same ----
+
+bool wire_copy_sums_compare(const struct wire_copy_sums *ours, const struct wire_copy_sums *theirs,
+                            struct wire_copy_kept *out)
+{
+    bool all = ours->point_count[ours->count] == 0 && ours->event_count[ours->count] == 0;
+    *out = (struct wire_copy_kept){0};
+    for (uint32_t i = 0; i < ours->count; i++) {
+        uint8_t bit = (uint8_t)(1 << i % 8);
+        bool points = ours->points[i] == theirs->points[i], events = ours->events[i] == theirs->events[i];
+        out->points[i / 8] |= points ? bit : 0;
+        out->events[i / 8] |= events ? bit : 0;
+        all &= points && events;
+    }
+    return all;
+}
+
+size_t wire_copy_stretches(const struct wire_copy_sums *sums, const uint8_t *bits, bool kept, int64_t from_ns,
+                           int64_t to_ns, struct wire_copy_stretch out[WIRE_COPY_STRETCHES_MAX])
+{
+    size_t n = 0;
+    bool open = false;
+    for (uint32_t i = 0; i <= sums->count; i++) {
+        int64_t begin = i ? sums->ends[i - 1] : INT64_MIN, end = i < sums->count ? sums->ends[i] : INT64_MAX;
+        bool in = wire_copy_is_kept(bits, sums, i) == kept && begin < INT64_MAX;
+        if (in && !open)
+            out[n++].from_ns = i ? begin + 1 : begin;
+        if (in)
+            out[n - 1].to_ns = end;
+        open = in;
+    }
+    // Only what is asked for.
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct wire_copy_stretch s = {out[i].from_ns > from_ns ? out[i].from_ns : from_ns,
+                                      out[i].to_ns < to_ns ? out[i].to_ns : to_ns};
+        if (s.from_ns <= s.to_ns)
+            out[left++] = s;
+    }
+    return left;
+}

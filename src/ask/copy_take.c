@@ -1,0 +1,588 @@
+// copy_take.c - the receiving end of COPY: records of many nodes, each into a store that is written beside its name until it is whole. What is kept of the
+// copy that was there goes into it when its head comes (copy_draft.h).
+#include "ask/copy_there.h"
+#include "ask/numbers.h"
+#include "base/hash.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PROBLEM_MAX = 512,
+    COPY_MEMORY_BYTES = 32 << 20, // of each file's store
+    DRAFT_RANDOM_DIGITS = 16,
+};
+
+struct copying {
+    struct str host; // malloc'd
+    uint64_t file;
+    char *path, *part; // its name, and the draft's until it is whole; NULL before its head has come
+    struct wire_copy_draft draft;
+    enum wire_copy_way way;
+    uint64_t points, came; // that travelled; bytes
+    uint32_t crc;
+    bool made, whole, failed;  // made: the file under its first name
+    bool again;                // what it was to be put together from has turned out to be something else
+    bool settled;              // whole before some were asked again: what comes once more is left alone
+    int code;                  // of the problem
+    char problem[PROBLEM_MAX]; // why it could not be written; empty: it was damaged, or nothing is wrong
+};
+
+struct wire_copy {
+    struct wire_copy_options o;
+    struct wire_copy_stop stop;
+    char *folder;
+    char range[WIRE_COPY_RANGE_MAX]; // of time, in words
+    struct arena arena;
+    struct wire_there_list there;
+    struct copying *all;
+    size_t count, capacity;
+    int64_t *times;
+    double *values;
+};
+
+int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out, struct error *e)
+{
+    *out = NULL;
+    if (mkdir(options->folder, 0700) != 0 && errno != EEXIST)
+        return error_set(e, -errno, "cannot make the folder %s: %s", options->folder, strerror(errno));
+    struct wire_copy *c = calloc(1, sizeof *c);
+    if (c) {
+        c->o = *options;
+        c->stop = (struct wire_copy_stop){options->cancel, options->watch, options->progress};
+        c->o.folder = c->folder = strdup(options->folder);
+        wire_copy_range_text(options->from_ns, options->to_ns, c->range);
+        c->times = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->times);
+        c->values = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->values);
+    }
+    if (!c || !c->folder || !c->times || !c->values) {
+        wire_copy_destroy(c);
+        return error_set(e, -ENOMEM, "no memory for a copy");
+    }
+    int status = wire_there_read(&c->o, &c->arena, &c->there);
+    if (status) {
+        error_set(e, status, "cannot look through %s: %s", options->folder, strerror(-status));
+        wire_copy_destroy(c);
+        return status;
+    }
+    *out = c;
+    return 0;
+}
+
+int wire_copy_ask(struct wire_copy *c, const struct str *hosts, size_t host_count, struct buf *request, struct error *e)
+{
+    struct wire_copy_request m = {.from_ns = c->o.from_ns, .to_ns = c->o.to_ns};
+    int r = wire_there_sum_up(&c->there, &c->o, hosts, host_count, &c->stop, &c->arena, e);
+    if (r)
+        return r;
+    r = wire_there_known(&c->there, &c->arena, &m.known, &m.known_count);
+    if (r == 0)
+        wire_copy_request_write(&m, request);
+    return r || request->failed ? error_set(e, -ENOMEM, "no memory for a copy") : 0;
+}
+
+// ---- files ----
+
+// Gives up what has come of it.
+static void abandon(struct copying *f)
+{
+    if (f->draft.store)
+        store_abandon(f->draft.store);
+    if (f->made && !f->whole)
+        unlink(f->part);
+    wire_copy_draft_free(&f->draft);
+}
+
+void wire_copy_destroy(struct wire_copy *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->count; i++) {
+        struct copying *f = &c->all[i];
+        abandon(f);
+        free((char *)f->host.data);
+        free(f->path);
+        free(f->part);
+    }
+    free(c->all);
+    arena_free(&c->arena);
+    free(c->folder);
+    free(c->times);
+    free(c->values);
+    free(c);
+}
+
+// A host's name becomes a file's: nothing in it may lead elsewhere.
+static bool is_file_name(struct str host)
+{
+    return host.size > 0 && host.size <= 200 && host.data[0] != '.' && str_find_char(host, '/') < 0 &&
+           str_find_char(host, 0) < 0;
+}
+
+static int add_file(struct wire_copy *c, struct str host, uint64_t number, struct copying **out, struct error *e)
+{
+    if (!is_file_name(host) || c->count == WIRE_COPY_FILES_MAX)
+        return error_set(e, -EBADMSG, "a copy of a host whose name cannot be a file's, or of too many");
+    if (c->count == c->capacity) {
+        size_t capacity = c->capacity ? c->capacity * 2 : 64;
+        struct copying *all = realloc(c->all, capacity * sizeof *all);
+        if (!all)
+            return error_set(e, -ENOMEM, "no memory for a copy");
+        c->all = all;
+        c->capacity = capacity;
+    }
+    struct copying *f = &c->all[c->count];
+    *f = (struct copying){.host = {strndup(host.data, host.size), host.size}, .file = number};
+    if (!f->host.data)
+        return error_set(e, -ENOMEM, "no memory for a copy");
+    c->count++;
+    *out = f;
+    return 0;
+}
+
+// `name`: HOST.sonde.
+static int name_file(const struct wire_copy *c, struct copying *f, struct str name, struct error *e)
+{
+    name.size -= strlen(".sonde");
+    if (asprintf(&f->path, "%s/%.*s.sonde", c->folder, STR_ARG(name)) < 0)
+        f->path = NULL;
+    return f->path ? 0 : error_set(e, -ENOMEM, "no memory for a copy");
+}
+
+static struct copying *find_file(struct wire_copy *c, struct str host, uint64_t number)
+{
+    // Records of one file mostly follow each other.
+    for (size_t i = c->count; i-- > 0;)
+        if (c->all[i].file == number && str_eq(c->all[i].host, host))
+            return &c->all[i];
+    return NULL;
+}
+
+// ---- records ----
+
+static int damaged(struct error *e)
+{
+    return error_set(e, -EBADMSG, "a damaged copy");
+}
+
+// What has come makes no sense, or cannot be written. Only a lack of memory is a reason to stop altogether.
+static int refused(struct copying *f, int code, struct error *e)
+{
+    if (code == 0)
+        return 0;
+    if (code == -EBADMSG)
+        return damaged(e);
+    if (code == -ENOMEM)
+        return error_set(e, code, "no memory for a copy");
+    snprintf(f->problem, sizeof f->problem, "cannot write %s: %s", f->path, strerror(-code));
+    return code;
+}
+
+static int read_labels(struct bytes *b, struct store_label labels[STORE_LABELS_MAX], size_t *count)
+{
+    uint64_t n = bytes_varint(b);
+    if (b->failed || n > STORE_LABELS_MAX)
+        return -EBADMSG;
+    for (size_t i = 0; i < n; i++) {
+        labels[i].key = bytes_short(b);
+        labels[i].value = bytes_short(b);
+    }
+    *count = (size_t)n;
+    return b->failed ? -EBADMSG : 0;
+}
+
+// Whether a new copy may take the place of what is there.
+static int check_place(const struct wire_copy *c, struct copying *f)
+{
+    const char *name = strrchr(f->path, '/') + 1;
+    bool twice = false;
+    for (size_t i = 0; i < c->count && !twice; i++)
+        twice = &c->all[i] != f && c->all[i].path && strcmp(c->all[i].path, f->path) == 0;
+    const struct wire_there *t = wire_there_named(&c->there, str_of(name));
+    struct stat info;
+    if (twice)
+        snprintf(f->problem, sizeof f->problem, "two nodes would have the file %s", f->path);
+    else if (t ? !t->ours : lstat(f->path, &info) == 0)
+        snprintf(f->problem, sizeof f->problem, "%s is there already and is no copy of this job: choose another folder",
+                 f->path);
+    else if (t && t->all_time && !t->same_range)
+        snprintf(f->problem, sizeof f->problem,
+                 "%s is there already and is a copy of all time: choose another folder for some of it", f->path);
+    return f->problem[0] ? -EEXIST : 0;
+}
+
+// By somebody else who copies into this folder.
+static bool is_being_written(const char *part)
+{
+    struct store_reader *r;
+    if (store_reader_open(part, &r, NULL) != 0)
+        return false;
+    bool live = store_reader_state(r) == STORE_LIVE;
+    store_reader_close(r);
+    return live;
+}
+
+// Whether `name` is that of a draft of HOST.sonde: HOST.RANDOM.part.
+static bool is_draft(struct str name, struct str host)
+{
+    return name.size == host.size + 1 + DRAFT_RANDOM_DIGITS + strlen(".part") && str_starts(name, host) &&
+           name.data[host.size] == '.' && str_ends(name, STR(".part")) &&
+           strspn(name.data + host.size + 1, "0123456789abcdef") == DRAFT_RANDOM_DIGITS;
+}
+
+// Removes the drafts that killed copies left. -EBUSY: another copy is writing one.
+static int clear_drafts(const struct wire_copy *c, struct str host)
+{
+    DIR *dir = opendir(c->folder);
+    int r = dir ? 0 : -errno;
+    for (struct dirent *d = dir ? readdir(dir) : NULL; d && r == 0; d = readdir(dir)) {
+        char *path = NULL;
+        if (!is_draft(str_of(d->d_name), host))
+            continue;
+        if (asprintf(&path, "%s/%s", c->folder, d->d_name) < 0)
+            r = -ENOMEM;
+        else if (is_being_written(path))
+            r = -EBUSY;
+        else
+            unlink(path);
+        free(path);
+    }
+    if (dir)
+        closedir(dir);
+    return r;
+}
+
+// Others may write to the folder: nobody can put a link where a name that nobody can guess is going to be, and a file that is
+// there all the same is refused (new_file).
+static int open_draft(const struct wire_copy *c, struct copying *f, const struct store_options *o, struct error *e)
+{
+    struct error why;
+    const char *name = strrchr(f->path, '/') + 1;
+    struct str host = {name, strlen(name) - strlen(".sonde")};
+    int r = clear_drafts(c, host);
+    if (r == -EBUSY)
+        snprintf(f->problem, sizeof f->problem, "%s is being written at this moment: wait for its end", f->path);
+    uint64_t random = 0;
+    if (r == 0 && getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        r = -EIO;
+    if (r == 0 && asprintf(&f->part, "%s/%.*s.%0*llx.part", c->folder, STR_ARG(host), (int)DRAFT_RANDOM_DIGITS,
+                           (unsigned long long)random) < 0) {
+        f->part = NULL;
+        r = -ENOMEM;
+    }
+    if (r == 0) {
+        struct store_options new = *o;
+        new.new_file = true;
+        r = store_open(f->part, &new, &f->draft.store, &why);
+        f->made = r != -EEXIST;
+        if (r && r != -ENOMEM)
+            snprintf(f->problem, sizeof f->problem, "%s", why.text);
+    }
+    if (r && r != -ENOMEM && !f->problem[0])
+        snprintf(f->problem, sizeof f->problem, "cannot write %s: %s", f->path, strerror(-r));
+    return r == -ENOMEM ? error_set(e, r, "no memory for a copy") : r;
+}
+
+// What is kept of the copy that is there; *t says which.
+static int read_kept(const struct wire_copy *c, const struct copying *f, struct bytes *b, struct wire_copy_kept *kept,
+                     const struct wire_there **t, struct error *e)
+{
+    unsigned upon = bytes_u8(b);
+    *t = upon ? wire_there_copy(&c->there, f->host, f->file) : NULL;
+    if (b->failed || upon > 1 || (upon && (!*t || !(*t)->sums)))
+        return damaged(e);
+    size_t size = *t ? wire_copy_kept_bytes((*t)->sums->count) : 0;
+    struct str points = bytes_take(b, size), events = bytes_take(b, size);
+    if (b->failed)
+        return damaged(e);
+    *kept = (struct wire_copy_kept){0};
+    if (size) {
+        memcpy(kept->points, points.data, size);
+        memcpy(kept->events, events.data, size);
+    }
+    return 0;
+}
+
+static int keep(const struct wire_copy *c, struct copying *f, const struct wire_there *t,
+                const struct wire_copy_kept *kept, struct error *e)
+{
+    char *path;
+    if (asprintf(&path, "%s/%.*s", c->folder, STR_ARG(t->name)) < 0)
+        return error_set(e, -ENOMEM, "no memory for a copy");
+    struct error stopped = {0};
+    int r = wire_copy_draft_keep(&f->draft, path, t->sums, kept, c->o.from_ns, c->o.to_ns, &c->stop, &stopped);
+    free(path);
+    f->way = WIRE_COPY_UPDATED;
+    if (stopped.code) {
+        *e = stopped;
+        return r;
+    }
+    return r == -ESTALE ? r : refused(f, r, e);
+}
+
+static int take_head(const struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+{
+    struct store_label meta[STORE_LABELS_MAX + 4];
+    size_t count;
+    char version[32], file[32], name[256];
+    int size = snprintf(version, sizeof version, "%llu", (unsigned long long)bytes_u64(b));
+    struct wire_copy_kept kept;
+    const struct wire_there *upon;
+    if (read_labels(b, meta, &count) || f->path)
+        return damaged(e);
+    int r = read_kept(c, f, b, &kept, &upon, e);
+    if (r)
+        return r;
+    struct str host = f->host;
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(meta[i].key, STR("host")) && is_file_name(meta[i].value))
+            host = meta[i].value;
+    meta[count++] = (struct store_label){STR("copied_version"), {version, (size_t)size}};
+    meta[count++] = (struct store_label){STR("copied_range"), str_of(c->range)};
+    meta[count++] = (struct store_label){STR("copied_from"), f->host};
+    size = snprintf(file, sizeof file, "%llu", (unsigned long long)f->file);
+    meta[count++] = (struct store_label){STR("copied_file"), {file, (size_t)size}};
+    snprintf(name, sizeof name, "%.*s%s%s.sonde", STR_ARG(host), f->file ? "+" : "", f->file ? file : "");
+    struct store_options o = {
+        .meta = meta, .meta_count = count, .size_limit_bytes = UINT64_MAX, .memory_limit_bytes = COPY_MEMORY_BYTES};
+    r = name_file(c, f, str_of(name), e);
+    if (r == 0)
+        r = check_place(c, f);
+    if (r == 0)
+        r = open_draft(c, f, &o, e);
+    return r || !upon ? r : keep(c, f, upon, &kept, e);
+}
+
+// What is there holds what the node's file holds.
+static int take_unchanged(const struct wire_copy *c, struct copying *f, struct error *e)
+{
+    const struct wire_there *t = wire_there_copy(&c->there, f->host, f->file);
+    if (f->path || !t || !t->sums || !t->same_range)
+        return damaged(e); // who has said so?
+    f->whole = true;
+    f->way = WIRE_COPY_UNCHANGED;
+    return name_file(c, f, t->name, e);
+}
+
+static int take_metric(struct copying *f, struct bytes *b, struct error *e)
+{
+    struct store_metric m = {.name = bytes_short(b)};
+    m.unit = bytes_short(b);
+    m.help = bytes_short(b);
+    unsigned kind = bytes_u8(b);
+    m.kind = (enum store_kind)kind;
+    m.level = bytes_u8(b);
+    if (b->failed || kind > STORE_COUNTER)
+        return damaged(e);
+    return refused(f, wire_copy_draft_metric(&f->draft, &m), e);
+}
+
+static int take_series(struct copying *f, struct bytes *b, struct error *e)
+{
+    struct store_label labels[STORE_LABELS_MAX];
+    size_t count;
+    uint64_t metric = bytes_varint(b);
+    if (b->failed || read_labels(b, labels, &count))
+        return damaged(e);
+    return refused(f, wire_copy_draft_series(&f->draft, metric, labels, count), e);
+}
+
+static int take_points(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+{
+    uint64_t series = bytes_varint(b), count = bytes_varint(b);
+    if (b->failed || count == 0 || count > WIRE_COPY_POINTS_MAX ||
+        wire_numbers_read(b, c->times, (size_t)count, true) || wire_numbers_read(b, c->values, (size_t)count, false))
+        return damaged(e);
+    f->points += count;
+    if (c->o.progress)
+        atomic_fetch_add(&c->o.progress->points, count);
+    return refused(f, wire_copy_draft_points(&f->draft, series, c->times, c->values, (size_t)count), e);
+}
+
+static int take_event(struct copying *f, struct bytes *b, struct error *e)
+{
+    struct store_label labels[STORE_LABELS_MAX];
+    struct store_event event = {.labels = labels};
+    unsigned kind = bytes_u8(b);
+    event.kind = (enum store_event_kind)kind;
+    event.start_ns = (int64_t)bytes_u64(b);
+    event.end_ns = (int64_t)bytes_u64(b);
+    event.text = bytes_short(b);
+    event.id = bytes_u64(b);
+    event.parent = bytes_u64(b);
+    if (b->failed || kind > STORE_ANNOTATION || read_labels(b, labels, &event.label_count))
+        return damaged(e);
+    return refused(f, wire_copy_draft_event(&f->draft, &event), e);
+}
+
+// It is whole when everything is there, and only then has its name.
+static int take_tail(const struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+{
+    const struct wire_copy_draft *d = &f->draft;
+    uint64_t metrics = bytes_u64(b), series = bytes_u64(b), points = bytes_u64(b), events = bytes_u64(b),
+             point_sum = bytes_u64(b), event_sum = bytes_u64(b);
+    uint32_t crc = bytes_u32(b);
+    if (b->failed || crc != f->crc)
+        return damaged(e);
+    if (metrics != d->metric_count || series != d->series_count || points != d->points || events != d->events ||
+        point_sum != d->point_sum || event_sum != d->event_sum)
+        return f->way == WIRE_COPY_UPDATED ? -ESTALE : damaged(e);
+    struct store *store = d->store;
+    struct error why;
+    f->draft.store = NULL;
+    int r = store_close(store, &why);
+    if (r == 0 && rename(f->part, f->path) != 0)
+        r = -errno;
+    if (r)
+        return refused(f, r, e);
+    f->whole = true;
+    if (c->o.progress)
+        atomic_fetch_add(&c->o.progress->files, 1);
+    return 0;
+}
+
+static int take_body(struct wire_copy *c, struct copying *f, unsigned kind, struct bytes *b, struct error *e)
+{
+    bool before = kind == 'h' || kind == 'u' || kind == 'l';
+    if (!before && !f->draft.store)
+        return damaged(e);
+    switch (kind) {
+    case 'l':
+        return 0;
+    case 'u':
+        return take_unchanged(c, f, e);
+    case 'h':
+        return take_head(c, f, b, e);
+    case 'm':
+        return take_metric(f, b, e);
+    case 's':
+        return take_series(f, b, e);
+    case 'p':
+        return take_points(c, f, b, e);
+    case 'e':
+        return take_event(f, b, e);
+    case 'z':
+        return take_tail(c, f, b, e);
+    default:
+        return damaged(e);
+    }
+}
+
+static void give_up(struct copying *f, int code)
+{
+    f->failed = true;
+    f->whole = false;
+    f->again = code == -ESTALE;
+    abandon(f);
+    f->code = f->problem[0] ? code : 0;
+}
+
+int wire_copy_take(struct wire_copy *c, struct str record, struct error *e)
+{
+    struct bytes b = bytes_of(record.data, record.size);
+    struct str host = bytes_short(&b);
+    uint64_t number = bytes_varint(&b);
+    unsigned kind = bytes_u8(&b);
+    if (b.failed)
+        return damaged(e);
+    struct copying *f = find_file(c, host, number);
+    int r = 0;
+    if (!f)
+        r = kind == 'h' || kind == 'u' || kind == 'l' ? add_file(c, host, number, &f, e) : damaged(e);
+    if (r)
+        return r;
+    f->came += record.size;
+    if (c->o.progress)
+        atomic_fetch_add(&c->o.progress->bytes, record.size);
+    if (f->failed || f->settled)
+        return 0;
+    r = f->whole ? damaged(e) : take_body(c, f, kind, &b, e);
+    if (r == 0 && bytes_left(&b))
+        r = damaged(e);
+    if (r) {
+        give_up(f, r);
+        return f->problem[0] || f->again ? 0 : r;
+    }
+    f->crc = crc32c(f->crc, record.data, record.size);
+    return 0;
+}
+
+// As before its first record, but for what has come of it.
+static void begin_anew(struct copying *f)
+{
+    free(f->path);
+    free(f->part);
+    *f = (struct copying){.host = f->host, .file = f->file, .points = f->points, .came = f->came};
+}
+
+int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str **hosts, size_t *count)
+{
+    struct str *all = arena_array(arena, c->count, sizeof *all);
+    size_t n = 0;
+    if (!all)
+        return -ENOMEM;
+    for (size_t i = 0; i < c->count; i++) {
+        bool listed = !c->all[i].again;
+        for (size_t k = 0; k < n && !listed; k++)
+            listed = str_eq(all[k], c->all[i].host);
+        if (!listed && !(all[n++] = arena_str(arena, c->all[i].host)).data)
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < c->count; i++) {
+        struct copying *f = &c->all[i];
+        f->settled |= f->whole;
+        if (f->again)
+            begin_anew(f);
+    }
+    for (size_t i = 0; i < c->there.count; i++)
+        for (size_t k = 0; k < n; k++)
+            c->there.files[i].spoiled |= str_eq(c->there.files[i].from, all[k]);
+    *hosts = all;
+    *count = n;
+    return 0;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    return strcmp(((const struct wire_copy_file *)a)->path, ((const struct wire_copy_file *)b)->path);
+}
+
+static bool describe(const struct copying *f, struct arena *arena, struct wire_copy_file *out)
+{
+    struct stat info;
+    const char *problem = f->problem[0] ? arena_strdup(arena, str_of(f->problem)) : NULL;
+    *out = (struct wire_copy_file){.path = arena_strdup(arena, str_of(f->path)),
+                                   .host = arena_str(arena, f->host),
+                                   .way = f->way,
+                                   .code = f->code,
+                                   .problem = problem,
+                                   .points = f->points,
+                                   .came = f->came,
+                                   .bytes = f->whole && stat(f->path, &info) == 0 ? (uint64_t)info.st_size : 0};
+    return out->path && out->host.data && (problem || !f->problem[0]);
+}
+
+int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire_copy_file **out, size_t *count)
+{
+    struct wire_copy_file *files = arena_array(arena, c->count, sizeof *files);
+    size_t n = 0;
+    if (!files)
+        return -ENOMEM;
+    for (size_t i = 0; i < c->count; i++) {
+        struct copying *f = &c->all[i];
+        if (!f->whole)
+            abandon(f);
+        if ((f->whole || f->problem[0]) && !describe(f, arena, &files[n++]))
+            return -ENOMEM;
+    }
+    if (n)
+        qsort(files, n, sizeof *files, compare_files);
+    *out = files;
+    *count = n;
+    return 0;
+}

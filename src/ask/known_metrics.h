@@ -1,0 +1,21 @@
+// known_metrics.h - the names of metrics that queries have found on some node of the job.
+//
+// A node that leaves the job takes its metrics along. A dashboard that showed one of them gets an empty answer then, as the name
+// is not a mistake.
+#ifndef SONDE_ASK_KNOWN_METRICS_H
+#define SONDE_ASK_KNOWN_METRICS_H
+
+#include "base/str.h"
+
+enum { KNOWN_METRICS_MAX = 4096 }; // names of at most STORE_NAME_MAX bytes: 1 MiB; further ones are not remembered
+
+struct known_metrics;
+
+struct known_metrics *known_metrics_create(void); // NULL: no memory
+void known_metrics_destroy(struct known_metrics *k);
+
+// Thread-safe.
+void known_metrics_add(struct known_metrics *k, struct str name);
+bool known_metrics_has(struct known_metrics *k, struct str name);
+
+#endif

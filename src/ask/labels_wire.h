@@ -1,0 +1,14 @@
+// labels_wire.h - labels in a request or a record: varint how many, each: short key, short value.
+#ifndef SONDE_ASK_LABELS_WIRE_H
+#define SONDE_ASK_LABELS_WIRE_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "store/store.h"
+
+void wire_labels_write(const struct store_label *labels, size_t count, struct buf *out);
+
+// The array is in `arena`, its texts are views of what is read. -EBADMSG, also for more than `most`; -ENOMEM.
+int wire_labels_read(struct bytes *b, struct arena *arena, size_t most, struct store_label **out, size_t *count);
+
+#endif

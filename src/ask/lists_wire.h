@@ -1,0 +1,93 @@
+// lists_wire.h - NAMES, SERIES, EVENTS and STATUS: what nodes know, put together into one list.
+//
+//   NAMES    request   short kind, short text, u8 anywhere, varint most
+//            records   names, sorted: short, short, …
+//   SERIES   request   short metric (empty: any), varint tags, each: short key, short value; u8 wanted (1 latest, 2 points),
+//                      i64 from_ns, varint most; with points: i64 from, to, grid
+//            records   series of one metric: short name, short unit, short help, u8 kind, u8 level; then of each series: varint labels, each: short
+//                      key, short value; u8 whether it has a latest point, and then i64 t_ns, f64 value; with points:
+//                      u64 count, u64 off the grid, i64 first_ns, i64 last_ns, i64 node_last_ns
+//   EVENTS   request   i64 from_ns, i64 to_ns, varint most, u8 kinds (bit 7: unfinished spans alone), short name
+//            records   short host, events: u8 kind, i64 start_ns, i64 end_ns, short text, u64 id, u64 parent, varint labels, each: short key, short value
+//   STATUS   request   nothing, or u8 1: with counts
+//            records   one a file: short host (the node's), short job, u8 state, u64 version, u64 metrics, u64 series, u8 whether it holds points, i64 first_ns, i64 last_ns,
+//                      u64 damaged blocks, u64 damaged bytes, short damage in words; with counts: u64 points, u64 dropped
+//
+// What comes back in *out lives in the caller's arena.
+#ifndef SONDE_ASK_LISTS_WIRE_H
+#define SONDE_ASK_LISTS_WIRE_H
+
+#include "ask/hub_ask_all.h"
+#include "ask/query_wire.h"
+#include "query/listing.h"
+
+enum {
+    WIRE_LIST_MAX = 1000000, // names, series or events of one answer; with `most` 0
+    WIRE_TAGS_MAX = 64,      // of a SERIES request
+};
+
+struct wire_names_request {
+    struct str kind, text; // as query_suggest has them
+    bool anywhere;
+    size_t most;
+};
+void wire_names_request_write(const struct wire_names_request *m, struct buf *out);
+int wire_names_request_read(struct str request, struct wire_names_request *out);
+
+void wire_series_request_write(const struct query_series_filter *m, struct buf *out);
+int wire_series_request_read(struct str request, struct arena *arena, struct query_series_filter *out);
+
+// One record, into a list that grows. -EBADMSG, -ENOMEM, -E2BIG.
+struct wire_series_list {
+    struct arena *arena;
+    struct query_listed *series;
+    size_t count, capacity, most;
+    bool points; // they were asked for
+};
+int wire_series_take(struct wire_series_list *list, struct str record);
+
+// A node sends only what is asked for: a job has millions of spans beside a few annotations. `most` is that of one file of
+// a node; a request without one has the limit of a list.
+void wire_events_request_write(const struct store_events_wanted *m, struct buf *out);
+int wire_events_request_read(struct str request, struct store_events_wanted *out);
+struct wire_event {
+    struct store_event event;
+    struct str host; // the node that has it
+};
+struct wire_event_list {
+    struct arena *arena;
+    struct wire_event *events;
+    size_t count, capacity, most;
+};
+int wire_events_take(struct wire_event_list *list, struct str record);
+
+struct wire_status {
+    struct str host, job;
+    enum store_state state;
+    uint64_t version, metrics, series;
+    bool has_points;
+    int64_t first_ns, last_ns;
+    struct store_damage damage;
+    uint64_t points, dropped; // 0 unless they were asked for
+};
+int wire_status_read(struct str record, struct arena *arena, struct wire_status *out);
+
+// ---- all at once; our own stores (where->local) included ----
+
+// Sorted, each once, at most `most`.
+int hub_names(struct hub *h, const struct wire_names_request *m, const struct hub_where *where, struct arena *arena,
+              const struct str **out, size_t *count, struct hub_absent *absent, struct error *e);
+
+// Sorted by metric, then by labels; a series that several nodes have is there once, with its latest point. -E2BIG: more than `most`.
+int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where, struct arena *arena,
+               const struct query_listed **out, size_t *count, struct hub_absent *absent, struct error *e);
+
+// Sorted by start.
+int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where, struct arena *arena,
+               const struct wire_event **out, size_t *count, struct hub_absent *absent, struct error *e);
+
+// Sorted by host. `counts`: with points and dropped, for which nodes look at all series.
+int hub_status(struct hub *h, bool counts, const struct hub_where *where, struct arena *arena,
+               const struct wire_status **out, size_t *count, struct hub_absent *absent, struct error *e);
+
+#endif

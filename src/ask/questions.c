@@ -1,0 +1,167 @@
+#include "ask/questions.h"
+
+#include "ask/about.h"
+#include "ask/query_wire.h"
+#include "ask/question.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static bool known(unsigned question, bool *merged)
+{
+    const struct wire_question_row *row = wire_question_row(question);
+    *merged = row && row->merged;
+    return row != NULL;
+}
+
+static int narrow(unsigned question, struct str request, bool (*wants)(void *user, struct str host), void *user,
+                  struct buf *out)
+{
+    const struct wire_question_row *row = wire_question_row(question);
+    if (row && row->narrow)
+        return row->narrow(request, wants, user, out);
+    buf_add_str(out, request);
+    return 0;
+}
+
+// ---- which nodes are asked ----
+
+static void end_about(struct wire_about *about)
+{
+    if (!about)
+        return;
+    wire_about_free(about);
+    free(about);
+}
+
+static struct wire_about *begin_about(unsigned question, struct str request)
+{
+    struct wire_about *about = malloc(sizeof *about);
+    if (!about)
+        return NULL;
+    wire_about_read(about, question, request);
+    if (!about->everybody)
+        return about;
+    end_about(about);
+    return NULL;
+}
+
+// Series are only ever added; a file that takes another's place has another reader.
+static uint64_t identity_of(const struct wire_view *view)
+{
+    uint64_t sum = view->count + 1;
+    for (size_t i = 0; i < view->count; i++) {
+        uint64_t reader = view->readers ? (uint64_t)(uintptr_t)view->readers[i] : 0;
+        sum = sum * UINT64_C(0x9e3779b97f4a7c15) + reader;
+        sum = sum * UINT64_C(0x9e3779b97f4a7c15) + store_series_count(view->stores[i]);
+    }
+    return sum;
+}
+
+static void take_store(struct wire_held *held, struct str own, struct store_snapshot *store)
+{
+    size_t count, carried = 0;
+    const struct str *hosts = store_label_values(store, STR("host"), &count);
+    for (size_t i = 0; i < count; i++) {
+        size_t series;
+        store_label_series(store, STR("host"), hosts[i], &series);
+        carried += series;
+        if (!str_eq(hosts[i], own))
+            wire_held_add(held, hosts[i]);
+    }
+    held->without |= carried < store_series_count(store);
+}
+
+static void add_hosts(const struct wire_view *view, struct str own, struct wire_held *held)
+{
+    for (size_t i = 0; i < view->count; i++)
+        take_store(held, own, view->stores[i]);
+}
+
+// ---- answers ----
+
+static void end_answer(struct wire_answer *answer)
+{
+    if (!answer)
+        return;
+    wire_answer_end(answer);
+    free(answer);
+}
+
+static int begin_answer(struct wire_answer **out, unsigned question, struct str request, const struct wire_view *view,
+                        struct str host, int64_t deadline_ns, const struct work_watch *watch, struct error *e)
+{
+    *out = malloc(sizeof **out);
+    if (!*out)
+        return error_set(e, -ENOMEM, "no memory for an answer");
+    int r = wire_answer_begin(*out, question, request, view, host, deadline_ns, watch, e);
+    if (r) {
+        end_answer(*out);
+        *out = NULL;
+    }
+    return r;
+}
+
+// ---- merging: only queries are merged so far ----
+
+struct wire_gather {
+    struct arena arena;
+    struct query query;
+    struct query_limits limits;
+    struct query_gather *parts;
+};
+
+static void end_gather(struct wire_gather *gather)
+{
+    if (!gather)
+        return;
+    query_gather_destroy(gather->parts);
+    arena_free(&gather->arena);
+    free(gather);
+}
+
+static int begin_gather(struct wire_gather **out, unsigned question, struct str request, const struct work_watch *watch,
+                        struct error *e)
+{
+    (void)question;
+    struct wire_gather *g = *out = calloc(1, sizeof *g);
+    if (!g)
+        return error_set(e, -ENOMEM, "no memory for an answer");
+    int r = query_plan_read(request, &g->arena, &g->query, &g->limits, e);
+    g->limits.watch = watch;
+    if (!r)
+        r = query_gather_create(&g->query, &g->limits, &g->arena, &g->parts, e);
+    if (r) {
+        end_gather(g);
+        *out = NULL;
+    }
+    return r;
+}
+
+static int take_record(struct wire_gather *gather, struct str record, struct error *e)
+{
+    return query_gather_take(gather->parts, record, e);
+}
+
+static int write_record(struct wire_gather *gather, struct buf *out, struct error *e)
+{
+    return query_gather_record(gather->parts, out, e);
+}
+
+const struct wire_questions ask_questions = {
+    .known = known,
+    .until = wire_question_until,
+    .narrow = narrow,
+    .about = begin_about,
+    .about_end = end_about,
+    .concerns = wire_about_concerns,
+    .identity = identity_of,
+    .hosts = add_hosts,
+    .answer = begin_answer,
+    .answer_step = wire_answer_step,
+    .answer_end = end_answer,
+    .gather = begin_gather,
+    .gather_take = take_record,
+    .gather_step = write_record,
+    .gather_end = end_gather,
+};

@@ -1,0 +1,9 @@
+// questions.h - the table of questions, as hub and link call it (wire/questions.h).
+#ifndef SONDE_ASK_QUESTIONS_H
+#define SONDE_ASK_QUESTIONS_H
+
+#include "wire/questions.h"
+
+extern const struct wire_questions ask_questions; // for struct wire_settings
+
+#endif

@@ -1,0 +1,48 @@
+// recent_wire.h - RECENT: the points of the last moments, for who follows series as they grow (/sonde/v1/stream).
+//
+//   request   i64 window_ns, i64 from_ns, varint selections, each: short metric, short its other name (empty: none), varint tags: (short key, short value)
+//   records   short host (the node's), varint selection, u8 kind, short unit, varint labels: (short key, short value), varint count, times, values (numbers.h): points of one series, ascending
+//
+// The window ends at the node's newest point, or now, whichever is earlier: it is a length of time, so that nobody's clock matters. Who asks takes windows that overlap, knows
+// of each series what it has had, and so misses nothing that is written within the overlap. Series that have nothing new since from_ns cost next to nothing.
+#ifndef SONDE_ASK_RECENT_WIRE_H
+#define SONDE_ASK_RECENT_WIRE_H
+
+#include "ask/question.h"
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "store/store.h"
+
+enum {
+    WIRE_RECENT_SELECTIONS_MAX = 16,
+    WIRE_RECENT_TAGS_MAX = 16,     // of each
+    WIRE_RECENT_POINTS_MAX = 4096, // a record
+};
+
+struct wire_selection {
+    struct str metric, other;
+    const struct store_label *tags; // all of them have to be there; "*" is any value
+    size_t tag_count;
+};
+struct wire_recent_request {
+    int64_t window_ns, from_ns; // none before from_ns
+    const struct wire_selection *selections;
+    size_t selection_count;
+};
+void wire_recent_request_write(const struct wire_recent_request *m, struct buf *out);
+int wire_recent_request_read(struct str request, struct arena *arena, struct wire_recent_request *out);
+
+struct wire_recent {
+    struct str host;
+    size_t selection;
+    enum store_kind kind;
+    struct str unit;
+    const struct store_label *labels;
+    size_t label_count, count;
+    const int64_t *t_ns;
+    const double *values;
+};
+// Into `arena`; texts are views of the record. -EBADMSG, -ENOMEM.
+int wire_recent_read(struct str record, struct arena *arena, struct wire_recent *out);
+
+#endif

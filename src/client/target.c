@@ -1,0 +1,243 @@
+#include "client/target.h"
+
+#include "launch/runs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { JOBS_SHOWN_MAX = 5 }; // ids in a message
+
+// What the caller says, else the environment; NULL: neither does.
+static const char *given(const char *option, const char *name)
+{
+    const char *value = option ? option : getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static const char *run_dir(const struct target_options *o)
+{
+    return given(o->run_dir, "SONDE_RUN_DIR");
+}
+
+// ---------------------------------------------------------------- jobs on this machine
+
+// The job of this id, with id NULL the newest, that runs, or (dead) whose launcher was killed.
+static bool find_here(const struct target_options *o, const char *id, bool dead, struct job *out)
+{
+    char base[FOLDER_PATH_MAX];
+    struct job *jobs;
+    size_t count, i = 0;
+    if (folder_base_path(run_dir(o), base, NULL) < 0 || job_list(base, dead, &jobs, &count, NULL) < 0)
+        return false;
+    while (i < count && id && strcmp(jobs[i].id, id) != 0)
+        i++;
+    bool found = i < count;
+    if (found) {
+        *out = jobs[i];
+        jobs[i] = (struct job){0};
+    }
+    job_list_free(jobs, count);
+    return found;
+}
+
+static bool find_kept(const struct target_options *o, const char *id, char path[FOLDER_PATH_MAX])
+{
+    char runs[FOLDER_PATH_MAX];
+    if (strchr(id, '/') || strlen(id) > JOB_ID_MAX || runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) < 0)
+        return false;
+    int n = snprintf(path, FOLDER_PATH_MAX, "%s/%s", runs, id);
+    bool found = n > 0 && n < FOLDER_PATH_MAX && runs_is_run(path);
+    if (!found)
+        path[0] = 0;
+    return found;
+}
+
+static bool find_newest_kept(const struct target_options *o, char path[FOLDER_PATH_MAX])
+{
+    char runs[FOLDER_PATH_MAX];
+    struct runs_entry *list;
+    size_t count;
+    if (runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) < 0 || runs_list(runs, &list, &count, NULL) < 0)
+        return false;
+    if (count > 0)
+        memcpy(path, list[0].path, FOLDER_PATH_MAX);
+    free(list);
+    return count > 0;
+}
+
+void target_each_id(const struct target_options *o, target_id_fn *take, void *user)
+{
+    char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX];
+    struct job *jobs;
+    struct runs_entry *kept;
+    size_t count;
+    if (folder_base_path(run_dir(o), base, NULL) == 0 && job_list(base, false, &jobs, &count, NULL) == 0) {
+        for (size_t i = 0; i < count; i++)
+            take(user, str_of(jobs[i].id), true);
+        job_list_free(jobs, count);
+    }
+    if (runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) == 0 && runs_list(runs, &kept, &count, NULL) == 0) {
+        for (size_t i = 0; i < count; i++)
+            take(user, str_of(strrchr(kept[i].path, '/') + 1), false);
+        free(kept);
+    }
+}
+
+struct shown {
+    struct buf text;
+    bool running;
+    size_t count;
+};
+
+static void show_id(void *user, struct str id, bool running)
+{
+    struct shown *s = user;
+    if (running == s->running && s->count++ < JOBS_SHOWN_MAX)
+        buf_printf(&s->text, "%s%.*s", s->count > 1 ? ", " : "", STR_ARG(id));
+}
+
+void target_describe_ids(const struct target_options *o, struct buf *out)
+{
+    static const char *const titles[] = {"recorded: ", "running: "};
+    for (int running = 1; running >= 0; running--) {
+        struct shown s = {.running = running};
+        target_each_id(o, show_id, &s);
+        if (s.count)
+            buf_printf(out, "%s%s%s%s", out->size ? "; " : "", titles[running], buf_cstr(&s.text),
+                       s.count > JOBS_SHOWN_MAX ? ", …" : "");
+        buf_free(&s.text);
+    }
+}
+
+// ---------------------------------------------------------------- what is meant
+
+static int take_path(struct target *t, const char *path, struct error *e)
+{
+    if (strlen(path) >= sizeof t->path)
+        return error_set(e, -ENAMETOOLONG, "the path is longer than %d bytes: %.60s…", FOLDER_PATH_MAX - 1, path);
+    t->kind = TARGET_RECORDING;
+    if (path != t->path)
+        memcpy(t->path, path, strlen(path) + 1);
+    return 0;
+}
+
+static int take_job(struct target *t, struct job *job, const char *token, const struct target_options *o,
+                    struct error *e)
+{
+    bool asked = job->url[0] && !o->files;
+    t->kind = asked ? TARGET_JOB : TARGET_RECORDING;
+    memcpy(t->path, job->folder, sizeof t->path);
+    int rc = asked ? http_client_create_for(job, token, &t->client, e) : 0;
+    job_free(job);
+    return rc;
+}
+
+// Runs, left behind, kept: the first that there is. -ENOENT, without words: none is.
+static int take_id(struct target *t, const char *id, const char *token, const struct target_options *o,
+                   const char **state, struct error *e)
+{
+    struct job job;
+    if (find_here(o, id, false, &job)) {
+        *state = "running job";
+        return take_job(t, &job, token, o, e);
+    }
+    if (find_here(o, id, true, &job)) {
+        *state = "job whose launcher was killed:";
+        int rc = take_path(t, job.folder, e);
+        job_free(&job);
+        return rc;
+    }
+    *state = "recording";
+    return find_kept(o, id, t->path) ? take_path(t, t->path, e) : -ENOENT;
+}
+
+static int no_job(const char *id, const struct target_options *o, struct error *e)
+{
+    struct buf others = {0};
+    target_describe_ids(o, &others);
+    error_set(e, -ENOENT, "there is no job %.80s, neither running nor recorded%s%s", id, others.size ? "; " : "",
+              buf_cstr(&others));
+    buf_free(&others);
+    return -ENOENT;
+}
+
+// Whether SONDE_URL says where the job is: not after its end.
+static bool url_counts(const struct target_options *o, const char *id)
+{
+    const char *own = given(NULL, "SONDE_JOB");
+    char path[FOLDER_PATH_MAX];
+    struct job job;
+    if (o->files || !given(NULL, "SONDE_URL") || (o->job && !(own && strcmp(own, o->job) == 0)))
+        return false;
+    if (!id || !find_kept(o, id, path))
+        return true;
+    bool runs = find_here(o, id, false, &job);
+    if (runs)
+        job_free(&job);
+    return runs;
+}
+
+static int find_default(struct target *t, const char *token, const struct target_options *o, struct error *e)
+{
+    const char *id = given(o->job, "SONDE_JOB"), *state = "running job";
+    struct job job;
+    if (url_counts(o, id)) {
+        int rc = http_client_create(NULL, token, &t->client, e);
+        if (!rc)
+            snprintf(t->what, sizeof t->what, "running job %s", id ? id : http_client_url(t->client));
+        return rc;
+    }
+    if (id) {
+        int rc = take_id(t, id, token, o, &state, e);
+        snprintf(t->what, sizeof t->what, "%s %.64s", state, id);
+        return rc == -ENOENT && !t->path[0] ? no_job(id, o, e) : rc;
+    }
+    int rc = 0;
+    if (find_here(o, NULL, false, &job))
+        rc = take_job(t, &job, token, o, e);
+    else if (find_newest_kept(o, t->path))
+        rc = take_path(t, t->path, e), state = "recording";
+    else
+        return error_set(e, -ENOENT, "no job runs here and none is recorded; start one with sonde run");
+    snprintf(t->what, sizeof t->what, "%s %s", state, strrchr(t->path, '/') + 1);
+    return rc;
+}
+
+int target_find(const char *where, const char *token, const struct target_options *options, struct target *out,
+                struct error *e)
+{
+    static const struct target_options none = {0};
+    const struct target_options *o = options ? options : &none;
+    const char *state;
+    struct stat info;
+    *out = (struct target){0};
+    if (!where || !*where)
+        return find_default(out, token, o, e);
+    if (strstr(where, "://") && o->files)
+        return error_set(e, -EINVAL, "'%.200s' is an address; here a file, a folder or the id of a job is meant",
+                         where);
+    if (strstr(where, "://"))
+        return http_client_create(where, token, &out->client, e);
+    if (stat(where, &info) == 0)
+        return take_path(out, where, e);
+    int code = errno;
+    if (code != ENOENT || strchr(where, '/'))
+        return error_set(e, -code, "cannot open %.200s: %s", where, strerror(code));
+    int rc = take_id(out, where, token, o, &state, e);
+    if (rc != -ENOENT || out->path[0])
+        return rc;
+    struct buf others = {0};
+    target_describe_ids(o, &others);
+    error_set(e, rc, "'%.200s' is no file, no folder, no job and no address%s%s", where, others.size ? "; " : "",
+              buf_cstr(&others));
+    buf_free(&others);
+    return rc;
+}
+
+void target_free(struct target *t)
+{
+    http_client_destroy(t->client);
+    t->client = NULL;
+}

@@ -1,0 +1,235 @@
+// feeds.c - one thread wakes each sleeping stream when it is to look again (stream_look_ms); it looks for news in the thread that owns its connection.
+// The waking thread also asks the agent for what programs have emitted since (wire/drain.h), so that no connection's thread waits for the agent.
+#include "faces/native/feeds.h"
+
+#include "base/clock.h"
+#include "base/condition.h"
+#include "base/log.h"
+#include "wire/drain.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { PIECE_BYTES = 16384 };
+
+struct feed {
+    struct feeds *all;
+    struct feed *next, *previous; // in all->first
+    struct stream *stream;
+    struct MHD_Connection *http;
+    struct connection *connection;
+    struct buf pending;
+    size_t sent;    // of pending
+    bool asleep;    // under the lock
+    bool news;      // likewise: it need not wait until it is due
+    int64_t due_ns; // likewise: CLOCK_MONOTONIC
+    bool looked;    // since it was woken
+};
+
+struct feeds {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t waker;
+    struct connections *connections;
+    struct drainer *drainer; // NULL: nothing is live
+    struct feed *first;
+    bool stop;
+};
+
+// When the next one is due. Under the lock.
+static int64_t next_due(const struct feeds *f)
+{
+    int64_t next_ns = INT64_MAX;
+    for (const struct feed *i = f->first; i; i = i->next)
+        next_ns = i->due_ns < next_ns ? i->due_ns : next_ns;
+    return next_ns;
+}
+
+// Those that are due by then. Under the lock.
+static void wake_due(struct feeds *f, int64_t now_ns)
+{
+    for (struct feed *i = f->first; i; i = i->next) {
+        if (i->due_ns <= now_ns) {
+            int64_t every_ns = stream_look_ms(i->stream) * (int64_t)NS_PER_MS;
+            i->due_ns = now_ns == INT64_MAX ? now_ns : (now_ns / every_ns + 1) * every_ns; // all of a kind together
+            if (i->asleep)
+                MHD_resume_connection(i->http);
+            i->asleep = false;
+        }
+    }
+}
+
+// Other nodes have sent something.
+static void wake_one(void *user)
+{
+    struct feed *feed = user;
+    pthread_mutex_lock(&feed->all->lock);
+    feed->news = true;
+    if (feed->asleep)
+        MHD_resume_connection(feed->http);
+    feed->asleep = false;
+    pthread_mutex_unlock(&feed->all->lock);
+}
+
+static void *wake(void *user)
+{
+    struct feeds *f = user;
+    pthread_mutex_lock(&f->lock);
+    while (!f->stop) {
+        if (!f->first) {
+            pthread_cond_wait(&f->changed, &f->lock);
+            continue;
+        }
+        int64_t next_ns = next_due(f);
+        if (clock_monotonic_ns() < next_ns) {
+            condition_wait_until(&f->changed, &f->lock, next_ns);
+            continue;
+        }
+        pthread_mutex_unlock(&f->lock);
+        drainer_wait(f->drainer);
+        pthread_mutex_lock(&f->lock);
+        wake_due(f, clock_monotonic_ns());
+    }
+    wake_due(f, INT64_MAX);
+    pthread_mutex_unlock(&f->lock);
+    return NULL;
+}
+
+int feeds_create(struct connections *connections, struct drainer *drainer, struct feeds **out, struct error *e)
+{
+    struct feeds *f = calloc(1, sizeof *f);
+    *out = NULL;
+    if (!f)
+        return error_set(e, -ENOMEM, "no memory for streams");
+    f->connections = connections;
+    f->drainer = drainer;
+    pthread_mutex_init(&f->lock, NULL);
+    condition_init(&f->changed);
+    int rc = pthread_create(&f->waker, NULL, wake, f);
+    if (rc) {
+        pthread_cond_destroy(&f->changed);
+        pthread_mutex_destroy(&f->lock);
+        free(f);
+        return error_set(e, -rc, "cannot start the thread for streams: %s", strerror(rc));
+    }
+    *out = f;
+    return 0;
+}
+
+void feeds_stop(struct feeds *f)
+{
+    pthread_mutex_lock(&f->lock);
+    bool running = !f->stop;
+    f->stop = true;
+    pthread_cond_broadcast(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+    if (running)
+        pthread_join(f->waker, NULL);
+}
+
+void feeds_destroy(struct feeds *f)
+{
+    if (!f)
+        return;
+    feeds_stop(f);
+    pthread_cond_destroy(&f->changed);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+static ssize_t take(struct feed *feed, char *to, size_t most)
+{
+    size_t left = feed->pending.size - feed->sent, size = left < most ? left : most;
+    memcpy(to, feed->pending.data + feed->sent, size);
+    feed->sent += size;
+    if (feed->sent == feed->pending.size)
+        feed->pending.size = feed->sent = 0;
+    return (ssize_t)size;
+}
+
+// A client that has hung up is not written to for a long time when there is no news: it is looked for.
+static bool is_gone(const struct feed *feed)
+{
+    char byte;
+    int fd = MHD_get_connection_info(feed->http, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+// Called in the thread of the connection whenever it can be written to.
+static ssize_t read_feed(void *user, uint64_t position, char *to, size_t most)
+{
+    (void)position;
+    struct feed *feed = user;
+    struct feeds *f = feed->all;
+    struct error e = {0};
+    if (feed->pending.size)
+        return take(feed, to, most);
+    if (!feed->looked) {
+        feed->looked = true;
+        if (is_gone(feed))
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        if (stream_next(feed->stream, &feed->pending, &e) != 0) {
+            log_warning("a stream is closed: %s", e.text);
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        }
+        connections_phase(f->connections, feed->connection, PHASE_SENDING); // its time begins anew
+        if (feed->pending.size)
+            return take(feed, to, most);
+    }
+    pthread_mutex_lock(&f->lock);
+    bool stop = f->stop;
+    if (!stop)
+        feed->looked = false;
+    if (!stop && !feed->news) {
+        feed->asleep = true;
+        MHD_suspend_connection(feed->http);
+    }
+    feed->news = false; // what came while it looked: it is asked again at once
+    pthread_mutex_unlock(&f->lock);
+    return stop ? MHD_CONTENT_READER_END_OF_STREAM : 0;
+}
+
+static void free_feed(void *user)
+{
+    struct feed *feed = user;
+    struct feeds *f = feed->all;
+    pthread_mutex_lock(&f->lock);
+    if (feed->next)
+        feed->next->previous = feed->previous;
+    if (feed->previous)
+        feed->previous->next = feed->next;
+    else
+        f->first = feed->next;
+    feed->asleep = false; // there is nothing left to be woken
+    pthread_mutex_unlock(&f->lock);
+    stream_close(feed->stream);
+    buf_free(&feed->pending);
+    free(feed);
+}
+
+struct MHD_Response *feeds_response(struct feeds *f, struct stream *stream, struct MHD_Connection *http,
+                                    struct connection *connection)
+{
+    struct feed *feed = calloc(1, sizeof *feed);
+    if (!feed) {
+        stream_close(stream);
+        return NULL;
+    }
+    *feed = (struct feed){.all = f, .stream = stream, .http = http, .connection = connection};
+    stream_say_nothing(stream, &feed->pending);
+    pthread_mutex_lock(&f->lock);
+    feed->next = f->first;
+    if (f->first)
+        f->first->previous = feed;
+    f->first = feed;
+    pthread_cond_broadcast(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+    stream_on_news(stream, wake_one, feed);
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES, read_feed, feed, free_feed);
+    if (!response)
+        free_feed(feed);
+    return response;
+}

@@ -1,0 +1,198 @@
+// question.c - what a body of /sonde/v1/query says beside OpenTSDB's: the times "first" and
+// "last", and job_tag.
+#include "ask/reading.h"
+#include "base/clock.h"
+#include "query/filter.h"
+
+#include <errno.h>
+
+enum { NATIVE_QUERIES_MAX = 256 };
+
+// ---- times
+
+int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e)
+{
+    *out = (struct query_request){.dragon_compatible = service->dragon_compatible, .named_times = true};
+    if (!r->body.size)
+        return error_set(e, -EINVAL, "Missing request content: a query as JSON");
+    int rc = query_parse_json(r->body, clock_realtime_ns(), &r->arena, out, e);
+    if (!rc && out->delete_requested)
+        rc = error_set(e, -EINVAL, "Deleting data is not enabled: recordings are never changed by a query");
+    if (!rc && out->count > NATIVE_QUERIES_MAX)
+        rc = error_set(e, -E2BIG, "more than %d queries in one request", NATIVE_QUERIES_MAX);
+    for (size_t i = 0; i < out->count && !rc; i++) {
+        if (out->queries[i].tsuids.size)
+            rc = error_set(e, -EINVAL, "Queries by tsuids are answered by /api/query: name a metric and tags here");
+        out->queries[i].start_ns = service_recorded_ns(service, out->queries[i].start_ns);
+        out->queries[i].end_ns = service_recorded_ns(service, out->queries[i].end_ns);
+    }
+    return rc;
+}
+
+// An answer leaves out a bucket that begins before the range (OpenTSDB's rule). So the range begins
+// where the first bucket does; for calendar intervals it begins early enough.
+static int64_t first_bucket_ns(const struct query_downsample *d, int64_t first_ns)
+{
+    static const struct {
+        char unit;
+        int64_t days; // at most
+    } longest[] = {{'d', 1}, {'w', 7}, {'n', 31}, {'y', 366}};
+    if (!d->on || d->all || d->interval <= 0)
+        return first_ns;
+    if (!d->calendar) {
+        int64_t before = first_ns % d->interval;
+        return first_ns - (before < 0 ? before + d->interval : before);
+    }
+    int64_t days = 1;
+    for (size_t i = 0; i < sizeof longest / sizeof longest[0]; i++)
+        if (longest[i].unit == d->unit)
+            days = longest[i].days;
+    return first_ns - days * d->interval * 86400 * NS_PER_S;
+}
+
+// A query may need nothing of a node that is not connected, and finds out at once if it does. One that
+// was late would make the request wait again.
+static void forget_not_connected(struct reading *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->missing_count; i++)
+        if (d->missing[i].reason != WIRE_NOT_CONNECTED)
+            d->missing[n++] = d->missing[i];
+    d->missing_count = n;
+}
+
+// Puts the times of the first and the last point in the place of "first" and "last". A start behind
+// the last point is followed by nothing yet: the end is now.
+static int fill_range(struct reading *d, struct query_request *request, struct error *e)
+{
+    const struct wire_status *all;
+    size_t count;
+    int64_t first_ns = 0, last_ns = 0;
+    bool any = false;
+    int rc = reading_status(d, false, &all, &count, e);
+    forget_not_connected(d);
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (!all[i].has_points)
+            continue;
+        first_ns = !any || all[i].first_ns < first_ns ? all[i].first_ns : first_ns;
+        last_ns = !any || all[i].last_ns > last_ns ? all[i].last_ns : last_ns;
+        any = true;
+    }
+    for (size_t i = 0; i < request->count && !rc; i++) {
+        struct query *q = &request->queries[i];
+        if (request->from_first)
+            q->start_ns = first_bucket_ns(&q->downsample, first_ns);
+        if (request->to_last) // 0all leaves out its end
+            q->end_ns = last_ns + (q->downsample.on && q->downsample.all);
+        if (request->to_last && q->end_ns < q->start_ns)
+            q->end_ns = service_recorded_ns(d->service, clock_realtime_ns());
+        if (q->end_ns < q->start_ns)
+            rc = error_set(e, -EINVAL, "The end of the time range lies before its start");
+    }
+    return rc;
+}
+
+bool native_query_open(struct service *service, struct request *r, struct query_request *out, struct reading *d,
+                       struct answer *a)
+{
+    struct error e = {0};
+    int rc = native_query_parse(service, r, out, &e);
+    if (!rc)
+        rc = reading_open(service, r, out->to_last ? INT64_MAX : reading_until(out), d, &e);
+    if (!rc && (out->from_first || out->to_last)) {
+        rc = fill_range(d, out, &e);
+        if (rc)
+            reading_close(d, NULL);
+    }
+    if (rc)
+        answer_failure(a, &e);
+    return rc == 0;
+}
+
+// ---- the tag job
+
+struct str native_job(const struct reading *d)
+{
+    if (d->service->job.size)
+        return d->service->job;
+    return d->view.count ? store_reader_meta(source_reader(d->view.files[0]), STR("job")) : STR("");
+}
+
+// Takes the filters for the tag job off the query. *matches: the job passes all of them.
+static int strip_job(struct query *q, struct str job, struct arena *arena, bool *matches, struct error *e)
+{
+    struct query_filter *filters = arena_array(arena, q->filter_count, sizeof *filters);
+    size_t n = 0;
+    int rc = filters ? 0 : error_set(e, -ENOMEM, "no memory for the query");
+    *matches = true;
+    for (size_t i = 0; i < q->filter_count && !rc; i++) {
+        struct query_matcher m;
+        if (!str_eq(q->filters[i].key, STR("job"))) {
+            filters[n++] = q->filters[i];
+            continue;
+        }
+        rc = query_matcher_init(&m, &q->filters[i], e);
+        if (rc)
+            break;
+        *matches &= query_matcher_test(&m, job);
+        query_matcher_fini(&m);
+    }
+    q->filters = filters;
+    q->filter_count = n;
+    return rc;
+}
+
+static bool has_job(const struct query_series *s)
+{
+    for (size_t i = 0; i < s->tag_count; i++)
+        if (str_eq(s->tags[i].key, STR("job")))
+            return true;
+    for (size_t i = 0; i < s->aggregate_tag_count; i++)
+        if (str_eq(s->aggregate_tags[i], STR("job")))
+            return true;
+    return false;
+}
+
+static int add_job(struct query_result *result, struct str job, struct arena *arena, struct error *e)
+{
+    struct query_series *all = arena_array(arena, result->count, sizeof *all);
+    struct str copy = arena_str(arena, job);
+    if (!all || !copy.data)
+        return error_set(e, -ENOMEM, "no memory for the answer");
+    for (size_t i = 0; i < result->count; i++) {
+        all[i] = result->series[i];
+        if (has_job(&all[i]))
+            continue;
+        struct store_label *tags = arena_array(arena, all[i].tag_count + 1, sizeof *tags);
+        size_t at = 0;
+        if (!tags)
+            return error_set(e, -ENOMEM, "no memory for the answer");
+        while (at < all[i].tag_count && str_compare(all[i].tags[at].key, STR("job")) < 0) {
+            tags[at] = all[i].tags[at];
+            at++;
+        }
+        tags[at] = (struct store_label){STR("job"), copy};
+        for (; at < all[i].tag_count; at++)
+            tags[at + 1] = all[i].tags[at];
+        all[i].tags = tags;
+        all[i].tag_count++;
+    }
+    result->series = all;
+    return 0;
+}
+
+int native_run(struct reading *d, const struct query_request *request, size_t i, struct arena *arena,
+               struct query_result *out, struct error *e)
+{
+    struct query q = request->queries[i];
+    // Where the files are of several jobs, their series have the tag, and can be grouped by it.
+    if (!request->job_tag || d->view.labels)
+        return opentsdb_run(d, q, arena, out, e);
+    struct str job = native_job(d);
+    bool matches;
+    int rc = strip_job(&q, job, &d->request->arena, &matches, e);
+    *out = (struct query_result){0};
+    if (!rc && matches)
+        rc = opentsdb_run(d, q, arena, out, e);
+    return rc ? rc : add_job(out, job, arena, e);
+}

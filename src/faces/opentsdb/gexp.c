@@ -1,0 +1,112 @@
+// gexp.c - /api/query/gexp: functions over queries, answered as /api/query answers.
+#include "query/gexp.h"
+#include "ask/reading.h"
+#include "base/clock.h"
+#include "faces/opentsdb/write.h"
+
+#include <errno.h>
+
+enum { EXPRESSIONS_MAX = 64 }; // exp= in one request
+
+struct leaf_runner {
+    struct service *service;
+    struct reading *reading;
+    int64_t start_ns, end_ns; // as recorded
+    int64_t deadline_ns;
+    struct str zone;
+    bool calendar, ms;
+};
+
+static int run_leaf(void *user, const struct query *leaf, int64_t shift_ns, struct arena *arena,
+                    struct query_result *out, struct error *e)
+{
+    const struct leaf_runner *l = user;
+    struct query q = *leaf;
+    if (__builtin_sub_overflow(l->start_ns, shift_ns, &q.start_ns) ||
+        __builtin_sub_overflow(l->end_ns, shift_ns, &q.end_ns))
+        return 0; // before the beginning of time there is nothing
+    q.downsample.time_zone = l->zone;
+    if (l->calendar)
+        query_downsample_use_calendar(&q.downsample);
+    if (!l->ms)
+        query_downsample_to_seconds(&q.downsample);
+    return opentsdb_run(l->reading, q, arena, out, e);
+}
+
+static int read_times(const struct service *service, const struct request *r, struct leaf_runner *out, struct error *e)
+{
+    struct str start, end, zone = STR("");
+    int64_t now_ns = clock_realtime_ns(), start_ns, end_ns = now_ns;
+    if (!request_parameter(r, "tz", &zone))
+        request_parameter(r, "timezone", &zone);
+    if (!request_parameter(r, "start", &start) || !start.size)
+        return error_set(e, -EINVAL, "Missing start time");
+    int rc = query_parse_time(start, now_ns, zone, &start_ns, e);
+    if (!rc && request_parameter(r, "end", &end) && end.size)
+        rc = query_parse_time(end, now_ns, zone, &end_ns, e);
+    if (rc)
+        return rc;
+    if (end_ns < start_ns)
+        return error_set(e, -EINVAL, "end time is before start time");
+    out->start_ns = service_recorded_ns(service, start_ns);
+    out->end_ns = service_recorded_ns(service, end_ns);
+    out->zone = zone;
+    out->calendar = request_flag(r, "use_calendar") || request_flag(r, "useCalendar");
+    out->ms = request_flag(r, "ms") || request_flag(r, "msResolution");
+    return 0;
+}
+
+// One expression after the other; each one's memory is given back before the next.
+static int answer_expressions(struct leaf_runner *l, struct request *r, struct answer *a, struct error *e)
+{
+    struct opentsdb_style style = {
+        .arrays = request_flag(r, "arrays"),
+        .ms = l->ms,
+        .show_tsuids = request_flag(r, "show_tsuids"),
+        .show_query = request_flag(r, "show_query"),
+        .shift_ns = l->service->shift_ns,
+    };
+    struct json_writer w = json_to(&a->body);
+    size_t count = 0;
+    int rc = 0;
+    json_begin_array(&w);
+    for (size_t i = 0; i < r->parameter_count && !rc && !a->body.failed; i++) {
+        struct arena work = {0};
+        struct gexp_run run = {run_leaf, l, &work, l->service->limits.query_memory_bytes, l->deadline_ns};
+        struct query_result none = {0};
+        struct opentsdb_annotations annotations = {0};
+        struct gexp x = {0};
+        struct query_set set = {0};
+        if (!str_eq(r->parameters[i].name, STR("exp")))
+            continue;
+        rc = count == EXPRESSIONS_MAX ? error_set(e, -E2BIG, "more than %d expressions in one request", EXPRESSIONS_MAX)
+                                      : gexp_parse(r->parameters[i].value, &work, &x, e);
+        if (!rc)
+            rc = gexp_evaluate(&x, &run, &set, e);
+        // Its first query says how gaps are written.
+        struct query shown = rc ? (struct query){0} : *gexp_first_query(&x);
+        for (size_t s = 0; s < set.count && !rc; s++)
+            opentsdb_write_series(&w, &shown, count, set.series[s].metric, &set.series[s], &none, &annotations, &style);
+        arena_free(&work);
+        count++;
+    }
+    json_end_array(&w);
+    if (!rc && !count)
+        rc = error_set(e, -EINVAL, "Missing the parameter exp, the expression: exp=scale(sum:metric{tag=value},10)");
+    return rc;
+}
+
+void opentsdb_gexp(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    struct reading d;
+    struct leaf_runner l = {
+        .service = service, .reading = &d, .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
+    if (read_times(service, r, &l, &e) != 0 || reading_open(service, r, l.end_ns, &d, &e) != 0) {
+        answer_failure(a, &e);
+        return;
+    }
+    if (answer_expressions(&l, r, a, &e) != 0)
+        answer_failure(a, &e);
+    reading_close(&d, a);
+}

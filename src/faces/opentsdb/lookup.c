@@ -1,0 +1,398 @@
+// lookup.c - /api/search/lookup: the series of a metric that carry some tags.
+//
+// The same key several times means any of the values; "*" is any value at all, or any key, or any metric. A series that lies in
+// several files is found once. Names that no file knows are an error, as in OpenTSDB, not an empty answer.
+#include "ask/reading.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "faces/opentsdb/write.h"
+#include "http/json_body.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    LOOKUP_DEFAULT = 25,
+    LOOKUP_MAX = 1000000, // with limit=0
+    LOOKUP_TAGS_MAX = 64,
+};
+
+struct lookup {
+    struct str metric; // empty: any
+    struct store_label tags[LOOKUP_TAGS_MAX];
+    size_t tag_count;
+    int64_t limit; // 0: LOOKUP_MAX
+};
+
+struct found {
+    struct str metric;
+    const struct store_label *tags;
+    size_t tag_count;
+};
+
+struct finding {
+    const struct lookup *what;
+    struct arena *arena;
+    struct map seen; // "metric", then each key and value, each behind a 0: what makes two series of two files one
+    struct found *all;
+    size_t count, capacity, most;
+    int64_t deadline_ns;
+};
+
+static int add_tag(struct lookup *l, struct str key, struct str value, struct error *e)
+{
+    if (!key.size && !value.size)
+        return error_set(e, -EINVAL, "a tag has to be key=value, key= or =value");
+    if (l->tag_count == LOOKUP_TAGS_MAX)
+        return error_set(e, -E2BIG, "more than %d tags in a lookup", LOOKUP_TAGS_MAX);
+    l->tags[l->tag_count++] = (struct store_label){key, value};
+    return 0;
+}
+
+// "metric", "metric{k=v,k2=*}", "{k=v}".
+static int parse_lookup(struct str m, struct lookup *l, struct error *e)
+{
+    struct str tags = m;
+    l->metric = str_trim(str_cut(&tags, '{'));
+    if (!tags.data)
+        return 0;
+    if (!str_ends(tags, STR("}")))
+        return error_set(e, -EINVAL, "Missing '}' in %.*s", STR_ARG(m));
+    tags.size--;
+    int rc = 0;
+    while (tags.data && !rc) {
+        struct str value = str_trim(str_cut(&tags, ','));
+        if (value.size) {
+            struct str key = str_cut(&value, '=');
+            rc = value.data ? add_tag(l, str_trim(key), str_trim(value), e)
+                            : error_set(e, -EINVAL, "a tag has to be key=value, key= or =value");
+        }
+    }
+    return rc;
+}
+
+static int read_lookup(struct request *r, struct lookup *l, struct error *e)
+{
+    struct str m;
+    int rc = json_body_take(r, e);
+    if (!rc)
+        rc = request_count(r, "limit", LOOKUP_DEFAULT, &l->limit, e);
+    if (rc)
+        return rc;
+    if (request_parameter(r, "m", &m) && m.size)
+        return parse_lookup(m, l, e);
+    // The JSON form.
+    bool any = request_parameter(r, "metric", &l->metric);
+    for (size_t i = 0; i < r->parameter_count && !rc; i++) {
+        struct str value = r->parameters[i].value;
+        if (!str_eq(r->parameters[i].name, STR("tag")))
+            continue;
+        any = true;
+        struct str key = str_cut(&value, '=');
+        rc = add_tag(l, key, value, e);
+    }
+    if (!any)
+        rc = error_set(e, -EINVAL, "Missing the parameter m: a metric, with tags or without: m=metric{tag=*}");
+    return rc;
+}
+
+// An empty one, too: {host=}, {=web01}.
+static bool is_any(struct str value)
+{
+    return !value.size || str_eq(value, STR("*"));
+}
+
+static bool key_known(const struct sources_view *view, struct str key)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        if (view->labels && str_eq(view->labels[i].key, key))
+            return true;
+        size_t count;
+        const struct str *keys = store_label_keys(view->snapshots[i], &count);
+        for (size_t k = 0; k < count; k++)
+            if (str_eq(keys[k], key))
+                return true;
+    }
+    return false;
+}
+
+static bool value_known(const struct sources_view *view, struct str value)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        if (view->labels && str_eq(view->labels[i].value, value))
+            return true;
+        size_t count, series;
+        const struct str *keys = store_label_keys(view->snapshots[i], &count);
+        for (size_t k = 0; k < count; k++) {
+            store_label_series(view->snapshots[i], keys[k], value, &series);
+            if (series)
+                return true;
+        }
+    }
+    return false;
+}
+
+// Whether another node knows the name.
+static bool elsewhere(struct reading *d, struct str kind, struct str name)
+{
+    const struct str *names;
+    size_t count;
+    // Sorted: the name itself is the first of those that begin with it.
+    return d->service->hub && reading_names(d, kind, name, false, 1, &names, &count, NULL) == 0 && count &&
+           str_eq(names[0], name);
+}
+
+// Every tag in the lookup has to be one that some file knows; -ENOENT with OpenTSDB's words.
+static int check_tags(struct reading *d, const struct lookup *l, struct error *e)
+{
+    for (size_t i = 0; i < l->tag_count; i++) {
+        if (!is_any(l->tags[i].key) && !key_known(&d->view, l->tags[i].key) &&
+            !elsewhere(d, STR("tagk"), l->tags[i].key))
+            return error_set(e, -ENOENT, "No such name for 'tagk': '%.*s'", STR_ARG(l->tags[i].key));
+        if (!is_any(l->tags[i].value) && !value_known(&d->view, l->tags[i].value) &&
+            !elsewhere(d, STR("tagv"), l->tags[i].value))
+            return error_set(e, -ENOENT, "No such name for 'tagv': '%.*s'", STR_ARG(l->tags[i].value));
+    }
+    return 0;
+}
+
+// Whether some tag of the lookup with the key of `like` takes the value.
+static bool value_taken(const struct lookup *l, const struct store_label *like, struct str value)
+{
+    for (size_t i = 0; i < l->tag_count; i++)
+        if (str_eq(l->tags[i].key, like->key) && (is_any(l->tags[i].value) || str_eq(l->tags[i].value, value)))
+            return true;
+    return false;
+}
+
+static bool matches(const struct lookup *l, const struct store_series_info *s)
+{
+    for (size_t i = 0; i < l->tag_count; i++) {
+        const struct store_label *wanted = &l->tags[i];
+        if (is_any(wanted->key)) {
+            bool any = is_any(wanted->value);
+            for (uint32_t k = 0; k < s->label_count && !any; k++)
+                any = str_eq(s->labels[k].value, wanted->value);
+            if (!any)
+                return false;
+            continue;
+        }
+        const struct str *value = query_labels_get(s, wanted->key);
+        if (!value || !value_taken(l, wanted, *value))
+            return false;
+    }
+    return true;
+}
+
+static bool is_new(struct finding *f, struct str metric, const struct store_series_info *s, struct error *e, int *rc)
+{
+    struct buf key = {0};
+    buf_add_str(&key, metric);
+    for (uint32_t i = 0; i < s->label_count; i++) {
+        buf_add_char(&key, 0);
+        buf_add_str(&key, s->labels[i].key);
+        buf_add_char(&key, 0);
+        buf_add_str(&key, s->labels[i].value);
+    }
+    bool added = false;
+    struct str kept = key.failed ? (struct str){0} : arena_str(f->arena, buf_str(&key));
+    if (!kept.data || !map_add(&f->seen, kept, &added))
+        *rc = error_set(e, -ENOMEM, "no memory for the lookup");
+    buf_free(&key);
+    return added;
+}
+
+static int keep(struct finding *f, struct str metric, const struct store_series_info *s, struct error *e)
+{
+    if (f->count == f->capacity) {
+        size_t capacity = f->capacity ? f->capacity * 2 : 64;
+        struct found *all = realloc(f->all, capacity * sizeof *all);
+        if (!all)
+            return error_set(e, -ENOMEM, "no memory for the lookup");
+        f->all = all;
+        f->capacity = capacity;
+    }
+    f->all[f->count++] = (struct found){metric, s->labels, s->label_count};
+    return 0;
+}
+
+static int find_in_metric(struct finding *f, const struct sources_view *view, size_t file, uint32_t metric,
+                          struct error *e)
+{
+    const struct store_snapshot *snapshot = view->snapshots[file];
+    struct str name = store_metric_get(snapshot, metric)->name;
+    size_t count;
+    const uint32_t *ids = store_metric_series(snapshot, metric, &count);
+    int rc = 0;
+    for (size_t i = 0; i < count && !rc && f->count < f->most; i++) {
+        struct store_series_info s;
+        if ((i & 4095) == 4095 && clock_monotonic_ns() > f->deadline_ns)
+            return error_set(e, -ETIMEDOUT, "the lookup took too long (limit query_deadline)");
+        if (sources_series(view, file, ids[i], f->arena, &s) && matches(f->what, &s) && is_new(f, name, &s, e, &rc))
+            rc = keep(f, name, &s, e);
+    }
+    return rc;
+}
+
+// Tags that a list of series can be narrowed by: of one value for one key.
+static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_TAGS_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < l->tag_count; i++) {
+        size_t same = 0;
+        for (size_t k = 0; k < l->tag_count; k++)
+            same += str_eq(l->tags[k].key, l->tags[i].key);
+        if (same == 1 && !is_any(l->tags[i].key))
+            out[count++] = (struct store_label){l->tags[i].key, is_any(l->tags[i].value) ? STR("*") : l->tags[i].value};
+    }
+    return count;
+}
+
+// Where other nodes are asked: from the list of series of the metric.
+static int find_in_list(struct finding *f, struct reading *d, struct error *e)
+{
+    struct store_label tags[LOOKUP_TAGS_MAX];
+    struct query_series_filter filter = {.metric = f->what->metric, .tags = tags, .from_ns = INT64_MIN};
+    filter.tag_count = single_tags(f->what, tags);
+    const struct query_listed *all;
+    size_t count;
+    int rc = reading_series(d, &filter, &all, &count, e);
+    for (size_t i = 0; !rc && i < count && f->count < f->most; i++) {
+        struct store_series_info s = {.labels = all[i].labels, .label_count = (uint32_t)all[i].label_count};
+        if (matches(f->what, &s))
+            rc = keep(f, all[i].metric->name, &s, e);
+    }
+    return rc;
+}
+
+static int find_all(struct finding *f, const struct sources_view *view, struct error *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < view->count && !rc; i++) {
+        const struct store_snapshot *snapshot = view->snapshots[i];
+        uint32_t metric = 0, last = 0;
+        if (!f->what->metric.size)
+            last = (uint32_t)store_metric_count(snapshot);
+        else if (store_metric_find(snapshot, f->what->metric, &metric))
+            last = metric + 1;
+        for (; metric < last && !rc; metric++)
+            rc = find_in_metric(f, view, i, metric, e);
+    }
+    return rc;
+}
+
+static int compare_found(const void *left, const void *right)
+{
+    const struct found *a = left, *b = right;
+    int order = str_compare(a->metric, b->metric);
+    for (size_t i = 0; !order && i < a->tag_count && i < b->tag_count; i++) {
+        order = str_compare(a->tags[i].key, b->tags[i].key);
+        if (!order)
+            order = str_compare(a->tags[i].value, b->tags[i].value);
+    }
+    return order ? order : (a->tag_count > b->tag_count) - (a->tag_count < b->tag_count);
+}
+
+static void write_found(struct json_writer *w, const struct found *f, struct str metric)
+{
+    char tsuid[OPENTSDB_TSUID_SIZE];
+    opentsdb_tsuid(tsuid, metric, f->tags, f->tag_count);
+    json_begin_object(w);
+    json_key_string(w, "tsuid", (struct str){tsuid, sizeof tsuid});
+    json_key_string(w, "metric", metric);
+    json_key(w, STR("tags"));
+    json_begin_object(w);
+    for (size_t i = 0; i < f->tag_count; i++) {
+        json_key(w, f->tags[i].key);
+        json_put_string(w, f->tags[i].value);
+    }
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void write_name(struct json_writer *w, const char *member, struct str name)
+{
+    json_key(w, str_of(member));
+    if (name.size)
+        json_put_string(w, name);
+    else
+        json_put_null(w);
+}
+
+// `asked` is the name in the request: another name of the metric that was looked up, where that one answers to several.
+static void write_lookup(struct json_writer *w, const struct lookup *l, struct str asked, const struct finding *f,
+                         int64_t began_ns)
+{
+    json_begin_object(w);
+    json_key_string(w, "type", STR("LOOKUP"));
+    json_key_string(w, "metric", asked.size ? asked : STR("*"));
+    json_key(w, STR("tags"));
+    json_begin_array(w);
+    for (size_t i = 0; i < l->tag_count; i++) {
+        json_begin_object(w);
+        write_name(w, "key", l->tags[i].key);
+        write_name(w, "value", l->tags[i].value);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_key_i64(w, "limit", l->limit);
+    json_key_double(w, "time", (double)(clock_monotonic_ns() - began_ns) / NS_PER_MS);
+    json_key(w, STR("results"));
+    json_begin_array(w);
+    for (size_t i = 0; i < f->count; i++)
+        write_found(w, &f->all[i], asked.size ? asked : f->all[i].metric);
+    json_end_array(w);
+    json_key_u64(w, "startIndex", 0);
+    json_key_u64(w, "totalResults", f->count);
+    json_end_object(w);
+}
+
+static int lookup(struct service *service, struct request *r, struct answer *a, struct error *e)
+{
+    struct lookup l = {0};
+    int rc = read_lookup(r, &l, e);
+    if (rc)
+        return rc;
+    if (is_any(l.metric))
+        l.metric = STR("");
+    struct str asked = l.metric;
+    struct reading d;
+    rc = reading_open(service, r, INT64_MAX, &d, e);
+    if (rc)
+        return rc;
+    bool has_series = !asked.size || reading_find_metric(&d, asked, &l.metric);
+    struct finding f = {
+        .what = &l,
+        .arena = &r->arena,
+        .most = l.limit && l.limit < LOOKUP_MAX ? (size_t)l.limit : LOOKUP_MAX,
+        .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns,
+    };
+    if (has_series)
+        rc = check_tags(&d, &l, e);
+    else if (!l.metric.size)
+        rc = error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(asked));
+    if (!rc && has_series)
+        rc = service->hub ? find_in_list(&f, &d, e) : find_all(&f, &d.view, e);
+    if (!rc && f.count == LOOKUP_MAX)
+        rc = error_set(e, -E2BIG, "more than %d series match; give a limit or more tags", LOOKUP_MAX - 1);
+    if (!rc) {
+        if (f.count)
+            qsort(f.all, f.count, sizeof *f.all, compare_found);
+        struct json_writer w = json_to(&a->body);
+        write_lookup(&w, &l, asked, &f, r->arrived_ns);
+    }
+    map_free(&f.seen);
+    free(f.all);
+    reading_close(&d, a);
+    return rc;
+}
+
+void opentsdb_lookup(struct service *service, struct request *r, struct answer *a)
+{
+    struct error e = {0};
+    int rc = lookup(service, r, a, &e);
+    if (rc == -ENOENT)
+        answer_error(a, 404, e.text, NULL);
+    else if (rc)
+        answer_failure(a, &e);
+}

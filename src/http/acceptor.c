@@ -1,0 +1,515 @@
+// acceptor.c - an epoll over the listening socket, those who have said nothing yet, telnet clients and their agent's sockets.
+#include "http/acceptor.h"
+
+#include "base/agent_address.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "faces/opentsdb/telnet.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    EVENTS_MAX = 64,
+    ACCEPTS_A_ROUND = 64,
+    PIECE_BYTES = 16384,
+    WAITING_BYTES_MAX = 256 * 1024, // towards one side; past it the other side is not read
+    NO_DESCRIPTOR_MS = 100,         // no more is accepted for so long when none is left,
+    NO_ROOM_MS = 5,                 // and when the table has no room
+    PLACE_LOOK_MS = 5,              // between two looks for a free place while connections wait,
+    SILENT_LOOK_MS = 1000,          // and while all of these are silent
+    WAITING_SHARE = 4,              // so many times as many connections may wait as the table has places
+};
+
+struct side {
+    struct client *client;
+    int fd; // -1: none
+    struct buf out;
+    uint32_t watched; // events asked for
+};
+
+struct client {
+    struct client *next, *previous;
+    struct connection *entry;
+    struct side here, agent; // .out of `agent`: points; of `here`: answers
+    struct telnet telnet;
+    struct buf said; // by the agent, no whole line yet
+    bool speaks_telnet, dead;
+    bool waits, has_said; // for a place in the table; and has sent something
+    struct peer peer;     // while it waits
+    int64_t since_ns;     // when it began to wait
+    bool agent_told;      // that nothing more comes
+    struct sockaddr_storage address;
+    socklen_t address_size;
+};
+
+struct acceptor {
+    pthread_t thread;
+    struct service *service;
+    acceptor_give_fn *give;
+    void *user;
+    int listening, epoll, stop;
+    bool telnet;
+    int pause_ms;                // 0: it listens
+    struct client *first, *last; // as they came
+    unsigned waiting, ready;     // connections that wait; those of them that have sent something
+};
+
+static bool watch(struct acceptor *a, struct side *side, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = side};
+    if (side->watched == events)
+        return true;
+    int how = side->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    // Errors and hang-ups come even where nothing is asked for; a side without interest is taken out.
+    if (!events)
+        how = EPOLL_CTL_DEL;
+    side->watched = events;
+    return epoll_ctl(a->epoll, how, side->fd, &event) == 0;
+}
+
+static void wait_no_more(struct acceptor *a, struct client *c, enum wait_end how)
+{
+    a->waiting--;
+    a->ready -= c->has_said;
+    c->waits = false;
+    connections_wait_ended(a->service->connections, how);
+}
+
+static void drop(struct acceptor *a, struct client *c, bool close_it)
+{
+    watch(a, &c->here, 0);
+    if (c->agent.fd >= 0) {
+        watch(a, &c->agent, 0);
+        close(c->agent.fd);
+    }
+    c->agent.fd = -1;
+    if (c->waits)
+        wait_no_more(a, c, WAIT_EVICTED);
+    if (c->entry)
+        connections_remove(a->service->connections, c->entry); // before the number can be somebody else's
+    if (close_it)
+        close(c->here.fd);
+    c->dead = true; // freed after the round: it may have one more event in it
+}
+
+static void free_dead(struct acceptor *a)
+{
+    for (struct client *c = a->first, *next; c; c = next) {
+        next = c->next;
+        if (!c->dead)
+            continue;
+        if (c->next)
+            c->next->previous = c->previous;
+        else
+            a->last = c->previous;
+        if (c->previous)
+            c->previous->next = c->next;
+        else
+            a->first = c->next;
+        telnet_free(&c->telnet);
+        buf_free(&c->here.out);
+        buf_free(&c->agent.out);
+        buf_free(&c->said);
+        free(c);
+    }
+}
+
+static struct client *keep(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+{
+    struct client *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->address = *address;
+    c->address_size = size;
+    c->here = (struct side){.client = c, .fd = fd};
+    c->agent = (struct side){.client = c, .fd = -1};
+    c->previous = a->last;
+    if (a->last)
+        a->last->next = c;
+    else
+        a->first = c;
+    a->last = c;
+    return c;
+}
+
+// ---- waiting for a place in the table
+
+// Closes the silent connection that has waited longest; false: all of them have sent something.
+static bool turn_away_one(struct acceptor *a)
+{
+    for (struct client *c = a->first; c; c = c->next) {
+        if (c->dead || !c->waits || c->has_said)
+            continue;
+        drop(a, c, true);
+        return true;
+    }
+    return false;
+}
+
+// False: it need not wait, or too many connections wait.
+static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+{
+    struct connections *table = a->service->connections;
+    struct peer peer;
+    if (!connections_should_wait(table, fd, (const struct sockaddr *)address, &peer))
+        return false;
+    if (a->waiting / WAITING_SHARE >= a->service->limits.connections && !turn_away_one(a))
+        return false;
+    struct client *c = keep(a, fd, address, size);
+    if (!c)
+        return false;
+    c->peer = peer;
+    c->since_ns = clock_monotonic_ns();
+    c->waits = true;
+    a->waiting++;
+    connections_wait(table);
+    if (!watch(a, &c->here, EPOLLIN))
+        drop(a, c, true);
+    return true;
+}
+
+// Reads the client's first byte and leaves it in the socket. False if there is none yet, or if the connection has ended and
+// is dropped.
+static bool peek_first(struct acceptor *a, struct client *c, char *first)
+{
+    ssize_t n = recv(c->here.fd, first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n > 0)
+        return true;
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        drop(a, c, true);
+    return false;
+}
+
+static void hear_waiting(struct acceptor *a, struct client *c)
+{
+    char first;
+    if (!peek_first(a, c, &first))
+        return;
+    c->has_said = true;
+    a->ready++;
+    watch(a, &c->here, 0); // until it has a place
+}
+
+// Whether its client on this machine has closed its socket. A client that has only shut down its sending side still reads answers.
+static bool has_gone(const struct client *c)
+{
+    struct peer now;
+    if (!c->peer.known)
+        return false;
+    peer_look(c->here.fd, (const struct sockaddr *)&c->address, &now);
+    return !now.known || now.inode != c->peer.inode;
+}
+
+static void admit(struct acceptor *a, struct client *c)
+{
+    if (has_gone(c)) {
+        drop(a, c, true);
+        return;
+    }
+    wait_no_more(a, c, WAIT_ADMITTED);
+    if (!a->telnet) {
+        drop(a, c, false);
+        a->give(a->user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
+        return;
+    }
+    c->entry = connections_add(a->service->connections, c->here.fd, (struct sockaddr *)&c->address);
+    if (!c->entry) {
+        drop(a, c, true);
+        return;
+    }
+    if (!watch(a, &c->here, EPOLLIN))
+        drop(a, c, true);
+}
+
+// Gives free places to connections with requests, the oldest first. A client without a free place does not hold up the others.
+static void admit_waiting(struct acceptor *a)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    const struct peer *refused = NULL;
+    for (struct client *c = a->first; c && a->waiting; c = c->next) {
+        if (c->dead || !c->waits)
+            continue;
+        bool ready = c->has_said && !(refused && peer_equal(refused, &c->peer));
+        if (ready && connections_take_place(a->service->connections, &c->peer)) {
+            admit(a, c);
+            continue;
+        }
+        if (ready)
+            refused = &c->peer; // alive until free_dead
+        if (now_ns - c->since_ns >= a->service->limits.idle_timeout_ns) {
+            wait_no_more(a, c, WAIT_TIMED_OUT);
+            drop(a, c, true);
+        }
+    }
+}
+
+// Closes it so that nothing of it stays in the kernel.
+static void reset(int fd)
+{
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
+    close(fd);
+}
+
+static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+{
+    if (!connections_in_pace(a->service->connections, fd, (const struct sockaddr *)address)) {
+        reset(fd);
+        return;
+    }
+    if (let_wait(a, fd, address, size))
+        return;
+    if (!a->telnet) {
+        a->give(a->user, fd, (const struct sockaddr *)address, size);
+        return;
+    }
+    struct connection *entry = connections_add(a->service->connections, fd, (const struct sockaddr *)address);
+    struct client *c = entry ? keep(a, fd, address, size) : NULL;
+    if (!c) {
+        if (entry)
+            connections_remove(a->service->connections, entry);
+        close(fd);
+        return;
+    }
+    c->entry = entry;
+    if (!watch(a, &c->here, EPOLLIN))
+        drop(a, c, true);
+}
+
+static void pause_for(struct acceptor *a, int ms)
+{
+    epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->listening, NULL);
+    a->pause_ms = ms;
+}
+
+static void accept_all(struct acceptor *a)
+{
+    admit_waiting(a); // before new connections
+    for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
+        struct sockaddr_storage address = {0};
+        socklen_t size = sizeof address;
+        if (!connections_room(a->service->connections)) {
+            pause_for(a, NO_ROOM_MS);
+            return;
+        }
+        int fd = accept4(a->listening, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            accept_one(a, fd, &address, size);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+            log_warning("no more connections for a moment: %s", strerror(errno));
+            pause_for(a, NO_DESCRIPTOR_MS);
+        }
+        if (errno != EINTR && errno != ECONNABORTED)
+            return;
+    }
+}
+
+// The first byte says what it is.
+static void recognise(struct acceptor *a, struct client *c)
+{
+    char first;
+    if (!peek_first(a, c, &first))
+        return;
+    if (first >= 'a' && first <= 'z') {
+        c->speaks_telnet = true;
+        telnet_begin(&c->telnet, a->service);
+        connections_phase(a->service->connections, c->entry, PHASE_TALKING);
+    } else {
+        drop(a, c, false);
+        a->give(a->user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
+    }
+}
+
+static void read_client(struct acceptor *a, struct client *c)
+{
+    char piece[PIECE_BYTES];
+    ssize_t n = recv(c->here.fd, piece, sizeof piece, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0) {
+        drop(a, c, true);
+        return;
+    }
+    connections_phase(a->service->connections, c->entry, PHASE_TALKING);
+    telnet_feed(&c->telnet, (struct str){piece, (size_t)n}, &c->here.out, &c->agent.out);
+    if (c->telnet.admitted)
+        connections_prove(a->service->connections, c->entry);
+}
+
+// True: all of it is gone, or what is left waits.
+static bool send_some(struct side *side)
+{
+    ssize_t n = send(side->fd, side->out.data, side->out.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    memmove(side->out.data, side->out.data + n, side->out.size - (size_t)n);
+    side->out.size -= (size_t)n;
+    return true;
+}
+
+static void lose_agent(struct acceptor *a, struct client *c, bool in_order)
+{
+    if (c->agent.fd >= 0) {
+        watch(a, &c->agent, 0);
+        close(c->agent.fd);
+    }
+    c->agent.fd = -1;
+    if (!in_order || c->agent.out.size)
+        buf_add_str(&c->here.out, STR("put: the agent does not take points now\n"));
+    c->agent.out.size = 0;
+}
+
+static void reach_agent(struct acceptor *a, struct client *c)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && agent_connect(fd, a->service->agent_socket.data) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    c->agent.fd = fd;
+    if (fd < 0)
+        lose_agent(a, c, false);
+}
+
+static void hear_agent(struct acceptor *a, struct client *c)
+{
+    char piece[PIECE_BYTES];
+    ssize_t n = recv(c->agent.fd, piece, sizeof piece, MSG_DONTWAIT);
+    if (n > 0)
+        telnet_agent_said((struct str){piece, (size_t)n}, &c->said, &c->here.out);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        lose_agent(a, c, n == 0 && c->agent_told);
+}
+
+// After anything has happened: sends what can be sent, asks for what is wanted next.
+static void settle(struct acceptor *a, struct client *c)
+{
+    if (c->agent.out.size && c->agent.fd < 0)
+        reach_agent(a, c);
+    if (c->agent.out.size && c->agent.fd >= 0 && !send_some(&c->agent))
+        lose_agent(a, c, false);
+    if (c->telnet.ended && c->agent.fd >= 0 && !c->agent.out.size && !c->agent_told) {
+        shutdown(c->agent.fd, SHUT_WR);
+        c->agent_told = true;
+    }
+    bool broken = (c->here.out.size && !send_some(&c->here)) || c->here.out.failed || c->agent.out.failed;
+    if (broken || (c->telnet.ended && c->agent.fd < 0 && !c->here.out.size)) {
+        drop(a, c, true);
+        return;
+    }
+    bool room = c->here.out.size < WAITING_BYTES_MAX && c->agent.out.size < WAITING_BYTES_MAX;
+    bool good = watch(a, &c->here,
+                      (uint32_t)(!c->telnet.ended && room ? EPOLLIN : 0) | (uint32_t)(c->here.out.size ? EPOLLOUT : 0));
+    if (c->agent.fd >= 0)
+        good = watch(a, &c->agent, (uint32_t)EPOLLIN | (uint32_t)(c->agent.out.size ? EPOLLOUT : 0)) && good;
+    if (!good)
+        drop(a, c, true);
+}
+
+static void deal_with(struct acceptor *a, struct side *side, uint32_t events)
+{
+    struct client *c = side->client;
+    if (c->dead)
+        return;
+    if (c->waits) {
+        hear_waiting(a, c);
+        return;
+    }
+    if (!c->speaks_telnet) {
+        recognise(a, c);
+        return;
+    }
+    if (side == &c->agent && c->agent.fd >= 0 && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        hear_agent(a, c);
+    if (side == &c->here && events & EPOLLERR)
+        drop(a, c, true);
+    else if (side == &c->here && events & (EPOLLIN | EPOLLHUP) && !c->telnet.ended)
+        read_client(a, c);
+    else if (side == &c->here && events & EPOLLHUP)
+        drop(a, c, true); // nobody is there to be answered
+    if (!c->dead)
+        settle(a, c);
+}
+
+static int timeout_ms(const struct acceptor *a)
+{
+    return a->pause_ms ? a->pause_ms : a->ready ? PLACE_LOOK_MS : a->waiting ? SILENT_LOOK_MS : -1;
+}
+
+static void *run(void *user)
+{
+    struct acceptor *a = user;
+    struct epoll_event events[EVENTS_MAX];
+    for (;;) {
+        int n = epoll_wait(a->epoll, events, EVENTS_MAX, timeout_ms(a));
+        if (a->pause_ms) {
+            struct epoll_event listening = {.events = EPOLLIN, .data.ptr = &a->listening};
+            if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->listening, &listening) == 0)
+                a->pause_ms = 0;
+        }
+        for (int i = 0; i < n; i++) {
+            if (events[i].data.ptr == &a->stop)
+                return NULL;
+            if (events[i].data.ptr == &a->listening)
+                accept_all(a);
+            else
+                deal_with(a, events[i].data.ptr, events[i].events);
+        }
+        admit_waiting(a);
+        free_dead(a);
+    }
+}
+
+int acceptor_create(int listening, struct service *service, acceptor_give_fn *give, void *user, struct acceptor **out,
+                    struct error *e)
+{
+    struct acceptor *a = calloc(1, sizeof *a);
+    *out = NULL;
+    if (!a)
+        return error_set(e, -ENOMEM, "no memory for the server");
+    *a = (struct acceptor){.service = service, .give = give, .user = user, .listening = listening};
+    a->telnet = service->agent_socket.size && !service->auth.tls && !service->only_dragon_points;
+    a->epoll = epoll_create1(EPOLL_CLOEXEC);
+    a->stop = eventfd(0, EFD_CLOEXEC);
+    struct epoll_event knock = {.events = EPOLLIN, .data.ptr = &a->listening},
+                       end = {.events = EPOLLIN, .data.ptr = &a->stop};
+    int rc = a->epoll < 0 || a->stop < 0 || epoll_ctl(a->epoll, EPOLL_CTL_ADD, listening, &knock) != 0 ||
+                     epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->stop, &end) != 0
+                 ? -errno
+                 : -pthread_create(&a->thread, NULL, run, a);
+    if (rc) {
+        if (a->epoll >= 0)
+            close(a->epoll);
+        if (a->stop >= 0)
+            close(a->stop);
+        free(a);
+        return error_set(e, rc, "cannot wait for connections: %s", strerror(-rc));
+    }
+    *out = a;
+    return 0;
+}
+
+void acceptor_destroy(struct acceptor *a)
+{
+    if (!a)
+        return;
+    uint64_t one = 1;
+    ssize_t n;
+    do
+        n = write(a->stop, &one, sizeof one);
+    while (n < 0 && errno == EINTR);
+    pthread_join(a->thread, NULL);
+    for (struct client *c = a->first; c; c = c->next)
+        if (!c->dead)
+            drop(a, c, true);
+    free_dead(a);
+    close(a->epoll);
+    close(a->stop);
+    free(a);
+}

@@ -1,0 +1,578 @@
+// connections.c - a list under one lock, and a thread that looks through it a few times per
+// time-out.
+//
+// Phases change several times a request, so changing one wakes nobody: the watcher looks at fixed
+// intervals while there are connections (a time-out may come 1/8 late), and sleeps while there are
+// none.
+#include "http/connections.h"
+
+#include "base/clock.h"
+#include "base/condition.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The list is short (hundreds), so it is searched, not indexed.
+enum {
+    MARGIN = 2,         // times as many, with those that are still to be closed
+    KNOWN_CLIENTS = 64, // that are remembered when they have no connection
+};
+
+// The client of a younger silent connection may be about to send its request.
+static const int64_t YOUNG_NS = NS_PER_S;
+// If no connection has come for so long, the library has dropped the connections of the reserved places.
+static const int64_t RESERVED_NS = 5 * (int64_t)NS_PER_S;
+
+// So many connections at once, then one each `interval`: `full_ns` is the time at which as many as `burst` may
+// come again.
+struct pace {
+    int64_t full_ns;
+};
+
+// Lives as long as it has connections, and longer when it is known.
+struct client {
+    struct client *next;
+    struct peer peer;
+    bool own;
+    unsigned held, open, unproved; // connections: all; not shut; not shut and unproved
+    int64_t known_ns;              // when a connection of it was proved last; 0: never
+    struct pace pace;              // while it is strange
+};
+
+struct connection {
+    struct connection *next, *previous;
+    struct client *client;
+    struct peer peer;
+    int64_t opened_ns, since_ns; // since: when its phase began
+    int fd;
+    enum connection_phase phase;
+    bool shut;   // told to go; no longer counted
+    bool proved; // written by its owner, under the lock
+};
+
+struct connections {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t watcher;
+    struct connection_options options;
+    struct connection *first;
+    struct client *clients;
+    unsigned unproved_strange; // of clients that are not known
+    struct pace pace;          // of all connections: within it nobody asks whose they are
+    unsigned held;             // how many connections there are, the shut ones among them
+    unsigned reserved;         // places of connections that are on their way here,
+    int64_t reserved_ns;       // the last since then
+    struct connection_counts counts;
+    int64_t look_every_ns;
+    bool stop, draining;
+};
+
+static bool is_busy(const struct connection *connection)
+{
+    return connection->phase != PHASE_WAITING && connection->phase != PHASE_TALKING;
+}
+
+// ---- clients
+
+static bool is_strange(const struct client *client)
+{
+    return !client->own && !client->known_ns;
+}
+
+// Counts a connection of the client that is not shut as unproved, or no longer.
+static void count_unproved(struct connections *c, struct client *client, int more)
+{
+    client->unproved += (unsigned)more;
+    if (!client->own)
+        c->counts.unproved += (unsigned)more;
+    if (is_strange(client))
+        c->unproved_strange += (unsigned)more;
+}
+
+static struct client *look_for_client(struct connections *c, const struct peer *peer)
+{
+    struct client *client = c->clients;
+    while (client && !peer_equal(&client->peer, peer))
+        client = client->next;
+    return client;
+}
+
+static struct client *find_client(struct connections *c, const struct peer *peer)
+{
+    struct client *client = look_for_client(c, peer);
+    if (client || !(client = calloc(1, sizeof *client)))
+        return client;
+    client->peer = *peer;
+    client->own = peer_is_own(peer);
+    client->next = c->clients;
+    c->clients = client;
+    return client;
+}
+
+static void free_client(struct connections *c, struct client *client)
+{
+    struct client **at = &c->clients;
+    while (*at != client)
+        at = &(*at)->next;
+    *at = client->next;
+    free(client);
+}
+
+// It has lost a connection, or got none. Of those that have none left the known ones stay, the latest of them; a stranger
+// stays while it is ahead of its pace.
+static void forget_clients(struct connections *c, struct client *client)
+{
+    struct client *oldest = NULL;
+    unsigned known = 0;
+    if (client->held)
+        return;
+    bool ahead = client->pace.full_ns > clock_monotonic_ns();
+    if ((is_strange(client) && !ahead) || client->own) {
+        free_client(c, client);
+        return;
+    }
+    for (struct client *i = c->clients; i; i = i->next) {
+        if (i->held)
+            continue;
+        known++;
+        if (!oldest || i->known_ns < oldest->known_ns)
+            oldest = i;
+    }
+    if (known > KNOWN_CLIENTS)
+        free_client(c, oldest);
+}
+
+// ---- closing
+
+static void shut(struct connections *c, struct connection *connection)
+{
+    if (connection->shut)
+        return;
+    connection->shut = true;
+    c->counts.open--;
+    connection->client->open--;
+    if (!connection->proved)
+        count_unproved(c, connection->client, -1);
+    shutdown(connection->fd, SHUT_RDWR);
+}
+
+static void shut_overdue(struct connections *c, int64_t now_ns)
+{
+    for (struct connection *i = c->first; i; i = i->next) {
+        int64_t timeout_ns = c->options.timeout_ns[i->phase], unproved_ns = c->options.unproved_timeout_ns;
+        bool late = timeout_ns && now_ns - i->since_ns >= timeout_ns;
+        late |= unproved_ns && !i->proved && !i->client->own && now_ns - i->opened_ns >= unproved_ns;
+        if (i->shut || !late)
+            continue;
+        shut(c, i);
+        c->counts.timed_out++;
+    }
+}
+
+static void *watch(void *user)
+{
+    struct connections *c = user;
+    pthread_mutex_lock(&c->lock);
+    while (!c->stop) {
+        if (!c->first) {
+            pthread_cond_wait(&c->changed, &c->lock);
+            continue;
+        }
+        int64_t now_ns = clock_monotonic_ns();
+        shut_overdue(c, now_ns);
+        int64_t next_ns = now_ns + c->look_every_ns;
+        // Whatever wakes it, an early look does no harm.
+        condition_wait_until(&c->changed, &c->lock, next_ns);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+static int64_t look_interval_ns(const struct connection_options *options)
+{
+    enum { LOOKS_PER_TIMEOUT = 8 };
+    int64_t shortest_ns = INT64_C(3600) * NS_PER_S;
+    for (int phase = 0; phase < PHASE_COUNT; phase++)
+        if (options->timeout_ns[phase] && options->timeout_ns[phase] < shortest_ns)
+            shortest_ns = options->timeout_ns[phase];
+    if (options->unproved_timeout_ns && options->unproved_timeout_ns < shortest_ns)
+        shortest_ns = options->unproved_timeout_ns;
+    return shortest_ns / LOOKS_PER_TIMEOUT + 1;
+}
+
+int connections_create(const struct connection_options *options, struct connections **out, struct error *e)
+{
+    struct connections *c = calloc(1, sizeof *c);
+    *out = NULL;
+    if (!c)
+        return error_set(e, -ENOMEM, "no memory for the table of connections");
+    c->options = *options;
+    c->look_every_ns = look_interval_ns(options);
+    pthread_mutex_init(&c->lock, NULL);
+    condition_init(&c->changed);
+    int rc = pthread_create(&c->watcher, NULL, watch, c);
+    if (rc) {
+        pthread_cond_destroy(&c->changed);
+        pthread_mutex_destroy(&c->lock);
+        free(c);
+        return error_set(e, -rc, "cannot start the thread that watches connections: %s", strerror(rc));
+    }
+    *out = c;
+    return 0;
+}
+
+void connections_destroy(struct connections *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->stop = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(c->watcher, NULL);
+    for (struct connection *i = c->first, *next; i; i = next) {
+        next = i->next;
+        free(i);
+    }
+    while (c->clients)
+        free_client(c, c->clients);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+const struct peer *connection_peer(const struct connection *connection)
+{
+    return &connection->peer;
+}
+
+// ---- making room
+
+// What goes first among a client's: the oldest unproved connection, whatever it does, else the one
+// that has been idle longest.
+static bool goes_before(const struct connection *a, const struct connection *b)
+{
+    if (!b || a->proved != b->proved)
+        return !b || !a->proved;
+    return a->proved ? a->since_ns < b->since_ns : a->opened_ns < b->opened_ns;
+}
+
+// One of a client's (NULL: of all) connections; NULL when all of them are busy.
+static struct connection *find_idle(const struct connections *c, const struct client *client, bool unproved_only)
+{
+    struct connection *first = NULL;
+    for (struct connection *i = c->first; i; i = i->next) {
+        if (i->shut || i->phase == PHASE_ANSWERING || (i->proved && (is_busy(i) || unproved_only)) ||
+            (client && i->client != client))
+            continue;
+        if (goes_before(i, first))
+            first = i;
+    }
+    return first;
+}
+
+// False when all of them are busy.
+static bool evict(struct connections *c, const struct client *client, bool unproved_only)
+{
+    struct connection *first = find_idle(c, client, unproved_only);
+    if (!first)
+        return false;
+    shut(c, first);
+    c->counts.evicted++;
+    return true;
+}
+
+// The client with the most unproved connections, our own user last. NULL: there is none.
+static const struct client *find_crowd(const struct connections *c, bool strange_only)
+{
+    const struct client *crowd = NULL;
+    for (const struct client *i = c->clients; i; i = i->next) {
+        if (!i->unproved || (strange_only && !is_strange(i)))
+            continue;
+        if (!crowd || (crowd->own && !i->own) || (crowd->own == i->own && i->unproved > crowd->unproved))
+            crowd = i;
+    }
+    return crowd;
+}
+
+static bool make_room(struct connections *c, const struct client *client)
+{
+    const struct connection_options *o = &c->options;
+    if (is_strange(client)) {
+        if (o->most_unproved_per_client && client->unproved >= o->most_unproved_per_client)
+            evict(c, client, true);
+        const struct client *crowd =
+            o->most_unproved && c->unproved_strange >= o->most_unproved ? find_crowd(c, true) : NULL;
+        if (crowd)
+            evict(c, crowd, true);
+    }
+    if (client->open >= o->most_per_client && !evict(c, client, false))
+        return false;
+    if (c->counts.open < o->most)
+        return true;
+    const struct client *crowd = find_crowd(c, false);
+    return (crowd && evict(c, crowd, true)) || evict(c, NULL, false);
+}
+
+// ---- waiting for a place
+
+// Whether closing it loses no request.
+static bool is_harmless(const struct connection *connection, int64_t now_ns)
+{
+    char byte;
+    int64_t since_ns = connection->proved ? connection->since_ns : connection->opened_ns;
+    if (is_strange(connection->client))
+        return true;
+    return now_ns - since_ns >= YOUNG_NS && recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+}
+
+// The clients of connections on their way are not known yet: all of them may be this client's.
+static bool is_full(struct connections *c, const struct client *client)
+{
+    if (clock_monotonic_ns() - c->reserved_ns >= RESERVED_NS)
+        c->reserved = 0;
+    return (client ? client->open : 0) + c->reserved >= c->options.most_per_client ||
+           c->counts.open + c->reserved >= c->options.most;
+}
+
+// The connection that make_room would close. NULL: it would close none, or all are busy.
+static struct connection *find_next(const struct connections *c, const struct client *client)
+{
+    if (client && client->open >= c->options.most_per_client)
+        return find_idle(c, client, false);
+    if (c->counts.open < c->options.most)
+        return NULL;
+    const struct client *crowd = find_crowd(c, false);
+    struct connection *next = crowd ? find_idle(c, crowd, true) : NULL;
+    return next ? next : find_idle(c, NULL, false);
+}
+
+static bool may_wait(const struct peer *peer, const struct client *client)
+{
+    return peer_is_own(peer) || (client && client->known_ns);
+}
+
+bool connections_should_wait(struct connections *c, int fd, const struct sockaddr *client, struct peer *peer)
+{
+    pthread_mutex_lock(&c->lock);
+    unsigned least = c->options.most < c->options.most_per_client ? c->options.most : c->options.most_per_client;
+    bool room = c->counts.open + c->reserved < least; // for whomever: the kernel need not be asked
+    pthread_mutex_unlock(&c->lock);
+    if (room)
+        return false;
+    peer_look(fd, client, peer);
+    pthread_mutex_lock(&c->lock);
+    const struct client *known = look_for_client(c, peer);
+    bool wait = may_wait(peer, known) && is_full(c, known);
+    pthread_mutex_unlock(&c->lock);
+    return wait;
+}
+
+bool connections_take_place(struct connections *c, const struct peer *peer)
+{
+    pthread_mutex_lock(&c->lock);
+    const struct client *client = look_for_client(c, peer);
+    bool place = !may_wait(peer, client) || !is_full(c, client);
+    struct connection *next = place ? NULL : find_next(c, client);
+    if (next && is_harmless(next, clock_monotonic_ns())) {
+        shut(c, next);
+        c->counts.evicted++;
+        place = true;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return place;
+}
+
+void connections_reserve(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->reserved++;
+    c->reserved_ns = clock_monotonic_ns();
+    pthread_mutex_unlock(&c->lock);
+}
+
+void connections_release(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->reserved -= c->reserved > 0;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void connections_wait(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->counts.waiting++;
+    c->counts.accepted++;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void connections_wait_ended(struct connections *c, enum wait_end how)
+{
+    pthread_mutex_lock(&c->lock);
+    c->counts.waiting--;
+    c->counts.accepted -= how == WAIT_ADMITTED; // connections_add counts it
+    c->counts.evicted += how == WAIT_EVICTED;
+    c->counts.timed_out += how == WAIT_TIMED_OUT;
+    pthread_mutex_unlock(&c->lock);
+}
+
+bool connections_wanted(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool wanted = c->counts.waiting > 0;
+    pthread_mutex_unlock(&c->lock);
+    return wanted;
+}
+
+// ---- pace
+
+static bool step(const struct connection_options *o, struct pace *pace, int64_t now_ns)
+{
+    int64_t interval_ns = NS_PER_S / o->strange_a_second;
+    int64_t full_ns = (pace->full_ns > now_ns ? pace->full_ns : now_ns) + interval_ns;
+    if (full_ns - now_ns > interval_ns * o->strange_burst)
+        return false;
+    pace->full_ns = full_ns;
+    return true;
+}
+
+bool connections_in_pace(struct connections *c, int fd, const struct sockaddr *address)
+{
+    struct peer peer;
+    if (!c->options.strange_a_second)
+        return true;
+    pthread_mutex_lock(&c->lock);
+    bool in_pace = step(&c->options, &c->pace, clock_monotonic_ns());
+    pthread_mutex_unlock(&c->lock);
+    if (in_pace)
+        return true;
+    peer_look(fd, address, &peer);
+    if (peer_is_own(&peer))
+        return true;
+    pthread_mutex_lock(&c->lock);
+    struct client *client = find_client(c, &peer);
+    in_pace = client && (!is_strange(client) || step(&c->options, &client->pace, clock_monotonic_ns()));
+    c->counts.refused += !in_pace;
+    if (client)
+        forget_clients(c, client);
+    pthread_mutex_unlock(&c->lock);
+    return in_pace;
+}
+
+struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client)
+{
+    struct connection *connection = calloc(1, sizeof *connection);
+    if (!connection)
+        return NULL;
+    connection->fd = fd;
+    connection->phase = PHASE_WAITING;
+    connection->opened_ns = connection->since_ns = clock_monotonic_ns();
+    peer_look(fd, client, &connection->peer);
+    pthread_mutex_lock(&c->lock);
+    connection->client = find_client(c, &connection->peer);
+    if (!connection->client) {
+        pthread_mutex_unlock(&c->lock);
+        free(connection);
+        return NULL;
+    }
+    bool room = make_room(c, connection->client);
+    connection->client->held++;
+    connection->client->open++;
+    count_unproved(c, connection->client, 1);
+    connection->next = c->first;
+    if (c->first)
+        c->first->previous = connection;
+    else
+        pthread_cond_broadcast(&c->changed);
+    c->first = connection;
+    c->held++;
+    c->counts.open++;
+    c->counts.accepted++;
+    if (!room) {
+        shut(c, connection);
+        c->counts.refused++;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return connection;
+}
+
+bool connections_room(struct connections *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool room = c->held / MARGIN < c->options.most;
+    pthread_mutex_unlock(&c->lock);
+    return room;
+}
+
+void connections_remove(struct connections *c, struct connection *connection)
+{
+    pthread_mutex_lock(&c->lock);
+    if (connection->next)
+        connection->next->previous = connection->previous;
+    if (connection->previous)
+        connection->previous->next = connection->next;
+    else
+        c->first = connection->next;
+    struct client *client = connection->client;
+    c->held--;
+    client->held--;
+    if (!connection->shut) {
+        c->counts.open--;
+        client->open--;
+        if (!connection->proved)
+            count_unproved(c, client, -1);
+    }
+    c->counts.busy -= is_busy(connection);
+    if (c->draining && !c->counts.busy)
+        pthread_cond_broadcast(&c->changed);
+    forget_clients(c, client);
+    pthread_mutex_unlock(&c->lock);
+    free(connection);
+}
+
+void connections_prove(struct connections *c, struct connection *connection)
+{
+    if (connection->proved) // only its owner writes it
+        return;
+    pthread_mutex_lock(&c->lock);
+    struct client *client = connection->client;
+    if (!connection->shut)
+        count_unproved(c, client, -1);
+    connection->proved = true;
+    if (is_strange(client)) // its other connections are no longer those of a stranger
+        c->unproved_strange -= client->unproved;
+    client->known_ns = clock_monotonic_ns();
+    pthread_mutex_unlock(&c->lock);
+}
+
+void connections_phase(struct connections *c, struct connection *connection, enum connection_phase phase)
+{
+    pthread_mutex_lock(&c->lock);
+    c->counts.busy -= is_busy(connection);
+    connection->phase = phase;
+    connection->since_ns = clock_monotonic_ns();
+    c->counts.busy += is_busy(connection);
+    if (c->draining && !c->counts.busy)
+        pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void connections_drain(struct connections *c, int64_t most_ns)
+{
+    int64_t until_ns = clock_monotonic_ns() + most_ns;
+    pthread_mutex_lock(&c->lock);
+    c->draining = true;
+    while (c->counts.busy && condition_wait_until(&c->changed, &c->lock, until_ns))
+        continue;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void connections_counts(struct connections *c, struct connection_counts *out)
+{
+    pthread_mutex_lock(&c->lock);
+    *out = c->counts;
+    pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,54 @@
+// respond.h - what goes back: a status, a body that handlers write with the JSON writer, a few headers.
+//
+// A handler fills a struct answer and knows nothing of sockets. Errors have OpenTSDB's form: {"error":{"code":…,"message":…}}.
+#ifndef SONDE_HTTP_RESPOND_H
+#define SONDE_HTTP_RESPOND_H
+
+#include "base/json_writer.h"
+#include "http/request.h"
+
+enum {
+    ANSWER_HEADERS_MAX = 8,
+    ANSWER_GZIP_FROM_BYTES = 64 * 1024, // smaller bodies gain nothing
+    JSONP_NAME_MAX = 128,
+};
+
+struct stream;
+
+struct answer_header {
+    const char *name;
+    char *value; // in the request's arena
+};
+
+struct answer {
+    int status; // 200, …
+    struct buf body;
+    const char *content_type;
+    struct answer_header headers[ANSWER_HEADERS_MAX];
+    size_t header_count;
+    const char *policy;    // Content-Security-Policy; NULL: nothing is loaded, nothing runs
+    const char *cache;     // Cache-Control; NULL: no-store
+    bool jsonp;            // a script for pages of other servers (answer_finish)
+    struct stream *stream; // instead of a body: what comes, as it comes. The answer's until the server takes it
+};
+
+// Adds a text to a page of HTML: its signs < > & " ' are escaped.
+void answer_add_html(struct buf *out, const char *text);
+
+void answer_begin(struct answer *a, size_t limit_bytes);
+void answer_free(struct answer *a);
+
+// Adds a header; `value` must live as long as the answer (NULL: no memory, the header is left out).
+void answer_header(struct answer *a, const char *name, char *value);
+
+// Throws away what was written and writes the error instead. `details` may be NULL.
+void answer_error(struct answer *a, int status, const char *message, const char *details);
+
+// The same for what a function reported: -EINVAL and -ENOENT are 400, -E2BIG 413, -ETIMEDOUT 408, -EBUSY and -ECANCELED 503, everything else 500.
+void answer_failure(struct answer *a, const struct error *e);
+
+// Last step: an answer that outgrew its limit becomes a 413; wraps it for ?jsonp=; compresses it where the client takes gzip
+// and it is large.
+void answer_finish(struct answer *a, const struct request *r);
+
+#endif

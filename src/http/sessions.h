@@ -1,0 +1,29 @@
+// sessions.h - browsers that have opened the address with a token: each holds a random id as its
+// cookie, and may view.
+//
+// A stolen id is worth nothing: it is no token, it works for one client alone (peer_equal), and the
+// process forgets it at its end. There are at most SESSIONS_MAX; a new one replaces the least
+// recently used.
+#ifndef SONDE_HTTP_SESSIONS_H
+#define SONDE_HTTP_SESSIONS_H
+
+#include "base/str.h"
+#include "http/peer.h"
+
+enum {
+    SESSIONS_MAX = 64,
+    SESSION_ID_SIZE = 64, // characters
+    SESSION_IDLE_S = 86400,
+};
+
+struct sessions;
+
+struct sessions *sessions_create(void); // NULL: no memory
+void sessions_destroy(struct sessions *s);
+
+// Makes a session for this client. False: no random numbers. Thread-safe, like the next functions.
+bool sessions_open(struct sessions *s, const struct peer *peer, char id[SESSION_ID_SIZE + 1]);
+
+bool sessions_check(struct sessions *s, struct str id, const struct peer *peer);
+
+#endif

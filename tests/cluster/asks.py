@@ -1,0 +1,117 @@
+"""The commands that ask, on the nodes of running jobs: tests of the class Cluster (test_cluster.py), whose lab and helpers they use. What HTTP answers is what they are compared with."""
+
+import json
+import os
+import signal
+import time
+
+from lab import until
+
+AROUND = ("SONDE_URL", "SONDE_TOKEN_FILE", "SONDE_SOCKET", "SONDE_JOB", "SONDE_RUN_DIR", "SONDE_NODELIST")
+
+
+class Asks:
+    def around(self, job="sleep 1000"):
+        """The environment of a job's command."""
+        (pid,) = self.running(job)
+        return dict(line.split("=", 1) for line in open(f"/proc/{pid}/environ").read().split("\0") if line.startswith(AROUND))
+
+    def running(self, command):
+        """The process on n1 that is this command itself."""
+        return [pid for pid, text in self.lab.processes("n1", command).items() if text == command]
+
+    def sonde(self, host, *arguments, env=None, code=0, err=""):
+        """What a command prints; its exit code, and what it says on stderr but for whom it asks."""
+        done = self.lab.run(host, "sonde", *arguments, env=env)
+        said = [line for line in done.stderr.splitlines() if not line.startswith("sonde: running job")]
+        self.assertEqual((done.returncode, "\n".join(said)), (code, err), (host, arguments, done.stderr, done.stdout))
+        return done.stdout
+
+    def each_way(self, env):
+        """From the first node through its run folder and through the environment of the job, from another node through that."""
+        return (("n1", None), ("n1", env), ("n3", env))
+
+    def steps(self, slow):
+        """A value a node and round, 10 s apart; one node becomes slow."""
+        begin = int(time.time()) - 1000
+        for i, host in enumerate(self.hosts):
+            lines = "".join(f"put step_seconds {begin + 10 * r} {(1 + 0.01 * ((7 * r + 3 * i) % 5)) * (2 if host == slow and r >= 20 else 1)}\n" for r in range(40))
+            self.assertEqual(self.lab.run(host, "sonde", "put", stdin=lines).returncode, 0)
+
+    def test_commands_answer_for_all_nodes(self):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        env = self.around()
+        self.steps("n2")
+        self.sonde("n3", "annotate", "rate halved", "rank=3", env=env)
+        _, points = self.ask("/api/query?ms&start=1h-ago&no_annotations&m=max:custom%7Bhost=*%7D")
+        _, average = self.ask("/api/query?ms&start=1h-ago&no_annotations&m=max:10s-max:step_seconds")
+        _, notes = self.ask("/sonde/v1/annotations?limit=0")
+        self.assertEqual([n["text"] for n in notes["annotations"]], ["rate halved"])
+        for host, around in self.each_way(env):
+            self.assertEqual(json.loads(self.sonde(host, "query", "--json", "max:custom{host=*}", env=around)), points)
+            self.assertEqual(json.loads(self.sonde(host, "query", "--json", "max:10s-max:step_seconds", env=around)), average)
+            listed = json.loads(self.sonde(host, "query", "--list", "--json", env=around))
+            self.assertEqual({s["tags"]["host"]: s["points"] for s in listed if s["metric"] == "step_seconds"}, dict.fromkeys(self.hosts, 40))
+            self.assertEqual(json.loads(self.sonde(host, "query", "--annotations", "--json", env=around)), notes["annotations"])
+            (tag,) = json.loads(self.sonde(host, "query", "--tags=custom", "--json", env=around))
+            self.assertEqual((tag["key"], tag["values"], tag["examples"]), ("host", 3, list(self.hosts)))
+            found = json.loads(self.sonde(host, "detect", "--json", "step_seconds", env=around, code=3))
+            self.assertEqual({m["member"]: m["state"] for m in found["members"]}, {"host=n1": "good", "host=n2": "slow", "host=n3": "good"})
+            (job,) = json.loads(self.sonde(host, "status", "--json", env=around))
+            self.assertEqual(([n["host"] for n in job["nodes"]], job["missing"]), (list(self.hosts), ""))
+            self.assertGreaterEqual(job["points"], 3 * 41)
+        self.stop(run)
+
+    def test_a_missing_node_is_named(self):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        env = self.around()
+        self.steps("n3")
+        self.lab.partition("n2")
+        until(lambda: self.ask("/sonde/v1/nodes")[0] == "n2 (not connected)", "n2 is missing")
+        missing = "sonde: missing in the answer: n2 (not connected)"
+        for host, around in self.each_way(env):
+            answer = json.loads(self.sonde(host, "query", "--json", "max:custom{host=*}", env=around, err=missing))
+            self.assertEqual([s["tags"]["host"] for s in answer], ["n1", "n3"])
+            self.sonde(host, "query", "--strict", "max:custom{host=*}", env=around, err=missing, code=4)
+            # The others have all that was asked for.
+            self.sonde(host, "query", "--strict", "max:custom{host=n1}", env=around)
+            listed = json.loads(self.sonde(host, "query", "--list", "--json", "--strict", env=around, err=missing, code=4))
+            self.assertEqual({s["tags"]["host"] for s in listed if s["metric"] == "custom"}, {"n1", "n3"})
+            self.sonde(host, "detect", "--strict", "step_seconds", env=around, err=missing, code=4)
+            self.sonde(host, "detect", "step_seconds", env=around, err=missing, code=3)
+            (job,) = json.loads(self.sonde(host, "status", "--json", env=around, err=missing))
+            self.assertEqual(([n["host"] for n in job["nodes"]], job["missing"]), (["n1", "n3"], "n2 (not connected)"))
+            self.sonde(host, "status", "--strict", env=around, err=missing, code=4)
+        self.lab.heal("n2")
+        self.all_answer()
+        self.stop(run)
+
+    def test_two_jobs_at_once(self):
+        for name, seconds in (("one", "1001"), ("two", "1002")):
+            self.start("env", f"SONDE_JOB={name}", "sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", seconds)
+        until(lambda: all(self.running(f"sleep {s}") for s in ("1001", "1002")), "both commands run")
+        for i, job in enumerate(("one", "two")):
+            for host in self.hosts:
+                put = self.lab.run(host, "sonde", "put", "custom", str(i), env={"SONDE_SOCKET": f"/tmp/sonde-0/{job}/agent.sock"})
+                self.assertEqual(put.returncode, 0, put.stderr)
+
+        def answers(job):
+            asked = self.lab.run("n1", "sonde", "query", "--json", "max:0all-max:custom{host=*}", "--job", job)
+            return {s["tags"]["host"]: max(s["dps"].values()) for s in json.loads(asked.stdout)} if asked.returncode == 0 else None
+        for i, job in enumerate(("one", "two")):
+            until(lambda: answers(job) == dict.fromkeys(self.hosts, i), lambda: f"all of {job} answer: {answers(job)}")
+        both = json.loads(self.sonde("n1", "query", "--json", "max:0all-max:custom{host=*}", "one", "two"))
+        self.assertEqual([(s["tags"]["job"], s["tags"]["host"], max(s["dps"].values())) for s in both], [(job, host, i) for i, job in enumerate(("one", "two")) for host in self.hosts])
+        (second,) = json.loads(self.sonde("n1", "query", "--json", "max:0all-max:custom{job=two}", "one", "two"))
+        self.assertEqual((second["tags"], second["aggregateTags"]), ({"job": "two"}, ["host"]))
+        listed = json.loads(self.sonde("n1", "query", "--list", "--json", "one", "two"))
+        self.assertEqual(sorted((s["tags"]["job"], s["tags"]["host"]) for s in listed if s["metric"] == "custom"), [(job, host) for job in ("one", "two") for host in self.hosts])
+        self.sonde("n1", "query", "--list", "--job", "oone", code=1, err="sonde: error: there is no job oone, neither running nor recorded; running: two, one; did you mean one?")
+        for pid in self.running("sleep 1001") + self.running("sleep 1002"):
+            os.kill(pid, signal.SIGTERM)
+        for process in self.started:
+            process.communicate(timeout=60)
