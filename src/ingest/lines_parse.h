@@ -41,7 +41,7 @@ struct line_item {
 struct line {
     struct line_item items[LINE_ITEMS_MAX];
     size_t item_count;
-    struct str annotation; // its text, not empty; empty: the line is none
+    struct str annotation; // its text; empty if the line is no annotation
     struct store_label labels[STORE_LABELS_MAX];
     size_t label_count;
     bool has_time;

@@ -213,7 +213,7 @@ static void on_relay_end(struct node *n, int status)
     } else {
         bool again = child_is_worth_it(&n->relay);
         say("relay has ended%s (%s)%s", again ? "" : " again", how,
-            again ? "; starting it again" : " and is not started any more");
+            again ? "; starting it again" : " and is not started again");
     }
 }
 
@@ -232,7 +232,7 @@ static void on_agent_end(struct node *n, int status)
         return;
     }
     if (!again)
-        say("agent has ended again (%s) and is not started any more", how);
+        say("agent has ended again (%s) and is not started again", how);
     else
         say("agent has ended (%s): %s", how, e.text);
     agent_process_refuse(&n->agent);
