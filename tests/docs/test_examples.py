@@ -28,6 +28,7 @@ EXCUSED = {
     ("cluster.md", "ssh -NL"): NO_CLUSTER,
     ("dragon.md", "-- dragon PROG.py"): NO_DRAGON,
     ("dragon.md", "-- dragon -s PROG.py"): NO_DRAGON,
+    ("dragon.md", "dragon-sqlite"): "needs databases of Dragon: tests/python/test_import_dragon.py",
     ("examples.md", "scipy_scale_work.py --dragon"): NO_CLUSTER,
     ("examples.md", "merge_sort.py"): NO_CLUSTER,
     ("examples.md", "slow_gpu.py --plot"): NO_CLUSTER,
@@ -65,6 +66,7 @@ BEFORE = {
     ("scripts.md", "sonde run --script"): "printf '#!/bin/sh\\necho queue_length 3\\n' >queue-length.sh\n"
     "printf '#!/bin/sh\\nsleep 1\\n' >step\nchmod +x queue-length.sh step\n",
     ("scripts.md", "ls spool"): "mkdir -p spool\n",
+    ("dragon.md", "python3 PROG.py"): "mkdir -p ~/.config/sonde\necho 'import sonde' >PROG.py\n",
     ("grafana", "sonde run -l 3"): "printf '#!/bin/sh\\nsleep 1\\n' >job\nchmod +x job\n",
     # Grafana's part is to find the files and a token.
     ("grafana", "grafana server"): "cd $SOURCE; [ -e build ] || ln -s $BUILD build\n"
