@@ -321,7 +321,7 @@ static void tell(int fd, const char *format, const char *text)
     char line[ERROR_TEXT_MAX + 16];
     int size = snprintf(line, sizeof line, format, text);
     if (fd >= 0 && size > 0 && write(fd, line, (size_t)size) < 0)
-        log_debug("nobody hears what this agent says: %s", strerror(errno));
+        log_debug("no process reads the messages of this agent: %s", strerror(errno));
 }
 
 // ---- the end ----
@@ -343,7 +343,7 @@ static void set_cut_file_aside(const struct agent *a)
     if (size >= PATH_MAX || rename(a->file_path, aside) != 0)
         log_warning("cannot rename %s, which was cut short, to %s: %s", a->file_path, aside, strerror(errno));
     else
-        log_warning("what is left of %s is kept as %s; the next agent makes a new file", a->file_path, aside);
+        log_warning("the rest of %s is kept as %s; the next agent makes a new file", a->file_path, aside);
 }
 
 static void on_signal(uv_signal_t *handle, int number)

@@ -76,7 +76,7 @@ static int clear_name(const char *path, const struct sockaddr_un *address, struc
     if (refused == 0 || refused == EAGAIN)
         return error_set(e, -EADDRINUSE, "another agent is listening on %s", path);
     if (refused != ECONNREFUSED && refused != ENOENT)
-        return error_set(e, -refused, "cannot tell who listens on %s: %s", path, strerror(refused));
+        return error_set(e, -refused, "cannot find out which process listens on %s: %s", path, strerror(refused));
     if (unlink(path) != 0 && errno != ENOENT)
         return error_set(e, -errno, "cannot remove the socket %s that a dead agent left: %s", path, strerror(errno));
     return 0;

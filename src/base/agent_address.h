@@ -3,7 +3,8 @@
 // abstract name.
 //
 // The abstract name is seen by all processes in the network namespace, and any user may take a name that
-// is free. So both sides check the other's user: the agent those who connect, these the listener.
+// is free. So both sides check the other's user: the agent checks its clients, and a client checks
+// the listener.
 #ifndef SONDE_BASE_AGENT_ADDRESS_H
 #define SONDE_BASE_AGENT_ADDRESS_H
 

@@ -63,7 +63,7 @@ struct clock_line {
     double ns_per_tick; // 0: no line
 };
 
-// A line that somebody else may have written gives any number, but no undefined behaviour.
+// A line from another process may give any number, but no undefined behaviour.
 static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t ticks)
 {
     const double limit = 4e18;

@@ -1,4 +1,5 @@
-// condition.h - condition variables that wait by the monotonic clock: who sets the time of day neither shortens a wait nor draws it out.
+// condition.h - condition variables on the monotonic clock, so that setting the time of day changes
+// no wait.
 #ifndef SONDE_BASE_CONDITION_H
 #define SONDE_BASE_CONDITION_H
 
@@ -9,8 +10,8 @@
 // pthread_cond_destroy when it is no longer needed.
 void condition_init(pthread_cond_t *c);
 
-// Gives `lock` back while it waits. False: `until_ns` (clock_monotonic_ns) has come. True: somebody has signalled it, or nothing has happened, as ever with
-// conditions: what is waited for is to be looked at.
+// Releases `lock` while it waits. False: `until_ns` (clock_monotonic_ns) has come. True: the
+// condition was signalled, or the wakeup is spurious, so the caller checks its predicate again.
 bool condition_wait_until(pthread_cond_t *c, pthread_mutex_t *lock, int64_t until_ns);
 
 #endif

@@ -1,4 +1,4 @@
-// error.h - what went wrong, in words for the person who will read it.
+// error.h - error messages for the people who read them.
 //
 // Functions that can fail return 0 or a negative errno. Where a person will see the failure they
 // also take a `struct error *` (which may be NULL) and leave one line in it: what was being done, to what, why it

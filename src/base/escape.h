@@ -8,11 +8,11 @@
 
 void escape_word(struct buf *out, struct str text);
 
-// The text that the word stands for: the word itself where nothing is escaped, else in `arena` (data NULL: no room there). A backslash before
-// anything else is a backslash.
+// The text of an escaped word: the word itself if it has no escapes, else a copy in `arena` (data
+// NULL: no room there). A backslash before anything else is a backslash.
 struct str unescape_word(struct str word, struct arena *arena);
 
-// As it is where a shell (sh and its like) takes it as one word, else 'in quotes'. The text has no NUL.
+// Unchanged if a POSIX shell reads it as one word, else 'in quotes'. The text has no NUL.
 void escape_for_shell(struct buf *out, struct str text);
 
 #endif

@@ -51,7 +51,7 @@ static int take(int fd, const struct exchange *x, bool sending, struct error *e)
     if (n == 0 && !sending)
         return 1;
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        return error_set(e, -EPIPE, "%s has hung up before it had everything", x->who);
+        return error_set(e, -EPIPE, "%s has hung up before it had received everything", x->who);
     if (n > 0)
         buf_add(x->answer, piece, (size_t)n);
     return 0;
@@ -79,7 +79,7 @@ int exchange_run(int fd, const struct exchange *x, struct error *e)
         if (fds[1].revents) {
             ssize_t got = read(more, piece, sizeof piece);
             if (got < 0 && errno != EINTR)
-                return error_set(e, -errno, "cannot read what is to be sent: %s", strerror(errno));
+                return error_set(e, -errno, "cannot read the data to send: %s", strerror(errno));
             more = got == 0 ? -1 : more;
             text = (struct str){piece, got > 0 ? (size_t)got : 0};
         }

@@ -1,4 +1,5 @@
-// exchange.h - text to an agent, and what it answers. Both directions are served, or both sides might wait for each other.
+// exchange.h - sends text to an agent and reads its answer. Serves both directions at once, so that
+// the two sides never wait for each other.
 #ifndef SONDE_BASE_EXCHANGE_H
 #define SONDE_BASE_EXCHANGE_H
 
@@ -10,15 +11,16 @@
 int exchange_open(const char *path);
 
 struct exchange {
-    const char *who; // "the agent": for the words of failures
-    struct str text; // what is sent…
-    int more;        // …and after it what comes from this descriptor, to its end; -1: nothing
-    int patience_ms; // the other side neither takes nor says anything for so long: -ETIMEDOUT. For `more` nobody is in a hurry
-    int64_t until_ns;   // the same at this instant (clock_monotonic_ns), however far it is; 0: no such instant
-    struct buf *answer; // gets all that is said; what is past its limit is dropped
+    const char *who;    // "the agent": the peer's name in error messages
+    struct str text;    // the text to send…
+    int more;           // …and after it the contents of this descriptor; -1: nothing
+    int patience_ms;    // timeout of a peer that neither reads nor writes: -ETIMEDOUT; waiting for `more` has none
+    int64_t until_ns;   // a deadline for the whole exchange (clock_monotonic_ns); 0: none
+    struct buf *answer; // gets the answer; drops bytes past its limit
 };
 
-// 0 when all was taken and the other side has hung up then. -EPIPE: it hung up before. Otherwise a negative errno; `fd` stays the caller's.
+// 0 if the peer has received everything and then closed the connection. -EPIPE: it closed earlier.
+// Otherwise a negative errno; `fd` stays the caller's.
 int exchange_run(int fd, const struct exchange *x, struct error *e);
 
 #endif

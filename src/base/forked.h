@@ -1,11 +1,12 @@
-// forked.h - what a process that is about to become another program does first.
+// forked.h - the first steps of a child before exec.
 #ifndef SONDE_BASE_FORKED_H
 #define SONDE_BASE_FORKED_H
 
 #include <sys/types.h>
 
-// Between fork and exec, and only what is allowed there: from now on `death_signal` comes when the parent ends (0: none; if `parent` has ended already, this process
-// does, too), and signals are as a program expects them: none ignored, none blocked.
+// Call it between fork and exec; it is async-signal-safe. From now on this process gets
+// `death_signal` when the parent ends (0: none; if `parent` has ended already, this process ends,
+// too). No signal is ignored or blocked any more.
 void forked_begin(pid_t parent, int death_signal);
 
 #endif

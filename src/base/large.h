@@ -1,7 +1,9 @@
-// large.h - memory of many megabytes, in large pages where the system gives them to who asks (transparent huge pages, "madvise").
+// large.h - large blocks in huge pages, if the system offers them on request (transparent huge
+// pages, "madvise").
 //
-// A block that malloc has fresh from the system costs a page fault for every 4 KiB that is touched first, which takes longer than filling it; in pages of 2 MiB it
-// costs a 512th of them. Only whole ones within the block count, so that nothing is taken that would not be used: blocks have LARGE_FROM_BYTES at least.
+// A new block from the system costs a page fault for each 4 KiB at the first access, which takes
+// longer than filling it. Pages of 2 MiB cost a 512th of these faults. Only pages that lie wholly
+// within the block become huge, so that no memory is wasted; blocks have at least LARGE_FROM_BYTES.
 #ifndef SONDE_BASE_LARGE_H
 #define SONDE_BASE_LARGE_H
 
@@ -11,7 +13,7 @@
 
 enum { LARGE_PAGE_BYTES = 2 << 20, LARGE_FROM_BYTES = 2 * LARGE_PAGE_BYTES };
 
-// Before the block is written to. Where it cannot be had nothing changes.
+// Call it before the first write to the block. Without support by the system, nothing changes.
 static inline void large_pages(void *block, size_t size)
 {
     if (size < LARGE_FROM_BYTES)

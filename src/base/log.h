@@ -1,4 +1,4 @@
-// log.h - lines on stderr for the people who run things.
+// log.h - log lines on stderr.
 //
 // "sonde: text" on a terminal or in a file; warnings and errors say so. One line a call, written with one write(2), so that
 // lines of several processes do not mix. The text is made printable (printable.h). Thread-safe.
@@ -7,9 +7,9 @@
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-// Default LOG_WARNING. `who` (a string that lives on; default "sonde") stands in front of every line.
+// Default LOG_WARNING. `who` (a string that lives on; default "sonde") is the prefix of every line.
 void log_setup(enum log_level most, const char *who);
-// "sonde: text" for the person who waits, whatever the level.
+// "sonde: text" for the user, at any level.
 void log_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

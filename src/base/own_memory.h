@@ -36,7 +36,7 @@ void own_memory_give_back(void);
 struct own_memory_keeper {
     _Atomic int64_t looked_ns, eased_ns;
     _Atomic size_t least_bytes; // since memory was returned last
-    _Atomic unsigned looks;     // likewise
+    _Atomic unsigned looks;     // looks since then
 };
 
 enum { OWN_MEMORY_LOOK_MS = 5000 }; // returning 16 MiB every 5 s, page faults included, takes 0.2 % of a processor

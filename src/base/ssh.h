@@ -1,5 +1,6 @@
-// ssh.h - how ssh is called everywhere here: nobody is asked for a password, nothing is forwarded unless the caller says so, and the connection is one of its own, so that it ends
-// with its process. A host that cannot be reached within 8 s is given up, and one that has fallen silent after some times 15 s.
+// ssh.h - the command line of ssh. ssh asks for no password and forwards nothing unless the caller
+// says so. Each call has a connection of its own, so that it ends with its process. ssh gives up
+// after 8 s if it cannot reach the host, and after some times 15 s if the host has fallen silent.
 #ifndef SONDE_BASE_SSH_H
 #define SONDE_BASE_SSH_H
 

@@ -78,7 +78,7 @@ struct buf {
     size_t size, capacity;
     size_t limit; // most bytes it may hold; 0 = no limit. Past it, `failed` is set
     bool failed;
-    bool (*hold)(size_t capacity); // NULL = nobody: asked before it grows; false sets `failed`
+    bool (*hold)(size_t capacity); // called before it grows, NULL = never; false sets `failed`
 };
 
 void buf_free(struct buf *b);

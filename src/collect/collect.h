@@ -1,8 +1,9 @@
-// collect.h - what the node is doing: sources of metrics and the catalogue of all of them.
+// collect.h - metrics of the node: their sources and the catalogue of all metrics.
 //
 // A source is one file (cpu.c, memory.c, …) that registers its rows of the catalogue and a sample function. Files in /proc and /sys are kept open and
-// re-read with one pread; nothing is allocated per sample; what cannot be read is store_missing(), never 0.
-// Used by the sampling thread only; the catalogue is constant and free for all.
+// re-read with one pread; a sample allocates nothing; a value that cannot be read is
+// store_missing(), never 0. Used by the sampling thread only; the catalogue is constant and free
+// for all.
 #ifndef SONDE_COLLECT_COLLECT_H
 #define SONDE_COLLECT_COLLECT_H
 
@@ -29,7 +30,7 @@ struct collect_options {
     const struct store_label *labels; // put on every series (host)
     size_t label_count;
     int level;
-    double rate_s;       // seconds between samples of what has no slower rate of its own; ≤ 0 = 0.5
+    double rate_s;       // seconds between samples of sources without a slower rate of their own; ≤ 0 = 0.5
     const char *folder;  // the run folder
     uid_t uid;           // whose processes are "own"
     const char *job;     // SONDE_JOB of the job whose processes are counted; NULL = none
@@ -41,8 +42,8 @@ struct collect_options {
 struct collect;
 
 // A list of sources, separated by commas or blanks: "NAME=SECONDS" sets a rate, "NAME=off" and "-NAME" leave the source out, "NAME=on" changes nothing;
-// where a NAME stands alone, only such names (and those with =) are sampled. -EINVAL with e set when that is not what `list` is;
-// *unknown is then the name that no source has, or empty.
+// where a NAME stands alone, only such names (and those with =) are sampled. -EINVAL with e set if
+// `list` is malformed; *unknown is then the unknown name, or empty.
 #define COLLECT_RATE_MIN_S 0.01
 #define COLLECT_RATE_MAX_S 3600.0
 int collect_check_sources(const char *list, struct str *unknown, struct error *e);
@@ -53,8 +54,9 @@ struct str collect_source_name(size_t index);
 // How many seconds there are at least between its samples, unless such a list says otherwise; 0 = the collector's rate.
 double collect_source_rate(struct str source);
 
-// Opens what there is at this level. Sources that are missing are left out with a reason (collect_reason). -EINVAL: `sources` names one
-// that is not there. The strings of the options are used until collect_destroy.
+// Opens the sources of this level. It leaves out missing sources with a reason (collect_reason).
+// -EINVAL: `sources` names an unknown source. The strings of the options are used until
+// collect_destroy.
 int collect_create(const struct collect_options *options, struct collect **out, struct error *e);
 void collect_destroy(struct collect *c);
 

@@ -1,4 +1,5 @@
-// fields.h - files of lines "name value", like /proc/meminfo and /proc/vmstat: the numbers of the lines that are wanted.
+// fields.h - files of lines "name value", like /proc/meminfo and /proc/vmstat: reads the numbers of
+// chosen lines.
 //
 // Lines are found by name, wherever they stand. Where each stood is remembered, so a line of no interest costs the search for its end; when a
 // name is not where it was, or the number of lines is another, all lines are looked at again.

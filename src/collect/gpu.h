@@ -1,4 +1,5 @@
-// gpu.h - the GPUs of one vendor: what a way to ask for them (a library, or the kernel's files) has to offer to gpu.c.
+// gpu.h - the GPUs of one vendor: the interface between gpu.c and a backend (a library, or the
+// kernel's files).
 //
 //   gpu.c              the sources gpu-nvidia, gpu-amd, gpu-intel; one thread a GPU, deadlines, series
 //   nvidia.c           NVML          (nvml.h, nvidia_device.c)
@@ -6,8 +7,8 @@
 //   intel.c            Level Zero    (level_zero.h)
 //   gpu_sysfs.c        amdgpu, i915 and xe in /sys, and what the libraries leave out
 //
-// Of a vendor's ways the first that starts and has a GPU is taken; the next ones are then not touched. All functions of a way are called in
-// threads of gpu.c and may block for as long as they like.
+// gpu.c uses the first backend of a vendor that starts and has a GPU, and no later one. It calls
+// all functions of a backend in its own threads, where they may block without limit.
 #ifndef SONDE_COLLECT_GPU_H
 #define SONDE_COLLECT_GPU_H
 
@@ -25,11 +26,11 @@ enum {
     GPU_HOLDERS_MAX = 64, // processes with memory of a GPU, or of a part, that are told apart
 };
 
-// What came of asking a GPU.
+// The result of reading a GPU.
 struct gpu_answer {
-    bool lost;         // for good: it is not asked again
-    bool down;         // it says nothing now
-    const char *words; // a constant: what is wrong; NULL = nothing
+    bool lost;         // for good: gpu.c does not read it again
+    bool down;         // it does not answer now
+    const char *words; // a constant error message; NULL = none
 };
 
 // A process that holds memory of a GPU.
@@ -46,12 +47,12 @@ struct gpu_holder {
 // One GPU, or a part of it that has metrics of its own. Used by one thread at a time.
 struct gpu_device {
     char uuid[GPU_UUID_SIZE];
-    char part[12];                              // "" or, of a part, its index in its GPU (tag mig)
-    bool off[GPU_ROWS];                         // never to be had; what is not off after the first sample gets a series
-    double values[GPU_ROWS];                    // by row - GPU_ROW_FIRST; missing before each sample
-    struct gpu_holder holders[GPU_HOLDERS_MAX]; // pid and bytes, where the way knows them; none before each sample
+    char part[12];           // "" or, of a part, its index in its GPU (tag mig)
+    bool off[GPU_ROWS];      // not available; a row that is not off after the first sample gets a series
+    double values[GPU_ROWS]; // by row - GPU_ROW_FIRST; missing before each sample
+    struct gpu_holder holders[GPU_HOLDERS_MAX]; // pid and bytes, if the backend knows them; none before each sample
     size_t holder_count;
-    void *own; // the way's
+    void *own; // the backend's own
 
     // gpu.c's:
     bool listed[GPU_ROWS];
@@ -120,7 +121,8 @@ struct gpu_symbol {
 void *gpu_library(const char *name, const struct gpu_symbol *symbols, size_t count, void *functions,
                   char why[GPU_WORDS_MAX]);
 
-// The library to open: what the environment says or, unless another root folder is looked at, `name`. NULL with `why`.
+// The library to open: that of the environment variable or, unless the root folder is another one,
+// `name`. NULL with `why`.
 const char *gpu_library_name(const char *variable, const char *name, const char *root, char why[GPU_WORDS_MAX]);
 
 #endif

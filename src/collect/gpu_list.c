@@ -30,7 +30,7 @@ static void say(const struct listing *l, unsigned index, const char *variable, s
     if (size >= (int)sizeof line)
         log_warning("%s: '%.*s' is too long", GPU_LIST_VIRTUAL, STR_ARG(value));
     else if (write(l->to, line, (size_t)size) != size)
-        log_debug("nobody waits for the list of GPUs");
+        log_debug("no process waits for the list of GPUs");
 }
 
 static void list_virtual(const struct listing *l, const char *words)

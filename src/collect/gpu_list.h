@@ -1,4 +1,4 @@
-// gpu_list.h - which GPUs there are, and how a process is told to use one of them only.
+// gpu_list.h - the list of GPUs, and the variable that limits a process to one of them.
 #ifndef SONDE_COLLECT_GPU_LIST_H
 #define SONDE_COLLECT_GPU_LIST_H
 
@@ -14,9 +14,11 @@ enum {
 //
 //   INDEX VARIABLE=VALUE        0 CUDA_VISIBLE_DEVICES=GPU-8f1…
 //
-// INDEX is the tag `gpu` of its metrics. A make of which there is none has no line. Who closes the descriptor earlier hears nothing more.
+// INDEX is the tag `gpu` of its metrics. A make of which there is none has no line. The caller may
+// close the descriptor early.
 //
-// Where the environment has SONDE_PROBE_DEVICES (cpu:0,cpu:1), what it names plays the GPUs, and no driver is asked: "0 SONDE_PROBE_DEVICE=cpu:0".
+// If the environment has SONDE_PROBE_DEVICES (cpu:0,cpu:1), these devices stand in for the GPUs,
+// and no driver is loaded: "0 SONDE_PROBE_DEVICE=cpu:0".
 #define GPU_LIST_VIRTUAL "SONDE_PROBE_DEVICES"
 int gpu_list_open(const char *root);
 

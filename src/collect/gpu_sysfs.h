@@ -6,14 +6,15 @@
 
 struct sysfs_gpu;
 
-// The GPU at a PCI address ("0000:c1:00.0"); NULL when it is not there, or its driver tells nothing. May block.
+// The GPU at a PCI address ("0000:c1:00.0"); NULL if it does not exist, or its driver has no files.
+// May block.
 struct sysfs_gpu *sysfs_gpu_at(const char *root, const char *address);
 void sysfs_gpu_close(struct sysfs_gpu *gpu); // NULL: nothing
 
 // The rows that it has are offered.
 void sysfs_gpu_offer(const struct sysfs_gpu *gpu, struct gpu_device *d);
 
-// Puts what it has into the rows that are still missing. False when it has nothing.
+// Fills rows that are still missing. False if it has no values.
 bool sysfs_gpu_fill(struct sysfs_gpu *gpu, struct gpu_device *d);
 
 // amdgpu_metrics.c: the same from the table of an amdgpu driver (device/gpu_metrics), whose layout has a version. Other versions: nothing.

@@ -1,4 +1,4 @@
-// job_process.h - whether a process is of the job, and what it is called.
+// job_process.h - whether a process belongs to the job, and its name.
 #ifndef SONDE_COLLECT_JOB_PROCESS_H
 #define SONDE_COLLECT_JOB_PROCESS_H
 

@@ -6,7 +6,7 @@
 
 struct kfd;
 
-// Of the GPU at a PCI address ("0000:c1:00.0"). NULL: kfd does not know it.
+// Opens the GPU at a PCI address ("0000:c1:00.0"). NULL: kfd does not know it.
 struct kfd *kfd_open(const char *root, const char *address);
 void kfd_close(struct kfd *kfd); // NULL: nothing
 

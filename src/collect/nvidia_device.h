@@ -1,4 +1,5 @@
-// nvidia_device.h - one NVIDIA GPU, or one MIG instance of it: which metrics it has and what they are now.
+// nvidia_device.h - one NVIDIA GPU, or one MIG instance of it: its metrics and their current
+// values.
 //
 // Used by one thread at a time, the GPU's own. Any call may block for as long as the driver likes.
 #ifndef SONDE_COLLECT_NVIDIA_DEVICE_H

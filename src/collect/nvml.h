@@ -94,7 +94,7 @@ struct nvml_utilization {
 };
 
 struct nvml_memory {
-    uint64_t total, free, used; // `used` counts what the driver keeps for itself
+    uint64_t total, free, used; // `used` includes the driver's own memory
 };
 
 struct nvml_memory_v2 {

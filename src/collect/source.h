@@ -1,4 +1,4 @@
-// source.h - what a source of metrics is, for the files that are one. Inside src/collect only.
+// source.h - the interface of a source of metrics. Inside src/collect only.
 //
 // A source is one file with one `const struct source_kind`, and its rows in catalogue.def. To add one: write the file, add the rows, add
 // the kind to the table in collect.c. series.c makes the series, leaves out rows above the level, and source_put finds the place of a value:
@@ -28,7 +28,8 @@ struct source_kind {
     // Opens what sampling needs. 0, or a negative errno and source_fail: then the source is left out, and close is not called.
     int (*open)(struct source *s);
 
-    // Puts its values (source_put); what it leaves is missing. 0, or a negative errno and source_fail when there was nothing to be had.
+    // Puts its values (source_put); other values are missing. 0, or a negative errno and
+    // source_fail if it has no values.
     int (*sample)(struct source *s, double *values);
 
     void (*close)(struct source *s);
@@ -44,10 +45,12 @@ struct source_kind {
     // `sample` and `close` then must not look at s->options.
     bool apart;
 
-    // Seconds between samples, at least, unless the user says otherwise: what changes slowly or costs much to read. 0 = the collector's rate.
+    // Least seconds between samples unless the user sets a rate, for values that change slowly or
+    // are expensive to read. 0 = the collector's rate.
     double rate_s;
 
-    // It makes s->series and s->count itself, and a new s->generation when they change; a sample that changed them returns -EAGAIN.
+    // The source makes s->series and s->count itself, and raises s->generation when they change; a
+    // sample that changes them returns -EAGAIN.
     bool own_series;
 };
 

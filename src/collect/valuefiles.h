@@ -34,7 +34,8 @@ int valuefiles_list(struct source *s, const char *folder, const char *prefix,
 // A file's first line in `out`, without its newline; false when there is none.
 bool valuefiles_text(struct source *s, const char *folder, const char *name, char out[SOURCE_TAG_SIZE]);
 
-// Opens ROOT/folder/row->file for an instance (-1 = a plain row); false when it is not there or cannot be read.
+// Opens ROOT/folder/row->file for an instance (-1 = a plain row); false if it does not exist or
+// cannot be read.
 bool valuefiles_add(struct valuefiles *v, struct source *s, const char *folder, const struct valuefile_row *row,
                     ptrdiff_t instance);
 

@@ -1,11 +1,12 @@
 // process.h - what libsonde knows about the process it lives in. Internal to src/emit.
 //
-// One struct emit_process; its life: new → on or off, decided at the first call by the environment; off until sonde_connect() says where the
-// agent is; on for good. A fork()ed
-// child finds `mark` changed, and makes itself a new segment at the same address the first time it has something to say.
-// `lock` is held for the first call of a thread and for definitions, never for a point. Nothing interrupts its holder:
-// much of what it calls (connect, sendmsg, close) is a cancellation point, and a cancelled thread would never give the lock
-// back; nor would a signal handler that jumps away, and one that forks would wait for the lock of its own thread.
+// One struct emit_process; its life: new → on or off, decided at the first call by the environment;
+// off until sonde_connect() names the agent's socket; on for good. A fork()ed child finds `mark`
+// changed, and makes itself a new segment at the same address the first time it has something to
+// say. `lock` is held for the first call of a thread and for definitions, never for a point.
+// Nothing interrupts its holder: much of what it calls (connect, sendmsg, close) is a cancellation
+// point, and a cancelled thread would never give the lock back; a signal handler that jumps away
+// would not either, and a handler that forks would deadlock on its own thread's lock.
 #ifndef SONDE_EMIT_PROCESS_H
 #define SONDE_EMIT_PROCESS_H
 
@@ -30,7 +31,7 @@ struct emit_segment {
     size_t bytes;
     struct segment_agent *agent;
     struct emit_file file, agent_file; // stay open so that an agent can find them
-    bool sealed; // nobody can map the segment for writing; else only a read-only descriptor is passed
+    bool sealed; // no process can map the segment for writing; else the program passes a read-only descriptor
 };
 
 // What a thread allowed before nothing could interrupt it.
@@ -42,9 +43,9 @@ struct emit_interrupts {
 struct emit_process {
     _Atomic int state;
     int level;
-    bool log; // SONDE_LOG: say on stderr what goes wrong
+    bool log; // SONDE_LOG: report errors on stderr
     pthread_mutex_t lock;
-    struct emit_interrupts holder; // what the holder of the lock gets back
+    struct emit_interrupts holder; // restored when the lock is released
 
     struct emit_segment segment;
     char *base; // of the segment
@@ -83,7 +84,7 @@ bool emit_trylock(struct emit_process *p); // false: another thread has it
 void emit_unlock(struct emit_process *p);
 void emit_say(const char *format, ...) __attribute__((format(printf, 1, 2))); // with SONDE_LOG, on stderr
 
-// Whether sonde is on; decides it when nobody has asked yet. Also takes note of a fork.
+// Whether sonde is on; the first call decides it. Also takes note of a fork.
 bool emit_on(void);
 
 // This thread's ring, claimed if need be; NULL when there is none to be had, and then `points` are counted as dropped.

@@ -3,11 +3,12 @@
 // Each process has two memfds, both sealed against a change of their size. Both sides map each of them whole, from
 // offset 0: an offset would have to be a multiple of the page size, which is 64 KiB on some machines.
 //
-// The segment, "sonde": the program writes it, and nobody else can. The program seals it against every later mapping for
-// writing (F_SEAL_FUTURE_WRITE); before Linux 5.1 it passes a read-only descriptor instead, and the file's mode keeps other
-// users from opening it again. Everything that the program relies on lies here: heads, limits, masks, sizes.
-// The kernel makes pages when they are touched, so the sizes below are address space, not memory.
-// Emit writes it; ingest reads it and believes nothing in it.
+// The segment, "sonde": only the program can write it. The program seals it against every later
+// mapping for writing (F_SEAL_FUTURE_WRITE); before Linux 5.1 it passes a read-only descriptor
+// instead, and the file's mode keeps other users from opening it again. Everything that the program
+// relies on lies here: heads, limits, masks, sizes. The kernel makes pages when they are touched,
+// so the sizes below are address space, not memory. Emit writes it; ingest reads it and believes
+// nothing in it.
 //
 //    0 ┌─────────────────────────────┐
 //      │ header             64 KiB   │ struct segment_header: fixed at creation, and a few numbers that grow
@@ -140,14 +141,15 @@ struct segment_header {
     _Alignas(SEGMENT_LINE) _Atomic uint64_t definitions_bytes; // published with release
     _Atomic uint32_t slots_used;                               // slots from here on were never touched
     _Atomic uint64_t refused;                                  // definitions and tags over a limit or with a bad name
-    _Atomic uint64_t dropped;    // values lost outside of the rings: of threads without a slot, and what is no number
+    _Atomic uint64_t
+        dropped; // values lost outside of the rings: those of threads without a slot, and values that are no numbers
     _Atomic uint32_t common_end; // handles from here on were never added to in the common cells
 };
 
 struct segment_agent {
     // 1: the agent sleeps; the program that makes it 0 rings. One bell a sleep.
     _Alignas(SEGMENT_LINE) _Atomic uint32_t asleep;
-    _Atomic uint32_t attached; // agents that have taken this segment so far; 0: what was emitted may never be read
+    _Atomic uint32_t attached; // agents that have attached this segment so far; 0: the emitted data may never be read
     // How far the agents so far have read what is counted elsewhere, for the next one: the header's counts, ring.dropped.
     _Atomic uint64_t dropped, refused;
     // Of the accounts below. Stamps are boot time in ns, and each sample's is later than the one before.
@@ -158,9 +160,9 @@ struct segment_agent {
     // (ingest/conversion.h). The next agent repeats it: a record that is stored twice has the same time twice, and is one.
     _Alignas(SEGMENT_LINE) _Atomic uint64_t conversion[SEGMENT_CONVERSION_WORDS];
     struct {
-        _Alignas(SEGMENT_LINE) _Atomic uint64_t bytes; // what the agent has taken
+        _Alignas(SEGMENT_LINE) _Atomic uint64_t bytes; // up to here the agent has read
         _Atomic uint64_t dropped;
-        _Atomic uint64_t claimed; // what it was taking when it was killed: up to here
+        _Atomic uint64_t claimed; // up to here it was reading when it was killed
         struct {
             _Atomic uint64_t bytes;  // that of the two counts whose `bytes` is the ring's
             _Atomic uint64_t newest; // of the points before it: theirs are earlier

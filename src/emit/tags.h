@@ -24,7 +24,7 @@ static inline char *emit_put_str(char *at, struct str s)
 enum { EMIT_TAG_TEXT_MAX = 16384 };
 
 struct emit_tag_store {
-    char text[EMIT_TAG_TEXT_MAX]; // what the tags point into
+    char text[EMIT_TAG_TEXT_MAX]; // the tags point into this text
 };
 
 // SONDE_TAGS, and `rank` where a launcher gives one (rank.h) and SONDE_TAGS does not. Returns how many, at most SEGMENT_TAGS_MAX - 1; *refused is

@@ -1,4 +1,4 @@
-// ingest.h - the agent's side of what programs emit: their rings and cells, and text lines.
+// ingest.h - the agent's side of emitting: rings and cells of programs, and text lines.
 //
 // Called by the one thread that owns the store. Everything read from a program is untrusted: whatever is in
 // its shared memory, only that program's own data suffer, and it is counted.
@@ -13,7 +13,7 @@ struct ingest;
 struct ingest_descriptors;
 
 struct ingest_options {
-    const char *socket_path;          // programs that carry another one in their segment are not ours
+    const char *socket_path;          // a program with another path in its segment is not ours
     const struct store_label *labels; // put on every series (host)
     size_t label_count;
     int level;           // metrics above it are not taken
@@ -26,8 +26,9 @@ struct ingest_options {
     void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user);
     void *recorded_user; // of both
 
-    // A program was attached, and (forget) was read to its end: somebody may keep its memory for the next agent. The descriptors are
-    // valid during the call. `program` names its segment among all of this machine. NULL: nobody keeps it.
+    // Called when a program is attached, and (forget) when it has been read to its end, so that the
+    // launcher can keep its memory for the next agent. The descriptors are valid during the call.
+    // `program` identifies its segment on this machine. NULL: no process keeps it.
     void (*keep)(void *user, uint64_t program, const struct ingest_descriptors *fds);
     void (*forget)(void *user, uint64_t program);
     void *keep_user;
@@ -38,17 +39,17 @@ struct ingest_stats {
     uint64_t programs_total;   // ever
     uint64_t points;           // taken from rings (a row of n counts n)
     uint64_t dropped_full;     // by programs whose ring was full
-    uint64_t dropped_corrupt;  // ring contents that made no sense (bytes / 8)
+    uint64_t dropped_corrupt;  // invalid ring contents (bytes / 8)
     uint64_t dropped_store;    // refused by the store
     uint64_t dropped_limit;    // over a limit of names, tags, series
-    uint64_t clamped;          // times of records that could not be, put right (they are also in points)
+    uint64_t clamped;          // impossible times of records, corrected (they are also in points)
     uint64_t lines, lines_bad; // text protocols
 };
 
 int ingest_create(struct store *store, const struct ingest_options *options, struct ingest **out, struct error *e);
 void ingest_destroy(struct ingest *in); // drains once more
 
-// The two descriptors that a program shares (src/emit/segment.h).
+// The descriptors of the two memfds of a program (src/emit/segment.h).
 struct ingest_descriptors {
     int segment, agent_area; // -1 = none
     uint32_t moves;          // how often the program had gone over to another agent (sonde_connect) when it passed them
@@ -61,12 +62,13 @@ void ingest_descriptors_close(struct ingest_descriptors *fds);
 // -ENFILE: programs_max.
 int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid);
 
-// Finds programs that started before this agent, or were left behind by one that died: looks through /proc for segments of our user and our
-// socket, also in containers. Returns how many it attached.
+// Finds programs that started before this agent, or that a dead agent left behind. Looks through
+// /proc for segments of our user and our socket, also in containers. Returns how many it attached.
 int ingest_adopt(struct ingest *in);
 
-// Takes what is in the rings into the store. Returns how many points; a program that has exited is drained to its end and let go.
-// *fullest (may be NULL) is how full the fullest ring was, 0..1: the caller comes back sooner when it was high.
+// Moves the contents of the rings into the store, and returns the number of points. It drains a
+// program that has exited to its end and releases it. *fullest (may be NULL) is how full the
+// fullest ring was, 0..1: the caller comes back sooner when it was high.
 size_t ingest_drain(struct ingest *in, double *fullest);
 
 // The program with this pid has closed its connection: look at once whether it is gone. A program that we cannot see (a negative pid) is let
@@ -77,15 +79,16 @@ void ingest_hangup(struct ingest *in, pid_t pid);
 // backwards between two samples: within a second, an earlier t_ns replaces the sample before.
 size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);
 
-// Process `pid` asks: its cells, or those of the nearest process above it that emits, are recorded by the next
-// ingest_sample_asked, if they have changed since they were recorded. A process that we cannot see (pid 0): those of all
-// programs that we cannot see.
+// Process `pid` sends a query: the next ingest_sample_asked records its cells, or those of its
+// nearest ancestor that emits, if they have changed since the last record. A process that we cannot
+// see (pid 0): those of all programs that we cannot see.
 void ingest_ask_cells(struct ingest *in, pid_t pid);
 size_t ingest_sample_asked(struct ingest *in, int64_t t_ns);
 
 void ingest_get_stats(const struct ingest *in, struct ingest_stats *out);
 
-// What programs have dropped, as far as it was counted so far, is in the recording: the next agent need not count it again.
+// The drops of programs that this agent has counted are in the recording, so the next agent does
+// not count them again.
 void ingest_counts_recorded(struct ingest *in);
 
 // Text: OpenTSDB ("put m ts v k=v"), StatsD ("m:1|c|@0.1|#k:v"), Influx ("m,k=v f=1 ts"), plain ("m 0.5 k=v"), told apart line by line.

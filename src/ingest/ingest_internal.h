@@ -1,4 +1,4 @@
-// ingest_internal.h - what the files of src/ingest share. Nobody else includes it.
+// ingest_internal.h - declarations that only the files of src/ingest share.
 #ifndef SONDE_INGEST_INGEST_INTERNAL_H
 #define SONDE_INGEST_INGEST_INTERNAL_H
 
@@ -60,7 +60,7 @@ struct program {
     uint64_t start_ticks; // of the process; 0 = not to be seen
     int pidfd;            // -1 = gone, or none could be had
     bool gone;            // seen dead: the next drain is the last
-    bool asked;           // it asks a question: its cells are in the next sample of those that ask
+    bool asked;           // it sends a query: the next ingest_sample_asked records its cells
     bool warned;          // that it writes nonsense
     bool warned_ahead;    // that its times are ahead
     dev_t device;
@@ -72,8 +72,8 @@ struct program {
     struct segment_layout at;
     const char *base; // all of it, read-only
     struct segment_agent *agent;
-    int lock_fd;    // the agent's area once more: who holds its lock reads the segment; -1 = it could not be opened
-    bool owned;     // we hold the lock, and the members below are what the agent before us has left
+    int lock_fd;    // the agent's area once more: the holder of its lock reads the segment; -1 = it could not be opened
+    bool owned;     // we hold the lock, and the members below come from the agent before us
     uint32_t moves; // header.moves when the program handed itself over to us
 
     uint64_t *heads;              // of this round, by slot
@@ -159,7 +159,7 @@ struct ingest {
     uint64_t epoch;
     int64_t sampled_ns; // when cells were recorded last
     uint64_t recording; // names the agents of this job (segment.h)
-    uint64_t began;     // stamp: what is later is ours
+    uint64_t began;     // stamp: later ones are ours
     uint64_t stamp;     // of the last sample
     uint64_t complete;  // the last stamp that agents before this one have completed, as far as we have seen
 
@@ -184,7 +184,7 @@ void program_look(struct program *p);                  // sets gone
 int program_own(struct ingest *in, struct program *p); // 0; -EBUSY: another agent still reads it; -ENOMEM
 size_t programs_gone(struct ingest *in);               // lets go of them
 
-// definitions.c: reads what is new.
+// definitions.c: reads new definitions.
 void program_definitions(struct ingest *in, struct program *p);
 
 void program_warn(struct program *p, const char *what); // once a program
@@ -199,7 +199,7 @@ bool turns_valid(const struct conversion *c);
 
 // rings.c
 bool program_resume(struct program *p);  // where the agent before us has stopped; false: no memory
-void program_counted(struct program *p); // the next agent need not count again what was counted so far
+void program_counted(struct program *p); // the next agent does not count these again
 // How far each ring in use is written. A ring that is begun meanwhile holds nothing that is older. Takes the program, if it is free.
 void program_read_heads(struct ingest *in, struct program *p);
 uint64_t program_spans_begun(const struct program *p, uint32_t slot);        // as the program says
@@ -208,7 +208,7 @@ void ingest_flush_points(struct ingest *in);
 
 // accounts.c: how much of each counter cell is in its series' total, kept in the agent's area of the program.
 uint64_t accounts_stamp(struct ingest *in);                 // later than all before
-void accounts_resume(struct ingest *in, struct program *p); // what the agents before us have left
+void accounts_resume(struct ingest *in, struct program *p); // continues from the accounts of earlier agents
 bool accounts_join(const struct ingest *in, struct program *p, uint32_t definition, struct accumulator *a,
                    double *value); // a new cell; true: *value of it is in the total
 void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, double value, double total);

@@ -41,7 +41,7 @@ struct line_item {
 struct line {
     struct line_item items[LINE_ITEMS_MAX];
     size_t item_count;
-    struct str annotation; // its text, not empty; empty: the line is none
+    struct str annotation; // its text; empty if the line is no annotation
     struct store_label labels[STORE_LABELS_MAX];
     size_t label_count;
     bool has_time;
@@ -65,7 +65,7 @@ bool line_parse_influx(struct line *l, struct str text);
 // Where the first blank that is not behind a backslash stands; the size when there is none.
 size_t line_influx_word(struct str text);
 
-// Says what is wrong; returns false.
+// Sets the error message; returns false.
 bool line_fail(struct line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Text of the sender's for line_fail's "%s": cut, and without bytes that a terminal would act on. Four can be in use at once.

@@ -99,7 +99,7 @@ void ingest_hangup(struct ingest *in, pid_t pid)
 void program_warn(struct program *p, const char *what)
 {
     if (!p->warned)
-        log_warning("process %d has written over what it shares with us: %s makes no sense; what cannot be read is "
+        log_warning("process %d has overwritten the memory that it shares with us: %s makes no sense; data that cannot be read are "
                     "dropped and counted",
                     (int)p->pid, what);
     p->warned = true;

@@ -38,7 +38,7 @@ int folder_open_private(const char *path, struct error *e)
         if ((code == ELOOP || code == ENOTDIR) && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
             return error_set(
                 e, -ELOOP,
-                "%s is a link, which somebody else may have put there: remove it, or set TMPDIR or --run-dir", path);
+                "%s is a link, which another user may have made: remove it, or set TMPDIR or --run-dir", path);
         return error_set(e, -code, "cannot open folder %s: %s", path, strerror(code));
     }
     struct stat info;

@@ -229,7 +229,7 @@ int job_read(const char *path, struct job *j, struct error *e)
     const char *format = json_string_value(json_object_get(root, "format"));
     if (!format || strcmp(format, JOB_FORMAT) != 0) {
         json_decref(root);
-        return error_set(e, -EBADMSG, "%s is not what sonde writes", path);
+        return error_set(e, -EBADMSG, "%s is not a file of sonde", path);
     }
     take_text(root, "job", j->id, sizeof j->id);
     take_text(root, "host", j->host, sizeof j->host);
@@ -357,7 +357,7 @@ int job_find(const char *parent, const char *id, struct job *out, struct error *
         *out = list[found];
         list[found] = (struct job){0};
     } else if (id && *id) {
-        status = error_set(e, -ENOENT, "job %s does not run here; sonde status shows those that do", id);
+        status = error_set(e, -ENOENT, "job %s does not run here; sonde status lists running jobs", id);
     } else {
         status = error_set(e, -ENOENT, "no job runs here; start one with sonde run");
     }

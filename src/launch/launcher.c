@@ -237,7 +237,7 @@ static void on_lost(struct launch *l, struct child *c, int (*start)(struct launc
         return;
     }
     if (!child_is_worth_it(c)) {
-        log_warning("the %s has ended again (%s) and is not started any more; the command goes on without it", c->what,
+        log_warning("the %s has ended again (%s) and is not started again; the command goes on without it", c->what,
                     how);
         refuse_clients(l, c);
         return;
@@ -403,7 +403,7 @@ static void start_telemetry(struct launch *l)
         refuse_clients(l, &l->agent.child);
     }
     if (start_aggregator(l, &e) < 0)
-        log_warning("%s; nobody answers over HTTP", e.text);
+        log_warning("%s; there is no HTTP server", e.text);
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)LAUNCH_START_TIMEOUT_MS * NS_PER_MS;
     while ((l->agent.child.state == CHILD_STARTING || l->aggregator.child.state == CHILD_STARTING) && !l->interrupted &&
            clock_monotonic_ns() < deadline_ns)
@@ -615,7 +615,7 @@ static void stop_telemetry(struct launch *l, bool keep)
     for (size_t i = 0; i < 2; i++) {
         if (!child_runs(both[i]))
             continue;
-        log_warning("the %s has not ended %s and is killed; what it had taken over is in its file", both[i]->what,
+        log_warning("the %s has not ended %s and is killed; the data that it had taken are in its file", both[i]->what,
                     l->hurry ? "yet" : "in time");
         kill(both[i]->pid, SIGKILL);
     }
@@ -679,7 +679,7 @@ static int run_without_telemetry(struct launch *l, struct error *e)
     if (l->o->nodes.strict)
         return LAUNCH_FAILED;
     log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
-                "sonde doctor says what to mend",
+                "sonde doctor says what to repair",
                 e->text);
     e->code = 0;
     if (!nodes_restartable(l->nodes))
@@ -724,7 +724,7 @@ int launch_run(const struct launch_options *options, struct error *e)
         if (options->nodes.strict)
             return LAUNCH_FAILED;
         log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
-                    "sonde doctor says what to mend",
+                    "sonde doctor says what to repair",
                     e->text);
         return plain_run(options, NULL, e);
     }

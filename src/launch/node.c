@@ -52,7 +52,7 @@ static void say(const char *format, ...)
     buf_add_char(&line, '\n');
     // Who listens no more has closed our standard input, too.
     if (!line.failed && write(STDOUT_FILENO, line.data, line.size) < 0)
-        log_debug("nobody listens to this node: %s", strerror(errno));
+        log_debug("no process reads the messages of this node: %s", strerror(errno));
     buf_free(&line);
 }
 
@@ -213,7 +213,7 @@ static void on_relay_end(struct node *n, int status)
     } else {
         bool again = child_is_worth_it(&n->relay);
         say("relay has ended%s (%s)%s", again ? "" : " again", how,
-            again ? "; starting it again" : " and is not started any more");
+            again ? "; starting it again" : " and is not started again");
     }
 }
 
@@ -232,7 +232,7 @@ static void on_agent_end(struct node *n, int status)
         return;
     }
     if (!again)
-        say("agent has ended again (%s) and is not started any more", how);
+        say("agent has ended again (%s) and is not started again", how);
     else
         say("agent has ended (%s): %s", how, e.text);
     agent_process_refuse(&n->agent);
@@ -292,7 +292,7 @@ static int be_told(struct node *n, struct error *e)
     if (status < 0 || n->ending)
         return status;
     if (!n->told.whole)
-        return error_set(e, -ETIMEDOUT, "nobody has said within %d s what to do here (sonde run starts this command)",
+        return error_set(e, -ETIMEDOUT, "no job arrived on standard input within %d s (sonde run starts this command)",
                          NODE_TOLD_MS / 1000);
     struct job *job = &n->job;
     if (!n->told.job[0] || n->told.folder[0] != '/' || !n->told.token[0])
@@ -431,7 +431,7 @@ static void stop_children(struct node *n)
     while ((child_runs(&n->agent.child) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
     if (child_runs(&n->agent.child)) {
-        say("agent has not ended in time and is killed; what it had taken over is in its file");
+        say("agent has not ended in time and is killed; the data that it had taken are in its file");
         kill(n->agent.child.pid, SIGKILL);
     }
     if (child_runs(&n->relay))

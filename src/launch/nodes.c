@@ -584,10 +584,10 @@ void nodes_reboot(struct nodes *n, const char *hosts)
         struct str name = str_trim(str_cut(&rest, ','));
         ptrdiff_t node = name.size ? find_node(n, name) : -1;
         if (node < 0 && name.size)
-            log_warning("a restart without %.*s is asked for, which is none of the nodes",
+            log_warning("a restart without %.*s is requested, which is none of the nodes",
                         name.size > 80 ? 80 : (int)name.size, name.data);
         else if (node == 0)
-            log_warning("a restart without %.*s is asked for, which is the first node and stays", STR_ARG(name));
+            log_warning("a restart without %.*s is requested, which is the first node and stays", STR_ARG(name));
         if (node > 0) {
             excluded[count++] = (size_t)node;
             buf_printf(&without, "%s%.*s", without.size ? "," : " without ", STR_ARG(name));
@@ -596,9 +596,9 @@ void nodes_reboot(struct nodes *n, const char *hosts)
     struct restart_answer answer = restart_reboot(&n->restart, excluded, count);
     free(excluded);
     if (answer.verb == RESTART_REFUSED)
-        log_warning("a restart is asked for and refused: %s", answer.reason);
+        log_warning("a requested restart is refused: %s", answer.reason);
     else
-        log_warning("a restart is asked for%s: %s", buf_cstr(&without), answer.reason);
+        log_warning("a restart is requested%s: %s", buf_cstr(&without), answer.reason);
     buf_free(&without);
     take_answer(n, &answer);
     for (size_t i = 0; n->placement && i < n->restart.count; i++) {

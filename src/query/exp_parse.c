@@ -114,7 +114,7 @@ static int parse_fill(const struct parser *p, const json_t *json, struct exp_fil
             return bad(p, "The fill policy scalar needs a value");
         out->value = number;
     } else if (given && number != out->value && !(isnan(number) && isnan(out->value))) {
-        return error_set(p->e, -EINVAL, "The value of the fill policy %.*s is not what it fills in",
+        return error_set(p->e, -EINVAL, "The fill policy %.*s takes no such value",
                          STR_ARG(str_slice(policy, 0, SHOWN_MAX)));
     }
     return 0;

@@ -42,7 +42,7 @@ bool block_header_fits(const struct block_header *h, uint64_t left);
 // <0, 0, >0: by kind, owner and number; of blocks that begin with one number the widest first, as it stands for the others.
 int block_by_number(const struct block_header *x, const struct block_header *y);
 
-// Whether the rest is what was written, too.
+// Whether the checksum of the rest is right, too.
 bool block_intact(const struct block_header *h, const uint8_t *block);
 
 // The place of the first block from `at` on (a multiple of 8): behind damage, the next one that can be read. `used` if there is none.

@@ -1,12 +1,14 @@
 // codec.h - columns of values and time stamps to bytes and back.
 //
-// A column is n doubles, bit patterns kept exactly (NaN payloads, -0, infinities), or n time stamps. The encoder looks
-// at the values and chooses; what it chose is the first byte, so that decoding needs nothing but the bytes and n. Two aims:
-// HOT is for blocks just sealed: encoded at ≥ 300 million values/s, decoded at billions a second. COLD is for merged blocks
-// that a general compressor (zstd) goes over afterwards: smallest wins. Pure functions; no allocation but the scratch.
+// A column is n doubles, bit patterns kept exactly (NaN payloads, -0, infinities), or n time
+// stamps. The encoder chooses a codec by the values and writes it as the first byte, so that
+// decoding needs only the bytes and n. Two aims: HOT is for blocks just sealed: encoded at ≥ 300
+// million values/s, decoded at billions of values/s. COLD is for merged blocks that a general
+// compressor (zstd) goes over afterwards: smallest wins. Pure functions; no allocation but the
+// scratch.
 //
-// Decoders read hostile bytes: they never read outside the input or write outside the output, and return -EBADMSG
-// for what is not what an encoder wrote. (Whether the bytes are the *right* ones is the block's checksum's to say.)
+// Decoders read hostile bytes: they never read outside the input or write outside the output, and
+// return -EBADMSG for bytes that no encoder writes. (The block's checksum detects wrong bytes.)
 //
 // The formats are drawn in docs/format-codecs.md. AVX2/AVX-512 variants are chosen at run time; codec_force_scalar is for the
 // tests that compare them with the plain C ones.

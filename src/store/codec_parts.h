@@ -1,4 +1,4 @@
-// codec_parts.h - what the files codec*.c share: each part of the work is one file. Nobody else includes this.
+// codec_parts.h - declarations that only the files codec*.c share.
 #ifndef SONDE_STORE_CODEC_PARTS_H
 #define SONDE_STORE_CODEC_PARTS_H
 

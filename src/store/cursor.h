@@ -21,7 +21,8 @@ struct piece {
 };
 
 // Of two points of a series at one time stamp the one in the newer piece counts, but one appended singly goes before those in sets, whatever
-// was sealed when: writers append what has to win over a set's cell singly (shared.c, docs/format.md). The rest gives what is left an order.
+// was sealed when: writers append what has to win over a set's cell singly (shared.c,
+// docs/format.md). The remaining fields break ties.
 #define RANK_SINGLE UINT32_MAX
 
 static inline uint64_t piece_rank(bool set, uint32_t owner, uint64_t sequence)
@@ -82,7 +83,7 @@ int pieces_visit(struct store_cursor *c, piece_fn *each);
 // Finds what lies in from_ns..to_ns, where it is now. 0 or a negative errno, but not -ESTALE.
 int pieces_gather(struct store_cursor *c);
 
-// Takes in hand what comes next of what is pending: 0, -ESTALE, -ENOMEM.
+// Opens the next pending piece: 0, -ESTALE, -ENOMEM.
 int pieces_pull(struct store_cursor *c);
 
 // Makes p->column hold the piece's points; none when it is damaged or gone.

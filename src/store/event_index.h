@@ -45,7 +45,7 @@ struct event_index {
 const struct event_block *event_index_find(const struct event_index *x, uint64_t number, uint32_t crc);
 
 // Takes in a block: begin, then each of its events in order. Numbers have to ascend; -EAGAIN: they do not, and everything is forgotten. -ENOMEM
-// likewise. When it is full nothing is taken in.
+// the same. When it is full, it takes no more.
 int event_index_begin(struct event_index *x, uint64_t number, uint32_t crc);
 int event_index_add(struct event_index *x, uint32_t place, const struct store_event *event);
 

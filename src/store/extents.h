@@ -1,11 +1,13 @@
 // extents.h - the writer's side of the file: its mapping, its segment table, and which of its bytes are free.
 //
-// The file is mapped once, longer than it is, and grows underneath; nothing is written before disk space has been reserved for
-// it: a store into a hole of a full disk would kill the process (SIGBUS). A file that was there before may have holes anywhere that is free or
-// not used yet: closing punches them, and so does a sparse copy. Pointers into the mapping hold until the next extent_allocate, which may move it: keep offsets or slots.
+// The file is mapped once, with more than its size, and grows underneath. The writer reserves disk
+// space before it writes: a store into a hole of a full disk would kill the process (SIGBUS). A
+// file that was there before may have holes anywhere that is free or not used yet: closing punches
+// them, and so does a sparse copy. Pointers into the mapping hold until the next extent_allocate,
+// which may move it: keep offsets or slots.
 //
-// What a sync has put on disk is not written over before another sync has put on disk what replaces it: such an extent goes with
-// extent_free_later, and stays in the table until extents_synced.
+// Synced data are overwritten only after another sync has written their replacement. So
+// extent_free_later frees such an extent, which stays in the table until extents_synced.
 #ifndef SONDE_STORE_EXTENTS_H
 #define SONDE_STORE_EXTENTS_H
 
@@ -33,7 +35,7 @@ struct extents {
     _Atomic uint64_t lost; // map_guard.h: another program has cut the file short
     uint64_t file_bytes;
     uint64_t reserved_bytes;  // disk space lies behind the file from `end` to here
-    uint64_t inherited_bytes; // what is free before here may be a hole
+    uint64_t inherited_bytes; // free ranges before here may be holes
     struct extent_gap *gaps;  // by offset, none touching; the end of the file is not among them
     size_t gap_count, gap_capacity;
     uint64_t gaps_from[64]; // [k]: no gap that begins before it has 2^k bytes
@@ -49,12 +51,13 @@ struct extents {
     uint64_t pending_bytes;
 };
 
-// The file is open, locked, and at least LAYOUT_HEADER_BYTES long. Reads the table and finds what is free. Entries that overlap or
-// reach outside are dropped (*dropped counts them).
+// The file is open, locked, and at least LAYOUT_HEADER_BYTES long. Reads the table and finds the
+// free ranges. Entries that overlap or reach outside are dropped (*dropped counts them).
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped);
 void extents_close(struct extents *x);
 
-// Copies all to the empty file behind `fd` and goes on there; the old one is closed, for readers that have it open, too. On failure all is as it was.
+// Copies everything to the empty file `fd` and continues there. The old file becomes closed, also
+// for readers that have it open. On failure nothing changes.
 int extents_move(struct extents *x, int fd);
 
 static inline struct superblock *extents_super(const struct extents *x)
@@ -77,24 +80,26 @@ static inline uint8_t *extent_bytes(const struct extents *x, int slot)
     return x->base + extent_entry(x, slot)->offset;
 }
 
-// Disk space behind an extent of a file that was there before, from `used_bytes` on; what is there is undefined then. 0 or a negative errno.
+// Reserves disk space for an extent of a file that existed before, from `used_bytes` on; these
+// bytes are undefined then. 0 or a negative errno.
 int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes);
 
 // A new extent, its bytes undefined, used 0. The lowest place it fits in. Returns the slot or -ENOSPC, -EDQUOT, -ENOMEM…
 int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence, uint64_t size);
 void extent_free(struct extents *x, int slot);
 
-// Free after the next sync. Without memory to note it: at the next open.
+// Frees the extent after the next sync; without memory to note it, at the next open.
 void extent_free_later(struct extents *x, int slot);
 bool extent_is_pending(const struct extents *x, int slot);
-bool extent_is_synced(const struct extents *x, int slot); // some of what is in it was there at a sync
+bool extent_is_synced(const struct extents *x, int slot); // a sync has covered some of its bytes
 
-// Around a sync: what was given to extent_free_later before it began is free when it is done, not what came meanwhile.
+// Call these around a sync: it frees the extents that were passed to extent_free_later before it
+// began, and none that came meanwhile.
 void extents_sync_begins(struct extents *x);
 void extents_synced(struct extents *x);
 
-// Notes what is in the extent now, and its checksum, as what the sync that follows puts on disk. Syncs take turns with `parity`, so that the
-// note of the last good one stays until this one is done.
+// Notes the size and checksum of the extent's current contents for the next sync. Syncs alternate
+// `parity`, so that the note of the last good sync stays until this one has finished.
 void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc);
 
 // The same extent for new content of the same owner.
@@ -112,13 +117,14 @@ static inline void extent_publish(struct segment_entry *entry, uint64_t used)
 
 uint32_t segment_entry_check(const struct segment_entry *entry);
 
-// Whether the file is as long as it was made, and every page that was touched was there; else *lost says from where on.
+// Whether the file still has its length, and every accessed page existed; else *lost is the first
+// lost offset.
 bool extents_whole(struct extents *x);
 
-// Says in the header that the file is closed, with the checksum of header and table as they are.
+// Marks the file as closed in its header, with the checksum of header and table.
 void extents_mark_closed(struct extents *x);
 
-// Gives what lies behind the last extent back to the file system.
+// Cuts the file after the last extent.
 int extents_trim(struct extents *x);
 
 #endif

@@ -1,4 +1,4 @@
-// inspect.h - what is in a recording, and whether it is sound.
+// inspect.h - the contents of a recording, and whether they are sound.
 #ifndef SONDE_STORE_INSPECT_H
 #define SONDE_STORE_INSPECT_H
 
@@ -24,8 +24,8 @@ struct store_inspection {
     struct store_damage damage;
 };
 
-// Reads everything and checks every checksum. 0, or a negative errno with its words where the file cannot be opened at all; damage is
-// not a failure but in out->damage.
+// Reads everything and checks every checksum. 0, or a negative errno with a message if the file
+// cannot be opened at all. Damage is no failure; out->damage counts it.
 int store_inspect(const char *path, struct store_inspection *out, struct error *e);
 
 #endif

@@ -1,7 +1,7 @@
 // io.h - the system calls with which the store changes files, so that tests can make the n-th one fail.
 //
 // Everything else is written through the mapping, which shares its pages with `write`. Where such a store publishes something, `step` is called before and after it: a test
-// that copies the file there sees what a process killed at that moment leaves behind.
+// that copies the file there sees the state after a kill at that moment.
 #ifndef SONDE_STORE_IO_H
 #define SONDE_STORE_IO_H
 
@@ -28,7 +28,7 @@ struct store_io {
     // first. Result: -EINPROGRESS (never with `wait`), else what a sync returns. Both may be NULL.
     int (*flush_start)(void *user, int fd, uint64_t *flush);
     int (*flush_result)(void *user, uint64_t *flush, bool wait);
-    void (*flush_free)(void *user, uint64_t *flush); // waits for what is under way
+    void (*flush_free)(void *user, uint64_t *flush); // waits for a flush in progress
     void (*step)(void *user, const char *what);      // may be NULL
 };
 

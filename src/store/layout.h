@@ -15,7 +15,7 @@
 //   EVENT_TAIL    the newest spans and annotations:             { size, crc, record } …   used = bytes
 //   BLOCKS        sealed blocks, back to back                                             used = bytes
 //
-// What makes things visible is always one aligned 8-byte store (`used`, `table_sequence`), done after what it publishes.
+// Data become visible by one aligned 8-byte store (`used`, `table_sequence`) after the data.
 #ifndef SONDE_STORE_LAYOUT_H
 #define SONDE_STORE_LAYOUT_H
 
@@ -28,7 +28,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endia
 
 enum {
     LAYOUT_MAJOR = 2, // a reader refuses another major version
-    LAYOUT_MINOR = 1, // and ignores what it does not know of a greater minor one
+    LAYOUT_MINOR = 1, // and ignores unknown parts of a greater minor one
     LAYOUT_HEADER_BYTES = 1024,
     LAYOUT_INLINE_ENTRIES = 8,
     LAYOUT_ALIGNMENT = 64, // of extents
@@ -64,7 +64,7 @@ struct superblock {
     uint64_t version;  // grows with every append
     int64_t newest_ns; // the greatest time stamp of a point so far; INT64_MIN before the first
     // What is not in the file: counted in values and events. It stands here because this place never lacks space.
-    uint64_t dropped; // by the writers and those who call them, for whatever cause
+    uint64_t dropped; // by the writers and their callers, for any cause
     uint64_t waiting; // in the writer's memory, as there is no space; lost when it dies
     uint64_t retired; // by retention
     uint8_t zero4[276];

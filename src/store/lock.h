@@ -1,4 +1,4 @@
-// lock.h - who has a file open, and whether it is one of ours.
+// lock.h - detects which process has a file open, and whether it is ours.
 //
 // Open-file-description locks on single bytes: byte 0 exclusively by the writer, byte 1 shared by every reader. The
 // writer never waits for readers; it cuts the file short only if there are none, and keeps new ones out meanwhile.

@@ -6,8 +6,9 @@
 //
 //   store_reader ── store_snapshot ── store_cursor ── runs of points
 //
-// Damage (bad checksums, cut-off files) costs the damaged block and is reported (store_reader_damage); the rest is served. Of a file that a writer
-// left behind only what its syncs vouch for is served when its machine may have gone down (trust.c); what is left out is reported likewise.
+// Damage (bad checksums, cut-off files) costs the damaged block and is reported
+// (store_reader_damage); the reader serves the rest. If a writer died and its machine may have gone
+// down, the reader serves only synced data (trust.c), and reports the others in the same way.
 #ifndef SONDE_STORE_READ_H
 #define SONDE_STORE_READ_H
 
@@ -17,11 +18,11 @@ struct store_reader;
 struct store_snapshot;
 struct store_cursor;
 
-// Open for reading. A file that is no store, or of a version this reader does not know: an error in words.
+// Open for reading. *e has a message for a file that is no store, or of an unknown version.
 int store_reader_open(const char *path, struct store_reader **out, struct error *e);
 void store_reader_close(struct store_reader *r); // after all its snapshots
 
-// What was said of the file as a whole when it was created ("host", "job", …); empty when it was not.
+// An attribute of the file from its creation ("host", "job", …); empty if there is none.
 struct str store_reader_meta(const struct store_reader *r, struct str key);
 
 // Whether a writer has the file open now (it can still grow), or has closed it cleanly.
@@ -37,7 +38,7 @@ void store_reader_damage(const struct store_reader *r, struct store_damage *out)
 
 // What is not in the file, in values and events, as its writers counted it.
 struct store_losses {
-    uint64_t dropped; // refused or lost, for whatever cause; also what a writer that died had in memory
+    uint64_t dropped; // refused or lost, for any cause; also data in the memory of a writer that died
     uint64_t waiting; // in the memory of the writer that has the file open, as there is no space
     uint64_t retired; // by retention
 };
@@ -71,7 +72,7 @@ bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t
 // Ids of a metric's series, ascending. *count is set; the array is valid as long as the snapshot.
 const uint32_t *store_metric_series(const struct store_snapshot *s, uint32_t metric, size_t *count);
 
-// Ids of the series that carry the label key=value, ascending; likewise.
+// Ids of the series that carry the label key=value, ascending, in the same way.
 const uint32_t *store_label_series(const struct store_snapshot *s, struct str key, struct str value, size_t *count);
 
 // All label keys; all values of a key: sorted, each once, valid as long as the snapshot.
@@ -120,7 +121,8 @@ int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store
 // Whether a span has no end of its own: it goes on, or its process ended within it.
 bool store_span_is_unfinished(const struct store_event *event);
 
-// Which events are wanted. Zero-initialised but for the range: all that touch it.
+// A selection of events. Zero-initialised except for the range, it selects all events that touch
+// the range.
 struct store_events_wanted {
     int64_t from_ns, to_ns;
     unsigned kinds;  // a bit (1 << kind) for each; 0: all. Blocks without such events are read only once

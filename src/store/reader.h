@@ -1,4 +1,4 @@
-// reader.h - what the files of the reader share. Only they include it.
+// reader.h - declarations that only the files of the reader share.
 //
 //   reader ── index     the catalog so far                          (index.c; grows only)
 //          ── segments  block headers, read once per segment        (view.c)
@@ -10,7 +10,8 @@
 //            ── cursors (cursor.h)
 //
 // Nothing here is locked against the writer. Bytes that it may write over meanwhile are copied word by word, then the segment's generation is
-// looked at again: if it has moved on, what was copied counts as gone (-ESTALE), and the snapshot looks where the points are now.
+// looked at again: if it has changed, the copy is discarded (-ESTALE), and the snapshot finds the
+// points again.
 #ifndef SONDE_STORE_READER_H
 #define SONDE_STORE_READER_H
 
@@ -32,14 +33,15 @@ struct mapping {
     struct map_guard *guard;
 };
 
-// What is left of the file if somebody cuts it short under the reader. A byte shows it: the last one that is not 0. A cut in
-// front of it makes it 0, or its page unreadable; a cut behind it changes nothing.
+// The remaining part of a file that another program truncates under the reader. A witness byte
+// shows it: the last byte that is not 0. A cut before the witness makes it 0, or its page
+// unreadable; a cut after it changes nothing.
 enum { WITNESS_UNKNOWN = 256 }; // no byte
 
 struct remains {
     _Atomic uint64_t lost;            // map_guard.h
     _Atomic(const uint8_t *) witness; // in a mapping
-    _Atomic unsigned value;           // that it had; WITNESS_UNKNOWN: it is to be chosen
+    _Atomic unsigned value;           // of the witness at first; WITNESS_UNKNOWN: the witness is not chosen yet
     _Atomic(const struct mapping *) mapping;
     _Atomic uint64_t file_bytes;
     int fd;
@@ -253,8 +255,8 @@ void *array_grow(void *array, size_t *capacity, size_t each);
 
 // reader.c. Under the mutex / taking it.
 void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
-// The same of what nobody can vouch for (trust.c). A writer on another machine, or one that is just taking the file up, will sync or cut it soon:
-// then it is left out without a word.
+// The same for data that no sync covers (trust.c). A writer on another machine, or one that is just
+// taking the file up, will sync or cut it soon: then it is left out without a word.
 void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes);
 void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
 int reader_map(struct store_reader *r, uint64_t size);
@@ -274,7 +276,8 @@ enum trust trust_of(const struct store_reader *r);
 uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit, uint64_t used);
 void trust_note(struct segment_synced to[2], const struct segment_entry *entry);
 
-// snapshot.c: the snapshot goes over to what the file looks like now, because something it wanted is gone.
+// snapshot.c: moves the snapshot to the current state of the file, because data that it needs are
+// gone.
 int snapshot_move(struct store_snapshot *s);
 
 // column.c. Copies that hold while the writer goes on.

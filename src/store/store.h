@@ -80,7 +80,7 @@ struct store_options {
     uint32_t metric_limit, pair_limit, series_limit, set_limit;
     uint64_t catalog_limit_bytes; // 0 = a quarter of the size limit, between STORE_CATALOG_BYTES_MIN and …_MAX_DEFAULT
     size_t memory_limit_bytes;    // of the writer's own memory and live tails; 0 = 256 MiB
-    size_t merge_limit_bytes;     // of the memory of one merge; 0 = what the largest takes, some 30 MiB
+    size_t merge_limit_bytes;     // of the memory of one merge; 0 = the largest possible merge, some 30 MiB
     const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
     size_t meta_count;
     int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
@@ -92,13 +92,15 @@ struct store_options {
 
 struct store;
 
-// Opens `path` for writing: makes it (mode 0600) where there is none, else takes up where the last writer left, recovering if it
-// was killed (what was found is said with log_info). *out is NULL on failure. -EBUSY: another writer has it.
+// Opens `path` for writing: creates it (mode 0600) or continues an existing file, with recovery if
+// its last writer was killed (log_info reports the result). *out is NULL on failure. -EBUSY:
+// another writer has it.
 int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e);
 
-// Seals all tails, merges, oldest first, what has not been merged yet (for as long as the options say; what is left then stays larger, and
-// is said), cuts the file to what is used, syncs, marks it clean. Not 0 where something of what was appended is lost or not on disk. What is over the size limit then is retired; meanwhile the file may be
-// larger by what tails and merged blocks take. Frees s whatever it returns.
+// Seals all tails, merges the unmerged blocks (oldest first, within the time in the options; it
+// logs how much stays unmerged), cuts the file to its used size, syncs it, and marks it clean. Not
+// 0 if appended data are lost or not on disk. Then it retires data beyond the size limit; until
+// then the file may be larger by its tails and merged blocks. Frees s whatever it returns.
 int store_close(struct store *s, struct error *e);
 
 // As if the process had been killed, for tests and for the failing agent: nothing is sealed. Frees s.
@@ -159,15 +161,16 @@ int store_append_event(struct store *s, const struct store_event *event);
 
 // Work that is due: sync, retention, sealing of idle tails, merging. Call it a few times a second; each call is bounded to some five
 // milliseconds: it goes on where the last one stopped, and a sync goes on in the background (where the kernel cannot do that, the call waits for
-// the disk). Only appends that waited for space are brought into the file at one go. Returns 0 or what went wrong (already logged once).
+// the disk). Only appends that waited for space move into the file all at once. Returns 0 or a
+// negative errno (already logged once).
 int store_tick(struct store *s, int64_t now_ns);
 
 // How many values and events wait in memory for disk space. Costs nothing, so it can be called often.
 uint64_t store_waiting(const struct store *s);
 
 // Notes in the header of the file, which never lacks space, how many values and events the caller has
-// dropped since it opened the store, for whatever cause, including those that the store refused. The store
-// adds those that waited in memory and were lost.
+// dropped since it opened the store, for any cause, including those that the store refused. The
+// store adds those that waited in memory and were lost.
 void store_note_dropped(struct store *s, uint64_t dropped);
 
 // Continues in a new file at `path`, which must not exist: for a file system without space. Copies the old

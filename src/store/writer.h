@@ -1,4 +1,4 @@
-// writer.h - what the files of the writer share. Only they include it.
+// writer.h - declarations that only the files of the writer share.
 //
 //   append ─▶ tails ─ seal ─▶ hot blocks ─ merge ─▶ cold blocks ─ retain ─▶ gone
 //       └──▶ spill (in memory, while there is no space) ─▶ append
@@ -137,7 +137,7 @@ struct store {
     size_t sum_capacity;
     struct merge_job *merge; // under way
 
-    struct buf spill; // what there was no space for, as it came
+    struct buf spill; // appends without disk space, in their order
     size_t spill_at;  // what of it has been appended since
     uint64_t spilled;
     uint64_t dropped_before, dropped_noted, dropped_here; // by earlier writers; by the caller; by this store
@@ -162,7 +162,7 @@ struct store {
     struct buf block;
 };
 
-// store.c: counts and logs, once, what was lost with a cut.
+// store.c: counts the data that a cut has destroyed, and logs them once.
 static inline bool is_cut(const struct store *s)
 {
     return atomic_load_explicit(&s->file.lost, memory_order_relaxed) != MAP_GUARD_NOTHING_LOST;
@@ -212,7 +212,7 @@ enum merge_pace {
     MERGE_HURRIED, // everything, fast
 };
 int merge_step(struct store *s, enum merge_pace pace);
-void merge_forget(struct store *s); // what is under way is given up; nothing is lost
+void merge_forget(struct store *s); // abandons a merge in progress; no data are lost
 size_t merge_memory(const struct store *s);
 
 // shared.c: of equal time stamps the one appended last.
@@ -225,7 +225,8 @@ int shared_row(struct store *s, uint32_t set, int64_t t_ns, const double *values
 void shared_free(struct store *s);
 size_t shared_memory(const struct store *s);
 
-// retain.c: what is older than this is not kept. The newest point may lie ahead of the clock, or the clock was set back.
+// retain.c: the oldest time that the file keeps. The newest point may lie ahead of the clock, or
+// the clock was set back.
 static inline int64_t window_start(const struct store *s)
 {
     int64_t end = s->newest_ns < s->now_ns ? s->newest_ns : s->now_ns;
@@ -235,7 +236,7 @@ static inline int64_t window_start(const struct store *s)
 void retain(struct store *s, uint64_t wanted_bytes); // nothing while closing
 void retain_closed(struct store *s);                 // when all is sealed and merged
 
-// loss.c: what the header says of what is not in the file.
+// loss.c: the header's counts of lost data.
 void loss_opened(struct store *s);
 void loss_waiting(struct store *s, int64_t more);
 void loss_of_waiting(struct store *s); // what waits is given up
@@ -247,7 +248,7 @@ int spill_event(struct store *s, struct str record);
 int spill_reserve(struct store *s, size_t bytes); // room for entries; after it spill_definition cannot fail
 void spill_definition(struct store *s, struct str entries);
 int spill_replay(struct store *s); // 0: all is in the file
-void spill_lose(struct store *s);  // what is left of it cannot be kept
+void spill_lose(struct store *s);  // counts the rest of it as lost
 static inline bool spilling(const struct store *s)
 {
     return s->spill.size > 0;
@@ -262,7 +263,8 @@ void put_words(uint8_t *to, const void *from, size_t words);
 // A failed allocation of file space: counts it, says so once. Returns rc.
 int space_failed(struct store *s, int rc);
 
-// recover.c: takes up where the last writer left. `crashed`: it did not close; `machine`: and the machine went down with it.
+// recover.c: continues the file of the last writer. `crashed`: it did not close; `machine`: and the
+// machine went down with it.
 int recover(struct store *s, bool crashed, bool machine, uint32_t dropped, struct error *e);
 
 // rewrite.c: the file again, without gaps, in place of the old one. 0, or what went wrong: then the old one is as it was.

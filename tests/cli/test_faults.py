@@ -289,7 +289,7 @@ class Kills(Place):
             signal_process(agent, signal.SIGKILL)
         said = [process.stderr.readline() for _ in range(6)]
         self.assertEqual([("starting it again" in line) for line in said], 5 * [True] + [False], said)
-        self.assertIn("is not started any more; the command goes on without it", said[-1])
+        self.assertIn("is not started again; the command goes on without it", said[-1])
         self.assertNotEqual(self.sonde("put", "late", "1").returncode, 0)  # it does not wait for the next one
         with open(self.root / "fifo", "w") as fifo:
             fifo.write("\n")

@@ -122,7 +122,7 @@ class Held(Place):
             signal_process(victim, signal.SIGKILL)
             until(lambda: not pathlib.Path(f"/proc/{victim}").exists() or "Z" in pathlib.Path(f"/proc/{victim}/stat").read_text().rsplit(")", 1)[1], "it is dead")
             self.assertTrue(self.taken(port) and self.taken(hub), turn)
-        until(lambda: "not started any more" in process.stderr.readline(), "the launcher gives up")
+        until(lambda: "not started again" in process.stderr.readline(), "the launcher gives up")
         self.assertFalse(self.alive("aggregator --listen"))
         self.assertTrue(self.taken(port) and self.taken(hub))
         with socket.socket() as s:  # nobody is kept waiting there

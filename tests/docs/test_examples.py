@@ -76,6 +76,7 @@ BEFORE = {
     ("scripts.md", "sonde run --script"): "printf '#!/bin/sh\\necho queue_length 3\\n' >queue-length.sh\n"
     "printf '#!/bin/sh\\nsleep 1\\n' >step\nchmod +x queue-length.sh step\n",
     ("scripts.md", "ls spool"): "mkdir -p spool\n",
+    ("dragon.md", "python3 PROG.py"): "mkdir -p ~/.config/sonde\necho 'import sonde' >PROG.py\n",
     ("grafana", "sonde run -l 3"): "printf '#!/bin/sh\\nsleep 1\\n' >job\nchmod +x job\n",
     # Grafana's part is to find the files and a token.
     ("grafana", "grafana server"): "cd $SOURCE; [ -e build ] || ln -s $BUILD build\n"

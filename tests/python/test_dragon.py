@@ -144,7 +144,7 @@ class Restart(Program):
         result = self.sonde("run", "--quiet", "-l", 1, "--no-record", "--resilient", "--", sys.executable, self.program)
         self.assertEqual((result.returncode, result.stdout), (0, "0 False\n1 True\n"), result.stderr)
         self.assertIn("which is the first node and stays", result.stderr)
-        self.assertIn("a restart is asked for: starting it again on 1 node", result.stderr)
+        self.assertIn("a restart is requested: starting it again on 1 node", result.stderr)
 
 
 class Names(Program):
