@@ -108,19 +108,30 @@ static struct screen_cell *cell(struct screen *s, int row, int column)
 }
 
 // A cell that is overwritten may be a half of a wide character: the other half becomes a blank.
-static void put(struct screen *s, int row, int column, const char *glyph, size_t size, enum screen_style style)
+static void split(struct screen *s, int row, int column)
 {
     struct screen_cell *c = cell(s, row, column);
     if (!c->size && column > 0) {
-        cell(s, row, column - 1)->glyph[0] = ' ';
-        cell(s, row, column - 1)->size = 1;
+        c[-1].glyph[0] = ' ';
+        c[-1].size = 1;
     }
-    if (size && column + 1 < s->columns && !c[1].size) {
-        c[1] = blank;
-        c[1].style = c->style;
+    if (c->size && column + 1 < s->columns && !c[1].size) {
+        c[1].glyph[0] = ' ';
+        c[1].size = 1;
     }
+}
+
+// `width` is 1 or 2, and both cells are on the screen.
+static void put(struct screen *s, int row, int column, int width, const char *glyph, size_t size,
+                enum screen_style style)
+{
+    struct screen_cell *c = cell(s, row, column);
+    for (int i = 0; i < width; i++)
+        split(s, row, column + i);
     *c = (struct screen_cell){.size = (uint8_t)size, .style = (uint8_t)style};
     memcpy(c->glyph, glyph, size);
+    if (width == 2)
+        c[1] = (struct screen_cell){.style = (uint8_t)style};
 }
 
 // Appends a combining mark to the cell where there is room in it.
@@ -158,15 +169,7 @@ static int put_safe(struct screen *s, int row, int column, int width, enum scree
         }
         if (taken + own > width || column + taken + own > s->columns)
             break;
-        put(s, row, column + taken, at, n, style);
-        if (own == 2)
-            put(s, row, column + taken + 1, "", 0, style);
-        // The second half is written after the first: its own rule must not have blanked it.
-        if (own == 2) {
-            struct screen_cell *c = cell(s, row, column + taken);
-            memcpy(c->glyph, at, n);
-            c->size = (uint8_t)n;
-        }
+        put(s, row, column + taken, own, at, n, style);
         taken += own;
     }
     return taken;
@@ -221,7 +224,7 @@ void screen_bar(struct screen *s, int row, int column, int width, double share, 
         const char *glyph = s->utf8 ? eighths[part] : part ? "#" : "";
         if (!*glyph)
             break;
-        put(s, row, column + i, glyph, strlen(glyph), style);
+        put(s, row, column + i, 1, glyph, strlen(glyph), style);
     }
 }
 
@@ -240,7 +243,7 @@ void screen_spark(struct screen *s, int row, int column, const double *values, i
 {
     for (int i = 0; i < count && column + i < s->columns && row >= 0 && row < s->rows; i++) {
         const char *glyph = screen_level(values[i], least, most, s->utf8);
-        put(s, row, column + i, glyph, strlen(glyph), style);
+        put(s, row, column + i, 1, glyph, strlen(glyph), style);
     }
 }
 

@@ -4,11 +4,13 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "faces/native/binary.h"
+#include "launch/job.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { AGAIN_BUCKETS = 2, QUERIES_MAX = 96 };
@@ -68,6 +70,29 @@ static void take_run(struct top_job *job, const json_t *status)
     job->exit_code = (int)number_of(run, "exit_code");
 }
 
+// A recording answers no /sonde/v1/status: its run.json lies beside its files.
+static void take_recorded_run(struct top_job *job, const char *path)
+{
+    char folder[FOLDER_PATH_MAX], file[FOLDER_PATH_MAX + sizeof JOB_RUN_FILE + 1];
+    struct job run = {0};
+    struct stat info;
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode) && slash)
+        *slash = 0;
+    snprintf(file, sizeof file, "%s/%s", folder, JOB_RUN_FILE);
+    if (job_read(file, &run, NULL))
+        return; // imported, or moved without it
+    snprintf(job->id, sizeof job->id, "%s", run.id);
+    snprintf(job->command, sizeof job->command, "%s", run.command ? run.command : "");
+    job->level = run.level;
+    job->start_ns = run.start_ns;
+    job->end_ns = run.end_ns;
+    job->ended = run.end_ns != 0;
+    job->exit_code = run.exit_code;
+    job_free(&run);
+}
+
 static void take_nodes(struct top_job *job, const json_t *answer)
 {
     const json_t *node;
@@ -102,10 +127,14 @@ static void take_nodes(struct top_job *job, const json_t *answer)
 
 static int ask_facts(struct top_feed *f, struct top_model *m, struct sonde_error *e)
 {
-    json_t *status = get(f, "/sonde/v1/status", e);
-    json_t *nodes = status ? get(f, "/sonde/v1/nodes?points", e) : NULL;
+    bool running = strstr(sonde_client_name(f->client), "://") != NULL;
+    json_t *status = running ? get(f, "/sonde/v1/status", e) : NULL;
+    json_t *nodes = status || !running ? get(f, "/sonde/v1/nodes?points", e) : NULL;
     if (nodes) {
-        take_run(&m->job, status);
+        if (running)
+            take_run(&m->job, status);
+        else
+            take_recorded_run(&m->job, sonde_client_name(f->client));
         take_nodes(&m->job, nodes);
     }
     json_decref(status);

@@ -85,7 +85,7 @@ static void draw_views(struct screen *s, const struct top_model *m)
         at += 1 + wide;
     }
     if (m->kind == TOP_NODE || m->kind == TOP_SERIES)
-        at += screen_printf(s, 2, at, s->columns - at - 36, STYLE_BOLD, "> %s",
+        at += screen_printf(s, 2, at, s->columns - at - 16, STYLE_BOLD, "> %s",
                             m->kind == TOP_NODE ? m->node : m->metric);
     if (!shown_ns(m))
         return;
