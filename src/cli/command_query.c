@@ -1,6 +1,7 @@
 #include "cli/answers.h"
 #include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/plot.h"
 #include "cli/query_lists.h"
 
 #include "base/log.h"
@@ -55,7 +56,9 @@ static int write_answer(const struct options *o, const struct query *q, const st
     enum answers_order order = options_text(o, OPT_PER_SPAN) ? ANSWERS_BY_TIME : ANSWERS_BY_SERIES;
     if (view_of(r, arena, &result, e) < 0)
         return command_failed(EXIT_FAILED, e);
-    if (options_flag(o, OPT_JSON))
+    if (options_flag(o, OPT_PLOT) && result.count)
+        plot_series(&out, &result, unit_of(r, q));
+    else if (options_flag(o, OPT_JSON))
         answers_json(&out, q, q->metric, &result);
     else if (options_flag(o, OPT_CSV))
         answers_csv(&out, &result, order);
@@ -114,6 +117,10 @@ int command_query(const struct options *o)
     int skip = query_lists_wanted(o) ? 0 : 1, code;
     if (options_flag(o, OPT_JSON) && options_flag(o, OPT_CSV))
         return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--json and --csv contradict each other"), &e));
+    if (options_flag(o, OPT_PLOT) && (options_flag(o, OPT_JSON) || options_flag(o, OPT_CSV) || query_lists_wanted(o)))
+        return command_failed(
+            EXIT_USAGE,
+            (error_set(&e, -EINVAL, "--plot draws an expression; it goes with no list, --json or --csv"), &e));
     if (query_lists_wanted(o) > 1)
         return command_failed(
             EXIT_USAGE,

@@ -1,0 +1,425 @@
+#include "cli/colour.h"
+#include "cli/commands.h"
+#include "cli/local_zone.h"
+#include "cli/screen.h"
+#include "cli/terminal.h"
+#include "cli/top_feed.h"
+#include "cli/top_view.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "client/client.h"
+#include "query/query.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Pictures: a half second between two, as nodes are sampled twice a second. A request may take 5 s; a key
+// that comes while it waits is heard after 0.3 s.
+enum { TICK_MS = 500, ASK_MS = 5000, PATIENCE_MS = 300 };
+
+static const int64_t BUCKETS_NS[] = {INT64_C(1) * NS_PER_S,  INT64_C(2) * NS_PER_S,  INT64_C(5) * NS_PER_S,
+                                     INT64_C(15) * NS_PER_S, INT64_C(60) * NS_PER_S, INT64_C(300) * NS_PER_S,
+                                     INT64_C(600) * NS_PER_S};
+enum { BUCKETS = sizeof BUCKETS_NS / sizeof BUCKETS_NS[0] };
+
+struct top {
+    struct top_model model;
+    struct top_feed feed;
+    struct screen now, before;
+    bool utf8, colour, drawn; // drawn: `before` is on the terminal
+    int64_t asking_since_ns, played_ns;
+    enum top_kind back; // where Escape leads from TOP_NODE and TOP_SERIES
+    bool on_terminal;
+};
+
+// Whether a request has to end because somebody waits for the terminal.
+static bool wanted(void *user)
+{
+    const struct top *top = user;
+    return top->on_terminal && terminal_has_key() &&
+           clock_monotonic_ns() - top->asking_since_ns > (int64_t)PATIENCE_MS * NS_PER_MS;
+}
+
+static bool ask(struct top *top)
+{
+    top->asking_since_ns = clock_monotonic_ns();
+    return top_feed_tick(&top->feed, &top->model);
+}
+
+// ---------------------------------------------------------------- time
+
+static int64_t newest_ns(const struct top *top)
+{
+    return top->model.job.last_ns;
+}
+
+static void go_to(struct top *top, int64_t t_ns)
+{
+    struct top_model *m = &top->model;
+    int64_t first = m->job.first_ns + m->bucket_ns;
+    bool back = !m->at_ns || t_ns < m->at_ns;
+    if (!newest_ns(top))
+        return;
+    m->at_ns = t_ns >= newest_ns(top) ? 0 : t_ns < first ? first : t_ns;
+    m->paused = m->at_ns != 0;
+    if (back || !m->at_ns)
+        top_model_forget(m);
+    top_feed_due(&top->feed);
+}
+
+static void move(struct top *top, int buckets)
+{
+    int64_t from = top->model.at_ns ? top->model.at_ns : newest_ns(top);
+    go_to(top, from + buckets * top->model.bucket_ns);
+}
+
+static void pause_or_play(struct top *top)
+{
+    struct top_model *m = &top->model;
+    if (!newest_ns(top))
+        return;
+    if (!m->at_ns)
+        m->at_ns = newest_ns(top); // holds the picture
+    m->paused = !m->paused;
+    top->played_ns = clock_monotonic_ns();
+}
+
+// While a recording plays, its time goes as the clock does.
+static void play(struct top *top)
+{
+    struct top_model *m = &top->model;
+    int64_t now = clock_monotonic_ns();
+    if (!m->at_ns || m->paused)
+        return;
+    m->at_ns += now - top->played_ns;
+    top->played_ns = now;
+    if (m->at_ns >= newest_ns(top)) {
+        m->at_ns = 0;
+        m->paused = false;
+    }
+}
+
+static void widen(struct top *top, int step)
+{
+    struct top_model *m = &top->model;
+    int i = 0;
+    while (i + 1 < BUCKETS && BUCKETS_NS[i] < m->bucket_ns)
+        i++;
+    i += step;
+    m->bucket_ns = BUCKETS_NS[i < 0 ? 0 : i >= BUCKETS ? BUCKETS - 1 : i];
+    top_model_forget(m);
+}
+
+// ---------------------------------------------------------------- views
+
+static void show(struct top *top, enum top_kind kind, const char *of)
+{
+    top_model_show(&top->model, kind, of);
+    top_feed_due(&top->feed);
+}
+
+static void open_row(struct top *top)
+{
+    const struct top_model *m = &top->model;
+    const struct top_table *t;
+    const struct top_row *row = top_model_selected(m, &t);
+    char name[TOP_TEXT_MAX];
+    if (!row)
+        return;
+    snprintf(name, sizeof name, "%s", row->name);
+    if (m->kind == TOP_NODES) {
+        top->back = TOP_NODES;
+        show(top, TOP_NODE, name);
+    } else if (!t->columns[0].metric && !t->all_tags) {
+        top->back = m->kind == TOP_NODE ? TOP_NODES : m->kind;
+        show(top, TOP_SERIES, name);
+    }
+}
+
+static void back(struct top *top)
+{
+    struct top_model *m = &top->model;
+    if (m->help)
+        m->help = false;
+    else if (m->filter[0])
+        m->filter[0] = 0;
+    else if (m->kind == TOP_NODE || m->kind == TOP_SERIES)
+        show(top, top->back, NULL);
+}
+
+static void sort_by(struct top *top, int step)
+{
+    struct top_model *m = &top->model;
+    const struct top_table *t = &m->tables[0];
+    int columns = m->table_count ? (int)t->column_count : 0;
+    // Columns without any value are passed over.
+    for (int tries = 0; tries <= columns; tries++) {
+        m->sort += step;
+        m->sort = m->sort >= columns ? -1 : m->sort < -1 ? columns - 1 : m->sort;
+        if (m->sort < 0 || top_table_has(t, (size_t)m->sort))
+            break;
+    }
+    m->descending = m->sort >= 0; // the most on top; names from a to z
+}
+
+// ---------------------------------------------------------------- keys
+
+static void type(struct top *top, int key)
+{
+    struct top_model *m = &top->model;
+    size_t size = strlen(m->filter);
+    if (key == KEY_ENTER || key == KEY_ESCAPE) {
+        m->typing = false;
+        if (key == KEY_ESCAPE)
+            m->filter[0] = 0;
+    } else if (key == KEY_BACKSPACE) {
+        while (size && ((unsigned char)m->filter[size - 1] & 0xc0) == 0x80)
+            size--;
+        m->filter[size ? size - 1 : 0] = 0;
+    } else if (key >= ' ' && key < 256 && size + 1 < sizeof m->filter) {
+        m->filter[size] = (char)key;
+        m->filter[size + 1] = 0;
+    }
+    m->selected = 0;
+}
+
+static void choose(struct top *top, long step)
+{
+    struct top_model *m = &top->model;
+    if (step < 0 && m->selected < (size_t)-step)
+        m->selected = 0;
+    else
+        m->selected += (size_t)step; // the view keeps it within the rows
+}
+
+// False: quit.
+static bool take_key(struct top *top, int key)
+{
+    struct top_model *m = &top->model;
+    long page = (long)top_view_page(&top->now);
+    if (key == KEY_GONE)
+        return false;
+    if (m->typing) {
+        type(top, key);
+        return true;
+    }
+    switch (key) {
+    case 'q':
+        return false;
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+        show(top, (enum top_kind)(key - '1'), NULL);
+        break;
+    case KEY_TAB:
+        show(top, m->kind >= TOP_EVENTS ? TOP_NODES : m->kind + 1, NULL);
+        break;
+    case '?':
+        m->help = !m->help;
+        break;
+    case '/':
+        m->typing = true;
+        break;
+    case 's':
+        sort_by(top, 1);
+        break;
+    case 'S':
+        sort_by(top, -1);
+        break;
+    case 'r':
+        m->descending = !m->descending;
+        break;
+    case KEY_UP:
+    case 'k':
+        choose(top, -1);
+        break;
+    case KEY_DOWN:
+    case 'j':
+        choose(top, 1);
+        break;
+    case KEY_PAGE_UP:
+        choose(top, -page);
+        break;
+    case KEY_PAGE_DOWN:
+        choose(top, page);
+        break;
+    case KEY_ENTER:
+        open_row(top);
+        break;
+    case KEY_ESCAPE:
+    case KEY_BACKSPACE:
+        back(top);
+        break;
+    case KEY_LEFT:
+    case 'h':
+        move(top, -1);
+        break;
+    case KEY_RIGHT:
+    case 'l':
+        move(top, 1);
+        break;
+    case '[':
+        move(top, -TOP_BUCKETS);
+        break;
+    case ']':
+        move(top, TOP_BUCKETS);
+        break;
+    case KEY_HOME:
+        go_to(top, m->job.first_ns + TOP_BUCKETS * m->bucket_ns);
+        break;
+    case KEY_END:
+        go_to(top, INT64_MAX);
+        break;
+    case ' ':
+        pause_or_play(top);
+        break;
+    case '+':
+    case '=':
+        widen(top, -1);
+        break;
+    case '-':
+        widen(top, 1);
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+// ---------------------------------------------------------------- pictures
+
+static bool draw(struct top *top)
+{
+    struct buf out = {0};
+    top_view_draw(&top->now, &top->model);
+    screen_update(&out, &top->now, top->drawn ? &top->before : NULL, top->colour);
+    bool written = !out.failed && terminal_write(buf_str(&out));
+    buf_free(&out);
+    struct screen swap = top->before;
+    top->before = top->now;
+    top->now = swap;
+    top->drawn = true;
+    return written;
+}
+
+static int resize(struct top *top)
+{
+    int columns, rows;
+    screen_free(&top->now);
+    screen_free(&top->before);
+    top->drawn = false;
+    terminal_size(&columns, &rows);
+    int rc = screen_create(&top->now, columns, rows, top->utf8);
+    return rc ? rc : screen_create(&top->before, columns, rows, top->utf8);
+}
+
+static int once(struct top *top)
+{
+    struct buf out = {0};
+    ask(top); // the facts, then what they bound: the end of a recording
+    top_view_draw(&top->now, &top->model);
+    screen_plain(&out, &top->now, top->colour);
+    int code = top->model.job.trouble[0] ? EXIT_FAILED : EXIT_OK;
+    if (code) {
+        struct error e;
+        buf_free(&out);
+        error_set(&e, -EIO, "%s", top->model.job.trouble);
+        return command_failed(code, &e);
+    }
+    return command_print(&out);
+}
+
+static int loop(struct top *top)
+{
+    int64_t next = 0;
+    bool goes_on = true;
+    int rc = 0;
+    while (goes_on && rc == 0) {
+        int64_t now = clock_monotonic_ns();
+        if (now >= next) {
+            play(top);
+            ask(top);
+            next = clock_monotonic_ns() + (int64_t)TICK_MS * NS_PER_MS;
+        }
+        if (terminal_changed() && (rc = resize(top)))
+            break;
+        goes_on = draw(top);
+        int64_t left = (next - clock_monotonic_ns() + NS_PER_MS - 1) / NS_PER_MS;
+        int key = goes_on ? terminal_wait(left < 0 ? 0 : (int)left) : KEY_GONE;
+        while (key != KEY_NONE && goes_on) {
+            goes_on = take_key(top, key);
+            next = 0; // what the key asks for is asked at once
+            key = goes_on && terminal_has_key() ? terminal_wait(0) : KEY_NONE;
+        }
+    }
+    return rc;
+}
+
+// ---------------------------------------------------------------- the command
+
+static bool colour_of(const struct options *o)
+{
+    const char *when = options_text(o, OPT_COLOUR);
+    return strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && colour_wanted(1));
+}
+
+static enum top_kind kind_of(const char *name)
+{
+    static const char *const names[] = {"nodes", "gpus", "processes", "metrics", "events"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return (enum top_kind)i;
+    return TOP_NODES;
+}
+
+static int run(struct top *top, const struct options *o, struct error *e)
+{
+    if (resize(top))
+        return command_failed(EXIT_FAILED, (error_set(e, -ENOMEM, "out of memory"), e));
+    if (options_flag(o, OPT_ONCE))
+        return once(top);
+    int rc = terminal_take();
+    if (rc == 0) {
+        top->on_terminal = true;
+        rc = loop(top);
+    }
+    terminal_give_back();
+    return rc ? command_failed(EXIT_FAILED, (error_set(e, rc, "cannot use the terminal: %s", strerror(-rc)), e))
+              : EXIT_OK;
+}
+
+int command_top(const struct options *o)
+{
+    struct error e = {0};
+    struct top top = {.utf8 = terminal_is_utf8(), .colour = colour_of(o)};
+    struct sonde_client_options more = {.timeout_ms = ASK_MS, .stop = wanted, .user = &top};
+    log_setup(LOG_ERROR, "sonde");
+    if (!options_flag(o, OPT_ONCE) && !terminal_is_one())
+        return command_failed(EXIT_USAGE, (error_set(&e, -ENOTTY,
+                                                     "sonde top needs a terminal; sonde top --once prints one screen "
+                                                     "as text"),
+                                           &e));
+    top_model_create(&top.model);
+    top_model_show(&top.model, kind_of(options_text(o, OPT_SHOW)), NULL);
+    int64_t at_ns = 0;
+    const char *at = options_text(o, OPT_AT);
+    char zone[LOCAL_ZONE_MAX];
+    if (at && query_parse_time(str_of(at), clock_realtime_ns(), local_zone(zone), &at_ns, &e) < 0)
+        return command_failed(EXIT_USAGE, &e);
+    top.model.at_ns = at_ns;
+    top.model.paused = at_ns != 0;
+    if (sonde_client_open(o->argument_count ? o->arguments[0] : NULL, &more, &top.feed.client,
+                          (struct sonde_error *)(void *)&e) < 0)
+        return command_failed(EXIT_FAILED, &e);
+    int code = run(&top, o, &e);
+    sonde_client_close(top.feed.client);
+    top_feed_free(&top.feed);
+    top_model_free(&top.model);
+    screen_free(&top.now);
+    screen_free(&top.before);
+    return code;
+}

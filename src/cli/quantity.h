@@ -1,0 +1,21 @@
+// quantity.h - numbers as people read them in a narrow column: three digits and a prefix.
+//
+//   bytes      1.50Ki 12.3Mi     (powers of 1024; the title says B or B/s)
+//   percent    98.5
+//   others     0.123 1.23 12.3 123 1.23k 45.6M 1.2e-5
+#ifndef SONDE_CLI_QUANTITY_H
+#define SONDE_CLI_QUANTITY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { QUANTITY_MAX = 16, QUANTITY_WIDTH = 6 };
+
+// NaN is "-". `unit` may be NULL.
+void quantity_text(double value, const char *unit, char out[QUANTITY_MAX]);
+// "350ms", "4.5s", "3m20s", "2h05m", "3d4h".
+void quantity_duration(int64_t ns, char out[QUANTITY_MAX]);
+// What stands behind a value of the unit: "B/s", "%", "W"; "" where it has none.
+const char *quantity_unit(const char *unit, int rate);
+
+#endif

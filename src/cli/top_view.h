@@ -1,0 +1,19 @@
+// top_view.h - draws a top_model into a screen. Pure: the same model gives the same cells.
+//
+//   row 0          job, command, state, time
+//   row 1          nodes, level, points, drops, missing nodes; or why there is no answer
+//   row 2          views, and the time that is shown
+//   rows 3 …       tables with a title each
+//   the last row   keys; or the filter while it is typed
+#ifndef SONDE_CLI_TOP_VIEW_H
+#define SONDE_CLI_TOP_VIEW_H
+
+#include "cli/screen.h"
+#include "cli/top_model.h"
+
+// Brings m->selected and m->scroll within the rows, then draws.
+void top_view_draw(struct screen *s, struct top_model *m);
+// Rows of tables that a screen of this height shows.
+size_t top_view_page(const struct screen *s);
+
+#endif
