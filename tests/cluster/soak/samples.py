@@ -10,6 +10,7 @@ import os
 import pathlib
 import statistics
 
+LONG_BLOCKS = 10  # lives that are as long tell growth from warming up
 WARM_UP_S = 60  # of each process: its caches, tables and scratch buffers fill
 BLOCK_S = 60  # seconds that make one value for the slope: the dashboards rest once in them
 GROWTH_MAX = 64  # KiB a minute; more, beyond the noise, is a leak
@@ -99,12 +100,13 @@ def blocks(samples):
 
 def slope(processes):
     """(KiB a minute, half of the width of its 95 % interval) over processes that followed one another:
-    least squares with one slope for all and a level for each.
+    least squares with one slope for all and a level for each. Where there are long lives, short ones
+    do not count: a process that lives three minutes has hardly met all programs.
     None: too short to say."""
     xx = xy = yy = 0.0
     free = -1  # degrees of freedom: values, less a level each, less the slope
-    for process in processes:
-        points = blocks(process.warm())
+    lives = [blocks(process.warm()) for process in processes]
+    for points in [life for life in lives if len(life) >= LONG_BLOCKS] or lives:
         if len(points) < 2:
             continue
         x0, y0 = (statistics.fmean(column) for column in zip(*points))

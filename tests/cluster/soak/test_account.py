@@ -160,6 +160,14 @@ class Slope(unittest.TestCase):
             self.assertLess(abs(found - growth), 2 * width)
             self.assertLess(width, 20)
 
+    def test_short_lives_do_not_count_beside_a_long_one(self):
+        """They are warming up; a leak of the long one is found."""
+        for growth in (0, 250):
+            short = [self.process(180, 500, 6000, begin) for begin in range(0, 1800, 180)]
+            found, width = samples.slope([*short, self.process(900, growth, 9000, 1800)])
+            self.assertLess(abs(found - growth), 2 * width)
+            self.assertLess(width, 20)
+
     def test_requests_in_flight_are_no_growth(self):
         """Whatever comes on top of what a process holds; a leak below it is found."""
         chance = random.Random(1)
