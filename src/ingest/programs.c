@@ -99,7 +99,8 @@ void ingest_hangup(struct ingest *in, pid_t pid)
 void program_warn(struct program *p, const char *what)
 {
     if (!p->warned)
-        log_warning("process %d has overwritten the memory that it shares with us: %s makes no sense; data that cannot be read are "
+        log_warning("process %d has overwritten the memory that it shares with us: %s makes no sense; data that cannot "
+                    "be read are "
                     "dropped and counted",
                     (int)p->pid, what);
     p->warned = true;

@@ -36,9 +36,9 @@ int folder_open_private(const char *path, struct error *e)
         int code = errno;
         struct stat link;
         if ((code == ELOOP || code == ENOTDIR) && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
-            return error_set(
-                e, -ELOOP,
-                "%s is a link, which another user may have made: remove it, or set TMPDIR or --run-dir", path);
+            return error_set(e, -ELOOP,
+                             "%s is a link, which another user may have made: remove it, or set TMPDIR or --run-dir",
+                             path);
         return error_set(e, -code, "cannot open folder %s: %s", path, strerror(code));
     }
     struct stat info;

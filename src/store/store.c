@@ -331,7 +331,9 @@ static void look_for_file(struct store *s)
     struct stat st;
     if (s->unlink_reported || fstat(s->file.fd, &st) || st.st_nlink)
         return;
-    log_warning("%s: another program has removed this file while sonde writes it; its data are lost when this process ends", s->path);
+    log_warning(
+        "%s: another program has removed this file while sonde writes it; its data are lost when this process ends",
+        s->path);
     s->unlink_reported = true;
 }
 

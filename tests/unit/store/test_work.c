@@ -558,8 +558,8 @@ static void a_removed_file_is_said_once(void **state)
     assert_null(strstr(said_by(tick_far_on, s), "removed"));
     unlink(fixture_path);
     const char *said = said_by(tick_far_on, s);
-    assert_non_null(strstr(said, "was removed"));
-    assert_null(strstr(strstr(said, "was removed") + 1, "was removed"));
+    assert_non_null(strstr(said, "has removed"));
+    assert_null(strstr(strstr(said, "has removed") + 1, "has removed"));
     assert_null(strstr(said_by(tick_far_on, s), "removed"));
     store_abandon(s);
 }
