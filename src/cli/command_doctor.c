@@ -193,7 +193,8 @@ static bool gpu_on_bus(const char *vendor)
 }
 
 // As the agent would: it starts the vendor's library, or reads /sys, and asks each GPU once.
-static void check_gpus(struct finding *f, const char *source, const char *vendor)
+// `variable`: where the environment names the library; one that it names is meant to be there.
+static void check_gpus(struct finding *f, const char *source, const char *vendor, const char *variable)
 {
     struct collect_options options = {.root = "", .level = 3, .folder = "/tmp", .uid = getuid(), .sources = source};
     struct collect *c;
@@ -218,26 +219,26 @@ static void check_gpus(struct finding *f, const char *source, const char *vendor
         find(f, count > 0 ? OK : NO, "%g answer, asked through %.*s%s%.*s", count, STR_ARG(library),
              reason.size ? "; " : "", STR_ARG(reason));
     else
-        find(f, gpu_on_bus(vendor) ? NO : ABSENT, "%.*s: no metrics of such GPUs", STR_ARG(reason));
+        find(f, gpu_on_bus(vendor) || getenv(variable) ? NO : ABSENT, "%.*s: no metrics of such GPUs", STR_ARG(reason));
     collect_destroy(c);
 }
 
 static void check_nvidia(const struct options *o, struct finding *f)
 {
     (void)o;
-    check_gpus(f, "gpu-nvidia", "0x10de");
+    check_gpus(f, "gpu-nvidia", "0x10de", "SONDE_NVML");
 }
 
 static void check_amd(const struct options *o, struct finding *f)
 {
     (void)o;
-    check_gpus(f, "gpu-amd", "0x1002");
+    check_gpus(f, "gpu-amd", "0x1002", "SONDE_ROCM_SMI");
 }
 
 static void check_intel(const struct options *o, struct finding *f)
 {
     (void)o;
-    check_gpus(f, "gpu-intel", "0x8086");
+    check_gpus(f, "gpu-intel", "0x8086", "SONDE_LEVEL_ZERO");
 }
 
 // ---------------------------------------------------------------- the network

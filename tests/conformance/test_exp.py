@@ -120,7 +120,7 @@ class Exp(Case):
                 ("there twice", ([a, a],), {}), ("there twice", ([a], [{"id": "a", "expr": "a"}]), {}), ("The id 'a b'", ([metric("a b", "sys.a")],), {}),
                 ("has no expr", ([a], [{"id": "e"}]), {}), ("No filter has the id", ([{**a, "filter": "f9"}],), {}), ("No such join", ([a], [{"id": "e", "expr": "a", "join": {"operator": "outer"}}]), {}),
                 ("Unrecognized fill policy: odd", ([{**a, "fillPolicy": {"policy": "odd"}}],), {}), ("needs a value", ([{**a, "fillPolicy": {"policy": "scalar"}}],), {}),
-                ("not what it fills in", ([{**a, "fillPolicy": {"policy": "nan", "value": 3}}],), {}), ("of an output", ([a],), {"outputs": [{"id": "q"}]}),
+                ("takes no such value", ([{**a, "fillPolicy": {"policy": "nan", "value": 3}}],), {}), ("of an output", ([a],), {"outputs": [{"id": "q"}]}),
                 ("Missing 'metrics'", ([],), {}), ("must be an array", ({"a": 1},), {}), ("interval and aggregator", ([a],), {"time": {"downsampler": {"interval": "1m"}}}),
                 ("'expressions' may have 64", ([a], ["a"] * 65), {}), ("Unrecognized fill policy: x", ([a],), {"time": {"downsampler": {"interval": "1m", "aggregator": "avg-x"}}}),
                 ("timeOffset", ([{**a, "timeOffset": "1h-ago"}],), {}), ("Missing the aggregation", ([a],), {"time": {"aggregator": None}}),

@@ -283,6 +283,13 @@ class Wrap(Tools):
         self.assertEqual(after.splitlines()[-1], "    int a;")
         self.assertTrue(all(len(line) <= 100 for line in after.splitlines()))
 
+    def test_a_comment_above_one_behind_code(self):
+        """The two stay apart, also where an old line break lies within the declaration."""
+        for code in ("    int a;", "    int\n        a;"):
+            after = self.wrap("a.h", f"    // Of all.\n{code} // {self.WIDE.strip()}\n")
+            self.assertTrue(after.startswith("    // Of all.\n\n    // a sentence"), after)
+            self.assertEqual(after.splitlines()[-1], "    int a;")
+
     def test_a_paragraph(self):
         after = self.wrap("a.md", f"- {self.WIDE}\n\n| {self.WIDE} |\n")
         item, _, row = after.partition("\n\n")
